@@ -1,0 +1,8 @@
+/** Who caused a commit. Ids are those of the registry; `system` is a deadline, a recovery or the liveness feed. */
+export type Actor =
+  | { readonly kind: "device"; readonly id: number }
+  | { readonly kind: "cashier"; readonly id: number; readonly name: string }
+  | { readonly kind: "owner"; readonly id: number }
+  | { readonly kind: "registry"; readonly id: number }
+  | { readonly kind: "settlement"; readonly id: number }
+  | { readonly kind: "system"; readonly id: number };

@@ -1,0 +1,84 @@
+/**
+ * Money is an integer count of minor units. Inside a commit it is a string of digits, because a commit is JSON and a
+ * JSON number is a double; arithmetic happens on `bigint`; the wire carries a decimal string (contract, "Assignment").
+ */
+
+/** An amount in minor units as a string of digits, for example "1250" for EUR 12.50. */
+export type AmountMinor = string;
+
+/** ISO 4217 exponents that differ from two. `Intl` gives cash-rounding exponents for some of these, so the table is ours. */
+const EXPONENTS: Readonly<Record<string, number>> = {
+  BIF: 0,
+  CLP: 0,
+  DJF: 0,
+  GNF: 0,
+  ISK: 0,
+  JPY: 0,
+  KMF: 0,
+  KRW: 0,
+  PYG: 0,
+  RWF: 0,
+  UGX: 0,
+  UYI: 0,
+  VND: 0,
+  VUV: 0,
+  XAF: 0,
+  XOF: 0,
+  XPF: 0,
+  BHD: 3,
+  IQD: 3,
+  JOD: 3,
+  KWD: 3,
+  LYD: 3,
+  OMR: 3,
+  TND: 3,
+};
+
+/** The active ISO 4217 codes with two decimals; a code in neither table is not a currency here. */
+const TWO_DECIMALS = new Set(
+  (
+    "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CNY COP CRC CUP CVE " +
+    "CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR " +
+    "KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB " +
+    "PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY " +
+    "TTD TWD TZS UAH USD UYU UZS VED VES WST XCD YER ZAR ZMW ZWG"
+  ).split(" "),
+);
+
+/** How many decimals a currency has, or undefined when the code is not an ISO 4217 currency. */
+export function currencyExponent(currency: string): number | undefined {
+  return EXPONENTS[currency] ?? (TWO_DECIMALS.has(currency) ? 2 : undefined);
+}
+
+/** The contract's pattern for an amount: at most ten integer digits and two fraction digits ("Limits" 3). */
+export const AMOUNT_PATTERN = /^-?\d{0,10}(?:\.\d{0,2})?$/;
+
+/**
+ * Minor units as the decimal string of the wire, for example ("1250", "EUR") → "12.50".
+ * A currency with three decimals shows two, which loses nothing: `amountFitsWire` refused every amount that needs a third.
+ */
+export function formatAmount(amountMinor: AmountMinor | bigint, currency: string): string {
+  const exponent = currencyExponent(currency) ?? 2;
+  if (exponent === 0) return amountMinor.toString();
+  const digits = amountMinor.toString().padStart(exponent + 1, "0");
+  const cut = digits.length - exponent;
+  return `${digits.slice(0, cut)}.${digits.slice(cut, cut + 2)}`;
+}
+
+/** Whether an amount can be written in the contract's pattern without losing anything. */
+export function amountFitsWire(amountMinor: bigint, currency: string): boolean {
+  const exponent = currencyExponent(currency);
+  if (exponent === undefined || amountMinor < 0n) return false;
+  if (exponent === 3 && amountMinor % 10n !== 0n) return false;
+  return amountMinor / 10n ** BigInt(exponent) <= 9_999_999_999n;
+}
+
+/** A decimal string as minor units, or undefined when it is no amount of this currency (too many decimals, not a number). */
+export function parseAmount(text: string, currency: string): bigint | undefined {
+  const exponent = currencyExponent(currency);
+  const match = /^(\d{1,10})(?:\.(\d{1,3}))?$/.exec(text);
+  if (exponent === undefined || match === null) return undefined;
+  const fraction = match[2] ?? "";
+  if (fraction.length > exponent) return undefined;
+  return BigInt(`${match[1]}${fraction.padEnd(exponent, "0")}`);
+}

@@ -1,0 +1,51 @@
+/**
+ * A device's liveness as its station commits it. Heartbeats themselves never reach the log, only these two changes do.
+ *
+ *              SEEN
+ *   ┌─────────┐ ─────► ┌────────┐
+ *   │ offline │        │ online │
+ *   └─────────┘ ◄───── └────────┘
+ *              SILENT
+ *
+ * A device starts offline: it is live only once it has been heard (contract, "Device liveness").
+ */
+import { assign, setup } from "xstate";
+
+export interface LivenessRecord {
+  /** When the device was last heard, as of this commit; null when never. Newer heartbeats are in the LIVENESS stream. */
+  readonly lastSeenAtMs: number | null;
+  /** Since when the device is in this state; null when it has never been heard. */
+  readonly sinceMs: number | null;
+}
+
+export type LivenessEvent =
+  | { readonly type: "SEEN"; readonly seenAtMs: number }
+  | { readonly type: "SILENT"; readonly lastSeenAtMs: number; readonly atMs: number };
+
+export const livenessMachine = setup({
+  types: { context: {} as LivenessRecord, events: {} as LivenessEvent },
+  guards: {
+    // A heartbeat that overtook its own silence on the way must not bring a device back from the past.
+    isNews: ({ context, event }) =>
+      event.type === "SEEN" && (context.lastSeenAtMs === null || event.seenAtMs > context.lastSeenAtMs),
+  },
+  actions: {
+    recordSeen: assign(({ context, event }) =>
+      event.type === "SEEN" ? { lastSeenAtMs: event.seenAtMs, sinceMs: event.seenAtMs } : context,
+    ),
+    recordSilent: assign(({ context, event }) =>
+      event.type === "SILENT" ? { lastSeenAtMs: event.lastSeenAtMs, sinceMs: event.atMs } : context,
+    ),
+  },
+}).createMachine({
+  id: "liveness",
+  initial: "offline",
+  context: { lastSeenAtMs: null, sinceMs: null },
+  states: {
+    offline: { on: { SEEN: { guard: "isNews", target: "online", actions: "recordSeen" } } },
+    online: { on: { SILENT: { target: "offline", actions: "recordSilent" } } },
+  },
+});
+
+export type LivenessState = "offline" | "online";
+export const LIVENESS_STATES = ["offline", "online"] as const satisfies readonly LivenessState[];

@@ -1,0 +1,35 @@
+/** What an operator may set about the machines. Milliseconds throughout; defaults are those of the design, §4. */
+export interface MachineSettings {
+  /** How long a payment intent stays collectable when its creator names no deadline. */
+  readonly intentLifetimeMs: number;
+  /** Silence after which a device counts as offline. */
+  readonly deviceSilenceMs: number;
+  /** How long a cashier's station lease lasts without a renewal. */
+  readonly leaseLifetimeMs: number;
+}
+
+export const DEFAULT_MACHINE_SETTINGS: MachineSettings = {
+  intentLifetimeMs: 180_000,
+  deviceSilenceMs: 25_000,
+  leaseLifetimeMs: 15 * 60_000,
+};
+
+/** The bounds of a deadline that a cashier may ask for (design §4, "deadline"). */
+export const INTENT_LIFETIME_BOUNDS_MS = { min: 30_000, max: 30 * 60_000 } as const;
+
+/** A display shows `paid` for this long after success (design §4, "display"). */
+export const PAID_SHOWN_MS = 8_000;
+
+/** Bounds of a station's committed state, so that one commit stays small (design §2.1). */
+export const STATE_LIMITS = {
+  /** Devices of one station; a station is one counter, not a fleet. */
+  devices: 16,
+  /** Ended intents kept for late reports and the cashier's screen; older ones are in the audit trail. */
+  endedIntents: 8,
+  /** Command replies kept for idempotency; older ones are in the audit trail. */
+  replies: 16,
+  /** Reports kept with the active intent; a device may report at most once a second, all of them are in the audit trail. */
+  activeReports: 8,
+  /** Reports kept with an ended intent: the newest are what a cashier asks about. */
+  endedReports: 2,
+} as const;

@@ -1,0 +1,49 @@
+/** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside (style 2). */
+import type { ReportedOutcome, Route } from "../payment-intent.ts";
+import type { DeviceDescription, OrderSnapshot, StationDescription } from "./state.ts";
+
+export type StationCommand =
+  // From the registry, by way of the outbox.
+  | { readonly type: "station_put"; readonly stationId: number; readonly station: StationDescription }
+  | { readonly type: "device_put"; readonly device: DeviceDescription }
+  // From the settlement service, by way of the outbox.
+  | { readonly type: "order_put"; readonly order: OrderSnapshot }
+  // From the liveness feed.
+  | { readonly type: "device_seen"; readonly deviceId: number; readonly seenAtMs: number }
+  | { readonly type: "device_silent"; readonly deviceId: number; readonly lastSeenAtMs: number }
+  // From the cashier; the actor of the command is who asks.
+  | { readonly type: "lease_acquire"; readonly lifetimeMs?: number | undefined }
+  | { readonly type: "lease_renew"; readonly lifetimeMs?: number | undefined }
+  | { readonly type: "lease_release" }
+  | {
+      readonly type: "intent_create";
+      readonly route: Route;
+      /** Allocated by the settlement service together with the order snapshot. */
+      readonly intentId: number;
+      readonly order: OrderSnapshot;
+      /** A companion the cashier prefers; without one the first live one is taken. */
+      readonly deviceId?: number | undefined;
+      readonly lifetimeMs?: number | undefined;
+    }
+  | { readonly type: "intent_attest"; readonly intentId: number; readonly reference?: string | undefined }
+  | { readonly type: "intent_cancel"; readonly intentId: number }
+  // From a device; the actor of the command is the device.
+  | { readonly type: "intent_present"; readonly intentId: number }
+  | {
+      readonly type: "intent_report";
+      readonly intentId: number;
+      readonly outcome: ReportedOutcome;
+      readonly providerReference: string;
+      readonly providerCode: string;
+    }
+  // From the settlement saga.
+  | { readonly type: "settlement_succeeded"; readonly intentId: number; readonly transactionId: number }
+  | { readonly type: "settlement_refused"; readonly intentId: number; readonly code: SettlementRefusal }
+  // A deadline is due.
+  | { readonly type: "tick" };
+
+export type StationCommandType = StationCommand["type"];
+
+/** Why the payment seam refuses to settle: order truth no longer is what the guest was shown. */
+export const SETTLEMENT_REFUSALS = ["order_changed", "order_already_paid", "order_voided", "order_unknown"] as const;
+export type SettlementRefusal = (typeof SETTLEMENT_REFUSALS)[number];

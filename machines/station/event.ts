@@ -1,0 +1,73 @@
+/** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
+import type { AmountMinor } from "../currency.ts";
+import type { IntentStatus, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { DeviceStatus, StationStatus } from "../standing.ts";
+import type { SettlementRefusal } from "./command.ts";
+
+export type StationEvent =
+  | { readonly type: "station_changed"; readonly status: StationStatus; readonly revision: number }
+  | {
+      readonly type: "device_changed";
+      readonly deviceId: number;
+      readonly status: DeviceStatus;
+      readonly revision: number;
+    }
+  | {
+      readonly type: "order_shown";
+      readonly orderId: number;
+      readonly amountMinor: AmountMinor;
+      readonly currency: string;
+    }
+  | { readonly type: "order_cleared"; readonly orderId: number; readonly status: "paid" | "voided" }
+  | { readonly type: "device_online"; readonly deviceId: number; readonly seenAtMs: number }
+  | { readonly type: "device_offline"; readonly deviceId: number; readonly lastSeenAtMs: number }
+  | { readonly type: "lease_acquired"; readonly cashierId: number; readonly expiresAtMs: number }
+  | { readonly type: "lease_renewed"; readonly cashierId: number; readonly expiresAtMs: number }
+  | { readonly type: "lease_released"; readonly cashierId: number }
+  | { readonly type: "lease_lapsed"; readonly cashierId: number }
+  | {
+      readonly type: "intent_created";
+      readonly intentId: number;
+      readonly route: Route;
+      readonly orderId: number;
+      readonly amountMinor: AmountMinor;
+      readonly currency: string;
+      readonly deviceId: number | null;
+      readonly expiresAtMs: number;
+    }
+  | { readonly type: "intent_presented"; readonly intentId: number; readonly deviceId: number }
+  | {
+      readonly type: "outcome_reported";
+      readonly intentId: number;
+      readonly deviceId: number;
+      readonly outcome: ReportedOutcome;
+      readonly providerReference: string;
+      readonly providerCode: string;
+    }
+  | {
+      /** A report after the end: refused, yet kept, because money may have moved (design §4, "late evidence"). */
+      readonly type: "late_evidence_kept";
+      readonly intentId: number;
+      readonly deviceId: number;
+      readonly outcome: ReportedOutcome;
+      readonly providerReference: string;
+      readonly providerCode: string;
+      readonly status: IntentStatus;
+    }
+  | {
+      readonly type: "settlement_started";
+      readonly intentId: number;
+      readonly cashierId: number;
+      readonly reference: string;
+    }
+  | { readonly type: "settlement_refused"; readonly intentId: number; readonly code: SettlementRefusal }
+  | {
+      readonly type: "intent_succeeded";
+      readonly intentId: number;
+      readonly orderId: number;
+      readonly transactionId: number;
+    }
+  | { readonly type: "intent_cancelled"; readonly intentId: number; readonly cashierId: number }
+  | { readonly type: "intent_expired"; readonly intentId: number };
+
+export type StationEventType = StationEvent["type"];

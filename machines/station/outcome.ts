@@ -1,0 +1,41 @@
+/** What the steps of a station share: their input, what one command's own step yields, and how a refusal is made. */
+import type { Actor } from "../actor.ts";
+import type { MachineSettings } from "../settings.ts";
+import { STATE_LIMITS } from "../settings.ts";
+import type { KillSwitches } from "../standing.ts";
+import type { StationCommand } from "./command.ts";
+import type { StationEvent } from "./event.ts";
+import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
+import type { StationState } from "./state.ts";
+
+/** One kind of command. */
+export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
+
+/** Everything a step may depend on. */
+export interface StepInput {
+  readonly command: StationCommand;
+  readonly commandId: string;
+  readonly actor: Actor;
+  /** The host's clock; never before the committed state's own times by more than clock skew. */
+  readonly atMs: number;
+  readonly switches: KillSwitches;
+  readonly settings: MachineSettings;
+}
+
+/** What one command's own step yields; without a state nothing changed. */
+export interface Outcome {
+  readonly state?: StationState;
+  readonly events?: readonly StationEvent[];
+  readonly reply: StationReply;
+}
+
+export const ACCEPTED: StationReply = { ok: true, type: "accepted" };
+
+export function refuse(code: RefusalCode, more?: Omit<Refusal, "ok" | "code">): Outcome {
+  return { reply: { ok: false, code, ...more } };
+}
+
+/** The replies with one more, the oldest dropped at the bound. */
+export function keepReply(state: StationState, commandId: string, reply: StationReply): StationState["replies"] {
+  return [...state.replies, { commandId, reply }].slice(-STATE_LIMITS.replies);
+}

@@ -1,0 +1,89 @@
+/**
+ * A station's whole committed state: what one message of STATION_LOG carries (design §2.1). Plain JSON, bounded by
+ * `STATE_LIMITS`, no derived values: views compute those.
+ */
+import type { AmountMinor } from "../currency.ts";
+import type { LeaseHolder } from "../lease.ts";
+import type { LivenessRecord, LivenessState } from "../liveness.ts";
+import type { PaymentIntent } from "../payment-intent.ts";
+import type { DeviceStatus, StationStatus } from "../standing.ts";
+import type { StationReply } from "./reply.ts";
+
+export const DEVICE_KINDS = ["smart_pos_companion", "customer_display"] as const;
+export type DeviceKind = (typeof DEVICE_KINDS)[number];
+
+export const CAPABILITIES = ["handoff_present", "outcome_report", "display_total", "qr_dynamic_present"] as const;
+export type Capability = (typeof CAPABILITIES)[number];
+
+/** A device as the registry last described it. `revision` grows with each change; an older description is ignored. */
+export interface DeviceDescription {
+  readonly deviceId: number;
+  readonly name: string;
+  readonly kind: DeviceKind;
+  readonly capabilities: readonly Capability[];
+  readonly status: DeviceStatus;
+  /** Opaque launch reference configured by the owner; never parsed, matched or branched on. */
+  readonly handoffTarget: string;
+  readonly revision: number;
+}
+
+export interface StationDevice extends DeviceDescription {
+  readonly liveness: LivenessRecord & { readonly state: LivenessState };
+}
+
+/** A station as the registry last described it. */
+export interface StationDescription {
+  readonly organizationId: number;
+  readonly filialId: number;
+  readonly name: string;
+  readonly currency: string;
+  readonly status: StationStatus;
+  readonly revision: number;
+}
+
+/** An order's truth as the settlement service last told it; `revision` is the order's version there. */
+export interface OrderSnapshot {
+  readonly orderId: number;
+  readonly orderDisplayNumber: number;
+  readonly amountMinor: AmountMinor;
+  readonly currency: string;
+  readonly status: "open" | "paid" | "voided";
+  readonly revision: number;
+}
+
+/** The open order that a customer display shows as `total`. */
+export interface ShownOrder extends OrderSnapshot {
+  readonly shownAtMs: number;
+}
+
+export interface StoredReply {
+  readonly commandId: string;
+  readonly reply: StationReply;
+}
+
+export interface StationState extends StationDescription {
+  readonly stationId: number;
+  /** Sorted by device id, so that the same facts always give the same bytes. */
+  readonly devices: readonly StationDevice[];
+  readonly order: ShownOrder | null;
+  readonly lease: LeaseHolder | null;
+  /** The one collection that has not ended. */
+  readonly intent: PaymentIntent | null;
+  /** Ended collections, newest first. */
+  readonly ended: readonly PaymentIntent[];
+  readonly nextIntentNumber: number;
+  /** Newest last. */
+  readonly replies: readonly StoredReply[];
+}
+
+/** The device with this id, when the station has it. */
+export function findDevice(state: StationState, deviceId: number): StationDevice | undefined {
+  return state.devices.find((device) => device.deviceId === deviceId);
+}
+
+/** The active or a recently ended intent with this id. */
+export function findIntent(state: StationState, intentId: number): PaymentIntent | undefined {
+  return state.intent?.intentId === intentId
+    ? state.intent
+    : state.ended.find((intent) => intent.intentId === intentId);
+}

@@ -1,0 +1,119 @@
+/**
+ * The station: one pure step from a committed state and a command to the next state, its events and the reply.
+ * A host step reads as load → `step()` → append → reply (style 1).
+ *
+ *   command ──► due deadlines (intent, lease) ──► the command's own step ──► {state, events, reply}
+ *
+ * A step without events changes nothing and is not committed.
+ */
+import { attestIntent, cancelIntent, createIntent, finishSettlement, refuseSettlement } from "./collection-steps.ts";
+import { applyDeadlines } from "./deadlines.ts";
+import { presentIntent, reportOutcome } from "./device-steps.ts";
+import type { StationEvent } from "./event.ts";
+import { acquireLease, releaseLease, renewLease } from "./lease-steps.ts";
+import { ACCEPTED, keepReply, type Outcome, type StepInput } from "./outcome.ts";
+import { hearDevice, loseDevice, putDevice, putOrder, putStation } from "./registry-steps.ts";
+import type { StationReply } from "./reply.ts";
+import type { StationState } from "./state.ts";
+
+export interface Step {
+  readonly state: StationState;
+  readonly events: readonly StationEvent[];
+  readonly reply: StationReply;
+  /** True when the reply was given before, to the same command id: nothing happened now. */
+  readonly repeated: boolean;
+}
+
+/** One step of a station. `before` is null for a station that has no commit yet. */
+export function step(
+  before: StationState | null,
+  input: StepInput,
+): Step | { readonly state: null; readonly reply: StationReply } {
+  if (before === null) {
+    if (input.command.type !== "station_put") return { state: null, reply: { ok: false, code: "station_unknown" } };
+    return finish(putStation(null, input.command), input, [], null);
+  }
+  const stored = before.replies.find((entry) => entry.commandId === input.commandId);
+  if (stored !== undefined) return { state: before, events: [], reply: stored.reply, repeated: true };
+  const due = applyDeadlines(before, input.atMs);
+  return finish(dispatch(due.state, input), input, due.events, due.state);
+}
+
+function dispatch(state: StationState, input: StepInput): Outcome {
+  const { command } = input;
+  switch (command.type) {
+    case "station_put":
+      return putStation(state, command);
+    case "device_put":
+      return putDevice(state, command);
+    case "order_put":
+      return putOrder(state, command, input.atMs);
+    case "device_seen":
+      return hearDevice(state, command);
+    case "device_silent":
+      return loseDevice(state, command, input.atMs);
+    case "lease_acquire":
+      return acquireLease(state, command, input);
+    case "lease_renew":
+      return renewLease(state, command, input);
+    case "lease_release":
+      return releaseLease(state, input);
+    case "intent_create":
+      return createIntent(state, command, input);
+    case "intent_attest":
+      return attestIntent(state, command, input);
+    case "intent_cancel":
+      return cancelIntent(state, command, input);
+    case "intent_present":
+      return presentIntent(state, command, input);
+    case "intent_report":
+      return reportOutcome(state, command, input);
+    case "settlement_succeeded":
+      return finishSettlement(state, command, input.atMs);
+    case "settlement_refused":
+      return refuseSettlement(state, command);
+    case "tick":
+      return { reply: ACCEPTED };
+  }
+}
+
+/** Joins what the deadlines and the command did, and keeps the reply for a repetition when anything was committed. */
+function finish(
+  outcome: Outcome,
+  input: StepInput,
+  dueEvents: readonly StationEvent[],
+  base: StationState | null,
+): Step | { state: null; reply: StationReply } {
+  const state = outcome.state ?? base;
+  if (state === null) return { state: null, reply: outcome.reply };
+  const events = [...dueEvents, ...(outcome.events ?? [])];
+  const did = (outcome.events?.length ?? 0) > 0;
+  const replies = did && isRepeatable(input) ? keepReply(state, input.commandId, outcome.reply) : state.replies;
+  return { state: { ...state, replies }, events, reply: outcome.reply, repeated: false };
+}
+
+/** Feeds carry their own order and are idempotent by content, so they need no place among the bounded replies. */
+function isRepeatable(input: StepInput): boolean {
+  switch (input.command.type) {
+    case "station_put":
+    case "device_put":
+    case "order_put":
+    case "device_seen":
+    case "device_silent":
+    case "settlement_succeeded":
+    case "settlement_refused":
+    case "tick":
+      return false;
+    case "intent_attest":
+      // An attestation is answered when the seam has spoken; the saga's own step keeps that reply.
+      return false;
+    case "lease_acquire":
+    case "lease_renew":
+    case "lease_release":
+    case "intent_create":
+    case "intent_cancel":
+    case "intent_present":
+    case "intent_report":
+      return true;
+  }
+}

@@ -1,0 +1,64 @@
+/** What a customer display shows (contract, "Display state"; design §4, "display"), without `server_time`. */
+import { formatAmount } from "../currency.ts";
+import { wireStatus } from "../payment-intent.ts";
+import { PAID_SHOWN_MS } from "../settings.ts";
+import type { StationState } from "../station/state.ts";
+
+export interface DisplayView {
+  readonly state: "idle" | "total" | "qr" | "paid";
+  readonly order_display_number: number;
+  readonly amount: string;
+  readonly currency: string;
+  readonly qr_payload: string;
+  readonly intent_status: string;
+}
+
+/** A view and the moment until which it holds without another commit; null means that only a commit changes it. */
+export interface TimedDisplayView {
+  readonly view: DisplayView;
+  readonly validUntilMs: number | null;
+}
+
+/** A collection under way comes first, then a payment just made, then the open order; a new order ends the thank-you. */
+export function displayView(state: StationState, nowMs: number): TimedDisplayView {
+  const { intent, order } = state;
+  if (intent !== null && (intent.status === "settling" || intent.expiresAtMs > nowMs)) {
+    const view = totalView(intent.orderDisplayNumber, intent.amountMinor, intent.currency, wireStatus(intent.status));
+    return { view, validUntilMs: intent.status === "settling" ? null : intent.expiresAtMs };
+  }
+  const paid = state.ended[0];
+  if (paid?.status === "succeeded" && paid.endedAtMs !== null && (order === null || order.shownAtMs < paid.endedAtMs)) {
+    const shownUntilMs = paid.endedAtMs + PAID_SHOWN_MS;
+    if (nowMs < shownUntilMs) {
+      const view = totalView(paid.orderDisplayNumber, paid.amountMinor, paid.currency, "succeeded");
+      return { view: { ...view, state: "paid" }, validUntilMs: shownUntilMs };
+    }
+  }
+  if (order !== null)
+    return { view: totalView(order.orderDisplayNumber, order.amountMinor, order.currency, ""), validUntilMs: null };
+  const idle: DisplayView = {
+    state: "idle",
+    order_display_number: 0,
+    amount: "0.00",
+    currency: state.currency,
+    qr_payload: "",
+    intent_status: "",
+  };
+  return { view: idle, validUntilMs: null };
+}
+
+function totalView(
+  orderDisplayNumber: number,
+  amountMinor: string,
+  currency: string,
+  intentStatus: string,
+): DisplayView {
+  return {
+    state: "total",
+    order_display_number: orderDisplayNumber,
+    amount: formatAmount(amountMinor, currency),
+    currency,
+    qr_payload: "",
+    intent_status: intentStatus,
+  };
+}

@@ -1,0 +1,33 @@
+/** What a {@link UserError} is made of, besides its sentence. */
+export interface UserErrorOptions {
+  /** Stable snake_case code for programs, e.g. `port_taken`. */
+  code: string;
+  /** Process exit code, 1–255; 1 when left out. */
+  exitCode?: number;
+  /** The error underneath. It goes to a log file only, never to a person. */
+  cause?: unknown;
+}
+
+/**
+ * An error that a person can act on. `message` is one sentence that is printed as it stands, without a stack trace;
+ * `code` is for programs. Anything else that is thrown counts as unexpected, and its details go to a log file.
+ */
+export class UserError extends Error {
+  override readonly name = "UserError";
+  readonly code: string;
+  readonly exitCode: number;
+
+  constructor(sentence: string, options: UserErrorOptions) {
+    super(sentence, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code;
+    this.exitCode = options.exitCode ?? 1;
+  }
+}
+
+/** The `code` of any thrown value: a UserError's own, a system error's (`EACCES`) or `unexpected`. */
+export function errorCode(error: unknown): string {
+  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") {
+    return error.code;
+  }
+  return "unexpected";
+}
