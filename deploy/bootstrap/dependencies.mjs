@@ -1,0 +1,108 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { waitForLock } from "./folder-lock.mjs";
+import { installScriptSentence, runNpm } from "./npm.mjs";
+import { SetupError } from "./setup-error.mjs";
+
+/** The Node that everything runs on, inside the checkout. */
+export const PINNED_NODE = join("node_modules", "node", "bin", "node");
+/** Holds the hash of the lock file that node_modules was installed from, and the machine it was installed for. */
+const STAMP = join("node_modules", ".device-payments-lock");
+/** Outside node_modules, because `npm ci` removes that folder first. */
+const INSTALL_LOCK = join(".cache", "install.lock");
+/** An installation on a slow line takes minutes; a second start waits for it this long. */
+const INSTALL_WAIT_MS = 15 * 60_000;
+
+const readOr = (path, fallback) => {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return fallback;
+  }
+};
+
+/** What the stamp must say for node_modules to be current. node_modules holds binaries, so the machine is part of it. */
+function wantedStamp(checkout) {
+  const lock = readOr(join(checkout, "package-lock.json"), readOr(join(checkout, "package.json"), ""));
+  return `${createHash("sha256").update(lock).digest("hex")} ${process.platform}-${process.arch}\n`;
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isCurrent(checkout) {
+  return readOr(join(checkout, STAMP), "") === wantedStamp(checkout) && isExecutable(join(checkout, PINNED_NODE));
+}
+
+/** True when npm itself recorded exactly the lock file's packages: someone ran npm by hand, and nothing is left to do. */
+function wasInstalledByHand(checkout) {
+  try {
+    const wanted = JSON.parse(readFileSync(join(checkout, "package-lock.json"), "utf8")).packages;
+    const installed = JSON.parse(readFileSync(join(checkout, "node_modules", ".package-lock.json"), "utf8")).packages;
+    const same = (path) => wanted[path]?.version === installed[path]?.version && wanted[path]?.integrity === installed[path]?.integrity;
+    const missing = Object.keys(wanted).some((path) => path !== "" && !wanted[path].optional && installed[path] === undefined);
+    return !missing && Object.keys(installed).every(same) && pinnedNodeRuns(checkout);
+  } catch {
+    return false;
+  }
+}
+
+function pinnedNodeRuns(checkout) {
+  const version = JSON.parse(readOr(join(checkout, "node_modules", "node", "package.json"), "{}")).version;
+  const answer = spawnSync(join(checkout, PINNED_NODE), ["--version"], { encoding: "utf8" });
+  return answer.status === 0 && answer.stdout.trim() === `v${version}`;
+}
+
+/** The pinned Node comes from an install script; where npm was told to run none, this one is still needed and is run by name. */
+async function installPinnedNode(checkout) {
+  const rebuilt = await runNpm(checkout, ["rebuild", "node", "--ignore-scripts=false"], "Fetching the pinned Node");
+  if (rebuilt.ok && pinnedNodeRuns(checkout)) return;
+  throw new SetupError(installScriptSentence(rebuilt));
+}
+
+async function install(checkout) {
+  const common = ["--include=dev", "--include=optional", "--no-audit", "--no-fund"];
+  const title = existsSync(join(checkout, "node_modules")) ? "Updating the dependencies" : "Installing the dependencies";
+  const clean = await runNpm(checkout, ["ci", ...common], title);
+  // EUSAGE: there is no lock file, or it does not fit package.json. Everything else would fail again.
+  if (!clean.ok && !clean.output.includes("EUSAGE")) throw new SetupError(clean.sentence);
+  const result = clean.ok ? clean : await runNpm(checkout, ["install", ...common], title);
+  if (!result.ok) throw new SetupError(result.sentence);
+  if (!pinnedNodeRuns(checkout)) await installPinnedNode(checkout);
+}
+
+/**
+ * Makes node_modules match package-lock.json. Does nothing, within milliseconds, when it does already. Two starts at once
+ * take turns.
+ * @param {string} checkout
+ */
+export async function prepareDependencies(checkout) {
+  if (isCurrent(checkout)) return;
+  try {
+    accessSync(checkout, constants.W_OK);
+  } catch {
+    throw new SetupError(`The dependencies cannot be installed, because ${checkout} is not writable for this user.`);
+  }
+  const lock = await waitForLock(join(checkout, INSTALL_LOCK), {
+    timeoutMs: INSTALL_WAIT_MS,
+    onWait: () => process.stderr.write("Another start is installing the dependencies; waiting for it.\n"),
+  });
+  if (!lock.held) {
+    throw new SetupError(`Another start (process ${lock.ownerPid}) has been installing the dependencies for too long.`);
+  }
+  try {
+    if (isCurrent(checkout)) return;
+    if (!wasInstalledByHand(checkout)) await install(checkout);
+    writeFileSync(join(checkout, STAMP), wantedStamp(checkout));
+  } finally {
+    lock.release();
+  }
+}

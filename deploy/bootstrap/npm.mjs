@@ -1,0 +1,98 @@
+import { spawn } from "node:child_process";
+import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+/** Where the full output of the last npm run is kept, relative to the checkout. */
+const NPM_LOG = join(".cache", "npm.log");
+/** npm's output is kept in memory for the sentence and the log; more than this of it helps nobody. */
+const MAX_OUTPUT_CHARS = 1_000_000;
+const PROGRESS_MS = 1_000;
+
+function isWritable(folder) {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** npm's surroundings: never this checkout's own node (it is about to be replaced), and a cache folder that can be written. */
+function npmEnvironment(checkout) {
+  const own = join(checkout, "node_modules", ".bin");
+  const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== own);
+  const environment = { ...process.env, PATH: path.join(delimiter), npm_config_update_notifier: "false" };
+  const home = process.env.HOME;
+  if ((home === undefined || home === "" || !isWritable(home)) && process.env.npm_config_cache === undefined) {
+    environment.npm_config_cache = join(checkout, ".cache", "npm");
+  }
+  if (home === "") environment.HOME = join(checkout, ".cache");
+  return environment;
+}
+
+/** The line of npm's output that says what is wrong; the rest is in the log. */
+function npmReason(output) {
+  const lines = output.split("\n").filter((line) => /^npm (error|ERR!)/.test(line));
+  const texts = lines.map((line) => line.replace(/^npm (error|ERR!)\s*/, "").trim());
+  return texts.find((text) => text !== "" && !/^(code|errno|syscall|path|A complete log|command|signal) ?/.test(text)) ?? "no reason given";
+}
+
+/** One line that counts the seconds on a terminal; two plain lines elsewhere. */
+function progress(title) {
+  const startedMs = Date.now();
+  const seconds = () => `${Math.round((Date.now() - startedMs) / 1000)} s`;
+  if (!process.stderr.isTTY) {
+    process.stderr.write(`${title} …\n`);
+    return (outcome) => process.stderr.write(`${title}: ${outcome} after ${seconds()}.\n`);
+  }
+  const draw = (text) => process.stderr.write(`\r\x1b[K${text}`);
+  draw(`${title} …`);
+  const timer = setInterval(() => draw(`${title} … ${seconds()}`), PROGRESS_MS);
+  return (outcome) => {
+    clearInterval(timer);
+    draw(`${title}: ${outcome} after ${seconds()}.\n`);
+  };
+}
+
+/**
+ * Runs npm in the checkout with one line of progress.
+ * @param {string} checkout
+ * @param {string[]} args
+ * @param {string} title
+ * @returns {Promise<{ ok: boolean, output: string, sentence: string }>} `sentence` says for a person why it failed
+ */
+export function runNpm(checkout, args, title) {
+  const finish = progress(title);
+  return new Promise((resolve) => {
+    let output = "";
+    const keep = (chunk) => {
+      if (output.length < MAX_OUTPUT_CHARS) output += chunk;
+    };
+    const child = spawn("npm", args, { cwd: checkout, env: npmEnvironment(checkout), stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.setEncoding("utf8").on("data", keep);
+    child.stderr.setEncoding("utf8").on("data", keep);
+    // A terminal's Ctrl-C reaches npm by itself; a signal to this process alone must be passed on.
+    const forward = (signal) => child.kill(signal);
+    for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, forward);
+    const end = (ok, sentence) => {
+      for (const signal of ["SIGINT", "SIGTERM"]) process.off(signal, forward);
+      finish(ok ? "done" : "failed");
+      resolve({ ok, output, sentence });
+    };
+    child.on("error", (error) =>
+      end(false, error.code === "ENOENT" ? "npm is needed to install the dependencies, and there is none on PATH." : `npm cannot be run (${error.code}).`),
+    );
+    child.on("close", (code, signal) => {
+      mkdirSync(join(checkout, ".cache"), { recursive: true });
+      writeFileSync(join(checkout, NPM_LOG), output);
+      const why = signal === null ? npmReason(output) : `it was ended by ${signal}`;
+      end(code === 0, `npm ${args[0]} failed: ${why.replace(/\.$/, "")}; the full output is in ${NPM_LOG}.`);
+    });
+  });
+}
+
+/** Said when npm installed everything but refused or failed the install script that fetches the pinned Node. */
+export function installScriptSentence(result) {
+  const why = result.ok ? "npm refused to run its install script" : result.sentence.replace(/\.$/, "");
+  return `The pinned Node could not be put into node_modules (${why}); allow it with \`npm rebuild node --ignore-scripts=false\` and start again.`;
+}

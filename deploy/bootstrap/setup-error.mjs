@@ -1,0 +1,4 @@
+/** An error whose message is one sentence for the person who ran the command. */
+export class SetupError extends Error {
+  name = "SetupError";
+}

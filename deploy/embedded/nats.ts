@@ -1,0 +1,119 @@
+import { closeSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { UserError } from "../../services/runtime/user-error.ts";
+import { type Child, describeExit, startChild } from "../child.ts";
+import { deployLimits } from "../limits.ts";
+import { logSize, logTail, openLog } from "../server-log.ts";
+import { isAtLeast, type NatsBinary } from "./find-nats-server.ts";
+import { freePort } from "./free-port.ts";
+import { stopLeftover } from "./leftover.ts";
+
+/** Syncing each write before its acknowledgement exists from this release on. */
+const SYNC_ALWAYS_SINCE = "2.10.0";
+
+export interface NatsOptions {
+  binary: NatsBinary;
+  /** Holds the configuration, the pid file and JetStream's files; made when missing. */
+  folder: string;
+  logFile: string;
+  /** Clients must present it. */
+  token: string;
+  /** A given port instead of a free one, to come back where clients redial. */
+  port?: number;
+}
+
+/** A running nats-server with JetStream on 127.0.0.1. */
+export interface NatsServer {
+  /** `nats://<token>@127.0.0.1:<port>` */
+  url: string;
+  port: number;
+  version: string;
+  child: Child;
+}
+
+/** Starts nats-server and waits until it answers. Throws UserError `nats_start_failed` or `nats_start_timeout`. */
+export async function startNats(options: NatsOptions): Promise<NatsServer> {
+  mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+  const configFile = join(options.folder, "nats-server.conf");
+  const pidFile = join(options.folder, "nats-server.pid");
+  await stopLeftover({ pidFile, marker: configFile });
+  const port = options.port ?? (await freePort());
+  writeFileSync(configFile, configuration({ ...options, port, pidFile }), { mode: 0o600 });
+
+  const logStart = logSize(options.logFile);
+  const log = openLog(options.logFile);
+  const child = await startChild({
+    command: options.binary.path,
+    args: ["--config", configFile],
+    spawn: { stdio: ["ignore", log, log], cwd: options.folder },
+    stopSignal: "SIGINT",
+    stopMs: deployLimits.natsStopMs,
+    orphanSignal: "INT",
+  }).finally(() => closeSync(log));
+  void child.exited.then(() => rmSync(pidFile, { force: true }));
+
+  const ended = new AbortController();
+  void child.exited.then(() => ended.abort());
+  const answers = waitForNats("127.0.0.1", port, { timeoutMs: deployLimits.natsReadyMs, signal: ended.signal });
+  const ready = await Promise.race([child.exited, answers]);
+  if (ready === true) {
+    return { url: `nats://${options.token}@127.0.0.1:${port}`, port, version: options.binary.version, child };
+  }
+  if (ready !== false) {
+    const reason = failure(logTail(options.logFile, logStart)) ?? describeExit(ready);
+    throw new UserError(`nats-server did not start: ${reason}; its log is ${options.logFile}.`, { code: "nats_start_failed" });
+  }
+  await child.kill();
+  throw new UserError(
+    `nats-server did not answer within ${deployLimits.natsReadyMs / 1000} s; its log is ${options.logFile}.`,
+    { code: "nats_start_timeout" },
+  );
+}
+
+function configuration(options: NatsOptions & { port: number; pidFile: string }): string {
+  const sync = isAtLeast(options.binary.version, SYNC_ALWAYS_SINCE) ? "\n  sync_interval: always" : "";
+  return `# Written at each start.
+listen: "127.0.0.1:${options.port}"
+pid_file: ${JSON.stringify(options.pidFile)}
+authorization { token: ${JSON.stringify(options.token)} }
+jetstream {
+  store_dir: ${JSON.stringify(options.folder)}${sync}
+}
+`;
+}
+
+/** The reason in nats-server's own words: its last line marked as fatal or as an error. */
+function failure(log: string): string | undefined {
+  const lines = log.split("\n").filter((line) => /\[(FTL|ERR)\]/.test(line) || line.startsWith("nats-server:"));
+  return lines.at(-1)?.replace(/^.*\[(FTL|ERR)\] |^nats-server: /, "").trim().replace(/\.$/, "");
+}
+
+/** True as soon as a NATS server greets on that address, false when the time is over or the signal is given. */
+export async function waitForNats(
+  host: string,
+  port: number,
+  options: { timeoutMs: number; signal?: AbortSignal },
+): Promise<boolean> {
+  const deadlineMs = Date.now() + options.timeoutMs;
+  while (Date.now() < deadlineMs && options.signal?.aborted !== true) {
+    if (await greets(host, port, deadlineMs - Date.now())) return true;
+    await delay(deployLimits.readyPollMs);
+  }
+  return false;
+}
+
+function greets(host: string, port: number, timeoutMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const end = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(timeoutMs, () => end(false));
+    socket.once("data", (greeting) => end(greeting.toString("latin1").startsWith("INFO ")));
+    socket.once("error", () => end(false));
+    socket.once("close", () => end(false));
+  });
+}

@@ -1,0 +1,39 @@
+/** Every wait and size of the start-up tooling, with its reason. Times are in milliseconds. */
+export const deployLimits = {
+  /** A loaded disk may take a while to replay JetStream's files after a crash. */
+  natsReadyMs: 30_000,
+  /** nats-server syncs its files on the way out; on a busy disk that takes seconds. */
+  natsStopMs: 10_000,
+  /** PostgreSQL replays its write-ahead log after a crash before it is ready. */
+  postgresReadyMs: 60_000,
+  /** A fast shutdown writes one checkpoint. */
+  postgresStopMs: 15_000,
+  /** initdb takes about a second; a slow disk gets a minute. */
+  postgresInitMs: 60_000,
+  /** After kill -9 of the postmaster its children hold the shared memory for a moment longer. */
+  postgresRetryMs: 10_000,
+  /** How often readiness is looked at. */
+  readyPollMs: 20,
+  /** A server given by URL either answers within this time or is not there. */
+  externalServerMs: 5_000,
+  /** A service reports ready once its streams, buckets and pools exist; a cold machine needs some seconds. */
+  serviceReadyMs: 60_000,
+  /** A service drains what it has in hand; its own limits are shorter than this. */
+  serviceStopMs: 15_000,
+  /** One step may not hold up the shutdown longer than its children's own time-outs together. */
+  stepStopMs: 20_000,
+  /** A server left over from a killed start shuts down properly within this time, or is killed. */
+  leftoverStopMs: 15_000,
+  /** What the watchdog gives children after their parent was killed, before it kills them. In whole seconds. */
+  orphanGraceMs: 10_000,
+  /** A server's log is moved to `<name>.1` at the next start when it is larger than this. */
+  logMaxBytes: 10 * 1024 * 1024,
+  /** How much of a server's log is read to say why it ended. */
+  logTailBytes: 16 * 1024,
+  /** Package lists and one package of a few megabytes. */
+  aptDownloadMs: 180_000,
+  /** `--version` of a binary. */
+  versionProbeMs: 5_000,
+  /** Tries to find a free port before giving up. */
+  portTries: 50,
+} as const;

@@ -1,0 +1,66 @@
+/** What the audit copy of the log can tell. */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { callerSchema } from "./caller.ts";
+
+const id = z.int().positive();
+
+export const auditEventSchema = z.object({
+  stationId: id,
+  version: id,
+  ordinal: z.int(),
+  atMs: z.number(),
+  type: z.string(),
+  actor: z.object({ kind: z.string(), id: z.int(), name: z.string() }),
+  intentId: id.nullable(),
+  data: z.record(z.string(), z.unknown()),
+});
+export type AuditEvent = z.infer<typeof auditEventSchema>;
+
+export const timelineEntrySchema = z.object({
+  atMs: z.number(),
+  type: z.string(),
+  actor: z.object({ kind: z.string(), id: z.int(), name: z.string() }),
+  /** One sentence that a person without the manual understands. */
+  sentence: z.string(),
+  /** Whether money moved by this step: `maybe` where only evidence says so. */
+  moneyMoved: z.enum(["no", "yes", "maybe"]),
+  data: z.record(z.string(), z.unknown()),
+});
+
+/** One payment from its creation to its end, in order; `not_found` outside the caller's organization. */
+export const getTimeline = defineOperation(
+  "audit.timeline",
+  z.object({ caller: callerSchema, intentId: id }),
+  z.object({
+    intentId: id,
+    stationId: id,
+    status: z.string(),
+    /** The whole payment in one sentence. */
+    summary: z.string(),
+    moneyMoved: z.enum(["no", "yes", "maybe"]),
+    entries: z.array(timelineEntrySchema),
+  }),
+);
+
+/** A station's events, newest last, by version. */
+export const listStationEvents = defineOperation(
+  "audit.station-events",
+  z.object({ caller: callerSchema, stationId: id, sinceVersion: z.int().min(0), limit: z.int().min(1).max(500) }),
+  z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
+);
+
+/**
+ * What is known of a command or an intent that has left the station's bounded state: the stored answer, and the intent
+ * as it ended. Asked by the actor host and by the gateway for an old intent.
+ */
+export const recallHistory = defineOperation(
+  "audit.recall",
+  z.object({ stationId: id, commandId: z.string().optional(), intentId: id.optional() }),
+  z.object({
+    /** A StationResponse as it was given, or null. */
+    response: z.unknown().nullable(),
+    /** A PaymentIntent as last committed, or null. */
+    intent: z.unknown().nullable(),
+  }),
+);

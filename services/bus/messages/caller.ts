@@ -1,0 +1,42 @@
+/** Who asks, as the gateway established it from a session. Services check permission and organization, never the gateway alone. */
+import { z } from "zod";
+
+export const ROLES = ["owner", "cashier", "reconciliation_operator"] as const;
+export const roleSchema = z.enum(ROLES);
+
+/** What a role may do; a permission is what handlers ask for, never the role itself. */
+export const PERMISSIONS = ["organization.manage", "payments.collect", "reconciliation.manage"] as const;
+export const permissionSchema = z.enum(PERMISSIONS);
+export type Permission = z.infer<typeof permissionSchema>;
+
+export const callerSchema = z.object({
+  userId: z.int().positive(),
+  name: z.string(),
+  organizationId: z.int().positive(),
+  role: roleSchema,
+  permissions: z.array(permissionSchema),
+});
+export type Caller = z.infer<typeof callerSchema>;
+
+/** An entry of the SESSIONS bucket; the key is the session token's SHA-256 in hex. */
+export const sessionEntrySchema = callerSchema.extend({ sessionId: z.int().positive(), expiresAtMs: z.number() });
+export type SessionEntry = z.infer<typeof sessionEntrySchema>;
+
+/** An entry of the CREDENTIALS bucket; the key is the device credential's SHA-256 in hex. */
+export const credentialEntrySchema = z.object({
+  deviceId: z.int().positive(),
+  stationId: z.int().positive(),
+  scopes: z.array(z.string()),
+});
+export type CredentialEntry = z.infer<typeof credentialEntrySchema>;
+
+/**
+ * How far the replicas must have come before a caller's next read is sure to see what was just written. The gateway
+ * waits for it, bounded, before it answers.
+ */
+export const barrierSchema = z.object({
+  stationLogSequence: z.number().optional(),
+  credentialsRevision: z.number().optional(),
+  sessionsRevision: z.number().optional(),
+});
+export type Barrier = z.infer<typeof barrierSchema>;

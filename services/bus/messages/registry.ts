@@ -1,0 +1,229 @@
+/** People, places and devices. Every list is of the caller's organization; a foreign id is `not_found`. */
+import { z } from "zod";
+import { DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
+import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
+import { defineOperation } from "../operation.ts";
+import { barrierSchema, callerSchema, permissionSchema, roleSchema } from "./caller.ts";
+
+const id = z.int().positive();
+const name = z.string().trim().min(1).max(200);
+const caller = callerSchema;
+
+export const filialSchema = z.object({ filialId: id, name: z.string(), createdAtMs: z.number() });
+export const stationSchema = z.object({
+  stationId: id,
+  filialId: id,
+  name: z.string(),
+  currency: z.string(),
+  status: z.enum(STATION_STATUSES),
+  sandbox: z.boolean(),
+  createdAtMs: z.number(),
+});
+export type Station = z.infer<typeof stationSchema>;
+export const deviceSchema = z.object({
+  deviceId: id,
+  stationId: id,
+  name: z.string(),
+  kind: z.enum(DEVICE_KINDS),
+  capabilities: z.array(z.enum(CAPABILITIES)),
+  status: z.enum(DEVICE_STATUSES),
+  handoffTarget: z.string(),
+  createdAtMs: z.number(),
+  /** When the device last claimed a code; null while it never has. */
+  enrolledAtMs: z.number().nullable(),
+});
+export type Device = z.infer<typeof deviceSchema>;
+export const enrollmentCodeSchema = z.object({
+  codeId: id,
+  deviceId: id,
+  status: z.enum(["open", "spent", "expired", "revoked"]),
+  expiresAtMs: z.number(),
+  createdAtMs: z.number(),
+});
+export const userSchema = z.object({
+  userId: id,
+  email: z.string(),
+  name: z.string(),
+  role: roleSchema,
+  permissions: z.array(permissionSchema),
+});
+
+// Sessions. The token is returned once; only its SHA-256 is stored.
+export const login = defineOperation(
+  "registry.session.login",
+  z.object({ email: z.string().max(320), password: z.string().max(1_000), address: z.string() }),
+  z.object({
+    token: z.string(),
+    expiresAtMs: z.number(),
+    user: userSchema,
+    organizationId: id,
+    barrier: barrierSchema,
+  }),
+);
+export const logout = defineOperation("registry.session.logout", z.object({ caller, sessionId: id }), barrierSchema);
+
+// Enrollment. Unknown, spent, expired, revoked and malformed codes all refuse with `enrollment_code_invalid` (I10).
+export const enroll = defineOperation(
+  "registry.enroll",
+  z.object({ code: z.string() }),
+  z.object({
+    credential: z.string(),
+    scopes: z.array(z.string()),
+    deviceId: id,
+    stationId: id,
+    barrier: barrierSchema,
+  }),
+);
+
+export const listFilials = defineOperation(
+  "registry.filial.list",
+  z.object({ caller }),
+  z.object({ filials: z.array(filialSchema) }),
+);
+export const createFilial = defineOperation(
+  "registry.filial.create",
+  z.object({ caller, name }),
+  z.object({ filial: filialSchema }),
+);
+
+const stationReply = z.object({ station: stationSchema, barrier: barrierSchema });
+export const listStations = defineOperation(
+  "registry.station.list",
+  z.object({ caller, filialId: id.optional() }),
+  z.object({ stations: z.array(stationSchema) }),
+);
+export const getStation = defineOperation(
+  "registry.station.get",
+  z.object({ caller, stationId: id }),
+  z.object({ station: stationSchema }),
+);
+export const createStation = defineOperation(
+  "registry.station.create",
+  z.object({ caller, filialId: id, name, currency: z.string().length(3) }),
+  stationReply,
+);
+export const renameStation = defineOperation(
+  "registry.station.rename",
+  z.object({ caller, stationId: id, name }),
+  stationReply,
+);
+/** Moves a station's standing; a step that its machine does not have is `conflict`. */
+export const moveStation = defineOperation(
+  "registry.station.move",
+  z.object({ caller, stationId: id, move: z.enum(["SUSPEND", "RESUME", "CLOSE"]) }),
+  stationReply,
+);
+
+const deviceReply = z.object({ device: deviceSchema, barrier: barrierSchema });
+const capabilities = z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length);
+export const listDevices = defineOperation(
+  "registry.device.list",
+  z.object({ caller, stationId: id.optional() }),
+  z.object({ devices: z.array(deviceSchema) }),
+);
+/** The device and the summary of its last heartbeat, read from the LIVENESS stream; null when it was never heard. */
+export const getDevice = defineOperation(
+  "registry.device.get",
+  z.object({ caller, deviceId: id }),
+  z.object({
+    device: deviceSchema,
+    lastHeartbeat: z.object({ atMs: z.number(), summary: z.record(z.string(), z.unknown()) }).nullable(),
+  }),
+);
+/** Capabilities left out are those of the kind. A smart POS companion carries a `handoffTarget`, which may be blank. */
+export const registerDevice = defineOperation(
+  "registry.device.register",
+  z.object({
+    caller,
+    stationId: id,
+    name,
+    kind: z.enum(DEVICE_KINDS),
+    capabilities: capabilities.optional(),
+    handoffTarget: z.string().max(500).optional(),
+  }),
+  deviceReply,
+);
+export const changeDevice = defineOperation(
+  "registry.device.change",
+  z.object({
+    caller,
+    deviceId: id,
+    name: name.optional(),
+    capabilities: capabilities.optional(),
+    handoffTarget: z.string().max(500).optional(),
+  }),
+  deviceReply,
+);
+/** SUSPEND, RESUME, RESET (revokes credential and codes; the device must enroll again), REVOKE (for good). */
+export const moveDevice = defineOperation(
+  "registry.device.move",
+  z.object({ caller, deviceId: id, move: z.enum(["SUSPEND", "RESUME", "RESET", "REVOKE"]) }),
+  deviceReply,
+);
+
+/** The code is returned once, as XXXXX-XXXXX. A newer code of the same device revokes the open one. */
+export const issueEnrollmentCode = defineOperation(
+  "registry.code.issue",
+  z.object({
+    caller,
+    deviceId: id,
+    validForMs: z
+      .int()
+      .min(60_000)
+      .max(7 * 24 * 3_600_000)
+      .optional(),
+  }),
+  z.object({ code: z.string(), enrollmentCode: enrollmentCodeSchema }),
+);
+export const listEnrollmentCodes = defineOperation(
+  "registry.code.list",
+  z.object({ caller, deviceId: id }),
+  z.object({ enrollmentCodes: z.array(enrollmentCodeSchema) }),
+);
+export const revokeEnrollmentCode = defineOperation(
+  "registry.code.revoke",
+  z.object({ caller, codeId: id }),
+  z.object({ enrollmentCode: enrollmentCodeSchema }),
+);
+
+export const listUsers = defineOperation(
+  "registry.user.list",
+  z.object({ caller }),
+  z.object({ users: z.array(userSchema) }),
+);
+export const createUser = defineOperation(
+  "registry.user.create",
+  z.object({ caller, email: z.email().max(320), name, role: roleSchema, password: z.string().min(12).max(1_000) }),
+  z.object({ user: userSchema }),
+);
+
+/**
+ * Seeds the sandbox, idempotently: organization, filial, two stations with a companion and a display each, an owner, a
+ * cashier. Served on the bus only, for whoever operates the installation. Passwords and open codes are returned each
+ * time the caller passes the ones to keep or they had to be made anew.
+ */
+export const seedSandbox = defineOperation(
+  "registry.sandbox.seed",
+  z.object({ ownerPassword: z.string().min(12), cashierPassword: z.string().min(12) }),
+  z.object({
+    organizationId: id,
+    filialId: id,
+    owner: z.object({ email: z.string() }),
+    cashier: z.object({ email: z.string() }),
+    stations: z.array(
+      z.object({
+        stationId: id,
+        name: z.string(),
+        devices: z.array(
+          z.object({
+            deviceId: id,
+            name: z.string(),
+            kind: z.enum(DEVICE_KINDS),
+            /** A fresh code when the device still has to enroll, else null. */
+            enrollmentCode: z.string().nullable(),
+          }),
+        ),
+      }),
+    ),
+  }),
+);

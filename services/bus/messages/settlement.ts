@@ -1,0 +1,114 @@
+/** Orders and the payment seam. Amounts are minor units as strings of digits. */
+import { z } from "zod";
+import { ROUTES } from "../../../machines/payment-intent.ts";
+import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
+import { defineOperation } from "../operation.ts";
+import { barrierSchema, callerSchema } from "./caller.ts";
+
+const id = z.int().positive();
+const amountMinor = z.string().regex(/^\d{1,13}$/);
+
+export const orderLineInputSchema = z.object({
+  name: z.string().min(1).max(200),
+  quantity: z.int().min(1).max(9_999),
+  unitAmountMinor: amountMinor,
+});
+
+export const transactionSchema = z.object({
+  transactionId: id,
+  intentId: id,
+  route: z.enum(ROUTES),
+  amountMinor,
+  currency: z.string(),
+  reference: z.string(),
+  settledAtMs: z.number(),
+});
+
+export const orderSchema = z.object({
+  orderId: id,
+  orderDisplayNumber: id,
+  stationId: id,
+  status: z.enum(["open", "paid", "voided"]),
+  version: id,
+  currency: z.string(),
+  totalMinor: amountMinor,
+  lines: z.array(orderLineInputSchema),
+  transaction: transactionSchema.nullable(),
+  openedAtMs: z.number(),
+});
+export type Order = z.infer<typeof orderSchema>;
+const orderWithBarrier = z.object({ order: orderSchema, barrier: barrierSchema });
+
+/** The station must be one of the caller's organization; its currency is the order's. */
+export const openOrder = defineOperation(
+  "settlement.order.open",
+  z.object({
+    caller: callerSchema,
+    stationId: id,
+    lines: z.array(orderLineInputSchema).max(200),
+    idempotencyKey: z.string().optional(),
+  }),
+  orderWithBarrier,
+);
+export const getOrder = defineOperation(
+  "settlement.order.get",
+  z.object({ caller: callerSchema, orderId: id }),
+  z.object({ order: orderSchema }),
+);
+export const listOrders = defineOperation(
+  "settlement.order.list",
+  z.object({
+    caller: callerSchema,
+    stationId: id,
+    status: z.enum(["open", "paid", "voided"]).optional(),
+    limit: z.int().min(1).max(200),
+  }),
+  z.object({ orders: z.array(orderSchema) }),
+);
+/** Replaces the lines; a paid or voided order refuses with `conflict`. */
+export const changeOrderLines = defineOperation(
+  "settlement.order.change",
+  z.object({ caller: callerSchema, orderId: id, lines: z.array(orderLineInputSchema).max(200) }),
+  orderWithBarrier,
+);
+export const voidOrder = defineOperation(
+  "settlement.order.void",
+  z.object({ caller: callerSchema, orderId: id }),
+  orderWithBarrier,
+);
+
+/** Order truth for a new intent, and the intent's id. Asked by the actor host; an order of another station is `not_found`. */
+export const prepareIntent = defineOperation(
+  "settlement.intent.prepare",
+  z.object({ stationId: id, orderId: id }),
+  z.object({
+    intentId: id,
+    order: z.object({
+      orderId: id,
+      orderDisplayNumber: id,
+      amountMinor,
+      currency: z.string(),
+      status: z.enum(["open", "paid", "voided"]),
+      revision: id,
+    }),
+  }),
+);
+
+/** The payment seam: the only way a transaction comes into being (I2). Idempotent by intent id. */
+export const settle = defineOperation(
+  "settlement.settle",
+  z.object({
+    intentId: id,
+    stationId: id,
+    orderId: id,
+    route: z.enum(ROUTES),
+    amountMinor,
+    currency: z.string(),
+    reference: z.string(),
+    attestedBy: z.int(),
+  }),
+  z.discriminatedUnion("settled", [
+    z.object({ settled: z.literal(true), transactionId: id }),
+    z.object({ settled: z.literal(false), code: z.enum(SETTLEMENT_REFUSALS) }),
+  ]),
+);

@@ -1,0 +1,100 @@
+/**
+ * Request and reply over the bus with one schema for both sides. An operation is data (subject, request, reply);
+ * `serve` answers it from one of several processes, `call` asks.
+ */
+import type { Msg, NatsConnection, Subscription } from "nats";
+import { z } from "zod";
+import { type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
+
+export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType> {
+  readonly subject: string;
+  readonly request: TRequest;
+  readonly reply: TReply;
+}
+
+export type RequestOf<TOperation> = TOperation extends Operation<infer TRequest, z.ZodType> ? z.infer<TRequest> : never;
+export type ReplyOf<TOperation> = TOperation extends Operation<z.ZodType, infer TReply> ? z.infer<TReply> : never;
+
+export function defineOperation<TRequest extends z.ZodType, TReply extends z.ZodType>(
+  subject: string,
+  request: TRequest,
+  reply: TReply,
+): Operation<TRequest, TReply> {
+  return { subject, request, reply };
+}
+
+/** How long a caller waits unless it says otherwise: longer than any single database statement may take. */
+export const CALL_TIMEOUT_MS = 5_000;
+/** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */
+export const MAX_REQUESTS_IN_FLIGHT = 256;
+
+/** What a service logs about one failed request; pino's own `error` method fits. */
+export interface FailureLog {
+  error(fields: object, message: string): void;
+}
+
+/**
+ * Answers an operation. A `RefusedError` becomes the reply; anything else is logged and answered as unavailable, so
+ * that a caller never waits for a reply that will not come.
+ */
+export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
+  deps: { readonly nc: NatsConnection; readonly log: FailureLog; readonly queue: string },
+  operation: Operation<TRequest, TReply>,
+  handler: (request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
+): Subscription {
+  let inFlight = 0;
+  const answer = async (message: Msg): Promise<void> => {
+    if (inFlight >= MAX_REQUESTS_IN_FLIGHT) return respond(message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
+    inFlight += 1;
+    try {
+      const parsed = operation.request.safeParse(message.json());
+      if (!parsed.success) return respond(message, { refusal: invalidRequest(parsed.error) });
+      respond(message, { reply: await handler(parsed.data) });
+    } catch (error) {
+      if (error instanceof RefusedError) return respond(message, { refusal: error.refusal });
+      deps.log.error({ err: error, subject: operation.subject }, "a request failed");
+      respond(message, { refusal: { code: "unavailable", retryAfterMs: 1_000 } });
+    } finally {
+      inFlight -= 1;
+    }
+  };
+  return deps.nc.subscribe(operation.subject, {
+    queue: deps.queue,
+    callback: (error, message) => {
+      if (error === null) void answer(message);
+      else deps.log.error({ err: error, subject: operation.subject }, "a subscription failed");
+    },
+  });
+}
+
+/** Zod's issues as field errors with JSON pointers (design §4, "bodies"). */
+export function invalidRequest(error: z.ZodError): BusRefusal {
+  const errors = error.issues.slice(0, 32).map((issue) => ({
+    pointer: issue.path.map((token) => `/${String(token).replaceAll("~", "~0").replaceAll("/", "~1")}`).join(""),
+    detail: issue.message,
+  }));
+  return { code: "invalid_request", errors };
+}
+
+function respond(message: Msg, body: { readonly reply: unknown } | { readonly refusal: BusRefusal }): void {
+  message.respond(JSON.stringify(body));
+}
+
+const envelopeSchema = z.union([z.object({ refusal: busRefusalSchema }), z.object({ reply: z.unknown() })]);
+
+/** Asks; throws `RefusedError` when the service refuses and `UnavailableError` when nobody answers in time. */
+export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>(
+  nc: NatsConnection,
+  operation: Operation<TRequest, TReply>,
+  request: z.infer<TRequest>,
+  timeoutMs: number = CALL_TIMEOUT_MS,
+): Promise<z.infer<TReply>> {
+  const message = await nc
+    .request(operation.subject, JSON.stringify(request), { timeout: timeoutMs })
+    .catch((error: unknown) => {
+      throw new UnavailableError(operation.subject, error);
+    });
+  const envelope = envelopeSchema.parse(message.json());
+  if ("refusal" in envelope) throw new RefusedError(envelope.refusal);
+  return operation.reply.parse(envelope.reply);
+}

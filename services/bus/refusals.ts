@@ -1,0 +1,66 @@
+/**
+ * The codes with which services refuse, beside the station's own (`machines/station/reply.ts`). The gateway maps each to
+ * a status and one sentence in `gateway/contract/errors.ts`; a code that is missing there does not compile.
+ */
+import { z } from "zod";
+import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+
+export const SERVICE_REFUSAL_CODES = [
+  /** The request is well-formed but its values are not: `errors` names each by JSON pointer. */
+  "invalid_request",
+  /** The thing does not exist, or belongs to another organization: the two cannot be told apart. */
+  "not_found",
+  /** The thing is not in a state in which this can be done to it. */
+  "conflict",
+  /** A unique value (an e-mail address, a name) is taken. */
+  "already_exists",
+  /** The person may not do this. */
+  "permission_denied",
+  "login_failed",
+  "login_throttled",
+  "enrollment_code_invalid",
+  /** The same idempotency key came with another body. */
+  "idempotency_key_reused",
+  /** Too much at once; nothing was done; try again. */
+  "busy",
+  /** Something this service depends on does not answer; whether the command took effect is found by repeating it. */
+  "unavailable",
+] as const;
+
+export const BUS_REFUSAL_CODES = [...SERVICE_REFUSAL_CODES, ...REFUSAL_CODES] as const;
+export type BusRefusalCode = (typeof BUS_REFUSAL_CODES)[number];
+
+export const fieldErrorSchema = z.object({ pointer: z.string(), detail: z.string() });
+export type FieldError = z.infer<typeof fieldErrorSchema>;
+
+export const busRefusalSchema = z.object({
+  code: z.enum(BUS_REFUSAL_CODES),
+  /** One sentence for a person where the code's own sentence is not enough. */
+  detail: z.string().optional(),
+  /** The intent's status, where the refusal is about an intent. */
+  status: z.string().optional(),
+  /** Why a route is withdrawn, or who holds a lease. */
+  reason: z.string().optional(),
+  errors: z.array(fieldErrorSchema).optional(),
+  retryAfterMs: z.number().optional(),
+});
+export type BusRefusal = z.infer<typeof busRefusalSchema>;
+
+/** Thrown by a service's handler to refuse, and by `call` when a service refused. Terminal: repeating changes nothing. */
+export class RefusedError extends Error {
+  readonly refusal: BusRefusal;
+  constructor(refusal: BusRefusal) {
+    super(refusal.detail ?? refusal.code);
+    this.name = "RefusedError";
+    this.refusal = refusal;
+  }
+}
+
+/** Thrown by `call` when nobody answered in time: retryable, and the outcome is unknown. */
+export class UnavailableError extends Error {
+  readonly code = "unavailable";
+  constructor(subject: string, cause: unknown) {
+    super(`Nobody answered ${subject} in time.`, { cause });
+    this.name = "UnavailableError";
+  }
+}

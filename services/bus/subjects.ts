@@ -1,0 +1,37 @@
+/**
+ * Every subject of the bus. The partition token stands early, so that a host follows what it owns with one
+ * subscription per partition and no consumer per station is ever needed.
+ */
+import { partitionOf, partitionToken } from "../../machines/partition.ts";
+
+/** One subject per station; one message per commit; expected-last-sequence makes each append exclusive. */
+export const stationLogSubject = (stationId: number): string =>
+  `station.log.${partitionToken(partitionOf(stationId))}.${stationId}`;
+export const STATION_LOG_ALL = "station.log.*.*";
+
+/** Commands to a station's actor, by request and reply. */
+export const stationCommandSubject = (stationId: number): string =>
+  `station.cmd.${partitionToken(partitionOf(stationId))}.${stationId}`;
+/** What the owner of a partition subscribes to. */
+export const partitionCommandsSubject = (partition: number): string => `station.cmd.${partitionToken(partition)}.*`;
+
+/** Heartbeats: one message per device in the LIVENESS stream, the last one kept. */
+export const heartbeatSubject = (stationId: number, deviceId: number): string =>
+  `station.heartbeat.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
+export const HEARTBEATS_ALL = "station.heartbeat.*.*.*";
+/** Where the LIVENESS stream republishes a heartbeat once it is stored; hosts follow this, never the raw subject. */
+export const partitionStoredHeartbeatsSubject = (partition: number): string =>
+  `station.heard.${partitionToken(partition)}.*.*`;
+export const partitionHeartbeatsSubject = (partition: number): string =>
+  `station.heartbeat.${partitionToken(partition)}.*.*`;
+
+/** The station and device ids at the end of a heartbeat's subject. */
+export function parseHeartbeatSubject(subject: string): { readonly stationId: number; readonly deviceId: number } {
+  const tokens = subject.split(".");
+  return { stationId: Number(tokens[3]), deviceId: Number(tokens[4]) };
+}
+
+/** The station id at the end of a log or command subject. */
+export function parseStationId(subject: string): number {
+  return Number(subject.slice(subject.lastIndexOf(".") + 1));
+}
