@@ -10,5 +10,6 @@ if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE_MAJOR) {
   process.exitCode = 1;
 } else {
   // Imported only now, so that an older Node prints the sentence above and not a syntax error.
-  import("./bootstrap/main.mjs").then(({ main }) => main(process.argv.slice(2)));
+  const { main } = await import("./bootstrap/main.mjs");
+  await main(process.argv.slice(2));
 }

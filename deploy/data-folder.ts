@@ -1,5 +1,5 @@
-import { accessSync, constants, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
 import { LOCK_LIMITS, type LockRefused, waitForLock } from "./bootstrap/folder-lock.mjs";
 
@@ -12,7 +12,7 @@ const FOREIGN_WAIT_MS = LOCK_LIMITS.foreignStaleMs + 1_000;
  */
 export async function openDataFolder(dataDir: string, say: (line: string) => void): Promise<() => void> {
   try {
-    mkdirSync(join(dataDir, "logs"), { recursive: true, mode: 0o700 });
+    makeFolder(join(dataDir, "logs"));
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
     return await lock(dataDir, say);
   } catch (error) {
@@ -26,11 +26,19 @@ export async function openDataFolder(dataDir: string, say: (line: string) => voi
   }
 }
 
+/** Makes a folder and those above it. Not `mkdir` with `recursive`, which on Node 22 never returns below /proc or /sys. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  if (!existsSync(dirname(path))) makeFolder(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
+}
+
 async function lock(dataDir: string, say: (line: string) => void): Promise<() => void> {
   const attempt = await waitForLock(join(dataDir, "start.lock"), {
     timeoutMs: FOREIGN_WAIT_MS,
     giveUp: (refused) => refused.ownerVisible,
-    onWait: () => say("The data folder was in use on another machine or container; waiting to see whether it still is."),
+    onWait: () =>
+      say("The data folder was in use on another machine or container; waiting to see whether it still is."),
   });
   if (attempt.held) return attempt.release;
   throw new UserError(

@@ -18,6 +18,8 @@ export const deployLimits = {
   externalServerMs: 5_000,
   /** A service reports ready once its streams, buckets and pools exist; a cold machine needs some seconds. */
   serviceReadyMs: 60_000,
+  /** Seeding hashes two passwords and waits for the actors to take the devices. */
+  seedMs: 15_000,
   /** A service drains what it has in hand; its own limits are shorter than this. */
   serviceStopMs: 15_000,
   /** One step may not hold up the shutdown longer than its children's own time-outs together. */

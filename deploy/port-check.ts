@@ -15,10 +15,14 @@ export async function checkPort(host: string, port: number): Promise<void> {
   const code = await listenError(host, port);
   if (code === undefined) return;
   if (code === "EADDRINUSE") {
-    throw new UserError(`Port ${port} on ${host} is taken by another program; set PORT to a free one.`, { code: "port_taken" });
+    throw new UserError(`Port ${port} on ${host} is taken by another program; set PORT to a free one.`, {
+      code: "port_taken",
+    });
   }
   if (code === "EACCES") {
-    throw new UserError(`This user may not listen on port ${port}; set PORT to one above 1023.`, { code: "port_forbidden" });
+    throw new UserError(`This user may not listen on port ${port}; set PORT to one above 1023.`, {
+      code: "port_forbidden",
+    });
   }
   throw new UserError(`It is not possible to listen on ${host} (${code}); set HOST to an address of this machine.`, {
     code: "host_unavailable",

@@ -35,12 +35,16 @@ function running(): ChildProcess {
   if (watchdog !== undefined && watchdog.exitCode === null && watchdog.signalCode === null) return watchdog;
   const graceSeconds = String(Math.ceil(deployLimits.orphanGraceMs / 1000));
   // In a session of its own, so that a signal to the parent's whole process group spares it.
-  watchdog = spawn("/bin/sh", ["-c", SCRIPT, "watchdog", graceSeconds], { stdio: ["pipe", "ignore", "ignore"], detached: true });
+  watchdog = spawn("/bin/sh", ["-c", SCRIPT, "watchdog", graceSeconds], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
   watchdog.on("error", () => undefined);
   watchdog.stdin?.on("error", () => undefined);
   // It must never keep this process alive.
   watchdog.unref();
-  if (watchdog.stdin !== null && "unref" in watchdog.stdin && typeof watchdog.stdin.unref === "function") watchdog.stdin.unref();
+  if (watchdog.stdin !== null && "unref" in watchdog.stdin && typeof watchdog.stdin.unref === "function")
+    watchdog.stdin.unref();
   return watchdog;
 }
 

@@ -41,7 +41,7 @@ const TWO_DECIMALS = new Set(
     "CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR " +
     "KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB " +
     "PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY " +
-    "TTD TWD TZS UAH USD UYU UZS VED VES WST XCD YER ZAR ZMW ZWG"
+    "TTD TWD TZS UAH USD UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG"
   ).split(" "),
 );
 
@@ -59,10 +59,12 @@ export const AMOUNT_PATTERN = /^-?\d{0,10}(?:\.\d{0,2})?$/;
  */
 export function formatAmount(amountMinor: AmountMinor | bigint, currency: string): string {
   const exponent = currencyExponent(currency) ?? 2;
-  if (exponent === 0) return amountMinor.toString();
-  const digits = amountMinor.toString().padStart(exponent + 1, "0");
+  const text = amountMinor.toString();
+  if (exponent === 0) return text;
+  const sign = text.startsWith("-") ? "-" : "";
+  const digits = text.slice(sign.length).padStart(exponent + 1, "0");
   const cut = digits.length - exponent;
-  return `${digits.slice(0, cut)}.${digits.slice(cut, cut + 2)}`;
+  return `${sign}${digits.slice(0, cut)}.${digits.slice(cut, cut + 2)}`;
 }
 
 /** Whether an amount can be written in the contract's pattern without losing anything. */

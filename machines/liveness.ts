@@ -7,7 +7,8 @@
  *   └─────────┘ ◄───── └────────┘
  *              SILENT
  *
- * A device starts offline: it is live only once it has been heard (contract, "Device liveness").
+ * A device starts offline: it is live only once it has been heard (contract, "Device liveness"). SEEN must be newer than
+ * what is committed and SILENT must not be older, so that a message that was overtaken on its way changes nothing.
  */
 import { assign, setup } from "xstate";
 
@@ -28,6 +29,9 @@ export const livenessMachine = setup({
     // A heartbeat that overtook its own silence on the way must not bring a device back from the past.
     isNews: ({ context, event }) =>
       event.type === "SEEN" && (context.lastSeenAtMs === null || event.seenAtMs > context.lastSeenAtMs),
+    // A host that slept through a take-over knows less than this commit does; its silence is not the device's.
+    isSilence: ({ context, event }) =>
+      event.type === "SILENT" && (context.lastSeenAtMs === null || event.lastSeenAtMs >= context.lastSeenAtMs),
   },
   actions: {
     recordSeen: assign(({ context, event }) =>
@@ -43,7 +47,7 @@ export const livenessMachine = setup({
   context: { lastSeenAtMs: null, sinceMs: null },
   states: {
     offline: { on: { SEEN: { guard: "isNews", target: "online", actions: "recordSeen" } } },
-    online: { on: { SILENT: { target: "offline", actions: "recordSilent" } } },
+    online: { on: { SILENT: { guard: "isSilence", target: "offline", actions: "recordSilent" } } },
   },
 });
 

@@ -9,8 +9,13 @@
  *
  *   created, presented, processing ── CANCEL ──► (cancelled)      ── EXPIRE ──► (expired)
  *
+ *   created, presented, processing ── SETTLED ──► (succeeded)
+ *
  * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). A refusal by
  * the payment seam leads back to where the intent was attested from. A report never ends an intent (I3).
+ *
+ * SETTLED outside `settling` is a race between two hosts: one asked the seam and was refused, the other's earlier
+ * question was answered later, and paid. The seam is money truth, so an intent that has not ended succeeds all the same.
  */
 import { assign, setup } from "xstate";
 import type { AmountMinor } from "./currency.ts";
@@ -53,6 +58,7 @@ export interface Report {
 
 /** What a cashier attested, kept from the moment the settlement is committed. */
 export interface Attestation {
+  /** The command that attested, while its answer is outstanding; empty once the settlement has ended. */
   readonly commandId: string;
   readonly cashierId: number;
   readonly cashierName: string;
@@ -128,7 +134,7 @@ export const paymentIntentMachine = setup({
     ),
     recordTransaction: assign(({ context, event }) =>
       event.type === "SETTLED" && context.attestation !== null
-        ? { ...context, attestation: { ...context.attestation, transactionId: event.transactionId } }
+        ? { ...context, attestation: { ...context.attestation, commandId: "", transactionId: event.transactionId } }
         : context,
     ),
     withdrawAttestation: assign({ attestation: null }),
@@ -148,6 +154,7 @@ export const paymentIntentMachine = setup({
         PRESENT: { target: "presented", actions: "recordPresented" },
         REPORT: { target: "processing", actions: "recordReport" },
         ATTEST: { guard: "isAttestedDirectly", target: "settling", actions: "recordAttestation" },
+        SETTLED: { target: "succeeded", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
       },
@@ -155,6 +162,7 @@ export const paymentIntentMachine = setup({
     presented: {
       on: {
         REPORT: { target: "processing", actions: "recordReport" },
+        SETTLED: { target: "succeeded", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
       },
@@ -163,6 +171,7 @@ export const paymentIntentMachine = setup({
       on: {
         REPORT: { target: "processing", actions: "recordReport" },
         ATTEST: { target: "settling", actions: "recordAttestation" },
+        SETTLED: { target: "succeeded", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
       },

@@ -30,6 +30,10 @@ export const STATE_LIMITS = {
   replies: 16,
   /** Reports kept with the active intent; a device may report at most once a second, all of them are in the audit trail. */
   activeReports: 8,
-  /** Reports kept with an ended intent: the newest are what a cashier asks about. */
-  endedReports: 2,
+  /** Reports kept with an ended intent: the newest is the one that was shown; all of them are in the audit trail. */
+  endedReports: 1,
+  /** Orders whose newest revision is remembered, so that an older description that arrives late is known as such. */
+  knownOrders: 8,
+  /** Revoked devices remembered, so that a description from before the revocation does not bring one back. */
+  revokedDevices: 16,
 } as const;

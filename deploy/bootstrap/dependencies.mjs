@@ -47,8 +47,11 @@ function wasInstalledByHand(checkout) {
   try {
     const wanted = JSON.parse(readFileSync(join(checkout, "package-lock.json"), "utf8")).packages;
     const installed = JSON.parse(readFileSync(join(checkout, "node_modules", ".package-lock.json"), "utf8")).packages;
-    const same = (path) => wanted[path]?.version === installed[path]?.version && wanted[path]?.integrity === installed[path]?.integrity;
-    const missing = Object.keys(wanted).some((path) => path !== "" && !wanted[path].optional && installed[path] === undefined);
+    const same = (path) =>
+      wanted[path]?.version === installed[path]?.version && wanted[path]?.integrity === installed[path]?.integrity;
+    const missing = Object.keys(wanted).some(
+      (path) => path !== "" && !wanted[path].optional && installed[path] === undefined,
+    );
     return !missing && Object.keys(installed).every(same) && pinnedNodeRuns(checkout);
   } catch {
     return false;
@@ -70,7 +73,9 @@ async function installPinnedNode(checkout) {
 
 async function install(checkout) {
   const common = ["--include=dev", "--include=optional", "--no-audit", "--no-fund"];
-  const title = existsSync(join(checkout, "node_modules")) ? "Updating the dependencies" : "Installing the dependencies";
+  const title = existsSync(join(checkout, "node_modules"))
+    ? "Updating the dependencies"
+    : "Installing the dependencies";
   const clean = await runNpm(checkout, ["ci", ...common], title);
   // EUSAGE: there is no lock file, or it does not fit package.json. Everything else would fail again.
   if (!clean.ok && !clean.output.includes("EUSAGE")) throw new SetupError(clean.sentence);

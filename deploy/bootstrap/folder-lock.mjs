@@ -1,6 +1,18 @@
 // A lock file that survives neither its owner nor its owner's machine: it is taken over when the process that wrote it is
 // gone. Plain JavaScript, because the first start uses it before TypeScript can run.
-import { closeSync, linkSync, mkdirSync, openSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, utimesSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeSync,
+} from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 

@@ -22,7 +22,8 @@ export async function main(args) {
     process.exitCode = await runTarget({ checkout: CHECKOUT, target, args: rest });
   } catch (error) {
     // Set-up has no log file yet, so an unexpected error is reduced to its own sentence and code.
-    const detail = error instanceof SetupError ? error.message : `Set-up failed: ${error.message} (${error.code ?? "unexpected"}).`;
+    const detail =
+      error instanceof SetupError ? error.message : `Set-up failed: ${error.message} (${error.code ?? "unexpected"}).`;
     process.stderr.write(`${detail}\n`);
     process.exitCode = 1;
   }

@@ -34,7 +34,15 @@ function npmEnvironment(checkout) {
 function npmReason(output) {
   const lines = output.split("\n").filter((line) => /^npm (error|ERR!)/.test(line));
   const texts = lines.map((line) => line.replace(/^npm (error|ERR!)\s*/, "").trim());
-  return texts.find((text) => text !== "" && !/^(code|errno|syscall|path|A complete log|command|signal) ?/.test(text)) ?? "no reason given";
+  return (
+    texts.find((text) => text !== "" && !/^(code|errno|syscall|path|A complete log|command|signal) ?/.test(text)) ??
+    "no reason given"
+  );
+}
+
+/** Writes over the terminal's current line. */
+function draw(text) {
+  process.stderr.write(`\r\x1b[K${text}`);
 }
 
 /** One line that counts the seconds on a terminal; two plain lines elsewhere. */
@@ -45,7 +53,6 @@ function progress(title) {
     process.stderr.write(`${title} …\n`);
     return (outcome) => process.stderr.write(`${title}: ${outcome} after ${seconds()}.\n`);
   }
-  const draw = (text) => process.stderr.write(`\r\x1b[K${text}`);
   draw(`${title} …`);
   const timer = setInterval(() => draw(`${title} … ${seconds()}`), PROGRESS_MS);
   return (outcome) => {
@@ -68,7 +75,11 @@ export function runNpm(checkout, args, title) {
     const keep = (chunk) => {
       if (output.length < MAX_OUTPUT_CHARS) output += chunk;
     };
-    const child = spawn("npm", args, { cwd: checkout, env: npmEnvironment(checkout), stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn("npm", args, {
+      cwd: checkout,
+      env: npmEnvironment(checkout),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     child.stdout.setEncoding("utf8").on("data", keep);
     child.stderr.setEncoding("utf8").on("data", keep);
     // A terminal's Ctrl-C reaches npm by itself; a signal to this process alone must be passed on.
@@ -80,7 +91,12 @@ export function runNpm(checkout, args, title) {
       resolve({ ok, output, sentence });
     };
     child.on("error", (error) =>
-      end(false, error.code === "ENOENT" ? "npm is needed to install the dependencies, and there is none on PATH." : `npm cannot be run (${error.code}).`),
+      end(
+        false,
+        error.code === "ENOENT"
+          ? "npm is needed to install the dependencies, and there is none on PATH."
+          : `npm cannot be run (${error.code}).`,
+      ),
     );
     child.on("close", (code, signal) => {
       mkdirSync(join(checkout, ".cache"), { recursive: true });

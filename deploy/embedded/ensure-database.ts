@@ -22,10 +22,13 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
 /** Throws UserError `database_unreachable` unless the database answers. The sentence leaves the password out. */
 export async function checkDatabase(url: string): Promise<void> {
   await once(url, (sql) => sql`select 1`).catch((error: unknown) => {
-    throw new UserError(`The PostgreSQL that DATABASE_URL names (${new URL(url).host}) cannot be used (${errorCode(error)}).`, {
-      code: "database_unreachable",
-      cause: error,
-    });
+    throw new UserError(
+      `The PostgreSQL that DATABASE_URL names (${new URL(url).host}) cannot be used (${errorCode(error)}).`,
+      {
+        code: "database_unreachable",
+        cause: error,
+      },
+    );
   });
 }
 

@@ -11,6 +11,8 @@ const execFileAsync = promisify(execFile);
 export interface FetchNatsServerOptions {
   /** The unpacked package goes to `root` below this folder. */
   cacheDir: string;
+  /** apt finds its programs and its settings by these variables. */
+  environment: NodeJS.ProcessEnv;
   say: (line: string) => void;
 }
 
@@ -21,16 +23,19 @@ export interface FetchNatsServerOptions {
  * Returns undefined, or the reason why it did not work, to be put into a sentence.
  */
 export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<string | undefined> {
-  if (!(await exists("apt-get")) || !(await exists("dpkg-deb"))) return "this system has no apt-get to fetch it with";
+  const { environment: env } = options;
+  if (!(await exists("apt-get", env)) || !(await exists("dpkg-deb", env)))
+    return "this system has no apt-get to fetch it with";
   options.say("Fetching nats-server from this system's package archive …");
   // A short path with no blanks: apt takes its folders as options. World-readable, because apt may read as its own user.
   const work = mkdtempSync(join(tmpdir(), "nats-server-"));
   try {
-    const archive = (await download(work, [])) ?? (await download(work, await ownLists(work)));
+    const archive =
+      (await download({ work, env }, [])) ?? (await download({ work, env }, await ownLists({ work, env })));
     if (archive === undefined) return "its package could not be downloaded";
     mkdirSync(options.cacheDir, { recursive: true });
     const unpacked = mkdtempSync(join(options.cacheDir, "unpack-"));
-    await execFileAsync("dpkg-deb", ["-x", archive, unpacked]);
+    await execFileAsync("dpkg-deb", ["-x", archive, unpacked], { env });
     // Renamed only when complete, so that a start that is cut short leaves no half a binary.
     rmSync(join(options.cacheDir, "root"), { recursive: true, force: true });
     renameSync(unpacked, join(options.cacheDir, "root"));
@@ -42,9 +47,9 @@ export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<
   }
 }
 
-async function exists(command: string): Promise<boolean> {
+async function exists(command: string, env: NodeJS.ProcessEnv): Promise<boolean> {
   try {
-    await execFileAsync(command, ["--version"], { timeout: deployLimits.versionProbeMs });
+    await execFileAsync(command, ["--version"], { env, timeout: deployLimits.versionProbeMs });
     return true;
   } catch {
     return false;
@@ -54,10 +59,17 @@ async function exists(command: string): Promise<boolean> {
 /** As root apt would hand the download to its own user, who may not enter our folder; the package is verified all the same. */
 const NO_SANDBOX_USER = ["-o", "APT::Sandbox::User="];
 
-async function aptGet(work: string, options: string[], args: string[]): Promise<boolean> {
+interface AptWork {
+  /** The folder that apt works in. */
+  work: string;
+  env: NodeJS.ProcessEnv;
+}
+
+async function aptGet({ work, env }: AptWork, options: string[], args: string[]): Promise<boolean> {
   try {
     await execFileAsync("apt-get", ["-q", ...NO_SANDBOX_USER, ...options, ...args], {
       cwd: work,
+      env,
       timeout: deployLimits.aptDownloadMs,
     });
     return true;
@@ -66,18 +78,18 @@ async function aptGet(work: string, options: string[], args: string[]): Promise<
   }
 }
 
-async function download(work: string, options: string[] | undefined): Promise<string | undefined> {
-  if (options === undefined || !(await aptGet(work, options, ["download", "nats-server"]))) return undefined;
-  const name = readdirSync(work).find((file) => file.endsWith(".deb"));
-  return name === undefined ? undefined : join(work, name);
+async function download(apt: AptWork, options: string[] | undefined): Promise<string | undefined> {
+  if (options === undefined || !(await aptGet(apt, options, ["download", "nats-server"]))) return undefined;
+  const name = readdirSync(apt.work).find((file) => file.endsWith(".deb"));
+  return name === undefined ? undefined : join(apt.work, name);
 }
 
 /** apt options for package lists of our own, fetched now; undefined when that does not work. */
-async function ownLists(work: string): Promise<string[] | undefined> {
-  const lists = join(work, "lists");
-  const cache = join(work, "cache");
+async function ownLists(apt: AptWork): Promise<string[] | undefined> {
+  const lists = join(apt.work, "lists");
+  const cache = join(apt.work, "cache");
   mkdirSync(join(lists, "partial"), { recursive: true });
   mkdirSync(join(cache, "archives", "partial"), { recursive: true });
   const options = ["-o", `Dir::State::Lists=${lists}`, "-o", `Dir::Cache=${cache}`];
-  return (await aptGet(work, options, ["update"])) ? options : undefined;
+  return (await aptGet(apt, options, ["update"])) ? options : undefined;
 }

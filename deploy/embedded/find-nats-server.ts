@@ -39,14 +39,17 @@ export async function findNatsServer(options: FindNatsServerOptions): Promise<Na
   const named = options.environment.NATS_SERVER_BIN;
   if (named !== undefined && named !== "") return await namedBinary(resolve(named));
 
-  const cacheDir = resolve(options.environment.DEVICE_PAYMENTS_CACHE_DIR || join(options.checkout, ".cache"), "nats-server");
+  const cacheDir = resolve(
+    options.environment.DEVICE_PAYMENTS_CACHE_DIR || join(options.checkout, ".cache"),
+    "nats-server",
+  );
   const cached = ["sbin", "bin"].map((folder) => join(cacheDir, "root", "usr", folder, "nats-server"));
   const folders = [...(options.environment.PATH ?? "").split(delimiter), ...(options.systemFolders ?? SYSTEM_FOLDERS)];
   const candidates = [...folders.filter(Boolean).map((folder) => join(folder, "nats-server")), ...cached];
   const here = await bestOf(candidates);
   if (here !== undefined && isAtLeast(here.version, OLDEST_VERSION)) return here;
 
-  const failure = await fetchNatsServer({ cacheDir, say: options.say });
+  const failure = await fetchNatsServer({ cacheDir, environment: options.environment, say: options.say });
   const fetched = await bestOf(cached);
   if (fetched !== undefined && isAtLeast(fetched.version, OLDEST_VERSION)) return fetched;
   const tooOld = here ?? fetched;

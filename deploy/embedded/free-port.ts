@@ -17,5 +17,7 @@ export async function freePort(): Promise<number> {
     const port = randomInt(FIRST_PORT, LAST_PORT + 1);
     if ((await listenError("127.0.0.1", port)) === undefined) return port;
   }
-  throw new UserError(`There is no free port between ${FIRST_PORT} and ${LAST_PORT} on 127.0.0.1.`, { code: "no_free_port" });
+  throw new UserError(`There is no free port between ${FIRST_PORT} and ${LAST_PORT} on 127.0.0.1.`, {
+    code: "no_free_port",
+  });
 }

@@ -63,7 +63,9 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   }
   if (ready !== false) {
     const reason = failure(logTail(options.logFile, logStart)) ?? describeExit(ready);
-    throw new UserError(`nats-server did not start: ${reason}; its log is ${options.logFile}.`, { code: "nats_start_failed" });
+    throw new UserError(`nats-server did not start: ${reason}; its log is ${options.logFile}.`, {
+      code: "nats_start_failed",
+    });
   }
   await child.kill();
   throw new UserError(
@@ -87,7 +89,11 @@ jetstream {
 /** The reason in nats-server's own words: its last line marked as fatal or as an error. */
 function failure(log: string): string | undefined {
   const lines = log.split("\n").filter((line) => /\[(FTL|ERR)\]/.test(line) || line.startsWith("nats-server:"));
-  return lines.at(-1)?.replace(/^.*\[(FTL|ERR)\] |^nats-server: /, "").trim().replace(/\.$/, "");
+  return lines
+    .at(-1)
+    ?.replace(/^.*\[(FTL|ERR)\] |^nats-server: /, "")
+    .trim()
+    .replace(/\.$/, "");
 }
 
 /** True as soon as a NATS server greets on that address, false when the time is over or the signal is given. */

@@ -20,7 +20,8 @@ export function postgresAccount(dataFolder: string): PostgresAccount | undefined
   const owner = statSync(dataFolder, { throwIfNoEntry: false });
   if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
   // The data folder is entered through /proc/self/cwd, which is how Linux lets an account work below a folder of root's.
-  const account = process.platform === "linux" ? CANDIDATES.map(lookUp).find((found) => found !== undefined) : undefined;
+  const account =
+    process.platform === "linux" ? CANDIDATES.map(lookUp).find((found) => found !== undefined) : undefined;
   if (account !== undefined) return account;
   throw new UserError(
     "PostgreSQL may not run as root, and this system has no account to run it as; start as an ordinary user or set DATABASE_URL.",

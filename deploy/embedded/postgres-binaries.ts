@@ -83,7 +83,9 @@ async function binaries(native: string, account: PostgresAccount | undefined): P
 }
 
 function reachableCopy(native: string): string {
-  const version = z.object({ version: z.string() }).parse(JSON.parse(readFileSync(join(native, "..", "package.json"), "utf8")));
+  const version = z
+    .object({ version: z.string() })
+    .parse(JSON.parse(readFileSync(join(native, "..", "package.json"), "utf8")));
   const copy = join(REACHABLE_FOLDER, `postgres-${version.version}`);
   if (existsSync(copy)) return copy;
   try {

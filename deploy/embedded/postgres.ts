@@ -61,7 +61,8 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   const command = {
     command: binaries.postgres,
     args: [
-      ...["-D", folderArgument(options.folder, account), "-p", String(port)],
+      `-D${folderArgument(options.folder, account)}`,
+      `-p${port}`,
       ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
     ],
     spawn: { ...account, cwd: options.folder, env: POSTGRES_ENVIRONMENT },
@@ -75,7 +76,9 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     // The children of a postmaster killed this moment hold its shared memory until they notice.
     if (!/shared memory block .* is still in use/.test(outcome.log) || Date.now() > deadlineMs) {
       const reason = /FATAL:\s+(.*)/.exec(outcome.log)?.[1] ?? outcome.end;
-      throw new UserError(`PostgreSQL did not start: ${reason}; its log is ${options.logFile}.`, { code: "postgres_start_failed" });
+      throw new UserError(`PostgreSQL did not start: ${reason}; its log is ${options.logFile}.`, {
+        code: "postgres_start_failed",
+      });
     }
     await delay(deployLimits.readyPollMs);
   }

@@ -2,8 +2,8 @@
 import { isEnded, type Report, wireStatus } from "../payment-intent.ts";
 import { blockedReason } from "../standing.ts";
 import { moveIntent } from "./intent-move.ts";
-import { type Command, type Outcome, refuse, type StepInput } from "./outcome.ts";
-import { findDevice, findIntent, type StationState } from "./state.ts";
+import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
+import { findDevice, type StationState } from "./state.ts";
 
 /** The only state change that a device causes on its own (contract, "States and transitions"). */
 export function presentIntent(state: StationState, command: Command<"intent_present">, input: StepInput): Outcome {
@@ -11,9 +11,10 @@ export function presentIntent(state: StationState, command: Command<"intent_pres
   const refused = refuseBlockedDevice(state, input);
   if (refused !== undefined) return refused;
   const deviceId = input.actor.id;
-  const intent = findIntent(state, intentId);
+  const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.deviceId !== deviceId) return refuse("handoff_not_assigned");
-  const next = moveIntent(state, { type: "PRESENT", atMs: input.atMs });
+  // Only the intent that was fetched may move: another one may have become the active one meanwhile.
+  const next = state.intent === intent ? moveIntent(state, { type: "PRESENT", atMs: input.atMs }) : undefined;
   // Presented already, or moved on: the fetch simply shows what is.
   if (next === undefined || next.intent === null)
     return { reply: { ok: true, type: "intent", intentId, status: intent.status } };
@@ -29,7 +30,7 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
   const refused = refuseBlockedDevice(state, input);
   if (refused !== undefined) return refused;
   const deviceId = input.actor.id;
-  const intent = findIntent(state, intentId);
+  const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.deviceId !== deviceId) return refuse("handoff_not_assigned");
   if (isEnded(intent.status)) {
     const status = wireStatus(intent.status);
@@ -52,7 +53,8 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
 /** Standing is checked here too: the gateway's view of it may be a moment old, the log's is not (I8). */
 function refuseBlockedDevice(state: StationState, input: StepInput): Outcome | undefined {
   const device = input.actor.kind === "device" ? findDevice(state, input.actor.id) : undefined;
-  if (device === undefined) return refuse("handoff_not_assigned");
+  // A pending device has been reset: whatever still comes in its name uses a credential that is gone.
+  if (device === undefined || device.status === "pending") return refuse("handoff_not_assigned");
   const { organizationId, stationId, status: stationStatus } = state;
   const reason = blockedReason({ organizationId, stationId, stationStatus, device }, input.switches);
   return reason === "" ? undefined : refuse(reason);

@@ -67,6 +67,13 @@ export type StationEvent =
       readonly orderId: number;
       readonly transactionId: number;
     }
+  | {
+      /** The seam settled an intent that had been cancelled or had expired: the order is paid and a person must look. */
+      readonly type: "settlement_conflict";
+      readonly intentId: number;
+      readonly transactionId: number;
+      readonly status: IntentStatus;
+    }
   | { readonly type: "intent_cancelled"; readonly intentId: number; readonly cashierId: number }
   | { readonly type: "intent_expired"; readonly intentId: number };
 

@@ -1,12 +1,13 @@
 /** What the steps of a station share: their input, what one command's own step yields, and how a refusal is made. */
 import type { Actor } from "../actor.ts";
+import { isEnded, type PaymentIntent } from "../payment-intent.ts";
 import type { MachineSettings } from "../settings.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import type { KillSwitches } from "../standing.ts";
 import type { StationCommand } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
-import type { StationState } from "./state.ts";
+import { findIntent, type StationState } from "./state.ts";
 
 /** One kind of command. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
@@ -20,6 +21,11 @@ export interface StepInput {
   readonly atMs: number;
   readonly switches: KillSwitches;
   readonly settings: MachineSettings;
+  /**
+   * The ended intent that the command names, as the audit trail tells it, when it has left the bounded state. With it a
+   * late report is still answered as late and kept as evidence; nothing can move it.
+   */
+  readonly recalled?: PaymentIntent | undefined;
 }
 
 /** What one command's own step yields; without a state nothing changed. */
@@ -33,6 +39,14 @@ export const ACCEPTED: StationReply = { ok: true, type: "accepted" };
 
 export function refuse(code: RefusalCode, more?: Omit<Refusal, "ok" | "code">): Outcome {
   return { reply: { ok: false, code, ...more } };
+}
+
+/** The intent that a command names: active, recently ended, or recalled from the audit trail. */
+export function namedIntent(state: StationState, intentId: number, input: StepInput): PaymentIntent | undefined {
+  const known = findIntent(state, intentId);
+  if (known !== undefined) return known;
+  const { recalled } = input;
+  return recalled?.intentId === intentId && isEnded(recalled.status) ? recalled : undefined;
 }
 
 /** The replies with one more, the oldest dropped at the bound. */

@@ -1,13 +1,18 @@
-/** What the registry, the settlement service and the liveness feed tell a station. All are idempotent by content. */
-import { type LivenessEvent, type LivenessState, livenessMachine } from "../liveness.ts";
-import { take } from "../pure-transition.ts";
+/** What the registry and the settlement service tell a station. All of it is idempotent by content. */
 import { STATE_LIMITS } from "../settings.ts";
 import type { StationEvent } from "./event.ts";
 import { ACCEPTED, type Command, type Outcome, refuse } from "./outcome.ts";
-import { findDevice, type StationDevice, type StationState } from "./state.ts";
+import {
+  type DeviceDescription,
+  findDevice,
+  type OrderSnapshot,
+  type StationDescription,
+  type StationState,
+} from "./state.ts";
 
 export function putStation(state: StationState | null, command: Command<"station_put">): Outcome {
-  const { station, stationId } = command;
+  const { stationId } = command;
+  const station = describeStation(command.station);
   if (state !== null && station.revision <= state.revision) return { reply: ACCEPTED };
   const events: StationEvent[] = [{ type: "station_changed", status: station.status, revision: station.revision }];
   const next: StationState =
@@ -16,7 +21,9 @@ export function putStation(state: StationState | null, command: Command<"station
           ...station,
           stationId,
           devices: [],
+          revokedDevices: [],
           order: null,
+          knownOrders: [],
           lease: null,
           intent: null,
           ended: [],
@@ -27,74 +34,74 @@ export function putStation(state: StationState | null, command: Command<"station
   return { state: next, events, reply: ACCEPTED };
 }
 
-/** A revoked device leaves the station; its intents and the audit trail keep its id. */
+/** A revoked device leaves the station for good; its intents and the audit trail keep its id. */
 export function putDevice(state: StationState, command: Command<"device_put">): Outcome {
-  const { device } = command;
-  const known = findDevice(state, device.deviceId);
-  if (known !== undefined && device.revision <= known.revision) return { reply: ACCEPTED };
-  const others = state.devices.filter((other) => other.deviceId !== device.deviceId);
-  if (device.status === "revoked" && known === undefined) return { reply: ACCEPTED };
-  if (device.status !== "revoked" && others.length >= STATE_LIMITS.devices) return refuse("device_limit_reached");
-  // A device that must enroll again is somebody else's hardware until it has been heard.
-  const kept = device.status === "pending" ? undefined : known?.liveness;
-  const liveness = kept ?? { state: "offline", lastSeenAtMs: null, sinceMs: null };
-  const devices =
-    device.status === "revoked"
-      ? others
-      : [...others, { ...device, liveness }].toSorted((a, b) => a.deviceId - b.deviceId);
+  const device = describeDevice(command.device);
   const { deviceId, status, revision } = device;
-  return {
-    state: { ...state, devices },
-    events: [{ type: "device_changed", deviceId, status, revision }],
-    reply: ACCEPTED,
-  };
-}
-
-/** An open order becomes the one shown; a paid or voided one leaves the display. */
-export function putOrder(state: StationState, command: Command<"order_put">, atMs: number): Outcome {
-  const { order } = command;
-  if (order.status === "open") {
-    if (state.order?.orderId === order.orderId && order.revision <= state.order.revision) return { reply: ACCEPTED };
-    // The settlement that paid this order may have been committed before an older description of it arrived.
-    const paid = state.ended.some((intent) => intent.orderId === order.orderId && intent.status === "succeeded");
-    if (paid) return { reply: ACCEPTED };
-    const { orderId, amountMinor, currency } = order;
-    return {
-      state: { ...state, order: { ...order, shownAtMs: atMs } },
-      events: [{ type: "order_shown", orderId, amountMinor, currency }],
-      reply: ACCEPTED,
-    };
+  const known = findDevice(state, deviceId);
+  if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
+  // A description from before the revocation may still be under way; it must not bring the device back.
+  if (state.revokedDevices.includes(deviceId)) return { reply: ACCEPTED };
+  const others = state.devices.filter((other) => other.deviceId !== deviceId);
+  const events: StationEvent[] = [{ type: "device_changed", deviceId, status, revision }];
+  if (status === "revoked") {
+    const revokedDevices = [...state.revokedDevices, deviceId].slice(-STATE_LIMITS.revokedDevices);
+    return { state: { ...state, devices: others, revokedDevices }, events, reply: ACCEPTED };
   }
-  if (state.order?.orderId !== order.orderId) return { reply: ACCEPTED };
+  if (others.length >= STATE_LIMITS.devices) return refuse("device_limit_reached");
+  // A device that must enroll again is somebody else's hardware until it has been heard.
+  const kept = status === "pending" ? undefined : known?.liveness;
+  const liveness = kept ?? { state: "offline", lastSeenAtMs: null, sinceMs: null };
+  const devices = [...others, { ...device, liveness }].toSorted((a, b) => a.deviceId - b.deviceId);
+  return { state: { ...state, devices }, events, reply: ACCEPTED };
+}
+
+/**
+ * An open order becomes the one shown; a paid or voided one leaves the display. Deliveries may be repeated and overtake
+ * one another, so the newest revision of each recent order is remembered and anything older is ignored.
+ */
+export function putOrder(state: StationState, command: Command<"order_put">, atMs: number): Outcome {
+  const order = describeOrder(command.order);
+  const { orderId, revision, status, amountMinor, currency } = order;
+  const known = state.knownOrders.find((other) => other.orderId === orderId);
+  if (known !== undefined && known.status !== "open") return { reply: ACCEPTED };
+  const remembered = rememberOrder(state, order);
+  if (status !== "open") {
+    const shown = state.order?.orderId === orderId ? null : state.order;
+    const events: StationEvent[] = [{ type: "order_cleared", orderId, status }];
+    return { state: { ...remembered, order: shown }, events, reply: ACCEPTED };
+  }
+  if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
   return {
-    state: { ...state, order: null },
-    events: [{ type: "order_cleared", orderId: order.orderId, status: order.status }],
+    state: { ...remembered, order: { ...order, shownAtMs: atMs } },
+    events: [{ type: "order_shown", orderId, amountMinor, currency }],
     reply: ACCEPTED,
   };
 }
 
-export function hearDevice(state: StationState, command: Command<"device_seen">): Outcome {
-  const { deviceId, seenAtMs } = command;
-  return moveLiveness(state, deviceId, { type: "SEEN", seenAtMs }, { type: "device_online", deviceId, seenAtMs });
+/** The station with this order's newest description remembered, the oldest order forgotten at the bound. */
+export function rememberOrder(
+  state: StationState,
+  order: Pick<OrderSnapshot, "orderId" | "revision" | "status">,
+): StationState {
+  const { orderId, revision, status } = order;
+  const others = state.knownOrders.filter((other) => other.orderId !== orderId);
+  return { ...state, knownOrders: [...others, { orderId, revision, status }].slice(-STATE_LIMITS.knownOrders) };
 }
 
-export function loseDevice(state: StationState, command: Command<"device_silent">, atMs: number): Outcome {
-  const { deviceId, lastSeenAtMs } = command;
-  return moveLiveness(
-    state,
-    deviceId,
-    { type: "SILENT", lastSeenAtMs, atMs },
-    { type: "device_offline", deviceId, lastSeenAtMs },
-  );
+// Descriptions come as JSON; only the fields that a station knows enter its state, so that it stays bounded.
+
+function describeStation(station: StationDescription): StationDescription {
+  const { organizationId, filialId, name, currency, status, revision } = station;
+  return { organizationId, filialId, name, currency, status, revision };
 }
 
-function moveLiveness(state: StationState, deviceId: number, event: LivenessEvent, record: StationEvent): Outcome {
-  const device = findDevice(state, deviceId);
-  if (device === undefined) return refuse("device_unknown");
-  const { state: value, ...context } = device.liveness;
-  const next = take(livenessMachine, { value, context }, event);
-  if (next === undefined) return { reply: ACCEPTED };
-  const moved: StationDevice = { ...device, liveness: { ...next.context, state: next.value as LivenessState } };
-  const devices = state.devices.map((other) => (other === device ? moved : other));
-  return { state: { ...state, devices }, events: [record], reply: ACCEPTED };
+function describeDevice(device: DeviceDescription): DeviceDescription {
+  const { deviceId, name, kind, capabilities, status, handoffTarget, revision } = device;
+  return { deviceId, name, kind, capabilities, status, handoffTarget, revision };
+}
+
+function describeOrder(order: OrderSnapshot): OrderSnapshot {
+  const { orderId, orderDisplayNumber, amountMinor, currency, status, revision } = order;
+  return { orderId, orderDisplayNumber, amountMinor, currency, status, revision };
 }

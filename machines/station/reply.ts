@@ -1,8 +1,9 @@
 /** What a station answers. A stored reply is compact; `renderReply` adds the intent it speaks of. */
 import type { LeaseHolder } from "../lease.ts";
 import type { IntentState, IntentStatus, PaymentIntent, Report } from "../payment-intent.ts";
+import { STATE_LIMITS } from "../settings.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
-import { SETTLEMENT_REFUSALS } from "./command.ts";
+import { SETTLEMENT_REFUSALS, type StationCommand } from "./command.ts";
 import { findIntent, type StationState } from "./state.ts";
 
 /** Every code with which a station refuses. The gateway maps each to a status and a sentence, exhaustively. */
@@ -71,6 +72,29 @@ export function renderReply(state: StationState, reply: StationReply): RenderedR
   const status = reply.type === "report" ? "processing" : reply.status;
   if (status === intent.status) return { reply, intent };
   return { reply, intent: intentAsOf(intent, status) };
+}
+
+/**
+ * Whether the reply to a command may have been given and have left the bounded state since, so that only the audit
+ * trail can tell a repetition from a new command. Replies leave in the order in which they came: as long as the reply
+ * that created an intent is here, every later one about that intent is too.
+ */
+export function replyMayBeForgotten(state: StationState, commandId: string, command: StationCommand): boolean {
+  if (state.replies.length < STATE_LIMITS.replies) return false;
+  if (state.replies.some((stored) => stored.commandId === commandId)) return false;
+  switch (command.type) {
+    case "intent_create":
+      return true;
+    case "intent_report":
+    case "intent_attest":
+    case "intent_cancel":
+      return !state.replies.some(
+        ({ reply }) =>
+          reply.ok && reply.type === "intent" && reply.status === "created" && reply.intentId === command.intentId,
+      );
+    default:
+      return false;
+  }
 }
 
 /** An intent as it was when it was in an earlier state: what came later is taken off again. */

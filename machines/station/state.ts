@@ -56,6 +56,13 @@ export interface ShownOrder extends OrderSnapshot {
   readonly shownAtMs: number;
 }
 
+/** The newest description of an order that a station has taken; a paid or voided order never opens again. */
+export interface KnownOrder {
+  readonly orderId: number;
+  readonly revision: number;
+  readonly status: OrderSnapshot["status"];
+}
+
 export interface StoredReply {
   readonly commandId: string;
   readonly reply: StationReply;
@@ -65,7 +72,11 @@ export interface StationState extends StationDescription {
   readonly stationId: number;
   /** Sorted by device id, so that the same facts always give the same bytes. */
   readonly devices: readonly StationDevice[];
+  /** Ids of devices that were revoked, newest last. */
+  readonly revokedDevices: readonly number[];
   readonly order: ShownOrder | null;
+  /** Newest last. */
+  readonly knownOrders: readonly KnownOrder[];
   readonly lease: LeaseHolder | null;
   /** The one collection that has not ended. */
   readonly intent: PaymentIntent | null;

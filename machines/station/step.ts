@@ -6,14 +6,16 @@
  *
  * A step without events changes nothing and is not committed.
  */
-import { attestIntent, cancelIntent, createIntent, finishSettlement, refuseSettlement } from "./collection-steps.ts";
+import { attestIntent, cancelIntent, createIntent } from "./collection-steps.ts";
 import { applyDeadlines } from "./deadlines.ts";
 import { presentIntent, reportOutcome } from "./device-steps.ts";
 import type { StationEvent } from "./event.ts";
 import { acquireLease, releaseLease, renewLease } from "./lease-steps.ts";
+import { hearDevice, loseDevice } from "./liveness-steps.ts";
 import { ACCEPTED, keepReply, type Outcome, type StepInput } from "./outcome.ts";
-import { hearDevice, loseDevice, putDevice, putOrder, putStation } from "./registry-steps.ts";
+import { putDevice, putOrder, putStation } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
+import { finishSettlement, refuseSettlement } from "./settlement-steps.ts";
 import type { StationState } from "./state.ts";
 
 export interface Step {
@@ -49,7 +51,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "order_put":
       return putOrder(state, command, input.atMs);
     case "device_seen":
-      return hearDevice(state, command);
+      return hearDevice(state, command, input.atMs);
     case "device_silent":
       return loseDevice(state, command, input.atMs);
     case "lease_acquire":
@@ -71,7 +73,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "settlement_succeeded":
       return finishSettlement(state, command, input.atMs);
     case "settlement_refused":
-      return refuseSettlement(state, command);
+      return refuseSettlement(state, command, input.atMs);
     case "tick":
       return { reply: ACCEPTED };
   }
@@ -92,7 +94,10 @@ function finish(
   return { state: { ...state, replies }, events, reply: outcome.reply, repeated: false };
 }
 
-/** Feeds carry their own order and are idempotent by content, so they need no place among the bounded replies. */
+/**
+ * Whether a repetition needs the stored reply. Feeds carry their own order and are idempotent by content; fetching and
+ * renewing twice is the same as once; none of them may push a reply out that a repetition does need.
+ */
 function isRepeatable(input: StepInput): boolean {
   switch (input.command.type) {
     case "station_put":
@@ -103,16 +108,16 @@ function isRepeatable(input: StepInput): boolean {
     case "settlement_succeeded":
     case "settlement_refused":
     case "tick":
+    case "lease_renew":
+    case "intent_present":
       return false;
     case "intent_attest":
       // An attestation is answered when the seam has spoken; the saga's own step keeps that reply.
       return false;
     case "lease_acquire":
-    case "lease_renew":
     case "lease_release":
     case "intent_create":
     case "intent_cancel":
-    case "intent_present":
     case "intent_report":
       return true;
   }

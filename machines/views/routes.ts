@@ -31,12 +31,14 @@ export function routeOffer(state: StationState, route: Route, switches: KillSwit
 function smartPosOffer(state: StationState, switches: KillSwitches): RouteOffer {
   const route = "smart_pos";
   const companions = state.devices.filter(isCompanion);
-  if (companions.length === 0) return { route, reason: "no_companion", sinceMs: null };
   if (chooseCompanion(state, switches) !== undefined) return { route, reason: null, sinceMs: null };
-  const reasons = companions.map((device) => deviceReason(state, device, switches));
-  const [first] = reasons;
-  if (first !== undefined && first !== "" && !reasons.includes("")) return { route, reason: first, sinceMs: null };
-  const since = companions.map((device) => device.liveness.sinceMs ?? 0).reduce((a, b) => Math.max(a, b), 0);
+  const allowed = companions.filter((device) => deviceReason(state, device, switches) === "");
+  if (allowed.length === 0) {
+    const [first] = companions.map((device) => deviceReason(state, device, switches));
+    return { route, reason: first === undefined || first === "" ? "no_companion" : first, sinceMs: null };
+  }
+  // The route was withdrawn when the last of them went silent.
+  const since = allowed.map((device) => device.liveness.sinceMs ?? 0).reduce((a, b) => Math.max(a, b), 0);
   return { route, reason: "device_offline", sinceMs: since === 0 ? null : since };
 }
 
@@ -55,6 +57,7 @@ export function chooseCompanion(
 
 function isCompanion(device: StationDevice): boolean {
   return (
+    device.kind === "smart_pos_companion" &&
     device.status !== "pending" &&
     device.capabilities.includes("handoff_present") &&
     device.capabilities.includes("outcome_report")

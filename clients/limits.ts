@@ -1,0 +1,27 @@
+/** Every wait, size and count of the virtual devices, with its reason. Times are in milliseconds. */
+export const clientLimits = {
+  /** A device that needs more than one request per second is misbehaving (contract, "Limits" 1). */
+  requestGapMs: 1_000,
+  /** Advised by the service; three may be lost before the device counts as offline. */
+  heartbeatEveryMs: 10_000,
+  /** A companion polls only between collections, and leaves room for its heartbeat within the request budget. */
+  companionPollMs: 1_500,
+  /** "Around every two seconds" (contract, "GET display"). */
+  displayPollMs: 2_000,
+  /** How long the make-believe guest takes to pay. */
+  collectMs: 1_000,
+  /** A blocked device has nothing to do; it looks again slowly, so that it is back soon after it is unblocked. */
+  blockedPollMs: 5_000,
+  /** The server answers within its own five-second time-out, or not at all. */
+  requestTimeoutMs: 10_000,
+  /** The first wait after a failure; it doubles each time. */
+  backoffFirstMs: 1_000,
+  /** The longest wait between two tries, so that a device is back within half a minute of the service. */
+  backoffMaxMs: 30_000,
+  /** A longer Retry-After than this is not believed. */
+  retryAfterMaxMs: 5 * 60_000,
+  /** Tries of one report; with the back-off this spans about a minute, then the next poll decides anew. */
+  reportTries: 6,
+  /** Answers are a few hundred bytes; a larger one is not from this service. */
+  responseMaxBytes: 256 * 1024,
+} as const;

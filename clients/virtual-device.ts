@@ -1,0 +1,48 @@
+/** Runs one virtual device as a process: settings, log, orderly end, and one sentence when it cannot go on. */
+import { pino } from "pino";
+import { attach } from "./attach.ts";
+import type { DeviceClient } from "./device-client.ts";
+import { DeviceStopped } from "./device-error.ts";
+import { type DeviceLog, runDeviceLoop } from "./device-loop.ts";
+import { createTransport } from "./device-transport.ts";
+import { clientLimits } from "./limits.ts";
+import { createPace } from "./pace.ts";
+import { readSettings } from "./settings.ts";
+
+export interface DeviceKind {
+  /** Also the log's name and, without CREDENTIAL_FILE, the credential file's. */
+  readonly name: string;
+  readonly createTurn: (deps: { client: DeviceClient; log: DeviceLog; signal: AbortSignal }) => () => Promise<number>;
+}
+
+/** Runs until SIGTERM, SIGINT or the end of the parent process; sends `{ready: true}` to a parent once it is live. */
+export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort();
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
+  process.once("disconnect", stop);
+  const { signal } = stopping;
+  try {
+    const settings = readSettings(kind.name, process.env);
+    const log = pino({ name: kind.name, level: settings.logLevel, redact: ["credential", "code", "authorization"] });
+    const transport = createTransport({ baseUrl: settings.baseUrl, pace: createPace(clientLimits.requestGapMs) });
+    const client = await attach({ settings, transport, signal });
+    const turn = kind.createTurn({ client, log, signal });
+    const onReady = (): void => {
+      log.info({}, "attached");
+      process.send?.({ ready: true });
+    };
+    await runDeviceLoop({ client, log, signal, onReady, turn });
+  } catch (error) {
+    if (!signal.aborted) {
+      const sentence = error instanceof DeviceStopped ? error.message : `The ${kind.name} stopped: ${reasonOf(error)}`;
+      process.stderr.write(`${sentence}\n`);
+      process.exitCode = 1;
+    }
+  }
+  if (process.connected) process.disconnect();
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : "an unexpected error.";
+}

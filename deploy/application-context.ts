@@ -1,0 +1,38 @@
+import { join } from "node:path";
+import type { Settings } from "./settings.ts";
+
+/** Addresses that become known while the steps start. */
+export type AddressName = "nats" | "database" | "gateway";
+
+/** What the steps of the application share. */
+export interface ApplicationContext {
+  settings: Settings;
+  /** The folder of this checkout. */
+  checkout: string;
+  /** The variables this process was started with; services get them too, with the addresses put in. */
+  environment: NodeJS.ProcessEnv;
+  /** Prints one line for a person. */
+  say: (line: string) => void;
+  addresses: Addresses;
+}
+
+/** The addresses of what runs: each is set by the step that starts it and read by later ones. */
+export class Addresses {
+  readonly #known = new Map<AddressName, string>();
+
+  set(name: AddressName, url: string): void {
+    this.#known.set(name, url);
+  }
+
+  /** Throws when the step that starts it has not run: a mistake in the order of the steps. */
+  get(name: AddressName): string {
+    const url = this.#known.get(name);
+    if (url === undefined) throw new Error(`The address of ${name} is asked for before it runs.`);
+    return url;
+  }
+}
+
+/** The log file of one part, below the data folder. */
+export function logFile(context: ApplicationContext, part: string): string {
+  return join(context.settings.dataDir, "logs", `${part}.log`);
+}

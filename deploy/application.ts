@@ -1,0 +1,42 @@
+import { join } from "node:path";
+import { Addresses, type ApplicationContext } from "./application-context.ts";
+import { reportError } from "./report-error.ts";
+import { sandboxSteps } from "./sandbox/steps.ts";
+import { dataFolderStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
+import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
+import { readSettings, type Settings } from "./settings.ts";
+import { type Step, supervise } from "./supervisor.ts";
+
+/** Everything that `npm start` starts, in this order; it stops in the reverse one. */
+export function applicationSteps(context: ApplicationContext): Step[] {
+  return [
+    dataFolderStep(context),
+    portStep(context),
+    natsStep(context),
+    postgresStep(context),
+    migrationStep(context),
+    servicesStep(context, { name: "services", services: ["registry", "settlement", "audit", "relay"] }),
+    servicesStep(context, { name: "stations", services: ["stations"] }),
+    gatewayStep(context),
+    ...sandboxSteps(context),
+  ];
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Reads the settings, runs the steps until a stop signal, and returns the exit code. Never throws. */
+export async function runApplication(environment: NodeJS.ProcessEnv): Promise<number> {
+  const checkout = join(import.meta.dirname, "..");
+  let settings: Settings;
+  try {
+    settings = readSettings(environment);
+  } catch (error) {
+    reportError(error, undefined);
+    return 1;
+  }
+  const context: ApplicationContext = { settings, checkout, environment, say, addresses: new Addresses() };
+  const logFile = join(settings.dataDir, "logs", "start.log");
+  return await supervise({ steps: applicationSteps(context), say, report: (error) => reportError(error, logFile) });
+}

@@ -1,0 +1,37 @@
+/** What a newcomer, or a program, needs to know of the running sandbox; written to `sandbox.json` in the data folder. */
+import { chmodSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface SandboxDevice {
+  readonly deviceId: number;
+  readonly name: string;
+  readonly kind: string;
+  /** A one-time code while the device still has to enroll; null once it has. */
+  readonly enrollmentCode: string | null;
+}
+
+export interface SandboxStation {
+  readonly stationId: number;
+  readonly name: string;
+  readonly devices: readonly SandboxDevice[];
+}
+
+export interface SandboxFacts {
+  readonly baseUrl: string;
+  readonly owner: { readonly email: string; readonly password: string };
+  readonly cashier: { readonly email: string; readonly password: string };
+  /** The station whose devices are the newcomer's own. */
+  readonly station: SandboxStation;
+  /** The station that a virtual companion and a virtual display are attached to. */
+  readonly demoStation: SandboxStation;
+  readonly links: Readonly<Record<"apiPage" | "openapi" | "health" | "readiness", string>>;
+}
+
+/** Writes the facts for programs. They hold passwords and codes, so nobody else on the machine may read them. */
+export function writeFacts(dataDir: string, facts: SandboxFacts): string {
+  const path = join(dataDir, "sandbox.json");
+  writeFileSync(`${path}.new`, `${JSON.stringify(facts, null, 2)}\n`, { mode: 0o600 });
+  chmodSync(`${path}.new`, 0o600);
+  renameSync(`${path}.new`, path);
+  return path;
+}

@@ -1,0 +1,47 @@
+/** Seeds the sandbox through the registry, as often as the system starts: ids stay, passwords stay, nothing doubles. */
+import { connectBus } from "../../services/bus/connection.ts";
+import { seedSandbox } from "../../services/bus/messages/registry.ts";
+import { call } from "../../services/bus/operation.ts";
+import { UserError } from "../../services/runtime/user-error.ts";
+import { deployLimits } from "../limits.ts";
+import { openSecrets } from "../secrets.ts";
+import type { SandboxFacts } from "./facts.ts";
+
+export interface SeedDeps {
+  readonly natsUrl: string;
+  readonly dataDir: string;
+  readonly baseUrl: string;
+}
+
+/** Throws UserError `sandbox_not_seeded` when the registry does not do it. */
+export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
+  const secrets = openSecrets(deps.dataDir);
+  const passwords = { ownerPassword: secrets.value("sandboxOwner"), cashierPassword: secrets.value("sandboxCashier") };
+  const silent = { info: () => undefined, warn: () => undefined };
+  const bus = await connectBus({ url: deps.natsUrl, name: "start", log: silent });
+  try {
+    const seeded = await call(bus.nc, seedSandbox, passwords, deployLimits.seedMs);
+    const [station, demoStation] = seeded.stations;
+    if (station === undefined || demoStation === undefined) throw new Error("The registry seeded no stations.");
+    return {
+      baseUrl: deps.baseUrl,
+      owner: { ...seeded.owner, password: passwords.ownerPassword },
+      cashier: { ...seeded.cashier, password: passwords.cashierPassword },
+      station,
+      demoStation,
+      links: {
+        apiPage: `${deps.baseUrl}/docs/`,
+        openapi: `${deps.baseUrl}/openapi.json`,
+        health: `${deps.baseUrl}/healthz`,
+        readiness: `${deps.baseUrl}/readyz`,
+      },
+    };
+  } catch (cause) {
+    throw new UserError("The sandbox could not be seeded; the services' log says why.", {
+      code: "sandbox_not_seeded",
+      cause,
+    });
+  } finally {
+    await bus.close();
+  }
+}

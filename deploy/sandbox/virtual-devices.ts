@@ -1,0 +1,72 @@
+/** The virtual companion and display of the demo station: ordinary clients of the device API, in processes of their own. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { type ApplicationContext, logFile } from "../application-context.ts";
+import { deployLimits } from "../limits.ts";
+import { startServiceProcess } from "../service-process.ts";
+import type { Step } from "../supervisor.ts";
+import type { SandboxDevice, SandboxFacts } from "./facts.ts";
+
+const PROGRAMS: Readonly<Record<string, string>> = {
+  smart_pos_companion: "virtual-companion",
+  customer_display: "virtual-display",
+};
+
+/** One step per virtual device. A device that ends later is told in one sentence and takes nothing else with it. */
+export function virtualDeviceSteps(context: ApplicationContext, readFacts: () => SandboxFacts): Step[] {
+  return Object.entries(PROGRAMS).map(([kind, program]) => ({
+    name: program,
+    start: async (control) => {
+      const facts = readFacts();
+      const device = facts.demoStation.devices.find((candidate) => candidate.kind === kind);
+      if (device === undefined) return undefined;
+      const credentialFile = join(context.settings.dataDir, `${program}.json`);
+      const running = await startServiceProcess({
+        name: program,
+        script: join(context.checkout, "clients", `${program}.ts`),
+        args: [],
+        environment: {
+          PATH: context.environment["PATH"],
+          BASE_URL: facts.baseUrl,
+          CREDENTIAL_FILE: credentialFile,
+          ENROLLMENT_CODE: await enrollmentCode(facts, device, credentialFile),
+          LOG_LEVEL: context.settings.logLevel,
+        },
+        logFile: logFile(context, program),
+        control: { ...control, fail: (error) => context.say(error.message) },
+      });
+      context.say(`${program}: up.`);
+      return running.stop;
+    },
+  }));
+}
+
+/** The seed's code, or a new one when the device has enrolled but its credential file is gone. */
+async function enrollmentCode(facts: SandboxFacts, device: SandboxDevice, credentialFile: string): Promise<string> {
+  if (device.enrollmentCode !== null) return device.enrollmentCode;
+  if (existsSync(credentialFile)) return "";
+  const { token } = await post(facts, "session/", z.object({ token: z.string() }), facts.owner);
+  await post(facts, `devices/${device.deviceId}/reset/`, z.looseObject({}), {}, token);
+  const path = `devices/${device.deviceId}/enrollment-codes/`;
+  return (await post(facts, path, z.object({ code: z.string() }), {}, token)).code;
+}
+
+async function post<T>(
+  facts: SandboxFacts,
+  path: string,
+  schema: z.ZodType<T>,
+  body: object,
+  token?: string,
+): Promise<T> {
+  const response = await fetch(`${facts.baseUrl}/api/backoffice/v1/${path}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(deployLimits.seedMs),
+  });
+  return schema.parse(await response.json());
+}

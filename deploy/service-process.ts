@@ -1,0 +1,130 @@
+import { once } from "node:events";
+import { closeSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import { UserError } from "../services/runtime/user-error.ts";
+import { type Child, describeExit, type Exit, startChild } from "./child.ts";
+import { deployLimits } from "./limits.ts";
+import { openLog } from "./server-log.ts";
+import type { StepControl, StopStep } from "./supervisor.ts";
+
+/** What a service process tells its parent over IPC, once: that it is ready, or in one sentence why it ends. */
+const messageSchema = z.discriminatedUnion("ready", [
+  z.looseObject({ ready: z.literal(true) }),
+  z.object({ ready: z.literal(false), code: z.string(), message: z.string() }),
+]);
+
+/** `{ ready: true }` and whatever else the service says about itself, e.g. the port that it got. */
+export type ReadyMessage = { ready: true; [fact: string]: unknown };
+
+export interface ServiceProcessOptions {
+  /** For sentences, e.g. `gateway`. */
+  name: string;
+  /** The TypeScript file to run, absolute. */
+  script: string;
+  args: string[];
+  environment: NodeJS.ProcessEnv;
+  logFile: string;
+  control: StepControl;
+}
+
+/**
+ * Starts a Node process of ours and waits until it reports ready. When it ends by itself later on, `control.fail` is told.
+ * Throws the service's own sentence as a UserError, or `service_start_failed` / `service_start_timeout`.
+ */
+export async function startServiceProcess(
+  options: ServiceProcessOptions,
+): Promise<{ ready: ReadyMessage; child: Child; stop: StopStep }> {
+  const log = openLog(options.logFile);
+  const child = await startChild({
+    command: process.execPath,
+    args: [options.script, ...options.args],
+    spawn: { stdio: ["ignore", log, log, "ipc"], env: options.environment },
+    stopSignal: "SIGTERM",
+    stopMs: deployLimits.serviceStopMs,
+    // It drains by itself when its IPC channel closes; the watchdog kills it only if it does not.
+    orphanSignal: "0",
+  }).finally(() => closeSync(log));
+
+  const started = new AbortController();
+  const ownSentence: OwnSentence = {};
+  const hooks = { child, ownSentence, started: started.signal };
+  const ready = await Promise.race([
+    readyMessage(child, ownSentence),
+    endWhileStarting(options, hooks),
+    giveUp(options, hooks),
+  ]).finally(() => started.abort());
+  void failWhenItEnds({ name: options.name, child, logFile: options.logFile, control: options.control, ownSentence });
+  return { ready, child, stop: stopChild(child) };
+}
+
+/** The sentence in which a service said itself why it ends, once it did. */
+interface OwnSentence {
+  error?: UserError;
+}
+
+interface StartHooks {
+  child: Child;
+  ownSentence: OwnSentence;
+  /** Aborted when waiting is over, for better or worse. */
+  started: AbortSignal;
+}
+
+function readyMessage(child: Child, ownSentence: OwnSentence): Promise<ReadyMessage> {
+  return new Promise((resolve) => {
+    child.process.on("message", (raw) => {
+      const message = messageSchema.safeParse(raw);
+      if (!message.success) return;
+      if (message.data.ready) resolve({ ...message.data });
+      else ownSentence.error = new UserError(message.data.message, { code: message.data.code });
+    });
+  });
+}
+
+async function endWhileStarting(options: ServiceProcessOptions, hooks: StartHooks): Promise<never> {
+  const exit = await lastWords(hooks.child);
+  const sentence = `${options.name} ${describeExit(exit)} while starting; its log is ${options.logFile}.`;
+  throw hooks.ownSentence.error ?? new UserError(sentence, { code: "service_start_failed" });
+}
+
+/** Waits for the end of a child. Its exit may be noticed before its last message is read, so the channel is read to its end. */
+async function lastWords(child: Child): Promise<Exit> {
+  const exit = await child.exited;
+  if (child.process.connected) await once(child.process, "disconnect");
+  return exit;
+}
+
+/** Ends the child and throws when the time for starting is over, or when the whole system is to stop. */
+async function giveUp(options: ServiceProcessOptions, hooks: StartHooks): Promise<never> {
+  const signal = AbortSignal.any([options.control.stopping, hooks.started]);
+  const isLate = await delay(deployLimits.serviceReadyMs, true, { signal }).catch(() => false);
+  if (!hooks.started.aborted) await hooks.child.stop();
+  const sentence = isLate
+    ? `was not ready within ${deployLimits.serviceReadyMs / 1000} s`
+    : "was stopped while starting";
+  throw new UserError(`${options.name} ${sentence}; its log is ${options.logFile}.`, { code: "service_start_timeout" });
+}
+
+/** How to stop a child as a step of the supervisor. */
+export function stopChild(child: Child): StopStep {
+  return async (immediately) => {
+    await child.stop(immediately);
+  };
+}
+
+export interface FailWhenItEndsOptions {
+  name: string;
+  child: Child;
+  logFile: string;
+  control: StepControl;
+  /** The child's own sentence about its end, when it gave one. */
+  ownSentence?: OwnSentence;
+}
+
+/** Tells the supervisor when a child ends that nobody asked to. Resolves when the child has ended. */
+export async function failWhenItEnds(options: FailWhenItEndsOptions): Promise<void> {
+  const exit = await lastWords(options.child);
+  if (options.child.isStopping()) return;
+  const sentence = `${options.name} ${describeExit(exit)} unexpectedly, so everything is stopped; its log is ${options.logFile}.`;
+  options.control.fail(options.ownSentence?.error ?? new UserError(sentence, { code: "child_ended" }));
+}

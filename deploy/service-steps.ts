@@ -1,0 +1,71 @@
+import { join } from "node:path";
+import { migrate } from "../services/db/migrate.ts";
+import { type ApplicationContext, logFile } from "./application-context.ts";
+import { startServiceProcess } from "./service-process.ts";
+import type { Step } from "./supervisor.ts";
+
+/** Brings the database to the schema of this version. */
+export function migrationStep(context: ApplicationContext): Step {
+  return {
+    name: "migrations",
+    start: async () => {
+      await migrate({ databaseUrl: context.addresses.get("database"), log: () => undefined });
+      return undefined;
+    },
+  };
+}
+
+/** One process that runs the named services. */
+export function servicesStep(context: ApplicationContext, process: { name: string; services: string[] }): Step {
+  return {
+    name: process.name,
+    start: async (control) => {
+      const running = await startServiceProcess({
+        name: process.name,
+        script: join(context.checkout, "services", "main.ts"),
+        args: process.services,
+        environment: {
+          ...baseEnvironment(context),
+          DATABASE_URL: context.addresses.get("database"),
+        },
+        logFile: logFile(context, process.name),
+        control,
+      });
+      context.say(`${process.name}: up.`);
+      return running.stop;
+    },
+  };
+}
+
+/** The gateway process. It never learns where the database is. */
+export function gatewayStep(context: ApplicationContext): Step {
+  return {
+    name: "gateway",
+    start: async (control) => {
+      const { host, port } = context.settings;
+      const running = await startServiceProcess({
+        name: "gateway",
+        script: join(context.checkout, "gateway", "main.ts"),
+        args: [],
+        environment: { ...baseEnvironment(context), HOST: host, PORT: String(port) },
+        logFile: logFile(context, "gateway"),
+        control,
+      });
+      const boundPort = typeof running.ready.port === "number" ? running.ready.port : port;
+      context.addresses.set("gateway", `http://${reachableHost(host)}:${boundPort}`);
+      context.say("gateway: up.");
+      return running.stop;
+    },
+  };
+}
+
+function baseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
+  const { DATABASE_URL: _database, NATS_URL: _nats, ...rest } = context.environment;
+  return { ...rest, NATS_URL: context.addresses.get("nats"), LOG_LEVEL: context.settings.logLevel };
+}
+
+/** An address to type into a browser for an address to listen on. */
+function reachableHost(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
+  return host.includes(":") ? `[${host}]` : host;
+}

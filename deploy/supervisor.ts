@@ -1,0 +1,114 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { UserError } from "../services/runtime/user-error.ts";
+import { deployLimits } from "./limits.ts";
+
+/** Undoes a step. When `immediately` is or becomes aborted, it stops draining and ends at once. */
+export type StopStep = (immediately: AbortSignal) => Promise<void>;
+
+/** What a step may use while it starts and runs. */
+export interface StepControl {
+  /** Reports that something the step started ended by itself: everything is stopped, and the exit code says so. */
+  fail: (error: UserError) => void;
+  /** Aborted as soon as everything is to stop; a start that waits for something gives up then. */
+  stopping: AbortSignal;
+}
+
+/** One named part of a running system. */
+export interface Step {
+  name: string;
+  /** Starts it and returns how to stop it. It limits its own waiting. */
+  start: (control: StepControl) => Promise<StopStep | undefined>;
+}
+
+export interface SuperviseOptions {
+  steps: Step[];
+  /** Prints one line for a person. */
+  say: (line: string) => void;
+  /** Prints the sentence of an error. */
+  report: (error: unknown) => void;
+  /** How long stopping one step may take; a setting only for tests. */
+  stepStopMs?: number;
+}
+
+const KEEP_ALIVE_MS = 60_000;
+const STOP_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Starts the steps in order, waits for a stop signal, the end of the parent process or a failure, and stops what was
+ * started in reverse order. A second signal ends the draining. Returns the exit code: 0 after an orderly stop, otherwise
+ * the error's.
+ */
+export async function supervise(options: SuperviseOptions): Promise<number> {
+  const stopping = new AbortController();
+  const immediately = new AbortController();
+  const failures: unknown[] = [];
+  const fail = (error: unknown) => {
+    if (stopping.signal.aborted) return;
+    failures.push(error);
+    options.report(error);
+    stopping.abort();
+  };
+  const onSignal = (signal: string) => {
+    if (stopping.signal.aborted) return immediately.abort();
+    options.say(`Stopping (${signal}) …`);
+    stopping.abort();
+  };
+  // The parent was killed and can pass on no signal any more.
+  const onDisconnect = () => stopping.abort();
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
+  // Waiting for a signal does not by itself keep a process alive.
+  const alive = setInterval(() => undefined, KEEP_ALIVE_MS);
+  process.once("disconnect", onDisconnect);
+
+  const started: { name: string; stop: StopStep }[] = [];
+  for (const step of options.steps) {
+    if (stopping.signal.aborted) break;
+    try {
+      const start = step.start({ fail, stopping: stopping.signal });
+      const stop = await Promise.race([start, aborted(immediately.signal)]);
+      if (stop !== undefined) started.push({ name: step.name, stop });
+    } catch (error) {
+      fail(error);
+    }
+  }
+  await aborted(stopping.signal);
+
+  for (const { name, stop } of started.toReversed()) {
+    const problem = await stopOne(name, stop, immediately.signal, options.stepStopMs ?? deployLimits.stepStopMs);
+    if (problem === undefined) continue;
+    failures.push(problem);
+    options.report(problem);
+  }
+  clearInterval(alive);
+  if (failures.length === 0) options.say("Stopped.");
+  for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
+  process.off("disconnect", onDisconnect);
+  return exitCode(failures[0]);
+}
+
+function exitCode(failure: unknown): number {
+  if (failure === undefined) return 0;
+  return failure instanceof UserError ? failure.exitCode : 1;
+}
+
+async function stopOne(name: string, stop: StopStep, immediately: AbortSignal, timeoutMs: number): Promise<unknown> {
+  const timer = new AbortController();
+  const timeOut = delay(timeoutMs, "late" as const, { signal: timer.signal });
+  timeOut.catch(() => undefined);
+  try {
+    const outcome = await Promise.race([stop(immediately), timeOut]);
+    if (outcome !== "late") return undefined;
+    return new UserError(`${name} did not stop within ${timeoutMs / 1000} s.`, { code: "stop_timeout" });
+  } catch (error) {
+    return error;
+  } finally {
+    timer.abort();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve) => {
+    signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+}

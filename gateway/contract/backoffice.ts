@@ -1,0 +1,148 @@
+/** The owner's API on the wire: places, people and devices (design §5). The audit trail is in `timeline.ts`. */
+import { z } from "zod";
+import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
+import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
+import { permissionSchema, roleSchema } from "../../services/bus/messages/caller.ts";
+import { currencySchema, idSchema, timestampSchema } from "./shared.ts";
+
+const nameSchema = z.string().trim().min(1).max(200);
+
+export const filialSchema = z
+  .object({ filial_id: idSchema, name: z.string(), created_at: timestampSchema })
+  .meta({ id: "Filial" });
+export const filialsSchema = z.object({ filials: z.array(filialSchema) });
+export const createFilialBodySchema = z
+  .strictObject({ name: nameSchema })
+  .meta({ id: "CreateFilial", examples: [{ name: "Old Town" }] });
+
+export const stationSchema = z
+  .object({
+    station_id: idSchema,
+    filial_id: idSchema,
+    name: z.string(),
+    currency: currencySchema,
+    status: z.enum(STATION_STATUSES),
+    sandbox: z.boolean(),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "Station" });
+export const stationsSchema = z.object({ stations: z.array(stationSchema) });
+export const stationsQuerySchema = z.strictObject({ filial_id: z.coerce.number().int().positive().optional() });
+export const createStationBodySchema = z
+  .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
+  .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });
+export const renameStationBodySchema = z.strictObject({ name: nameSchema }).meta({ id: "RenameStation" });
+
+/** What the station knows of a device's presence; heartbeats decide, not the owner. */
+export const livenessSchema = z
+  .object({
+    online: z.boolean(),
+    last_seen_at: timestampSchema.nullable().meta({ description: "As of the last change between online and offline." }),
+    since: timestampSchema
+      .nullable()
+      .meta({ description: "Since when it is online or offline; null when never heard." }),
+  })
+  .meta({ id: "Liveness" });
+
+const deviceShape = {
+  device_id: idSchema,
+  station_id: idSchema,
+  name: z.string(),
+  kind: z.enum(DEVICE_KINDS),
+  capabilities: z.array(z.enum(CAPABILITIES)),
+  status: z.enum(DEVICE_STATUSES),
+  handoff_target: z.string().meta({ description: "Opaque; handed to the companion as it is." }),
+  created_at: timestampSchema,
+  enrolled_at: timestampSchema.nullable().meta({ description: "When it last claimed a code." }),
+  blocked_reason: z.enum(["", ...BLOCKED_REASONS]),
+  liveness: livenessSchema.nullable().meta({ description: "Null when the station does not have the device." }),
+};
+export const deviceSchema = z.object(deviceShape).meta({ id: "Device" });
+export const devicesSchema = z.object({ devices: z.array(deviceSchema) });
+/** One device with its newest heartbeat. */
+export const deviceDetailSchema = z
+  .object({
+    ...deviceShape,
+    last_heartbeat: z
+      .object({ at: timestampSchema, summary: z.record(z.string(), z.unknown()) })
+      .nullable()
+      .meta({ description: "Null when the device was never heard." }),
+  })
+  .meta({ id: "DeviceDetail" });
+export const devicesQuerySchema = z.strictObject({ station_id: z.coerce.number().int().positive().optional() });
+
+const capabilitiesSchema = z
+  .array(z.enum(CAPABILITIES))
+  .max(CAPABILITIES.length)
+  .meta({ description: "Those of the kind when left out." });
+const handoffTargetSchema = z
+  .string()
+  .max(500)
+  .meta({ description: "The launch reference of the payment application on the same device; may be blank." });
+export const registerDeviceBodySchema = z
+  .strictObject({
+    station_id: idSchema,
+    name: nameSchema,
+    kind: z.enum(DEVICE_KINDS),
+    capabilities: capabilitiesSchema.optional(),
+    handoff_target: handoffTargetSchema.optional(),
+  })
+  .meta({
+    id: "RegisterDevice",
+    examples: [{ station_id: 1, name: "Counter tablet", kind: "smart_pos_companion", handoff_target: "pay://collect" }],
+  });
+export const changeDeviceBodySchema = z
+  .strictObject({
+    name: nameSchema.optional(),
+    capabilities: capabilitiesSchema.optional(),
+    handoff_target: handoffTargetSchema.optional(),
+  })
+  .meta({ id: "ChangeDevice" });
+
+export const CODE_STATUSES = ["open", "spent", "expired", "revoked"] as const;
+export const enrollmentCodeSchema = z
+  .object({
+    code_id: idSchema,
+    device_id: idSchema,
+    status: z.enum(CODE_STATUSES),
+    expires_at: timestampSchema,
+    created_at: timestampSchema,
+  })
+  .meta({ id: "EnrollmentCode" });
+export const enrollmentCodesSchema = z.object({ enrollment_codes: z.array(enrollmentCodeSchema) });
+export const issueCodeBodySchema = z
+  .strictObject({
+    valid_for_seconds: z
+      .int()
+      .min(60)
+      .max(7 * 24 * 3_600)
+      .optional()
+      .meta({ description: "A minute to a week; 15 minutes when left out." }),
+  })
+  .meta({ id: "IssueEnrollmentCode" });
+/** The code itself is shown this once. */
+export const issuedCodeSchema = z
+  .object({
+    code: z.string().meta({ examples: ["7K3QX-9M2TB"] }),
+    enrollment_code: enrollmentCodeSchema,
+  })
+  .meta({ id: "IssuedEnrollmentCode" });
+
+export const userSchema = z
+  .object({
+    user_id: idSchema,
+    email: z.string(),
+    name: z.string(),
+    role: roleSchema,
+    permissions: z.array(permissionSchema),
+  })
+  .meta({ id: "User" });
+export const usersSchema = z.object({ users: z.array(userSchema) });
+export const createUserBodySchema = z
+  .strictObject({
+    email: z.email().max(320),
+    name: nameSchema,
+    role: roleSchema,
+    password: z.string().min(12).max(1_000),
+  })
+  .meta({ id: "CreateUser" });

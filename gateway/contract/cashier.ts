@@ -1,0 +1,159 @@
+/** The cashier's API on the wire: stations, lease, routes and orders (design §5). Intents are in `intent.ts`. */
+import { z } from "zod";
+import { ROUTES } from "../../machines/payment-intent.ts";
+import { BLOCKED_REASONS, STATION_STATUSES } from "../../machines/standing.ts";
+import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
+import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
+
+/** Under the same key a command is done once; its repetition gets the same answer. */
+export const idempotencyHeaderSchema = z.object({
+  "Idempotency-Key": z
+    .string()
+    .max(255)
+    .optional()
+    .meta({
+      description:
+        "Any text of up to 255 characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with `idempotency_key_reused`.",
+      examples: ["6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e"],
+    }),
+});
+
+export const leaseHolderSchema = z
+  .object({
+    cashier_id: idSchema,
+    cashier_name: z.string(),
+    acquired_at: timestampSchema,
+    expires_at: timestampSchema,
+    mine: z.boolean().meta({ description: "Whether the caller holds it." }),
+  })
+  .meta({ id: "LeaseHolder" });
+
+/** Who drives the station's collections; null while nobody does. */
+export const leaseSchema = z.object({ lease: leaseHolderSchema.nullable() }).meta({ id: "Lease" });
+
+/** How long the lease lasts without a renewal: half a minute to a working day; 15 minutes when left out. */
+export const leaseBodySchema = z
+  .strictObject({ lifetime_seconds: z.int().min(30).max(43_200).optional() })
+  .meta({ id: "LeaseRequest" });
+
+export const cashierStationSchema = z
+  .object({
+    station_id: idSchema,
+    filial_id: idSchema,
+    name: z.string(),
+    currency: currencySchema,
+    status: z.enum(STATION_STATUSES),
+    sandbox: z.boolean(),
+    blocked_reason: z
+      .enum(["", ...BLOCKED_REASONS])
+      .meta({ description: "Why the station is blocked now; empty when it is not." }),
+    lease: leaseHolderSchema.nullable(),
+    active_intent_id: idSchema.nullable(),
+  })
+  .meta({ id: "CashierStation" });
+
+export const cashierStationsSchema = z.object({ stations: z.array(cashierStationSchema) });
+
+export const routeOfferSchema = z
+  .object({
+    route: z.enum(ROUTES),
+    offered: z.boolean(),
+    reason: z.enum(WITHDRAWAL_REASONS).nullable().meta({ description: "Why it is not offered; null when it is." }),
+    since: timestampSchema.nullable().meta({ description: "Since when the reason holds, where that is known." }),
+  })
+  .meta({ id: "RouteOffer" });
+
+/** A device that a smart POS collection can be handed to. */
+export const companionSchema = z
+  .object({
+    device_id: idSchema,
+    name: z.string(),
+    online: z.boolean(),
+    last_seen_at: timestampSchema.nullable(),
+    since: timestampSchema.nullable().meta({ description: "Since when it is online or offline." }),
+    blocked_reason: z.enum(["", ...BLOCKED_REASONS]),
+  })
+  .meta({ id: "Companion" });
+
+export const routesSchema = z.object({ routes: z.array(routeOfferSchema), companions: z.array(companionSchema) }).meta({
+  id: "RoutesOffered",
+  examples: [
+    {
+      routes: [
+        { route: "smart_pos", offered: false, reason: "device_offline", since: "2026-11-20T12:00:00.000Z" },
+        { route: "dynamic_qr", offered: false, reason: "provider_not_configured", since: null },
+        { route: "attested_terminal", offered: true, reason: null, since: null },
+        { route: "cash", offered: true, reason: null, since: null },
+      ],
+      companions: [],
+    },
+  ],
+});
+
+/** A price as the cashier types it: no sign, at most two decimals, and no more than the currency has. */
+const priceSchema = z
+  .string()
+  .regex(/^\d{1,10}(?:\.\d{1,2})?$/, "an amount such as 12.50")
+  .meta({ format: "decimal", examples: ["12.50"] });
+
+export const orderLinesBodySchema = z
+  .strictObject({
+    lines: z
+      .array(
+        z.strictObject({
+          name: z
+            .string()
+            .trim()
+            .min(1)
+            .max(200)
+            .meta({ examples: ["Soup of the day"] }),
+          quantity: z
+            .int()
+            .min(1)
+            .max(9_999)
+            .meta({ examples: [2] }),
+          unit_amount: priceSchema,
+        }),
+      )
+      .max(200),
+  })
+  .meta({ id: "OrderLines" });
+
+export const transactionSchema = z
+  .object({
+    transaction_id: idSchema,
+    intent_id: idSchema,
+    route: z.enum(ROUTES),
+    amount: amountSchema,
+    currency: currencySchema,
+    reference: z.string(),
+    settled_at: timestampSchema,
+  })
+  .meta({ id: "Transaction" });
+
+export const ORDER_STATUSES = ["open", "paid", "voided"] as const;
+
+/** Order truth: every amount that a device ever shows comes from here. */
+export const orderSchema = z
+  .object({
+    order_id: idSchema,
+    order_display_number: idSchema,
+    station_id: idSchema,
+    status: z.enum(ORDER_STATUSES),
+    version: idSchema.meta({ description: "Grows with each change." }),
+    currency: currencySchema,
+    total: amountSchema,
+    lines: z.array(
+      z.object({ name: z.string(), quantity: z.int(), unit_amount: amountSchema, line_amount: amountSchema }),
+    ),
+    transaction: transactionSchema.nullable().meta({ description: "The one sale that paid the order." }),
+    opened_at: timestampSchema,
+  })
+  .meta({ id: "Order" });
+
+export const ordersSchema = z.object({ orders: z.array(orderSchema) });
+
+export const ordersQuerySchema = z.strictObject({
+  status: z.enum(ORDER_STATUSES).optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50).meta({ description: "How many, newest first." }),
+});

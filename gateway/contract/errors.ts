@@ -1,0 +1,195 @@
+/**
+ * The closed list of error codes: one catalogue gives each its HTTP status, its sentence, and what a program or a
+ * cashier may do next (design §4, "error body"). A code that is missing here does not compile.
+ */
+import { BUS_REFUSAL_CODES, type BusRefusalCode } from "../../services/bus/refusals.ts";
+
+/** Codes that only HTTP knows; the others come from the services. */
+export const HTTP_ERROR_CODES = [
+  "path_not_found",
+  "method_not_allowed",
+  "body_too_large",
+  "unsupported_media_type",
+  "request_timeout",
+  "credential_missing",
+  "credential_invalid",
+  "scope_denied",
+  "session_missing",
+  "session_invalid",
+  "csrf_refused",
+  "throttled",
+  "replica_stale",
+  "shutting_down",
+  "internal_error",
+] as const;
+export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
+
+export const ERROR_CODES = [...HTTP_ERROR_CODES, ...BUS_REFUSAL_CODES] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+export interface ErrorMeaning {
+  readonly status: number;
+  /** One sentence for a person; the body's `detail` unless a service says something more exact. */
+  readonly sentence: string;
+  /** Whether the same request may be sent again unchanged and can succeed then. */
+  readonly retryable: boolean;
+  /** Whether a guest may have paid although this was refused: then nobody collects again before it is cleared up. */
+  readonly moneyMayHaveMoved: boolean;
+  /** What the cashier does, where a cashier is involved. */
+  readonly cashierAction?: string;
+}
+
+const no = { retryable: false, moneyMayHaveMoved: false } as const;
+const again = { retryable: true, moneyMayHaveMoved: false } as const;
+
+const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
+  path_not_found: { status: 404, sentence: "There is nothing at this path; paths end in a slash.", ...no },
+  method_not_allowed: { status: 405, sentence: "This path does not take this method; see the Allow header.", ...no },
+  body_too_large: { status: 413, sentence: "The body is larger than 16 KiB.", ...no },
+  unsupported_media_type: { status: 415, sentence: "The body's content type is not accepted here.", ...no },
+  request_timeout: { status: 408, sentence: "The body did not arrive in time.", ...again },
+  credential_missing: { status: 401, sentence: "Send the device credential as a bearer token.", ...no },
+  credential_invalid: {
+    status: 401,
+    sentence: "The device credential is unknown or revoked; the device must enroll again.",
+    ...no,
+    cashierAction: "Ask the owner for a new enrollment code for this device.",
+  },
+  scope_denied: { status: 403, sentence: "A device of this kind may not call this endpoint.", ...no },
+  session_missing: { status: 401, sentence: "Log in first.", ...no },
+  session_invalid: { status: 401, sentence: "The session is unknown or has ended; log in again.", ...no },
+  csrf_refused: { status: 403, sentence: "A session cookie is only accepted from the service's own pages.", ...no },
+  throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After says.", ...again },
+  replica_stale: {
+    status: 503,
+    sentence: "This gateway has lost its feed and will not answer with old state; try again shortly.",
+    ...again,
+  },
+  shutting_down: { status: 503, sentence: "This gateway is shutting down; send the request again.", ...again },
+  internal_error: {
+    status: 500,
+    sentence: "Something went wrong here; the request id finds it in the log.",
+    retryable: true,
+    moneyMayHaveMoved: true,
+  },
+};
+
+const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
+  invalid_request: { status: 400, sentence: "The request is not valid; `errors` names each field.", ...no },
+  not_found: { status: 404, sentence: "There is no such thing here.", ...no },
+  conflict: { status: 409, sentence: "This cannot be done in the state that the thing is in.", ...no },
+  already_exists: { status: 409, sentence: "This value is taken.", ...no },
+  permission_denied: { status: 403, sentence: "You do not have the permission for this.", ...no },
+  login_failed: { status: 401, sentence: "E-mail address or password is wrong.", ...no },
+  login_throttled: {
+    status: 429,
+    sentence: "Too many attempts to log in; wait as long as Retry-After says.",
+    ...again,
+  },
+  enrollment_code_invalid: {
+    status: 404,
+    sentence: "This enrollment code cannot be claimed; ask for a new one.",
+    ...no,
+    cashierAction: "Ask the owner for a new enrollment code.",
+  },
+  idempotency_key_reused: { status: 422, sentence: "This idempotency key was used for another request.", ...no },
+  busy: { status: 503, sentence: "Too much at once; nothing was done; try again shortly.", ...again },
+  unavailable: {
+    status: 503,
+    sentence: "Something that this depends on does not answer; repeat the request with the same idempotency key.",
+    retryable: true,
+    moneyMayHaveMoved: true,
+  },
+  station_unknown: { status: 404, sentence: "There is no such station here.", ...no },
+  device_unknown: { status: 404, sentence: "There is no such device here.", ...no },
+  device_limit_reached: { status: 409, sentence: "The station has as many devices as it can have.", ...no },
+  station_leased: {
+    status: 409,
+    sentence: "Another cashier drives this station.",
+    ...no,
+    cashierAction: "Wait until the other cashier releases the station, or ask them to.",
+  },
+  lease_required: {
+    status: 409,
+    sentence: "Take the station's lease first.",
+    ...no,
+    cashierAction: "Acquire the station, then try again.",
+  },
+  route_not_offered: {
+    status: 409,
+    sentence: "This route is not offered now; `reason` says why.",
+    ...no,
+    cashierAction: "Choose another route.",
+  },
+  collection_active: {
+    status: 409,
+    sentence: "The station already has a collection under way.",
+    ...no,
+    cashierAction: "Attest or cancel the collection under way first.",
+  },
+  order_not_open: { status: 409, sentence: "The order is not open.", ...no },
+  amount_not_collectable: { status: 409, sentence: "There is nothing to collect on this order.", ...no },
+  handoff_not_assigned: { status: 404, sentence: "This intent is not assigned to this device.", ...no },
+  intent_unknown: { status: 404, sentence: "There is no such intent here.", ...no },
+  intent_not_actionable: {
+    status: 409,
+    sentence: "The intent has ended; `status` says how.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction: "Check the payment application's own record before collecting again.",
+  },
+  evidence_required: {
+    status: 409,
+    sentence: "No device has reported on this intent yet.",
+    ...no,
+    cashierAction: "Wait for the device's report, or cancel.",
+  },
+  reference_required: {
+    status: 409,
+    sentence: "An attested terminal needs the reference on its slip.",
+    ...no,
+    cashierAction: "Type the reference from the terminal's slip.",
+  },
+  settlement_in_progress: {
+    status: 409,
+    sentence: "The settlement of this intent is already committed.",
+    retryable: true,
+    moneyMayHaveMoved: true,
+    cashierAction: "Wait a moment and look at the intent again.",
+  },
+  order_changed: {
+    status: 409,
+    sentence: "The order no longer is what the guest was shown; nothing was settled.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction: "Cancel this collection, clear up what the guest paid, and collect the new amount.",
+  },
+  order_already_paid: {
+    status: 409,
+    sentence: "The order is already paid; nothing was settled again.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction: "Cancel this collection; if the guest paid twice, pay one back.",
+  },
+  order_voided: {
+    status: 409,
+    sentence: "The order was voided; nothing was settled.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction: "Cancel this collection; if the guest paid, pay it back.",
+  },
+  order_unknown: { status: 404, sentence: "There is no such order here.", ...no },
+  device_suspended: { status: 403, sentence: "The owner has suspended this device.", ...no },
+  device_frozen: { status: 403, sentence: "This device is frozen by a kill switch.", ...no },
+  station_suspended: { status: 403, sentence: "The owner has suspended this station.", ...no },
+  station_closed: { status: 403, sentence: "This station is closed.", ...no },
+  station_frozen: { status: 403, sentence: "This station is frozen by a kill switch.", ...no },
+  organization_frozen: { status: 403, sentence: "This organization is frozen by a kill switch.", ...no },
+  platform_frozen: { status: 403, sentence: "The platform is frozen by a kill switch; cash still collects.", ...no },
+};
+
+/** What each code means; codes and statuses are part of the contract, sentences are not. */
+export const ERRORS: Readonly<Record<ErrorCode, ErrorMeaning>> = { ...httpErrors, ...busErrors };
+
+/** Codes of services as a set, to tell a bus refusal's code from an HTTP one. */
+export const BUS_CODES: ReadonlySet<string> = new Set(BUS_REFUSAL_CODES);

@@ -1,0 +1,117 @@
+/** A payment intent as the cashier sees it: the collection, its evidence and what can be done now. */
+import { z } from "zod";
+import { type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
+import { INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
+import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
+
+export const INTENT_STATUSES = [
+  "created",
+  "presented",
+  "processing",
+  "succeeded",
+  "cancelled",
+  "expired",
+] as const satisfies readonly IntentStatus[];
+
+/** Picks a route for an order. It names no amount: that is order truth (contract, "Rules" 1). */
+export const createIntentBodySchema = z
+  .strictObject({
+    order_id: idSchema,
+    route: z.enum(ROUTES),
+    device_id: idSchema
+      .optional()
+      .meta({ description: "The companion to hand it to; without it, the first live one." }),
+    lifetime_seconds: z
+      .int()
+      .min(INTENT_LIFETIME_BOUNDS_MS.min / 1_000)
+      .max(INTENT_LIFETIME_BOUNDS_MS.max / 1_000)
+      .optional()
+      .meta({ description: "How long it may be collected; 180 s when left out." }),
+  })
+  .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
+
+/** The reference is needed for an attested terminal; a smart POS collection inherits the device's own. */
+export const attestBodySchema = z
+  .strictObject({ reference: z.string().trim().min(1).max(200).optional() })
+  .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
+
+/** Evidence of a device, never truth (contract, "Reported outcome"). */
+export const intentReportSchema = z
+  .object({
+    outcome: z.enum(REPORTED_OUTCOMES),
+    provider_reference: z.string(),
+    provider_code: z.string().meta({ description: "Kept verbatim; for programs, not for people." }),
+    reported_at: timestampSchema,
+    device_id: idSchema,
+  })
+  .meta({ id: "IntentReport" });
+
+export const attestationSchema = z
+  .object({
+    cashier_id: idSchema,
+    cashier_name: z.string(),
+    reference: z.string(),
+    attested_at: timestampSchema,
+    transaction_id: idSchema.nullable().meta({ description: "Null until the settlement is done." }),
+  })
+  .meta({ id: "Attestation" });
+
+export const intentSchema = z
+  .object({
+    intent_id: idSchema,
+    intent_display_number: idSchema,
+    route: z.enum(ROUTES),
+    order_id: idSchema,
+    order_display_number: idSchema,
+    amount: amountSchema,
+    currency: currencySchema,
+    status: z.enum(INTENT_STATUSES),
+    device_id: idSchema.nullable(),
+    created_at: timestampSchema,
+    expires_at: timestampSchema,
+    presented_at: timestampSchema.nullable(),
+    reports: z.array(intentReportSchema).meta({
+      description: "Evidence, oldest first. The newest few are here; the timeline has them all.",
+    }),
+    report_count: z.int().min(0).meta({ description: "How many reports were ever made." }),
+    settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
+    cancel_offered: z.boolean(),
+    attestation: attestationSchema.nullable(),
+    ended_at: timestampSchema.nullable(),
+  })
+  .meta({
+    id: "Intent",
+    examples: [
+      {
+        intent_id: 7,
+        intent_display_number: 3,
+        route: "smart_pos",
+        order_id: 42,
+        order_display_number: 12,
+        amount: "25.00",
+        currency: "EUR",
+        status: "processing",
+        device_id: 5,
+        created_at: "2026-11-20T12:00:00.000Z",
+        expires_at: "2026-11-20T12:03:00.000Z",
+        presented_at: "2026-11-20T12:00:01.200Z",
+        reports: [
+          {
+            outcome: "reported_success",
+            provider_reference: "VIRT-000007",
+            provider_code: "00",
+            reported_at: "2026-11-20T12:00:02.400Z",
+            device_id: 5,
+          },
+        ],
+        report_count: 1,
+        settle_offered: true,
+        cancel_offered: true,
+        attestation: null,
+        ended_at: null,
+      },
+    ],
+  });
+
+/** The active intent first, then the recently ended ones, newest first. */
+export const intentsSchema = z.object({ intents: z.array(intentSchema) });

@@ -1,0 +1,38 @@
+/** Logging in and out: the same for the owner's and the cashier's API (design §5). */
+import { z } from "zod";
+import { permissionSchema, roleSchema } from "../../services/bus/messages/caller.ts";
+import { idSchema, timestampSchema } from "./shared.ts";
+
+/** The credentials of a person. */
+export const logInBodySchema = z
+  .strictObject({
+    email: z
+      .string()
+      .min(1)
+      .max(320)
+      .meta({ examples: ["cashier@sandbox.example"] }),
+    password: z.string().min(1).max(1_000),
+  })
+  .meta({ id: "LogIn" });
+
+/** Who is logged in. */
+export const personSchema = z
+  .object({
+    user_id: idSchema,
+    name: z.string(),
+    role: roleSchema,
+    permissions: z.array(permissionSchema),
+    organization_id: idSchema,
+  })
+  .meta({ id: "Person" });
+
+/** The token is shown this once; programs send it as a bearer, pages have it in the cookie `dp_session`. */
+export const newSessionSchema = z
+  .object({
+    token: z.string().meta({ description: "Send it as `Authorization: Bearer <token>`." }),
+    expires_at: timestampSchema,
+    user: personSchema,
+  })
+  .meta({ id: "NewSession" });
+
+export const sessionSchema = z.object({ expires_at: timestampSchema, user: personSchema }).meta({ id: "Session" });

@@ -1,0 +1,48 @@
+/** The pieces that several endpoints' schemas share. Everything on the wire is snake_case. */
+import { z } from "zod";
+import { AMOUNT_PATTERN } from "../../machines/currency.ts";
+import { ERROR_CODES } from "./errors.ts";
+
+/** An id of the registry or of the settlement service. */
+export const idSchema = z
+  .int()
+  .positive()
+  .meta({ examples: [42] });
+
+/** A moment as ISO 8601 in UTC with milliseconds. */
+export const timestampSchema = z.iso.datetime().meta({ examples: ["2026-11-20T12:00:00.000Z"] });
+
+/** A decimal string in the contract's pattern ("Limits" 3). */
+export const amountSchema = z
+  .string()
+  .regex(AMOUNT_PATTERN)
+  .meta({ format: "decimal", examples: ["12.50"] });
+
+/** An ISO 4217 code. */
+export const currencySchema = z
+  .string()
+  .regex(/^[A-Z]{3}$/)
+  .meta({ examples: ["EUR"] });
+
+export const fieldErrorSchema = z
+  .object({
+    pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),
+    detail: z.string(),
+  })
+  .meta({ id: "FieldError" });
+
+/** The body of every refusal. */
+export const errorBodySchema = z
+  .object({
+    code: z.enum(ERROR_CODES).meta({ description: "Stable word for a program; the list is closed." }),
+    detail: z.string().meta({ description: "One sentence for a person; not stable." }),
+    request_id: z.string().meta({ description: "Finds this request in the service's log." }),
+    status: z.string().optional().meta({ description: "The intent's status, where the refusal is about an intent." }),
+    reason: z.string().optional().meta({ description: "Why a route is withdrawn, or who holds a lease." }),
+    errors: z.array(fieldErrorSchema).optional().meta({ description: "For `invalid_request`: each field at fault." }),
+  })
+  .meta({ id: "Error" });
+export type ErrorBody = z.infer<typeof errorBodySchema>;
+
+/** A moment for the wire. */
+export const toTimestamp = (ms: number): string => new Date(ms).toISOString();

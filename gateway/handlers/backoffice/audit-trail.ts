@@ -1,0 +1,39 @@
+/** What the audit copy of the log tells the owner: one payment's timeline, and a station's events. */
+import type { z } from "zod";
+import { getTimeline, listStationEvents } from "../../../services/bus/messages/audit.ts";
+import { toTimestamp } from "../../contract/shared.ts";
+import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
+import { ok, type SessionHandler } from "../context.ts";
+import { ownStation } from "../own-station.ts";
+import { eventDataWire, stationEventWire } from "./event-wire.ts";
+
+/** A foreign payment is `not_found`. */
+export const getOwnTimeline: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const timeline = await deps.bus.call(getTimeline, { caller, intentId: context.id("intent_id") });
+  return ok({
+    intent_id: timeline.intentId,
+    station_id: timeline.stationId,
+    status: timeline.status,
+    summary: timeline.summary,
+    money_moved: timeline.moneyMoved,
+    entries: timeline.entries.map(({ atMs, type, actor, sentence, moneyMoved, data }) => ({
+      at: toTimestamp(atMs),
+      type,
+      actor,
+      sentence,
+      money_moved: moneyMoved,
+      data: eventDataWire(data),
+    })),
+  });
+};
+
+export const listOwnStationEvents: SessionHandler<undefined, z.infer<typeof stationEventsQuerySchema>> = async (
+  context,
+) => {
+  const { caller, deps, query } = context;
+  const { stationId } = ownStation(context);
+  const { since_version: sinceVersion, limit } = query;
+  const { events, hasMore } = await deps.bus.call(listStationEvents, { caller, stationId, sinceVersion, limit });
+  return ok({ events: events.map(stationEventWire), has_more: hasMore });
+};

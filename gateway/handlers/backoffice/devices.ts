@@ -1,0 +1,54 @@
+/** Devices: list, register, read with the newest heartbeat, change. A foreign one is `not_found`. */
+import type { z } from "zod";
+import {
+  changeDevice,
+  type Device,
+  getDevice,
+  listDevices,
+  registerDevice,
+} from "../../../services/bus/messages/registry.ts";
+import type {
+  changeDeviceBodySchema,
+  devicesQuerySchema,
+  registerDeviceBodySchema,
+} from "../../contract/backoffice.ts";
+import { toTimestamp } from "../../contract/shared.ts";
+import { created, type HandlerDeps, ok, type SessionHandler } from "../context.ts";
+import { type DeviceWire, deviceWire } from "./device-wire.ts";
+
+/** A device joined with what this gateway's replica knows of its station. */
+export function ownDeviceWire(deps: HandlerDeps, device: Device): DeviceWire {
+  return deviceWire(device, { state: deps.station(device.stationId), switches: deps.switches() });
+}
+
+export const listOwnDevices: SessionHandler<undefined, z.infer<typeof devicesQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { devices } = await deps.bus.call(listDevices, { caller, stationId: query.station_id });
+  return ok({ devices: devices.map((device) => ownDeviceWire(deps, device)) });
+};
+
+/** Refusals: `not_found` for the station, `device_limit_reached`. */
+export const registerOwnDevice: SessionHandler<z.infer<typeof registerDeviceBodySchema>> = async (context) => {
+  const { station_id: stationId, handoff_target: handoffTarget, name, kind, capabilities } = context.body;
+  const { caller, deps } = context;
+  const request = { caller, stationId, name, kind, capabilities, handoffTarget };
+  const { device } = await deps.bus.call(registerDevice, request);
+  return created(ownDeviceWire(deps, device));
+};
+
+export const getOwnDevice: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { device, lastHeartbeat } = await deps.bus.call(getDevice, { caller, deviceId: context.id("device_id") });
+  const heartbeat =
+    lastHeartbeat === null ? null : { at: toTimestamp(lastHeartbeat.atMs), summary: lastHeartbeat.summary };
+  return ok({ ...ownDeviceWire(deps, device), last_heartbeat: heartbeat });
+};
+
+/** Refusal: `conflict` for a revoked device. */
+export const changeOwnDevice: SessionHandler<z.infer<typeof changeDeviceBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { name, capabilities, handoff_target: handoffTarget } = body;
+  const deviceId = context.id("device_id");
+  const { device } = await deps.bus.call(changeDevice, { caller, deviceId, name, capabilities, handoffTarget });
+  return ok(ownDeviceWire(deps, device));
+};

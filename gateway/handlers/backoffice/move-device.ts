@@ -1,0 +1,14 @@
+/** A device's standing: suspend, resume, reset (it must enroll again), revoke for good. */
+import type { DeviceStandingEvent } from "../../../machines/standing.ts";
+import { moveDevice } from "../../../services/bus/messages/registry.ts";
+import { ok, type SessionHandler } from "../context.ts";
+import { ownDeviceWire } from "./devices.ts";
+
+/** `CLAIM` is the device's own move, by its enrollment code. Refusal: `conflict`. */
+export const moveOwnDevice =
+  (move: Exclude<DeviceStandingEvent["type"], "CLAIM">): SessionHandler =>
+  async (context) => {
+    const { caller, deps } = context;
+    const { device } = await deps.bus.call(moveDevice, { caller, deviceId: context.id("device_id"), move });
+    return ok(ownDeviceWire(deps, device));
+  };

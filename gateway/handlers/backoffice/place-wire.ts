@@ -1,0 +1,21 @@
+/** Filials and stations for the wire. */
+import type { z } from "zod";
+import type { filialSchema as FilialMessage, Station } from "../../../services/bus/messages/registry.ts";
+import type { filialSchema, stationSchema } from "../../contract/backoffice.ts";
+import { toTimestamp } from "../../contract/shared.ts";
+
+export function filialWire(filial: z.infer<typeof FilialMessage>): z.infer<typeof filialSchema> {
+  return { filial_id: filial.filialId, name: filial.name, created_at: toTimestamp(filial.createdAtMs) };
+}
+
+export function stationWire(station: Station): z.infer<typeof stationSchema> {
+  return {
+    station_id: station.stationId,
+    filial_id: station.filialId,
+    name: station.name,
+    currency: station.currency,
+    status: station.status,
+    sandbox: station.sandbox,
+    created_at: toTimestamp(station.createdAtMs),
+  };
+}

@@ -1,0 +1,9 @@
+/** A person for the wire. */
+import type { z } from "zod";
+import type { userSchema as UserMessage } from "../../../services/bus/messages/registry.ts";
+import type { userSchema } from "../../contract/backoffice.ts";
+
+export function userWire(user: z.infer<typeof UserMessage>): z.infer<typeof userSchema> {
+  const { userId, email, name, role, permissions } = user;
+  return { user_id: userId, email, name, role, permissions };
+}

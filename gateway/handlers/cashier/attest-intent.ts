@@ -1,0 +1,29 @@
+/** The cashier confirms from the evidence: the one step that settles (contract, "Rules" 2–4). */
+import type { z } from "zod";
+import type { attestBodySchema } from "../../contract/intent.ts";
+import { sessionCommandId } from "../command-id.ts";
+import { ok, Refusal, type SessionHandler } from "../context.ts";
+import { cashierActor, ownStation } from "../own-station.ts";
+import { spokenOf } from "./intent-reply.ts";
+import { intentWire } from "./intent-wire.ts";
+
+/**
+ * Answers once the payment seam has spoken. Refusals: `evidence_required`, `reference_required`, `order_changed`,
+ * `order_already_paid`, `order_voided`, `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
+ * `lease_required`, `station_leased`, `idempotency_key_reused`.
+ */
+export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (context) => {
+  const { deps, body } = context;
+  const { stationId } = ownStation(context);
+  const intentId = context.id("intent_id");
+  const response = await deps.bus.command(stationId, {
+    commandId: sessionCommandId(context, "intent_attest", intentId),
+    actor: cashierActor(context),
+    command: { type: "intent_attest", intentId, reference: body.reference },
+  });
+  const intent = spokenOf(response);
+  // A repeated key answers with the first attestation, whose reference shows whether the body was the same.
+  if (body.reference !== undefined && intent.attestation?.reference !== body.reference)
+    throw new Refusal("idempotency_key_reused");
+  return ok(intentWire(intent, deps.nowMs()));
+};

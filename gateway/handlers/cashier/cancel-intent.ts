@@ -1,0 +1,18 @@
+/** The cashier ends a collection without settling it. */
+import { sessionCommandId } from "../command-id.ts";
+import { ok, type SessionHandler } from "../context.ts";
+import { cashierActor, ownStation } from "../own-station.ts";
+import { spokenOf } from "./intent-reply.ts";
+import { intentWire } from "./intent-wire.ts";
+
+/** Refusals: `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`. */
+export const cancelIntent: SessionHandler = async (context) => {
+  const { stationId } = ownStation(context);
+  const intentId = context.id("intent_id");
+  const response = await context.deps.bus.command(stationId, {
+    commandId: sessionCommandId(context, "intent_cancel", intentId),
+    actor: cashierActor(context),
+    command: { type: "intent_cancel", intentId },
+  });
+  return ok(intentWire(spokenOf(response), context.deps.nowMs()));
+};

@@ -1,0 +1,45 @@
+/** Picks a route for an order: the collection begins. */
+import type { z } from "zod";
+import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import type { createIntentBodySchema } from "../../contract/intent.ts";
+import { sessionCommandId } from "../command-id.ts";
+import { created, Refusal, type SessionHandler } from "../context.ts";
+import { cashierActor, ownStation } from "../own-station.ts";
+import { spokenOf } from "./intent-reply.ts";
+import { intentWire } from "./intent-wire.ts";
+
+type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
+
+/**
+ * Refusals: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with the `reason`,
+ * `order_already_paid`, `order_voided`, `amount_not_collectable`, `not_found`, `idempotency_key_reused`.
+ */
+export const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
+  const { body, deps } = context;
+  const { stationId } = ownStation(context);
+  const response = await deps.bus.command(stationId, {
+    commandId: sessionCommandId(context, "intent_create", stationId),
+    actor: cashierActor(context),
+    command: {
+      type: "intent_create",
+      route: body.route,
+      orderId: body.order_id,
+      deviceId: body.device_id,
+      lifetimeMs: body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000,
+    },
+  });
+  const intent = spokenOf(response);
+  if (!wasAskedFor(intent, body)) throw new Refusal("idempotency_key_reused");
+  return created(intentWire(intent, deps.nowMs()));
+};
+
+/**
+ * A repeated key answers with the intent of the first time. All that a body determines is in that intent, so another
+ * body under the same key shows here, and no copy of bodies has to be kept for it.
+ */
+function wasAskedFor(intent: PaymentIntent, body: CreateIntentBody): boolean {
+  if (intent.orderId !== body.order_id || intent.route !== body.route) return false;
+  if (body.device_id !== undefined && body.route === "smart_pos" && intent.deviceId !== body.device_id) return false;
+  const lifetimeMs = intent.expiresAtMs - intent.createdAtMs;
+  return body.lifetime_seconds === undefined || lifetimeMs === body.lifetime_seconds * 1_000;
+}

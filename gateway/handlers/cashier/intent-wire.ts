@@ -1,0 +1,82 @@
+/** A payment intent for the cashier, and what can be done with it now. */
+import type { z } from "zod";
+import { formatAmount } from "../../../machines/currency.ts";
+import {
+  type IntentEvent,
+  type PaymentIntent,
+  paymentIntentMachine,
+  type Report,
+  wireStatus,
+} from "../../../machines/payment-intent.ts";
+import { take } from "../../../machines/pure-transition.ts";
+import type { intentSchema } from "../../contract/intent.ts";
+import { toTimestamp } from "../../contract/shared.ts";
+
+export type IntentWire = z.infer<typeof intentSchema>;
+
+export function intentWire(intent: PaymentIntent, nowMs: number): IntentWire {
+  return {
+    intent_id: intent.intentId,
+    intent_display_number: intent.displayNumber,
+    route: intent.route,
+    order_id: intent.orderId,
+    order_display_number: intent.orderDisplayNumber,
+    amount: formatAmount(intent.amountMinor, intent.currency),
+    currency: intent.currency,
+    status: wireStatus(intent.status),
+    device_id: intent.deviceId,
+    created_at: toTimestamp(intent.createdAtMs),
+    expires_at: toTimestamp(intent.expiresAtMs),
+    presented_at: optionalTimestamp(intent.presentedAtMs),
+    reports: intent.reports.map(reportWire),
+    report_count: intent.reportCount,
+    settle_offered: isPossible(intent, attestNow(intent, nowMs), nowMs),
+    cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
+    attestation: attestationWire(intent),
+    ended_at: optionalTimestamp(intent.endedAtMs),
+  };
+}
+
+function reportWire(report: Report): IntentWire["reports"][number] {
+  return {
+    outcome: report.outcome,
+    provider_reference: report.providerReference,
+    provider_code: report.providerCode,
+    reported_at: toTimestamp(report.reportedAtMs),
+    device_id: report.deviceId,
+  };
+}
+
+function attestationWire({ attestation }: PaymentIntent): IntentWire["attestation"] {
+  if (attestation === null) return null;
+  return {
+    cashier_id: attestation.cashierId,
+    cashier_name: attestation.cashierName,
+    reference: attestation.reference,
+    attested_at: toTimestamp(attestation.atMs),
+    transaction_id: attestation.transactionId,
+  };
+}
+
+/** The machine itself says what is offered, so the two cannot drift apart: settle stays offered after a decline. */
+function isPossible(intent: PaymentIntent, event: IntentEvent, nowMs: number): boolean {
+  if (intent.status !== "settling" && intent.expiresAtMs <= nowMs) return false;
+  const { status, ...context } = intent;
+  return take(paymentIntentMachine, { value: status, context }, event) !== undefined;
+}
+
+function attestNow(intent: PaymentIntent, atMs: number): IntentEvent {
+  const attestation = {
+    commandId: "",
+    cashierId: intent.createdBy,
+    cashierName: "",
+    reference: "",
+    atMs,
+    transactionId: null,
+  };
+  return { type: "ATTEST", attestation };
+}
+
+function optionalTimestamp(ms: number | null): string | null {
+  return ms === null ? null : toTimestamp(ms);
+}

@@ -1,0 +1,19 @@
+/** Opens an order at a station, in the station's currency. */
+import type { z } from "zod";
+import { openOrder } from "../../../services/bus/messages/settlement.ts";
+import type { orderLinesBodySchema } from "../../contract/cashier.ts";
+import { idempotencyKey } from "../command-id.ts";
+import { created, type SessionHandler } from "../context.ts";
+import { ownStation } from "../own-station.ts";
+import { orderLinesFromWire, orderWire } from "./order-wire.ts";
+
+export const openCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
+  const { stationId, currency } = ownStation(context);
+  const { order } = await context.deps.bus.call(openOrder, {
+    caller: context.caller,
+    stationId,
+    lines: [...orderLinesFromWire(context.body, currency)],
+    idempotencyKey: idempotencyKey(context),
+  });
+  return created(orderWire(order));
+};

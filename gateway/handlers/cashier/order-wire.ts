@@ -1,0 +1,64 @@
+/** An order for the wire, and the lines that a cashier typed as minor units. */
+import type { z } from "zod";
+import { amountFitsWire, currencyExponent, formatAmount, parseAmount } from "../../../machines/currency.ts";
+import type { Order, orderLineInputSchema, transactionSchema } from "../../../services/bus/messages/settlement.ts";
+import type { FieldError } from "../../../services/bus/refusals.ts";
+import type { orderLinesBodySchema, orderSchema } from "../../contract/cashier.ts";
+import { toTimestamp } from "../../contract/shared.ts";
+import { Refusal } from "../context.ts";
+
+export type OrderWire = z.infer<typeof orderSchema>;
+type OrderLineInput = z.infer<typeof orderLineInputSchema>;
+
+export function orderWire(order: Order): OrderWire {
+  return {
+    order_id: order.orderId,
+    order_display_number: order.orderDisplayNumber,
+    station_id: order.stationId,
+    status: order.status,
+    version: order.version,
+    currency: order.currency,
+    total: formatAmount(order.totalMinor, order.currency),
+    lines: order.lines.map((line) => ({
+      name: line.name,
+      quantity: line.quantity,
+      unit_amount: formatAmount(line.unitAmountMinor, order.currency),
+      line_amount: formatAmount(BigInt(line.unitAmountMinor) * BigInt(line.quantity), order.currency),
+    })),
+    transaction: order.transaction === null ? null : transactionWire(order.transaction),
+    opened_at: toTimestamp(order.openedAtMs),
+  };
+}
+
+function transactionWire(transaction: z.infer<typeof transactionSchema>): OrderWire["transaction"] {
+  return {
+    transaction_id: transaction.transactionId,
+    intent_id: transaction.intentId,
+    route: transaction.route,
+    amount: formatAmount(transaction.amountMinor, transaction.currency),
+    currency: transaction.currency,
+    reference: transaction.reference,
+    settled_at: toTimestamp(transaction.settledAtMs),
+  };
+}
+
+/**
+ * Typed lines as minor units of the order's currency. Throws `invalid_request` with a pointer to each price that this
+ * currency cannot have, so that nothing is rounded on anybody's behalf.
+ */
+export function orderLinesFromWire(
+  { lines }: z.infer<typeof orderLinesBodySchema>,
+  currency: string,
+): readonly OrderLineInput[] {
+  const errors: FieldError[] = [];
+  const inputs = lines.map((line, index) => {
+    const unitAmountMinor = parseAmount(line.unit_amount, currency);
+    if (unitAmountMinor === undefined || !amountFitsWire(unitAmountMinor, currency)) {
+      const detail = `${currency} has ${currencyExponent(currency) ?? 0} decimals.`;
+      errors.push({ pointer: `/lines/${index}/unit_amount`, detail });
+    }
+    return { name: line.name, quantity: line.quantity, unitAmountMinor: String(unitAmountMinor ?? 0n) };
+  });
+  if (errors.length > 0) throw new Refusal("invalid_request", { errors });
+  return inputs;
+}

@@ -1,0 +1,30 @@
+/** One order: read it, replace its lines, void it. A foreign order is `not_found`. */
+import type { z } from "zod";
+import { changeOrderLines, getOrder, voidOrder } from "../../../services/bus/messages/settlement.ts";
+import type { orderLinesBodySchema } from "../../contract/cashier.ts";
+import { ok, type SessionHandler } from "../context.ts";
+import { orderLinesFromWire, orderWire } from "./order-wire.ts";
+
+export const getCashierOrder: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { order } = await deps.bus.call(getOrder, { caller, orderId: context.id("order_id") });
+  return ok(orderWire(order));
+};
+
+/** A collection under way is not stopped: attesting it is refused with `order_changed`. Refusal: `conflict`. */
+export const changeCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const orderId = context.id("order_id");
+  // The typed amounts mean nothing without the order's currency, which never changes.
+  const { order: before } = await deps.bus.call(getOrder, { caller, orderId });
+  const lines = [...orderLinesFromWire(body, before.currency)];
+  const { order } = await deps.bus.call(changeOrderLines, { caller, orderId, lines });
+  return ok(orderWire(order));
+};
+
+/** Refusal: `conflict` for a paid or voided order. */
+export const voidCashierOrder: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { order } = await deps.bus.call(voidOrder, { caller, orderId: context.id("order_id") });
+  return ok(orderWire(order));
+};

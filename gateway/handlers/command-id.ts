@@ -1,0 +1,39 @@
+/** The id under which a command is done once (I6): the same id gets the same answer. */
+import { createHash, randomUUID } from "node:crypto";
+import { LIMITS } from "../limits.ts";
+import { Refusal, type SessionContext } from "./context.ts";
+
+/**
+ * Of a person's command: from the user, the kind of command, the thing it is about and the `Idempotency-Key` header.
+ * Without a key it is random, so that a repetition is a new command. The key is hashed, because a command id has a bound
+ * and the header may hold anything.
+ */
+export function sessionCommandId(context: SessionContext<unknown, unknown>, kind: string, subjectId: number): string {
+  const key = idempotencyKey(context);
+  if (key === undefined) return `${kind}:${randomUUID()}`;
+  return `${kind}:${context.caller.userId}:${subjectId}:${digest(key)}`;
+}
+
+/** The `Idempotency-Key` header, or undefined when it was not sent. Throws `invalid_request` when it is too long. */
+export function idempotencyKey(context: SessionContext<unknown, unknown>): string | undefined {
+  const key = context.header("idempotency-key");
+  if (key === "") return undefined;
+  if (key.length > LIMITS.idempotencyKeyCharacters) {
+    const detail = `The Idempotency-Key header is longer than ${LIMITS.idempotencyKeyCharacters} characters.`;
+    throw new Refusal("invalid_request", { errors: [{ pointer: "", detail }] });
+  }
+  return key;
+}
+
+/**
+ * Of a device's report: from device, intent and `client_idempotency_key`, because the contract makes a report idempotent
+ * under that key and two devices or two intents may well use the same one.
+ */
+export function reportCommandId(deviceId: number, intentId: number, clientKey: string | undefined): string {
+  if (clientKey === undefined || clientKey === "") return `report:${randomUUID()}`;
+  return `report:${deviceId}:${intentId}:${digest(clientKey)}`;
+}
+
+function digest(key: string): string {
+  return createHash("sha256").update(key).digest("base64url");
+}

@@ -1,0 +1,16 @@
+/** A station of the caller's organization, or `not_found`: a foreign one cannot be told from one that does not exist. */
+import type { Actor } from "../../machines/actor.ts";
+import type { StationState } from "../../machines/station/state.ts";
+import { Refusal, type SessionContext } from "./context.ts";
+
+/** The state of the station named by `{station_id}`, from the replica. Throws `not_found` or `replica_stale`. */
+export function ownStation(context: SessionContext<unknown, unknown>, name = "station_id"): StationState {
+  const station = context.deps.station(context.id(name));
+  if (station === undefined || station.organizationId !== context.caller.organizationId) throw new Refusal("not_found");
+  return station;
+}
+
+/** The person of this session as the actor of a station's command. */
+export function cashierActor(context: SessionContext<unknown, unknown>): Actor {
+  return { kind: "cashier", id: context.caller.userId, name: context.caller.name };
+}

@@ -1,0 +1,34 @@
+/** Logs a person in to one of the two APIs; each asks for its own permission. */
+import type { z } from "zod";
+import type { Permission } from "../../../services/bus/messages/caller.ts";
+import { login } from "../../../services/bus/messages/registry.ts";
+import type { logInBodySchema, newSessionSchema } from "../../contract/session.ts";
+import { toTimestamp } from "../../contract/shared.ts";
+import { type Handler, ok, Refusal } from "../context.ts";
+import { sessionCookie } from "../session-cookie.ts";
+
+/**
+ * Answers with the token and sets the cookie as well, so that a page and a program log in alike. A person without the
+ * permission is refused, and the token of that session is never seen by anybody. Refusals: `login_failed`,
+ * `login_throttled`, `permission_denied`.
+ */
+export const logIn =
+  (permission: Permission): Handler<z.infer<typeof logInBodySchema>> =>
+  async (context) => {
+    const { email, password } = context.body;
+    const { deps, address, secure } = context;
+    const { token, expiresAtMs, user, organizationId } = await deps.bus.call(login, { email, password, address });
+    if (!user.permissions.includes(permission)) throw new Refusal("permission_denied");
+    const session: z.infer<typeof newSessionSchema> = {
+      token,
+      expires_at: toTimestamp(expiresAtMs),
+      user: {
+        user_id: user.userId,
+        name: user.name,
+        role: user.role,
+        permissions: user.permissions,
+        organization_id: organizationId,
+      },
+    };
+    return ok(session, { "set-cookie": sessionCookie(token, { maxAgeMs: expiresAtMs - deps.nowMs(), secure }) });
+  };

@@ -1,0 +1,9 @@
+/** Ends the caller's session everywhere and takes the cookie back. */
+import { logout } from "../../../services/bus/messages/registry.ts";
+import { noContent, type SessionHandler } from "../context.ts";
+import { endedSessionCookie } from "../session-cookie.ts";
+
+export const logOut: SessionHandler = async ({ caller, deps, secure }) => {
+  await deps.bus.call(logout, { caller, sessionId: caller.sessionId });
+  return noContent({ "set-cookie": endedSessionCookie(secure) });
+};

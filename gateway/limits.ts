@@ -1,0 +1,34 @@
+/** Every bound of the gateway, in one place, each with its reason. */
+export const LIMITS = {
+  /** A body is a few hundred bytes; 16 KiB leaves room for a heartbeat's summary (design §4, "bodies"). */
+  bodyBytes: 16 * 1_024,
+  /** A device on a bad mobile line sends 16 KiB in this time; a body that trickles longer holds a socket for nothing. */
+  bodyTimeoutMs: 5_000,
+  /** From the first byte of a request to its answer; longer than the longest wait for a service (4 s) and a replica. */
+  requestTimeoutMs: 12_000,
+  /** How often pending requests are looked over for those two; a request may live this much longer. */
+  sweepIntervalMs: 250,
+  /** Nested deeper than this is nobody's request, and recursion over it costs stack. */
+  jsonDepth: 32,
+  /** Requests that wait for something other than memory; beyond it the gateway answers `busy` at once. */
+  requestsInFlight: 4_096,
+  /** An idempotency key is a UUID or a few words. */
+  idempotencyKeyCharacters: 255,
+  /** A request id that is longer or odd is replaced, because it goes into the log. */
+  requestIdCharacters: 64,
+  /** How many field errors one answer names. */
+  fieldErrors: 32,
+  /** A heartbeat's summary (design §4, "throttle … summary"). */
+  summaryBytes: 4 * 1_024,
+  summaryDepth: 8,
+  /** Silence of a feed after which its replica answers nothing (design §2.2). */
+  replicaSilenceMs: 1_500,
+  /** The idle heartbeat asked of the server: three may be missed before the replica is stale. */
+  replicaHeartbeatMs: 500,
+  /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
+  commandVisibleMs: 250,
+  /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */
+  barrierVisibleMs: 1_000,
+  /** After the listen socket is closed: how long running requests may take to finish. */
+  drainMs: 5_000,
+} as const;

@@ -1,0 +1,109 @@
+/** What a row of the route table is made of, and who may call it. */
+import type { z } from "zod";
+import type { Permission } from "../services/bus/messages/caller.ts";
+import type { ErrorCode } from "./contract/errors.ts";
+import type { DeviceScope } from "./contract/scopes.ts";
+import type {
+  DeviceContext,
+  DeviceHandler,
+  Handler,
+  Reply,
+  SessionContext,
+  SessionHandler,
+} from "./handlers/context.ts";
+import type { PollName } from "./server/poll.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+export type BodyType = "application/json" | "application/x-www-form-urlencoded" | "multipart/form-data";
+type Schema = z.ZodType | undefined;
+
+/** What the contract says about a route. Becomes one operation of the OpenAPI document. */
+export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
+  readonly method: Method;
+  /** With `{name_id}` for the ids in it; each is a positive integer, anything else there is `path_not_found`. */
+  readonly path: `/${string}`;
+  readonly operationId: string;
+  readonly tag: Tag;
+  /** A few words for lists. */
+  readonly summary: string;
+  /** What a person needs to know beyond the summary. */
+  readonly description?: string;
+  /** Use `z.strictObject`, so that an unknown field is refused by name. */
+  readonly body?: TBody;
+  /** Whether the body may be left out altogether; it then counts as `{}`. */
+  readonly bodyOptional?: boolean;
+  /** JSON unless the contract says otherwise. */
+  readonly bodyTypes?: readonly BodyType[];
+  /** A `z.strictObject` of strings and `z.coerce` numbers. */
+  readonly query?: TQuery;
+  /** Request headers beyond authorization, as an object of optional strings. */
+  readonly headers?: z.ZodObject;
+  /** The good answers by status; null is an answer without a body. */
+  readonly replies: Readonly<Record<number, ReplyFacts>>;
+  /** The codes of this operation's own refusals. Those of `who`, of bodies, of faults are added by the document. */
+  readonly errors: readonly ErrorCode[];
+}
+
+export interface ReplyFacts {
+  readonly description: string;
+  readonly schema: z.ZodType | null;
+  /** Response headers beyond the common ones. */
+  readonly headers?: z.ZodObject;
+  readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;
+}
+
+export const TAGS = ["device", "session", "cashier", "backoffice", "service"] as const;
+export type Tag = (typeof TAGS)[number];
+
+type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;
+
+/** Anyone may call it. `cookie: true` marks a route that sets the session cookie: foreign origins are refused. */
+export interface AnyoneRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "anyone"; readonly cookie?: boolean };
+  readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/** A person's session; `permission` null means any session. */
+export interface SessionRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "session"; readonly permission: Permission | null };
+  readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/** A device's credential with this scope. */
+export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: "answered" | "refused" };
+  readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/** A device's read that is answered from memory without a promise or a per-request object (design §8). */
+export interface PollRoute extends RouteFacts {
+  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: "answered" | "refused" };
+  readonly poll: PollName;
+}
+
+/** A row as the server and the document see it: its body's type was checked when `route` built it. */
+export type Route = (RouteFacts & { readonly who: Who; readonly handler: ErasedHandler }) | PollRoute;
+export type Who =
+  | AnyoneRoute<Schema, Schema>["who"]
+  | SessionRoute<Schema, Schema>["who"]
+  | DeviceRoute<Schema, Schema>["who"];
+export type ErasedHandler = (
+  context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown>,
+) => Reply | Promise<Reply>;
+
+/** Checks that a handler fits the row's body, query and caller. */
+export function route<TBody extends Schema = undefined, TQuery extends Schema = undefined>(
+  row: AnyoneRoute<TBody, TQuery> | SessionRoute<TBody, TQuery> | DeviceRoute<TBody, TQuery>,
+): Route {
+  return row as unknown as Route;
+}
+
+/** A row whose answer comes from memory. */
+export const poll = (row: PollRoute): Route => row;
+
+export const anyone = { kind: "anyone" } as const;
+export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;
+/** Any person who is logged in. */
+export const anySession = { kind: "session", permission: null } as const;
+export const session = (permission: Permission) => ({ kind: "session", permission }) as const;
+/** A device in good standing. */
+export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
+/** A device whether blocked or not: it is told why (design §4, "blocked device"). */
+export const deviceEvenBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "answered" }) as const;

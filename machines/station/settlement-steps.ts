@@ -1,0 +1,62 @@
+/** The settlement saga's answers (design §2.4): the seam is money truth, the station follows it. */
+import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { applyDeadlines } from "./deadlines.ts";
+import type { StationEvent } from "./event.ts";
+import { moveIntent } from "./intent-move.ts";
+import { ACCEPTED, type Command, keepReply, type Outcome } from "./outcome.ts";
+import { rememberOrder } from "./registry-steps.ts";
+import type { StationReply } from "./reply.ts";
+import { findIntent, type StationState } from "./state.ts";
+
+/** The seam has settled: the intent succeeds, the order leaves the display, and the attestation is answered. */
+export function finishSettlement(state: StationState, command: Command<"settlement_succeeded">, atMs: number): Outcome {
+  const { intentId, transactionId } = command;
+  const intent = findIntent(state, intentId);
+  if (intent === undefined) return { reply: ACCEPTED };
+  if (isEnded(intent.status)) return conflict(state, intent, transactionId);
+  const moved = moveIntent(state, { type: "SETTLED", atMs, transactionId });
+  if (moved === undefined) return { reply: ACCEPTED };
+  const { orderId } = intent;
+  const revision = state.knownOrders.find((known) => known.orderId === orderId)?.revision ?? 0;
+  const order = moved.order?.orderId === orderId ? null : moved.order;
+  return answerAttestation(
+    { ...rememberOrder(moved, { orderId, revision, status: "paid" }), order },
+    intent,
+    [{ type: "intent_succeeded", intentId, orderId, transactionId }],
+    { ok: true, type: "intent", intentId, status: "succeeded" },
+  );
+}
+
+/**
+ * The seam refuses: order truth has moved on. The intent goes back, unpaid, and the cashier decides anew. A deadline
+ * that passed while the seam was at work is due now.
+ */
+export function refuseSettlement(state: StationState, command: Command<"settlement_refused">, atMs: number): Outcome {
+  const { intentId, code } = command;
+  const intent = state.intent?.intentId === intentId ? state.intent : undefined;
+  const moved = intent === undefined ? undefined : moveIntent(state, { type: "REFUSED" });
+  if (intent === undefined || moved === undefined) return { reply: ACCEPTED };
+  const due = applyDeadlines(moved, atMs);
+  const status = wireStatus(findIntent(due.state, intentId)?.status ?? "expired");
+  const events: StationEvent[] = [{ type: "settlement_refused", intentId, code }, ...due.events];
+  return answerAttestation(due.state, intent, events, { ok: false, code, status });
+}
+
+/** Told twice that an intent succeeded is nothing new; told that an unpaid one is paid must not be lost. */
+function conflict(state: StationState, intent: PaymentIntent, transactionId: number): Outcome {
+  if (intent.status === "succeeded") return { reply: ACCEPTED };
+  const { intentId } = intent;
+  const status = wireStatus(intent.status);
+  return { state, events: [{ type: "settlement_conflict", intentId, transactionId, status }], reply: ACCEPTED };
+}
+
+function answerAttestation(
+  state: StationState,
+  intent: PaymentIntent,
+  events: readonly StationEvent[],
+  reply: StationReply,
+): Outcome {
+  const commandId = intent.attestation?.commandId;
+  const replies = commandId === undefined ? state.replies : keepReply(state, commandId, reply);
+  return { state: { ...state, replies }, events, reply };
+}

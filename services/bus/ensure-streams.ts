@@ -1,0 +1,112 @@
+/** Makes the streams and buckets of `streams.ts` exist as defined, and refuses a server that cannot keep its promises. */
+import {
+  DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
+import { nanos } from "nats";
+import { UserError } from "../runtime/user-error.ts";
+import type { Bus } from "./connection.ts";
+import { BUCKETS, type BucketDefinition, STREAMS, type StreamDefinition } from "./streams.ts";
+
+const OLDEST = [2, 9, 10] as const;
+/** Below this a replicated stream lets two conditional appends pass at once (reference "NATS JetStream"). */
+const OLDEST_REPLICATED = [2, 11, 0] as const;
+
+/**
+ * Creates or updates everything. Throws UserError `nats_too_old`, `nats_replicas_unsafe` or `nats_storage` with a
+ * sentence that says why.
+ */
+export async function ensureStreams(bus: Bus, options: { readonly replicas: number }): Promise<void> {
+  checkServer(bus.nc.info?.version ?? "0", options.replicas);
+  for (const stream of STREAMS) await ensure(bus, streamConfig(stream, options.replicas));
+  for (const bucket of BUCKETS) await ensure(bus, bucketConfig(bucket, options.replicas));
+}
+
+/** Exported for its test: which server versions may carry how many replicas. */
+export function checkServer(version: string, replicas: number): void {
+  if (isOlder(version, OLDEST)) {
+    throw new UserError(`nats-server ${version} is too old: this service needs 2.9.10 or newer.`, {
+      code: "nats_too_old",
+    });
+  }
+  if (replicas > 1 && isOlder(version, OLDEST_REPLICATED)) {
+    throw new UserError(
+      `nats-server ${version} does not keep conditional appends exclusive on ${replicas} replicas: use 2.11 or newer, or NATS_REPLICAS=1.`,
+      { code: "nats_replicas_unsafe" },
+    );
+  }
+}
+
+function isOlder(version: string, than: readonly [number, number, number]): boolean {
+  const parts = version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0);
+  for (const [index, least] of than.entries()) {
+    const part = parts[index] ?? 0;
+    if (part !== least) return part < least;
+  }
+  return false;
+}
+
+type Config = Partial<StreamConfig> & { readonly name: string };
+
+function streamConfig(definition: StreamDefinition, replicas: number): Config {
+  const { name, subjects, maxMessagesPerSubject, republish } = definition;
+  return {
+    name,
+    subjects: [...subjects],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.Old,
+    max_msgs_per_subject: maxMessagesPerSubject,
+    num_replicas: replicas,
+    allow_direct: true,
+    ...(republish === undefined ? {} : { republish: { src: republish.source, dest: republish.destination } }),
+  };
+}
+
+/** A bucket is a stream by the key-value convention; making it here puts all of them under one check and one update. */
+function bucketConfig(definition: BucketDefinition, replicas: number): Config {
+  const { name, history, maxAgeMs, republish } = definition;
+  return {
+    name: `KV_${name}`,
+    subjects: [`$KV.${name}.>`],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_msgs_per_subject: history,
+    max_age: nanos(maxAgeMs),
+    num_replicas: replicas,
+    allow_direct: true,
+    allow_rollup_hdrs: true,
+    deny_delete: true,
+    ...(republish === undefined ? {} : { republish: { src: republish.source, dest: republish.destination } }),
+  };
+}
+
+async function ensure(bus: Bus, config: Config): Promise<void> {
+  try {
+    const known = await bus.jsm.streams.info(config.name).catch((error: unknown) => {
+      if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
+      throw error;
+    });
+    if (known === undefined) await bus.jsm.streams.add(config);
+    else if (differs(known.config, config)) await bus.jsm.streams.update(config.name, config);
+  } catch (cause) {
+    if (!(cause instanceof JetStreamApiError)) throw cause;
+    throw new UserError(`The NATS server cannot keep the stream ${config.name}: ${cause.message}.`, {
+      code: "nats_storage",
+      cause,
+    });
+  }
+}
+
+/** Updating an unchanged stream would write its description to disk at each start. */
+function differs(known: StreamConfig, wanted: Config): boolean {
+  return Object.entries(wanted).some(([key, value]) => {
+    const now = known[key as keyof StreamConfig];
+    return typeof value === "object" ? JSON.stringify(now) !== JSON.stringify(value) : now !== value;
+  });
+}

@@ -1,0 +1,225 @@
+/**
+ * A feed of one stream or bucket: first the newest message of each subject, then every further one, in stream order, each
+ * once, for as long as the feed lives.
+ *
+ * It is an ordered push consumer of our own: a gap, a missed idle heartbeat, a reconnect and a server that forgot the
+ * consumer all lead to a new consumer behind the last message that was handled. The client's own ordered consumer falls
+ * back to a 30 s idle heartbeat after its first restart, which is too slow for a replica that must not be stale.
+ */
+import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
+import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
+import type { Bus, BusLog } from "./connection.ts";
+import { BUS_LIMITS } from "./limits.ts";
+
+export interface FeedMessage {
+  readonly subject: string;
+  /** Belongs to the receiver; empty when the feed carries headers only. */
+  readonly data: Uint8Array;
+  readonly headers: MsgHdrs | undefined;
+  /** The stream sequence; for a bucket, the entry's revision. */
+  readonly sequence: number;
+  /** When the server stored it, by the server's clock. */
+  readonly storedAtMs: number;
+  /** How many more there were behind it. */
+  readonly pending: number;
+}
+
+export interface FeedOptions {
+  readonly stream: string;
+  readonly filter: string;
+  readonly headersOnly?: boolean;
+  /** Must not throw; an error is logged and the message counts as handled. */
+  readonly onMessage: (message: FeedMessage) => void;
+  /** The stream was made anew: everything read so far is void, and the feed starts over. */
+  readonly onReset: () => void;
+  readonly log: BusLog;
+}
+
+export interface Feed {
+  /** Resolves when everything that was stored at the start has been handled. Rejects when the feed is stopped before. */
+  readonly caughtUp: Promise<void>;
+  /** Milliseconds since the server was last heard on this feed: what staleness is measured by. */
+  silentForMs(): number;
+  /** How many stored messages the feed knows it has not handled yet: after a long silence it is heard before it has caught up. */
+  behind(): number;
+  stop(): void;
+}
+
+export function openFeed(bus: Bus, options: FeedOptions): Feed {
+  const feed = new RunningFeed(bus, options);
+  return {
+    caughtUp: feed.caughtUp.promise,
+    silentForMs: () => performance.now() - feed.heardAt,
+    stop: () => feed.stop(),
+  };
+}
+
+class RunningFeed {
+  readonly caughtUp = Promise.withResolvers<void>();
+  heardAt = performance.now();
+  behind = 0;
+  readonly #bus: Bus;
+  readonly #options: FeedOptions;
+  readonly #stopListening: () => void;
+  readonly #watch: NodeJS.Timeout;
+  #subscription: Subscription | undefined;
+  #consumerName: string | undefined;
+  /** Of the last message handled, in the stream; the next consumer starts behind it. */
+  #sequence = 0;
+  /** Counts the messages of the current consumer; a jump is a gap. */
+  #delivered = 0;
+  #isStopped = false;
+  #isStarting = false;
+
+  constructor(bus: Bus, options: FeedOptions) {
+    this.#bus = bus;
+    this.#options = options;
+    this.caughtUp.promise.catch(() => undefined);
+    this.#stopListening = bus.onChange((isUp) => {
+      if (isUp) void this.#start();
+    });
+    this.#watch = setInterval(() => {
+      const isSilent = performance.now() - this.heardAt > BUS_LIMITS.feedSilenceMs;
+      if (isSilent && bus.isUp()) void this.#start();
+    }, BUS_LIMITS.feedHeartbeatMs);
+    void this.#start();
+  }
+
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    clearInterval(this.#watch);
+    this.#stopListening();
+    this.#forget();
+    this.caughtUp.reject(new Error("The feed was stopped."));
+  }
+
+  async #start(): Promise<void> {
+    if (this.#isStarting || this.#isStopped) return;
+    this.#isStarting = true;
+    try {
+      while (!this.#isStopped && this.#bus.isUp()) {
+        try {
+          await this.#subscribe();
+          return;
+        } catch (error) {
+          this.#options.log.warn({ err: error, stream: this.#options.stream }, "a feed could not be started");
+          await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.feedRetryMs));
+        }
+      }
+    } finally {
+      this.#isStarting = false;
+    }
+  }
+
+  async #subscribe(): Promise<void> {
+    this.#forget();
+    const { stream } = this.#options;
+    if (this.#sequence > 0) {
+      const { state } = await this.#bus.jsm.streams.info(stream);
+      if (state.last_seq < this.#sequence) {
+        this.#sequence = 0;
+        this.#options.onReset();
+      }
+    }
+    const inbox = createInbox();
+    this.#delivered = 0;
+    const subscription = this.#bus.nc.subscribe(inbox, {
+      callback: (error, message) => {
+        if (error === null && subscription === this.#subscription) this.#receive(message);
+      },
+    });
+    this.#subscription = subscription;
+    const consumer = await this.#bus.jsm.consumers.add(stream, this.#consumerConfig(inbox));
+    this.#consumerName = consumer.name;
+    this.heardAt = performance.now();
+    this.behind = consumer.num_pending;
+    if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.caughtUp.resolve();
+  }
+
+  #consumerConfig(inbox: string): Partial<ConsumerConfig> {
+    const { filter, headersOnly } = this.#options;
+    const start =
+      this.#sequence > 0
+        ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: this.#sequence + 1 }
+        : { deliver_policy: DeliverPolicy.LastPerSubject };
+    return {
+      ...start,
+      deliver_subject: inbox,
+      filter_subject: filter,
+      ack_policy: AckPolicy.None,
+      max_deliver: 1,
+      flow_control: true,
+      idle_heartbeat: nanos(BUS_LIMITS.feedHeartbeatMs),
+      inactive_threshold: nanos(BUS_LIMITS.feedForgottenMs),
+      headers_only: headersOnly ?? false,
+      mem_storage: true,
+      num_replicas: 1,
+    };
+  }
+
+  #receive(message: Msg): void {
+    this.heardAt = performance.now();
+    if (message.headers?.code === 100) return this.#receiveControl(message, message.headers);
+    // A message without a place in the stream is a refusal of the server, for example of a consumer it has deleted.
+    const place = parsePlace(message.reply);
+    if (place === undefined || place.delivered !== this.#delivered + 1) return void this.#start();
+    this.#delivered = place.delivered;
+    this.#sequence = place.sequence;
+    this.behind = place.pending;
+    const { sequence, storedAtMs, pending } = place;
+    try {
+      this.#options.onMessage({
+        subject: message.subject,
+        data: message.data,
+        headers: message.headers,
+        sequence,
+        storedAtMs,
+        pending,
+      });
+    } catch (error) {
+      this.#options.log.warn({ err: error, subject: message.subject }, "a message of a feed was not understood");
+    }
+    if (pending === 0) this.caughtUp.resolve();
+  }
+
+  /** Flow control is answered, or the server stops sending; an idle heartbeat tells how many messages there were. */
+  #receiveControl(message: Msg, headers: MsgHdrs): void {
+    if (message.reply !== undefined && message.reply !== "") {
+      message.respond();
+      return;
+    }
+    const stalled = headers.get("Nats-Consumer-Stalled");
+    if (stalled !== "") this.#bus.nc.publish(stalled);
+    const delivered = Number(headers.get("Nats-Last-Consumer") || "0");
+    if (delivered > this.#delivered) void this.#start();
+  }
+
+  #forget(): void {
+    this.#subscription?.unsubscribe();
+    this.#subscription = undefined;
+    const name = this.#consumerName;
+    this.#consumerName = undefined;
+    if (name === undefined || !this.#bus.isUp()) return;
+    // The server forgets it anyway when nobody listens; this only is sooner.
+    this.#bus.jsm.consumers.delete(this.#options.stream, name).catch(() => undefined);
+  }
+}
+
+/**
+ * A message's place, from its reply subject: `$JS.ACK.<stream>.<consumer>.<tries>.<sequence>.<delivered>.<nanoseconds>.<pending>`,
+ * with `<domain>.<account>` before the stream and one more token at the end on newer servers.
+ */
+function parsePlace(
+  reply: string | undefined,
+): { sequence: number; delivered: number; storedAtMs: number; pending: number } | undefined {
+  if (reply === undefined || !reply.startsWith("$JS.ACK.")) return undefined;
+  const tokens = reply.split(".");
+  const at = tokens.length === 9 ? 5 : 7;
+  return {
+    sequence: Number(tokens[at]),
+    delivered: Number(tokens[at + 1]),
+    storedAtMs: Number(tokens[at + 2]) / 1e6,
+    pending: Number(tokens[at + 3]),
+  };
+}

@@ -1,0 +1,32 @@
+/** Every wait and retry of the bus, in one place, each with its reason. Milliseconds unless the name says otherwise. */
+export const BUS_LIMITS = {
+  /** How long a starting process tries to reach the bus before it gives up with a sentence: a server that starts beside it is up by then. */
+  firstConnectMs: 10_000,
+  /** One attempt to connect; a server that needs longer is as good as down. */
+  dialMs: 3_000,
+  /** Pause between attempts to reconnect, plus jitter, so that a restarted server is found quickly but not stormed. */
+  reconnectPauseMs: 100,
+  reconnectJitterMs: 100,
+  /** A half-open connection is noticed after `pingMs * (unansweredPings + 1)`; the client's own default is six minutes. */
+  pingMs: 2_000,
+  unansweredPings: 2,
+  /** JetStream management calls at start: creating a stream on a busy disk may take a while. */
+  manageMs: 10_000,
+
+  /** How long `askStation` keeps trying, unless its caller says otherwise. */
+  askMs: 4_000,
+  /** One attempt of `askStation`: longer than a settlement takes, short enough for a second try after a lost reply. */
+  askAttemptMs: 3_000,
+  /** First and longest pause between attempts while a partition has no owner (a planned hand-over takes less than 500 ms). */
+  askPauseMs: 20,
+  askLongestPauseMs: 250,
+
+  /** A feed without a message or idle heartbeat for this long is asked for anew; well within the 1.5 s after which a replica is stale. */
+  feedSilenceMs: 1_000,
+  /** How often the server proves that an idle feed is alive. */
+  feedHeartbeatMs: 250,
+  /** The server forgets the consumer of a process that died. */
+  feedForgottenMs: 30_000,
+  /** Pause before a feed that could not be started is tried again. */
+  feedRetryMs: 200,
+} as const;

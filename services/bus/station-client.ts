@@ -1,0 +1,55 @@
+/** Asking a station's actor, from the gateway and the relay. */
+import { errors, type Msg, type NatsConnection } from "nats";
+import { BUS_LIMITS } from "./limits.ts";
+import type { StationFailure, StationRequest, StationResponse } from "./messages/station.ts";
+import { RefusedError, UnavailableError } from "./refusals.ts";
+import { stationCommandSubject } from "./subjects.ts";
+
+/**
+ * Asks the actor of a station and returns its answer, which may be a refusal (`reply.ok` false).
+ *
+ * While nobody owns the station's partition, or an answer is lost, the same request (same `commandId`, so it takes
+ * effect at most once) is sent again with growing pauses until `timeoutMs` has passed; then `UnavailableError`: the
+ * outcome is unknown and repeating is safe. Throws `RefusedError` `busy` when the station has too much to do.
+ */
+export async function askStation(
+  nc: NatsConnection,
+  stationId: number,
+  request: StationRequest,
+  options: { readonly timeoutMs?: number } = {},
+): Promise<StationResponse> {
+  const subject = stationCommandSubject(stationId);
+  const payload = JSON.stringify(request);
+  const deadlineMs = Date.now() + (options.timeoutMs ?? BUS_LIMITS.askMs);
+  let pauseMs: number = BUS_LIMITS.askPauseMs;
+  for (;;) {
+    const leftMs = deadlineMs - Date.now();
+    const answer = await attempt(nc, subject, payload, Math.max(1, Math.min(leftMs, BUS_LIMITS.askAttemptMs)));
+    if ("reply" in answer) return answer;
+    if ("failure" in answer && answer.failure === "busy") {
+      throw new RefusedError({ code: "busy", retryAfterMs: answer.retryAfterMs });
+    }
+    // A jittered pause: hundreds of callers of a partition that is handed over must not all come back at once.
+    const waitMs = pauseMs * (0.5 + Math.random());
+    if (Date.now() + waitMs >= deadlineMs)
+      throw new UnavailableError(subject, "cause" in answer ? answer.cause : answer);
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    pauseMs = Math.min(pauseMs * 2, BUS_LIMITS.askLongestPauseMs);
+  }
+}
+
+async function attempt(
+  nc: NatsConnection,
+  subject: string,
+  payload: string,
+  timeoutMs: number,
+): Promise<StationResponse | StationFailure | { readonly cause: unknown }> {
+  let message: Msg;
+  try {
+    message = await nc.request(subject, payload, { timeout: timeoutMs });
+  } catch (cause) {
+    if (cause instanceof errors.ClosedConnectionError) throw new UnavailableError(subject, cause);
+    return { cause };
+  }
+  return message.json<StationResponse | StationFailure>();
+}

@@ -1,0 +1,68 @@
+/** The kill switches that are on, followed from the bucket SWITCHES; the actor hosts and the gateways hold one each. */
+import type { KillSwitches } from "../../machines/standing.ts";
+import type { Bus, BusLog } from "./connection.ts";
+import { type FeedMessage, openFeed } from "./feed.ts";
+import { SWITCHES } from "./streams.ts";
+
+/** The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`; a present key is a switch that is on. */
+const PREFIX = `$KV.${SWITCHES.name}.`;
+
+export interface SwitchesReplica {
+  /** A new object after each change, so that it may be kept and compared. */
+  current(): KillSwitches;
+  /** The bucket's revision that `current` has reached. */
+  revision(): number;
+  /** Milliseconds since the feed was last heard; beyond 1,500 the switches must not be trusted. */
+  silentForMs(): number;
+  onChange(listener: (switches: KillSwitches) => void): void;
+  stop(): void;
+}
+
+/** Resolves when the switches that are on now are known. */
+export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesReplica> {
+  const on = new Set<string>();
+  const listeners = new Set<(switches: KillSwitches) => void>();
+  let current = toKillSwitches(on);
+  let revision = 0;
+  const rebuild = (): void => {
+    current = toKillSwitches(on);
+    for (const listener of listeners) listener(current);
+  };
+  const receive = (message: FeedMessage): void => {
+    revision = message.sequence;
+    const key = message.subject.slice(PREFIX.length);
+    const operation = message.headers?.get("KV-Operation") ?? "";
+    const isOff = operation === "DEL" || operation === "PURGE";
+    if (isOff ? on.delete(key) : !on.has(key) && on.add(key)) rebuild();
+  };
+  const feed = openFeed(bus, {
+    stream: `KV_${SWITCHES.name}`,
+    filter: `${PREFIX}>`,
+    onMessage: receive,
+    onReset: () => {
+      on.clear();
+      revision = 0;
+      rebuild();
+    },
+    log,
+  });
+  await feed.caughtUp;
+  return {
+    current: () => current,
+    revision: () => revision,
+    silentForMs: () => feed.silentForMs(),
+    onChange: (listener) => listeners.add(listener),
+    stop: () => feed.stop(),
+  };
+}
+
+function toKillSwitches(keys: ReadonlySet<string>): KillSwitches {
+  const idsOf = (kind: string): ReadonlySet<number> =>
+    new Set([...keys].filter((key) => key.startsWith(`${kind}.`)).map((key) => Number(key.slice(kind.length + 1))));
+  return {
+    platform: keys.has("platform"),
+    organizations: idsOf("organization"),
+    stations: idsOf("station"),
+    devices: idsOf("device"),
+  };
+}

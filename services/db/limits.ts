@@ -1,0 +1,23 @@
+/** Every limit of the database access, with its reason. Milliseconds unless named otherwise. */
+export const DATABASE_LIMITS = {
+  /** Connections of one process: two per core of a large machine; ten processes stay within PostgreSQL's default of 100. */
+  maxConnections: 10,
+  /** A statement that runs longer is a fault, and its caller has given up: calls over the bus wait for 5 s. */
+  statementTimeoutMs: 4_000,
+  /** Waiting for a row that somebody else has locked; shorter than a statement, so that the cause is named. */
+  lockTimeoutMs: 3_000,
+  /** A transaction whose process hangs must not keep its locks. */
+  idleInTransactionTimeoutMs: 10_000,
+  /** An unused connection is closed after this long; a busy minute opens it again in a few milliseconds. */
+  idleConnectionSeconds: 300,
+  /** Connections are renewed now and then, so that none outlives a fail-over or a changed address for long. */
+  connectionLifetimeSeconds: 3_600,
+  /** PostgreSQL on the same network answers in milliseconds; longer means that it is not there. */
+  connectTimeoutSeconds: 5,
+  /** How often the first try is repeated while PostgreSQL starts is the caller's matter; a pool redials at most this slowly. */
+  maxRedialDelaySeconds: 1,
+  /** Shutdown waits this long for running statements before it cuts them off. */
+  closeTimeoutSeconds: 5,
+  /** How long one program waits for another that migrates the same database. */
+  migrationLockTimeoutMs: 30_000,
+} as const;

@@ -1,0 +1,92 @@
+/**
+ * Brings a database to this program's schema: numbered SQL files, forward only, each in its own transaction. Programs
+ * that start at the same time take turns; a schema newer than this program is refused and left as it is.
+ */
+import { readdir } from "node:fs/promises";
+import { join, parse } from "node:path";
+import { runner } from "node-pg-migrate";
+import postgres from "postgres";
+import { UserError } from "../runtime/user-error.ts";
+import { DATABASE_LIMITS } from "./limits.ts";
+
+const MIGRATIONS_FOLDER = join(import.meta.dirname, "migrations");
+/** PostgreSQL's code for a lock that was not granted within `lock_timeout`. */
+const LOCK_NOT_AVAILABLE = "55P03";
+
+export interface MigrateOptions {
+  readonly databaseUrl: string;
+  /** Receives one line per migration that was applied. */
+  readonly log: (line: string) => void;
+  /** Another folder of migrations, for tests. */
+  readonly folder?: string;
+}
+
+/**
+ * Applies what is missing and returns the names of the migrations applied. Throws UserError `schema_newer` when the
+ * database knows a migration that this program does not, `migration_locked` when another program does not finish.
+ */
+export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
+  const folder = options.folder ?? MIGRATIONS_FOLDER;
+  await refuseNewerSchema(options.databaseUrl, folder);
+  const applied = await run(options.databaseUrl, folder);
+  // Once more: a newer program may have migrated while this one waited for the lock.
+  await refuseNewerSchema(options.databaseUrl, folder);
+  for (const name of applied) options.log(`applied migration ${name}`);
+  return applied;
+}
+
+async function run(databaseUrl: string, folder: string): Promise<readonly string[]> {
+  try {
+    const migrations = await runner({
+      databaseUrl: {
+        connectionString: databaseUrl,
+        application_name: "device-payments migrate",
+        lock_timeout: DATABASE_LIMITS.migrationLockTimeoutMs,
+      },
+      dir: folder,
+      direction: "up",
+      migrationsTable: "schema_migrations",
+      advisoryLockMode: "wait",
+      // Each migration commits by itself, so that one that must stand outside a transaction can say so.
+      singleTransaction: false,
+      // Its progress is told by the caller's log, and a failure is thrown with PostgreSQL's own words.
+      logger: { info: ignore, warn: ignore, error: ignore, debug: ignore },
+    });
+    return migrations.map((migration) => migration.name);
+  } catch (error) {
+    if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+    throw new UserError("Another program has been changing this database's schema for too long; look at its log.", {
+      code: "migration_locked",
+      cause: error,
+    });
+  }
+}
+
+async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<void> {
+  const sql = postgres(databaseUrl, {
+    max: 1,
+    connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
+    onnotice: ignore,
+  });
+  try {
+    const [table] = await sql<{ present: boolean }[]>`
+      select to_regclass('public.schema_migrations') is not null as present`;
+    if (table?.present !== true) return;
+    const applied = await sql<{ name: string }[]>`select name from public.schema_migrations order by id`;
+    const known = new Set((await readdir(folder)).map((file) => parse(file).name));
+    const unknown = applied.filter((migration) => !known.has(migration.name));
+    if (unknown.length === 0) return;
+    throw new UserError(
+      `The database was written by a newer version of this program (it has ${unknown[0]?.name}); start that version, or use another database.`,
+      { code: "schema_newer" },
+    );
+  } finally {
+    await sql.end({ timeout: DATABASE_LIMITS.closeTimeoutSeconds });
+  }
+}
+
+function ignore(): void {}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+}

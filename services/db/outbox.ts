@@ -1,0 +1,59 @@
+/**
+ * The writing side of the outbox: a change and what the bus must hear of it are one transaction, so that nothing is
+ * lost and nothing is half done (design §3). The relay delivers.
+ */
+import type { JSONValue } from "postgres";
+import type { Actor } from "../../machines/actor.ts";
+import type { CredentialEntry, SessionEntry } from "../bus/messages/caller.ts";
+import type { RequestedCommand } from "../bus/messages/station.ts";
+import type { Transaction } from "./pool.ts";
+
+/**
+ * One row. Rows with the same key are delivered in the order in which their transactions committed; different keys are
+ * delivered side by side. Hashes are SHA-256 in lower-case hex; a secret itself never stands in a row (I9).
+ */
+export type OutboxRow =
+  | {
+      readonly key: StationKey;
+      readonly kind: "station_command";
+      readonly stationId: number;
+      readonly command: RequestedCommand;
+      readonly actor: Actor;
+    }
+  | {
+      readonly key: StationKey;
+      readonly kind: "credential_put";
+      readonly hash: string;
+      readonly entry: CredentialEntry;
+    }
+  | { readonly key: CredentialKey; readonly kind: "credential_delete"; readonly hash: string }
+  | { readonly key: SessionKey; readonly kind: "session_put"; readonly hash: string; readonly entry: SessionEntry }
+  | { readonly key: SessionKey; readonly kind: "session_delete"; readonly hash: string };
+
+/** A station's own commands, and the credential that a device may use once the station knows it. */
+export type StationKey = `station.${number}`;
+/** Deletions of a device's credentials: they must not wait for a station's actor that is down. */
+export type CredentialKey = `credential.${number}`;
+export type SessionKey = `session.${number}`;
+export type OutboxKey = StationKey | CredentialKey | SessionKey;
+
+export const stationKey = (stationId: number): StationKey => `station.${stationId}`;
+export const credentialKey = (deviceId: number): CredentialKey => `credential.${deviceId}`;
+export const sessionKey = (userId: number): SessionKey => `session.${userId}`;
+
+/** The first half of the advisory locks that order writers of one key; the second half is the key's hash. */
+const OUTBOX_LOCK_CLASS = 0x0b0c;
+
+/**
+ * Writes a row and returns its id. The lock on the key, held until the transaction ends, makes the ids of one key grow
+ * in the order of the commits: without it a later id could be seen, and delivered, before an earlier one that is still
+ * uncommitted. So this comes last in a transaction, after every row lock; rows of several keys go in the order of `key`.
+ */
+export async function insertOutbox(sql: Transaction, row: OutboxRow): Promise<number> {
+  const { key, kind, ...payload } = row;
+  await sql`select pg_advisory_xact_lock(${OUTBOX_LOCK_CLASS}, hashtext(${key}))`;
+  const [inserted] = await sql<{ outbox_id: number }[]>`
+    insert into outbox (key, kind, payload) values (${key}, ${kind}, ${sql.json(payload as JSONValue)}) returning outbox_id`;
+  if (inserted === undefined) throw new Error("The outbox took no row.");
+  return inserted.outbox_id;
+}

@@ -1,0 +1,60 @@
+/**
+ * The connection pool. Values come as they are: no column renaming, `snake_case` in SQL and in rows; `bigint` columns
+ * arrive as numbers, because every id and every count of ours stays far below 2^53.
+ */
+import postgres from "postgres";
+import { DATABASE_LIMITS } from "./limits.ts";
+
+/** A pool of connections; each statement may run on another one. */
+export type Database = postgres.Sql<{ int8: number }>;
+/** One transaction, as `database.begin` hands it to its callback. */
+export type Transaction = postgres.TransactionSql<{ int8: number }>;
+/** What a function of one SQL operation takes: it runs alone on a pool or within a transaction. */
+export type Queryable = postgres.ISql<{ int8: number }>;
+
+export interface DatabaseOptions {
+  readonly url: string;
+  readonly maxConnections?: number;
+  /** Shown in `pg_stat_activity`, so that an operator sees which process holds a lock. */
+  readonly name?: string;
+  /** Called when a connection has closed, for whatever reason. */
+  readonly onClose?: () => void;
+}
+
+const INT8_OID = 20;
+
+/** Opens a pool; connections are made when they are first needed, so this never fails by itself. */
+export function openDatabase(options: DatabaseOptions): Database {
+  return postgres(options.url, {
+    max: options.maxConnections ?? DATABASE_LIMITS.maxConnections,
+    idle_timeout: DATABASE_LIMITS.idleConnectionSeconds,
+    max_lifetime: DATABASE_LIMITS.connectionLifetimeSeconds,
+    connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
+    backoff: (attempt) => Math.min(DATABASE_LIMITS.maxRedialDelaySeconds, 0.05 * 2 ** attempt),
+    // One more round trip per connection; without it an array of texts could be neither read nor written.
+    fetch_types: true,
+    types: { int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger } },
+    connection: {
+      application_name: options.name ?? "device-payments",
+      statement_timeout: DATABASE_LIMITS.statementTimeoutMs,
+      lock_timeout: DATABASE_LIMITS.lockTimeoutMs,
+      idle_in_transaction_session_timeout: DATABASE_LIMITS.idleInTransactionTimeoutMs,
+      TimeZone: "UTC",
+    },
+    // A notice is for whoever types SQL; what matters to a program comes as an error.
+    onnotice: () => undefined,
+    ...(options.onClose === undefined ? {} : { onclose: options.onClose }),
+  });
+}
+
+/** Waits for running statements, then closes every connection. */
+export async function closeDatabase(database: Database): Promise<void> {
+  await database.end({ timeout: DATABASE_LIMITS.closeTimeoutSeconds });
+}
+
+/** An int8 as a number. Throws `RangeError` for one that a double cannot hold exactly, rather than round an id or an amount. */
+export function parseSafeInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`The integer ${text} is too large for a number.`);
+  return value;
+}

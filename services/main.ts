@@ -1,0 +1,14 @@
+/** Runs one or several services in this process: `node services/main.ts registry settlement audit relay`. */
+import { exitWith } from "./runtime/lifecycle.ts";
+import { runServices, type StartService } from "./runtime/run-services.ts";
+
+/** Each service is loaded only where it runs, so that an actor host needs no database driver. */
+const SERVICES: Readonly<Record<string, StartService>> = {
+  registry: async (deps) => (await import("./registry/service.ts")).startRegistryService(deps),
+  settlement: async (deps) => (await import("./settlement/service.ts")).startSettlementService(deps),
+  audit: async (deps) => (await import("./audit/service.ts")).startAuditService(deps),
+  relay: async (deps) => (await import("./relay/service.ts")).startRelayService(deps),
+  stations: async (deps) => (await import("./stations/service.ts")).startStationsService(deps),
+};
+
+runServices(process.argv.slice(2), SERVICES, process.env).catch(exitWith);

@@ -1,0 +1,45 @@
+/** Every limit of the registry, with its reason. */
+export const REGISTRY_LIMITS = {
+  /** How long a request waits for the relay to deliver what it wrote; after that it is answered without a barrier. */
+  flushTimeoutMs: 1_000,
+  /** A working day and the hour after it: nobody is logged out in the middle of a shift. */
+  sessionLifetimeMs: 12 * 3_600_000,
+  /** Open sessions of one user; a further log-in ends the oldest, so that a looping script cannot fill the bucket. */
+  sessionsPerUser: 20,
+  /** Ended sessions stay this long for questions of who was logged in when. */
+  endedSessionRetentionDays: 30,
+  /** How often each process removes what has outlived its retention; several processes doing it do no harm. */
+  housekeepingIntervalMs: 3_600_000,
+  /** Time enough to walk to the device and type ten characters (design §4, "enrollment code"). */
+  enrollmentCodeValidForMs: 15 * 60_000,
+  /** A sandbox code may wait a day for whoever tries the service; each start issues a fresh one. */
+  sandboxCodeValidForMs: 24 * 3_600_000,
+  /** Characters of a claimed code that are looked at; a real one has ten and a hyphen. */
+  enrollmentCodeInputLength: 64,
+  /** Codes listed per device, newest first. */
+  listedCodes: 100,
+  /** Filials of one organization. */
+  filials: 1_000,
+  /** Stations in one list; the whole reply must fit one bus message of 1 MB. More are listed filial by filial. */
+  listedStations: 1_000,
+  /** Devices in one list, for the same reason with their longer texts. More are listed station by station. */
+  listedDevices: 400,
+  /** Revoked devices of a station that its list still shows, newest first. */
+  listedRevokedDevices: 100,
+  /** Users of one organization; their list is one message too. */
+  users: 800,
+  /** Password checks at work or waiting in one process: each takes 19 MiB and some 30 ms of one core. */
+  passwordChecks: 64,
+  /** How long a stopping service waits for requests it has begun. */
+  drainTimeoutMs: 5_000,
+} as const;
+
+/** Log-in attempts, counted in PostgreSQL so that the limits hold over all processes. */
+export const LOGIN_LIMITS = {
+  /** One address, all accounts: a restaurant's whole staff behind one router still gets in. */
+  perAddress: { attempts: 30, windowSeconds: 60 },
+  /** One account from one address: a person mistyping, or a program guessing. Success resets it. */
+  perAccountAndAddress: { attempts: 10, windowSeconds: 900 },
+  /** One account from everywhere: stops guessing from many addresses, yet takes many of them to lock its owner out. */
+  perAccount: { attempts: 100, windowSeconds: 3_600 },
+} as const;

@@ -1,0 +1,39 @@
+import type { Queryable } from "../../db/pool.ts";
+
+export interface FilialRow {
+  readonly filial_id: number;
+  readonly name: string;
+  readonly created_at: Date;
+}
+
+export async function insertFilial(sql: Queryable, organizationId: number, name: string): Promise<FilialRow> {
+  const [row] = await sql<[FilialRow]>`
+    insert into filials (organization_id, name) values (${organizationId}, ${name})
+    returning filial_id, name, created_at`;
+  return row;
+}
+
+export async function listFilials(sql: Queryable, organizationId: number): Promise<FilialRow[]> {
+  return sql<FilialRow[]>`
+    select filial_id, name, created_at from filials where organization_id = ${organizationId} order by filial_id`;
+}
+
+export async function countFilials(sql: Queryable, organizationId: number): Promise<number> {
+  const [row] = await sql<[{ count: number }]>`
+    select count(*) as count from filials where organization_id = ${organizationId}`;
+  return row.count;
+}
+
+/** Whether the organization has this filial. */
+export async function filialExists(sql: Queryable, organizationId: number, filialId: number): Promise<boolean> {
+  const rows = await sql`
+    select 1 from filials where organization_id = ${organizationId} and filial_id = ${filialId}`;
+  return rows.length > 0;
+}
+
+/** The oldest filial, or undefined when the organization has none. */
+export async function firstFilial(sql: Queryable, organizationId: number): Promise<FilialRow | undefined> {
+  const [row] = await sql<FilialRow[]>`
+    select filial_id, name, created_at from filials where organization_id = ${organizationId} order by filial_id limit 1`;
+  return row;
+}

@@ -1,0 +1,90 @@
+import type { StationStatus } from "../../../machines/standing.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
+
+export interface StationRow {
+  readonly station_id: number;
+  readonly organization_id: number;
+  readonly filial_id: number;
+  readonly name: string;
+  readonly currency: string;
+  readonly status: StationStatus;
+  readonly sandbox: boolean;
+  readonly revision: number;
+  readonly created_at: Date;
+}
+
+export interface NewStation {
+  readonly organizationId: number;
+  readonly filialId: number;
+  readonly name: string;
+  readonly currency: string;
+  /** The sandbox station that this is, where it is one that is seeded. */
+  readonly seed?: string;
+}
+
+/** A sandbox organization has sandbox stations only. */
+export async function insertStation(sql: Queryable, station: NewStation): Promise<StationRow> {
+  const [row] = await sql<[StationRow]>`
+    insert into stations (organization_id, filial_id, name, currency, sandbox, seed)
+    select organization_id, ${station.filialId}, ${station.name}, ${station.currency}, sandbox, ${station.seed ?? null}
+    from organizations where organization_id = ${station.organizationId}
+    returning *`;
+  return row;
+}
+
+/** Up to `limit` stations of the organization, or of one of its filials. */
+export async function listStations(
+  sql: Queryable,
+  organizationId: number,
+  filialId: number | undefined,
+  limit: number,
+): Promise<StationRow[]> {
+  return sql<StationRow[]>`
+    select * from stations
+    where organization_id = ${organizationId} ${filialId === undefined ? sql`` : sql`and filial_id = ${filialId}`}
+    order by station_id limit ${limit}`;
+}
+
+export async function findStation(
+  sql: Queryable,
+  organizationId: number,
+  stationId: number,
+): Promise<StationRow | undefined> {
+  const [row] = await sql<StationRow[]>`
+    select * from stations where organization_id = ${organizationId} and station_id = ${stationId}`;
+  return row;
+}
+
+/** The station, held until the transaction ends, so that its changes follow one another. */
+export async function lockStation(
+  sql: Transaction,
+  organizationId: number,
+  stationId: number,
+): Promise<StationRow | undefined> {
+  const [row] = await sql<StationRow[]>`
+    select * from stations where organization_id = ${organizationId} and station_id = ${stationId} for update`;
+  return row;
+}
+
+/** The seeded sandbox station of that name, unless it was closed. */
+export async function findSeededStation(
+  sql: Queryable,
+  organizationId: number,
+  seed: string,
+): Promise<StationRow | undefined> {
+  const [row] = await sql<StationRow[]>`
+    select * from stations where organization_id = ${organizationId} and seed = ${seed} and status <> 'closed'`;
+  return row;
+}
+
+export async function setStationName(sql: Queryable, stationId: number, name: string): Promise<StationRow> {
+  const [row] = await sql<[StationRow]>`
+    update stations set name = ${name}, revision = revision + 1 where station_id = ${stationId} returning *`;
+  return row;
+}
+
+export async function setStationStatus(sql: Queryable, stationId: number, status: StationStatus): Promise<StationRow> {
+  const [row] = await sql<[StationRow]>`
+    update stations set status = ${status}, revision = revision + 1 where station_id = ${stationId} returning *`;
+  return row;
+}

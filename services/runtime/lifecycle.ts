@@ -1,0 +1,100 @@
+/**
+ * A process from start to end: named steps in order, the reverse at the end, and one sentence when it cannot go on.
+ *
+ *   runProcess({ name, log }, async (run) => {
+ *     const bus = await run.step("bus", () => connectBus(…), (bus) => bus.close());
+ *     …
+ *     return { port };            // goes to the parent as { ready: true, port }
+ *   });
+ */
+import type { Log } from "./log.ts";
+import { errorCode, UserError } from "./user-error.ts";
+
+/** How long all steps together may take to stop before the process ends anyway: longer than any single request. */
+const STOP_MS = 10_000;
+/** The exit code after an unexpected error, as opposed to one that a person can act on. */
+const EXIT_UNEXPECTED = 70;
+
+export interface Run {
+  /** Starts one step and remembers how to stop it. Rejects when the process was asked to end meanwhile. */
+  step<T>(name: string, start: () => Promise<T>, stop: (started: T) => Promise<void>): Promise<T>;
+}
+
+/** Thrown by `step` after a signal, so that a start under way ends where it stands. */
+class EndingError extends Error {}
+
+/**
+ * Runs a process until SIGINT, SIGTERM, the parent's end (IPC disconnect) or a fatal error. The parent learns of
+ * `{ready: true, …}` or `{ready: false, code, message}`. Never rejects; ends the process.
+ */
+export async function runProcess(
+  options: { readonly name: string; readonly log: Log },
+  start: (run: Run) => Promise<Record<string, unknown>>,
+): Promise<void> {
+  const { name, log } = options;
+  const started: { name: string; stop: () => Promise<void> }[] = [];
+  let ending: Promise<never> | undefined;
+
+  const stopAll = async (): Promise<void> => {
+    for (const step of started.toReversed()) {
+      await step.stop().catch((error: unknown) => log.error({ err: error, step: step.name }, "a step did not stop"));
+    }
+  };
+  const end = (exitCode: number, reason: string): Promise<never> => {
+    ending ??= (async () => {
+      const force = setTimeout(() => process.exit(exitCode === 0 ? 1 : exitCode), STOP_MS);
+      const startedAtMs = Date.now();
+      await stopAll();
+      clearTimeout(force);
+      log.info({ name, reason, stoppedInMs: Date.now() - startedAtMs }, "stopped");
+      return process.exit(exitCode);
+    })();
+    return ending;
+  };
+  const fail = (error: unknown): Promise<never> => {
+    if (ending !== undefined) return ending;
+    const expected = error instanceof UserError;
+    const message = expected ? error.message : `${name} met an unexpected error; its log has the details.`;
+    log.fatal({ err: error, name }, message);
+    process.stderr.write(`${message}\n`);
+    if (process.connected) process.send?.({ ready: false, code: errorCode(error), message });
+    return end(expected ? error.exitCode : EXIT_UNEXPECTED, "a fatal error");
+  };
+
+  process.once("SIGTERM", () => void end(0, "SIGTERM"));
+  process.once("SIGINT", () => void end(0, "SIGINT"));
+  process.once("disconnect", () => void end(0, "the parent ended"));
+  process.on("uncaughtException", (error) => void fail(error));
+  process.on("unhandledRejection", (error) => void fail(error));
+
+  const run: Run = {
+    async step(stepName, begin, stop) {
+      if (ending !== undefined) throw new EndingError(stepName);
+      const startedAtMs = Date.now();
+      const value = await begin();
+      // A signal that came meanwhile has not seen this step, so it is stopped here.
+      if (ending !== undefined) {
+        await stop(value);
+        throw new EndingError(stepName);
+      }
+      started.push({ name: stepName, stop: () => stop(value) });
+      log.debug({ step: stepName, startedInMs: Date.now() - startedAtMs }, "step started");
+      return value;
+    },
+  };
+  try {
+    const facts = await start(run);
+    log.info({ name, ...facts }, "ready");
+    if (process.connected) process.send?.({ ready: true, ...facts });
+  } catch (error) {
+    if (!(error instanceof EndingError)) await fail(error);
+  }
+}
+
+/** Runs a program's main function when nothing else may yet catch its error: settings that cannot be parsed. */
+export function exitWith(error: unknown): never {
+  const message = error instanceof UserError ? error.message : String(error);
+  process.stderr.write(`${message}\n`);
+  if (process.connected) process.send?.({ ready: false, code: errorCode(error), message });
+  process.exit(error instanceof UserError ? error.exitCode : EXIT_UNEXPECTED);
+}

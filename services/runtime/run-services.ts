@@ -1,0 +1,45 @@
+/** One process that runs one or several services on one connection to the bus. */
+import { connectBus } from "../bus/connection.ts";
+import { ensureStreams } from "../bus/ensure-streams.ts";
+import { runProcess } from "./lifecycle.ts";
+import { createLog } from "./log.ts";
+import type { Service, ServiceDeps } from "./service.ts";
+import { parseSettings, sharedSettingsSchema } from "./settings.ts";
+import { UserError } from "./user-error.ts";
+
+export type StartService = (deps: ServiceDeps) => Promise<Service>;
+
+/** Starts the named services in order and runs until the process is asked to end. Throws UserError `unknown_service` or `invalid_setting`. */
+export async function runServices(
+  names: readonly string[],
+  starts: Readonly<Record<string, StartService>>,
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (names.length === 0 || names.some((name) => starts[name] === undefined)) {
+    throw new UserError(`Name the services to run: ${Object.keys(starts).join(", ")}.`, { code: "unknown_service" });
+  }
+  const settings = parseSettings(sharedSettingsSchema, environment);
+  const name = names.join("+");
+  const log = createLog({ service: name, level: settings.logLevel });
+  await runProcess({ name, log }, async (run) => {
+    const bus = await run.step(
+      "bus",
+      () => connectBus({ url: settings.natsUrl, name, log }),
+      (started) => started.close(),
+    );
+    await run.step(
+      "streams",
+      () => ensureStreams(bus, { replicas: settings.natsReplicas }),
+      async () => undefined,
+    );
+    for (const service of names) {
+      const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment };
+      await run.step(
+        service,
+        async () => await starts[service]?.(deps),
+        async (started) => await started?.stop(),
+      );
+    }
+    return { services: names };
+  });
+}

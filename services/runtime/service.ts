@@ -1,0 +1,17 @@
+/** What every service is given, and what it gives back. */
+import type { Bus } from "../bus/connection.ts";
+import type { Log } from "./log.ts";
+import type { SharedSettings } from "./settings.ts";
+
+export interface ServiceDeps {
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly settings: SharedSettings;
+  /** For the settings that only this service has; parse them with `parseSettings`. */
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+export interface Service {
+  /** Ends in good order: nothing new is taken, what is under way is finished or answered. */
+  stop(): Promise<void>;
+}

@@ -1,0 +1,49 @@
+/** Settings come from environment variables, parsed once at start; defaults stand beside the schema that uses them. */
+import { z } from "zod";
+import { LOG_LEVELS } from "./log.ts";
+import { UserError } from "./user-error.ts";
+
+/** An empty variable counts as not set, as compose files and shells leave them behind. */
+function withoutEmpty(environment: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
+  );
+}
+
+/** Parses the environment. Throws UserError `invalid_setting` naming the variable, never its value, which may be a secret. */
+export function parseSettings<TSchema extends z.ZodType>(
+  schema: TSchema,
+  environment: NodeJS.ProcessEnv,
+): z.infer<TSchema> {
+  const parsed = schema.safeParse(withoutEmpty(environment));
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const reason = (issue?.message ?? "it is invalid").replace(/\.$/, "");
+  throw new UserError(`The setting ${String(issue?.path[0])} is not usable: ${reason}.`, { code: "invalid_setting" });
+}
+
+/** What every process of this product reads; each service adds its own. */
+export const sharedSettingsSchema = z
+  .object({
+    NATS_URL: z.string(),
+    /** Copies of each stream; more than one needs nats-server 2.11. */
+    NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
+    /** Only services with a database need it. */
+    DATABASE_URL: z.string().optional(),
+    LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  })
+  .transform((values) => ({
+    natsUrl: values.NATS_URL,
+    natsReplicas: values.NATS_REPLICAS,
+    databaseUrl: values.DATABASE_URL,
+    logLevel: values.LOG_LEVEL,
+  }));
+export type SharedSettings = z.infer<typeof sharedSettingsSchema>;
+
+/** The database's address for a service that cannot do without. Throws UserError `invalid_setting`. */
+export function requireDatabaseUrl(settings: SharedSettings): string {
+  if (settings.databaseUrl !== undefined) return settings.databaseUrl;
+  throw new UserError("The setting DATABASE_URL is needed by this service and is not set.", {
+    code: "invalid_setting",
+  });
+}

@@ -1,0 +1,15 @@
+/** Every limit and wait of the settlement service, with its reason. */
+export const SETTLEMENT_LIMITS = {
+  /** How long an order's writer waits for the relay to tell the station: the display is a moment late rather than the cashier. */
+  flushTimeoutMs: 1_000,
+  /** Characters of an idempotency key: four UUIDs fit, and an index entry stays small. */
+  idempotencyKeyLength: 200,
+  /** How long the answer to an opening is kept for a repetition: far longer than any client retries. */
+  openingRetentionDays: 30,
+  /** How often answers past their retention are removed. */
+  purgeIntervalMs: 3_600_000,
+  /** Rows removed by one statement, so that it holds no lock for long. */
+  purgeBatchRows: 5_000,
+  /** Settlements wait for the disk together, so a few connections already share its flushes; more would only queue there. */
+  databaseConnections: 8,
+} as const;

@@ -1,0 +1,82 @@
+/** Opens an order at a station; with an idempotency key the same request opens it once (I6). */
+import { isDeepStrictEqual } from "node:util";
+import type { Order, openOrder } from "../bus/messages/settlement.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Transaction } from "../db/pool.ts";
+import { actorOf, requireCollector } from "./access.ts";
+import type { SettlementDeps } from "./deps.ts";
+import { SETTLEMENT_LIMITS } from "./limits.ts";
+import { isStorableText, orderTotal } from "./order-total.ts";
+import { findOpening } from "./sql/openings.ts";
+import { findOrder } from "./sql/read-orders.ts";
+import { drawDisplayNumber, findStation, insertLines, insertOpening, insertOrder } from "./sql/write-orders.ts";
+import { noteForStation, tellStation } from "./station-notice.ts";
+
+type Request = RequestOf<typeof openOrder>;
+
+/** Another request with the same key was faster; its answer is the answer. */
+class KeyTakenError extends Error {}
+
+/**
+ * Refuses with `permission_denied`, `not_found` (the station), `station_closed`, `invalid_request` (an amount that the
+ * contract cannot carry) or `idempotency_key_reused`.
+ */
+export async function open(deps: SettlementDeps, request: Request): Promise<ReplyOf<typeof openOrder>> {
+  requireCollector(request.caller);
+  requireUsableKey(request.idempotencyKey);
+  const order = (await earlierOpening(deps, request)) ?? (await openNow(deps, request));
+  return { order, barrier: await tellStation(deps, order.stationId) };
+}
+
+async function openNow(deps: SettlementDeps, request: Request): Promise<Order> {
+  try {
+    return await deps.database.begin((sql) => write(sql, request));
+  } catch (error) {
+    if (!(error instanceof KeyTakenError)) throw error;
+    const earlier = await earlierOpening(deps, request);
+    if (earlier === undefined) throw error;
+    return earlier;
+  }
+}
+
+async function write(sql: Transaction, request: Request): Promise<Order> {
+  const { caller, stationId, lines, idempotencyKey } = request;
+  const { organizationId } = caller;
+  const station = await findStation(sql, { organizationId, stationId });
+  if (station === undefined) throw new RefusedError({ code: "not_found" });
+  if (station.status === "closed") throw new RefusedError({ code: "station_closed" });
+  const { currency } = station;
+  const total = orderTotal(lines, currency);
+  if ("errors" in total) throw new RefusedError({ code: "invalid_request", errors: [...total.errors] });
+  const displayNumber = await drawDisplayNumber(sql, stationId);
+  const { totalMinor } = total;
+  const openedBy = caller.userId;
+  const orderId = await insertOrder(sql, { organizationId, stationId, displayNumber, currency, totalMinor, openedBy });
+  await insertLines(sql, orderId, lines);
+  const order = await findOrder(sql, { organizationId, orderId });
+  if (order === undefined) throw new Error("An order that was just written cannot be read.");
+  if (idempotencyKey !== undefined) {
+    const isFirst = await insertOpening(sql, { userId: caller.userId, idempotencyKey, order });
+    if (!isFirst) throw new KeyTakenError();
+  }
+  await noteForStation(sql, order, actorOf(caller));
+  return order;
+}
+
+/** What the same key opened before. Refuses when that was another request. */
+async function earlierOpening(deps: SettlementDeps, request: Request): Promise<Order | undefined> {
+  const { caller, stationId, lines, idempotencyKey } = request;
+  if (idempotencyKey === undefined) return undefined;
+  const earlier = await findOpening(deps.database, { userId: caller.userId, idempotencyKey });
+  if (earlier === undefined) return undefined;
+  if (earlier.stationId === stationId && isDeepStrictEqual(earlier.lines, lines)) return earlier;
+  throw new RefusedError({ code: "idempotency_key_reused" });
+}
+
+function requireUsableKey(key: string | undefined): void {
+  if (key === undefined) return;
+  if (key.length > 0 && key.length <= SETTLEMENT_LIMITS.idempotencyKeyLength && isStorableText(key)) return;
+  const detail = `an idempotency key has 1 to ${SETTLEMENT_LIMITS.idempotencyKeyLength} characters`;
+  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "", detail }] });
+}

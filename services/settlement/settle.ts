@@ -1,0 +1,30 @@
+/** The payment seam as the actor host sees it, and what it needs beforehand (design §2.4). */
+import type { prepareIntent, settle } from "../bus/messages/settlement.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { SettlementDeps } from "./deps.ts";
+import { storableText } from "./order-total.ts";
+import { drawIntent, settleIntent } from "./sql/payment-seam.ts";
+
+/** Order truth for a new intent, and its id. Refuses with `not_found` for an order that is not the station's. */
+export async function prepare(
+  deps: SettlementDeps,
+  request: RequestOf<typeof prepareIntent>,
+): Promise<ReplyOf<typeof prepareIntent>> {
+  const drawn = await drawIntent(deps.database, request);
+  if (drawn === undefined) throw new RefusedError({ code: "not_found" });
+  return drawn;
+}
+
+/** Settles once, however often and by however many it is asked. One wide log line tells each outcome. */
+export async function settleOnce(
+  deps: SettlementDeps,
+  request: RequestOf<typeof settle>,
+): Promise<ReplyOf<typeof settle>> {
+  // A reference came from a device or a keyboard. Whatever it holds, it must not keep a settlement from ending.
+  const outcome = await settleIntent(deps.database, { ...request, reference: storableText(request.reference) });
+  const { intentId, stationId, orderId, route, amountMinor, currency } = request;
+  deps.log.info({ intentId, stationId, orderId, route, amountMinor, currency, ...outcome }, "settlement answered");
+  if ("settledAs" in outcome) return { settled: true, transactionId: outcome.settledAs };
+  return { settled: false, code: outcome.refusal };
+}

@@ -1,0 +1,39 @@
+/**
+ * How a station learns of an order: an outbox row in the order's own transaction, and afterwards one bounded request to
+ * the relay to deliver it now. The row is delivered in any case; the request is only so that the caller reads what it wrote.
+ */
+import type { Actor } from "../../machines/actor.ts";
+import type { Bus } from "../bus/connection.ts";
+import type { Barrier } from "../bus/messages/caller.ts";
+import { flushOutbox } from "../bus/messages/relay.ts";
+import type { Order } from "../bus/messages/settlement.ts";
+import { call } from "../bus/operation.ts";
+import { insertOutbox, stationKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import type { Log } from "../runtime/log.ts";
+import { SETTLEMENT_LIMITS } from "./limits.ts";
+
+/** Writes the row. Comes last in its transaction, as every outbox row does. */
+export async function noteForStation(sql: Transaction, order: Order, actor: Actor): Promise<void> {
+  const { orderId, orderDisplayNumber, stationId, currency, status } = order;
+  await insertOutbox(sql, {
+    key: stationKey(stationId),
+    kind: "station_command",
+    stationId,
+    command: {
+      type: "order_put",
+      order: { orderId, orderDisplayNumber, amountMinor: order.totalMinor, currency, status, revision: order.version },
+    },
+    actor,
+  });
+}
+
+/** Asks the relay to deliver now. Without an answer in time there is no barrier, and the station follows a moment later. */
+export async function tellStation(deps: { readonly bus: Bus; readonly log: Log }, stationId: number): Promise<Barrier> {
+  try {
+    return await call(deps.bus.nc, flushOutbox, { key: stationKey(stationId) }, SETTLEMENT_LIMITS.flushTimeoutMs);
+  } catch (error) {
+    deps.log.warn({ err: error, stationId }, "the relay did not deliver at once");
+    return {};
+  }
+}

@@ -1,0 +1,81 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+let database: TestDatabase;
+let sql: Database;
+
+beforeAll(async () => {
+  database = await cloneDatabase();
+  sql = openDatabase({ url: database.url });
+});
+beforeEach(async () => {
+  await sql`truncate outbox restart identity`;
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await database.drop();
+});
+
+const row = (stationId: number): OutboxRow => ({
+  key: stationKey(stationId),
+  kind: "credential_put",
+  hash: "00".repeat(32),
+  entry: { deviceId: 7, stationId, scopes: ["device:read"] },
+});
+
+describe("the outbox", () => {
+  test("keeps a row only if its transaction commits", async () => {
+    const failed = sql.begin(async (tx) => {
+      await insertOutbox(tx, row(1));
+      throw new Error("changed my mind");
+    });
+    await expect(failed).rejects.toThrow("changed my mind");
+    expect(await sql`select * from outbox`).toHaveLength(0);
+
+    const outboxId = await sql.begin((tx) => insertOutbox(tx, row(1)));
+    expect(await sql`select outbox_id, key, kind, payload, delivered_at from outbox`).toEqual([
+      {
+        outbox_id: outboxId,
+        key: "station.1",
+        kind: "credential_put",
+        payload: { hash: "00".repeat(32), entry: { deviceId: 7, stationId: 1, scopes: ["device:read"] } },
+        delivered_at: null,
+      },
+    ]);
+  });
+
+  test("gives ids of one key in the order of the commits, so that nobody overtakes an uncommitted change", async () => {
+    const order: string[] = [];
+    const written = Promise.withResolvers<void>();
+    const slow = sql.begin(async (tx) => {
+      await insertOutbox(tx, row(1));
+      written.resolve();
+      await delay(150);
+      order.push("slow commits");
+    });
+    await written.promise;
+    const fast = sql.begin(async (tx) => {
+      await insertOutbox(tx, row(1));
+      order.push("fast commits");
+    });
+    await delay(75);
+    // The later writer waits; so no reader can see its row without the earlier one.
+    expect(await sql`select outbox_id from outbox`).toHaveLength(0);
+    await Promise.all([slow, fast]);
+    expect(order).toEqual(["slow commits", "fast commits"]);
+  });
+
+  test("does not make writers of different keys wait for one another", async () => {
+    await sql.begin(async (slow) => {
+      await insertOutbox(slow, row(1));
+      await sql.begin(async (other) => {
+        await other`set local lock_timeout = 200`;
+        await insertOutbox(other, { key: sessionKey(1), kind: "session_delete", hash: "11".repeat(32) });
+      });
+      expect(await sql`select key from outbox`).toEqual([{ key: "session.1" }]);
+    });
+  });
+});

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DATABASE_LIMITS } from "../../services/db/limits.ts";
+import { closeDatabase, type Database, openDatabase, parseSafeInteger } from "../../services/db/pool.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+let database: TestDatabase;
+let sql: Database;
+
+beforeAll(async () => {
+  database = await cloneDatabase();
+  sql = openDatabase({ url: database.url });
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await database.drop();
+});
+
+describe("the pool", () => {
+  test("gives an int8 as a number", async () => {
+    const [row] = await sql<{ id: number; most: number }[]>`select 42::int8 as id, ${2 ** 53 - 1}::int8 as most`;
+    expect(row).toEqual({ id: 42, most: Number.MAX_SAFE_INTEGER });
+  });
+
+  test("refuses an int8 that a number cannot hold instead of rounding it", async () => {
+    expect(() => parseSafeInteger("9007199254740993")).toThrow(RangeError);
+    await expect(sql`select 9007199254740993::int8 as id`.execute()).rejects.toThrow(
+      "The integer 9007199254740993 is too large for a number.",
+    );
+    // The connection is as good as before.
+    expect(await sql`select 1::int8 as id`).toMatchObject([{ id: 1 }]);
+  });
+
+  test("leaves names as they are in SQL", async () => {
+    expect(await sql`select 1 as snake_case`).toMatchObject([{ snake_case: 1 }]);
+  });
+
+  test("carries arrays of texts, JSON and times both ways", async () => {
+    const at = new Date("2026-11-21T10:00:00.123Z");
+    const [row] =
+      await sql`select ${["a", "b,c"]}::text[] as texts, ${sql.json({ a: 1 })} as json, ${at}::timestamptz as at`;
+    expect(row).toEqual({ texts: ["a", "b,c"], json: { a: 1 }, at });
+  });
+
+  test("opens no more than its named number of connections", async () => {
+    await Promise.all(Array.from({ length: 40 }, () => sql`select pg_sleep(0.01)`));
+    const [row] = await sql<{ connections: number }[]>`
+      select count(*) as connections from pg_stat_activity where datname = current_database()`;
+    expect(row?.connections).toBeLessThanOrEqual(DATABASE_LIMITS.maxConnections);
+  });
+
+  test("cuts off a statement that runs too long", async () => {
+    const [row] = await sql`select current_setting('statement_timeout') as timeout`;
+    expect(row?.["timeout"]).toBe(`${DATABASE_LIMITS.statementTimeoutMs / 1000}s`);
+    await expect(
+      sql.begin(async (tx) => {
+        await tx`set local statement_timeout = 50`;
+        await tx`select pg_sleep(5)`;
+      }),
+    ).rejects.toMatchObject({ code: "57014" });
+  });
+});

@@ -1,0 +1,220 @@
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+/** npm is slow on a busy machine, also when it has nothing to download. */
+const NPM_MS = 60_000;
+
+const folder = temporaryFolder("bootstrap");
+const project = join(folder.path, "project");
+const stamp = join(project, "node_modules", ".device-payments-lock");
+
+/** PATH without this checkout's own node, as on a machine that has only its system's. */
+const systemPath = (process.env.PATH ?? "")
+  .split(":")
+  .filter((entry) => !entry.includes("node_modules"))
+  .join(":");
+
+function start(args: string[] = [], environment: NodeJS.ProcessEnv = {}) {
+  const env = { ...process.env, PATH: systemPath, npm_config_offline: "true", ...environment };
+  return runProgram("node", ["deploy/bootstrap.mjs", "target.ts", ...args], { cwd: project, env });
+}
+
+async function npm(args: string[], cwd: string): Promise<void> {
+  const env = { ...process.env, PATH: systemPath, npm_config_offline: "true" };
+  const program = runProgram("npm", args, { cwd, env });
+  if ((await program.ended) !== 0) throw new Error(program.output());
+}
+
+/** Packs a package of our own, so that npm has something to install without a network. */
+async function pack(
+  name: string,
+  version: string,
+  files: Record<string, string>,
+  manifest: object = {},
+): Promise<void> {
+  const source = join(folder.path, "packages", `${name}-${version}`);
+  mkdirSync(source, { recursive: true });
+  writeFileSync(join(source, "package.json"), JSON.stringify({ name, version, ...manifest }));
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(source, file), content);
+  await npm(["pack", "--silent", "--pack-destination", project, source], project);
+}
+
+async function lock(dependencies: Record<string, string>): Promise<void> {
+  const scripts = { "node@22.0.1": true };
+  writeFileSync(
+    join(project, "package.json"),
+    JSON.stringify({
+      name: "project",
+      version: "1.0.0",
+      private: true,
+      type: "module",
+      dependencies,
+      allowScripts: scripts,
+    }),
+  );
+  await npm(["install", "--package-lock-only", "--silent"], project);
+}
+
+beforeAll(async () => {
+  mkdirSync(project, { recursive: true });
+  cpSync(join(CHECKOUT, "deploy", "bootstrap"), join(project, "deploy", "bootstrap"), { recursive: true });
+  cpSync(join(CHECKOUT, "deploy", "bootstrap.mjs"), join(project, "deploy", "bootstrap.mjs"));
+  writeFileSync(
+    join(project, "target.ts"),
+    `const args: string[] = process.argv.slice(2);
+process.stdout.write(JSON.stringify({ node: process.env.PINNED, args }) + "\\n");
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.stdout.write(signal + "\\n"));
+process.on("disconnect", () => process.exit(9));
+setTimeout(() => process.exit(Number(args[1] ?? 0)), Number(args[0] ?? 0));
+`,
+  );
+  // As the real package does it: the binary is put in place by an install script, and may be missing where none ran.
+  const place = `const fs = require("node:fs");
+fs.mkdirSync("bin", { recursive: true });
+fs.writeFileSync("bin/node", '#!/bin/sh\\n[ "$1" = --version ] && echo v22.0.1 && exit\\nPINNED=yes exec "${process.execPath}" "$@"\\n');
+fs.chmodSync("bin/node", 0o755);
+`;
+  await pack("node", "22.0.1", { "place.cjs": place }, { scripts: { preinstall: "node place.cjs" } });
+  await pack("first", "1.0.0", { "index.js": "" });
+  await pack("second", "1.0.0", { "index.js": "" });
+  await lock({ node: "file:node-22.0.1.tgz", first: "file:first-1.0.0.tgz" });
+}, NPM_MS);
+
+afterAll(folder.remove);
+
+describe("the bootstrap", () => {
+  test("installs on the first start, then runs the target on the pinned Node with its arguments and exit code", {
+    timeout: NPM_MS,
+  }, async () => {
+    const program = start(["0", "7"]);
+    expect(await program.ended).toBe(7);
+    expect(program.output()).toMatch(
+      /^Installing the dependencies …\nInstalling the dependencies: done after \d+ s\.\n\{"node":"yes","args":\["0","7"\]\}\n$/,
+    );
+  });
+
+  test("reaches the target within a second when nothing changed, and says nothing", async () => {
+    const startedMs = performance.now();
+    const program = start();
+    expect(await program.ended).toBe(0);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(program.output()).toBe('{"node":"yes","args":[]}\n');
+  });
+
+  test("installs again when the lock file changed", { timeout: NPM_MS }, async () => {
+    await lock({ node: "file:node-22.0.1.tgz", first: "file:first-1.0.0.tgz", second: "file:second-1.0.0.tgz" });
+    const program = start();
+    expect(await program.ended).toBe(0);
+    expect(program.output()).toMatch(/^Updating the dependencies …\n/);
+    expect(existsSync(join(project, "node_modules", "second"))).toBe(true);
+  });
+
+  test("accepts what someone installed by hand from the same lock file", async () => {
+    rmSync(stamp);
+    const program = start();
+    expect(await program.ended).toBe(0);
+    expect(program.output()).toBe('{"node":"yes","args":[]}\n');
+    expect(existsSync(stamp)).toBe(true);
+  });
+
+  test("installs when there is a lock file that does not fit package.json", { timeout: NPM_MS }, async () => {
+    const manifest = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
+    delete manifest.dependencies.first;
+    manifest.dependencies.third = "file:third-1.0.0.tgz";
+    await pack("third", "1.0.0", { "index.js": "" });
+    writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
+    rmSync(join(project, "node_modules"), { recursive: true });
+    const program = start();
+    expect(await program.ended, program.output()).toBe(0);
+    expect(existsSync(join(project, "node_modules", "third"))).toBe(true);
+  });
+
+  test("two starts at once install once and both run", { timeout: NPM_MS }, async () => {
+    rmSync(join(project, "node_modules"), { recursive: true });
+    const both = [start(), start()];
+    expect(await Promise.all(both.map((program) => program.ended))).toEqual([0, 0]);
+    const output = both.map((program) => program.output()).join("");
+    expect(output.match(/: done after/g)).toHaveLength(1);
+    expect(output).toContain("Another start is installing the dependencies; waiting for it.");
+  });
+
+  test("an installation that was killed is done again", { timeout: NPM_MS }, async () => {
+    rmSync(join(project, "node_modules"), { recursive: true });
+    const killed = start();
+    await killed.waitFor(/Installing/);
+    killed.process.kill("SIGKILL");
+    await killed.ended;
+    const program = start();
+    expect(await program.ended, program.output()).toBe(0);
+  });
+
+  test("fetches the pinned Node by name where install scripts are switched off", { timeout: NPM_MS }, async () => {
+    rmSync(join(project, "node_modules"), { recursive: true });
+    const program = start([], { npm_config_ignore_scripts: "true" });
+    expect(await program.ended, program.output()).toBe(0);
+    expect(program.output()).toContain("Fetching the pinned Node: done");
+  });
+
+  test("works for a person without a home", { timeout: NPM_MS }, async () => {
+    rmSync(join(project, "node_modules"), { recursive: true });
+    const program = start([], { HOME: "" });
+    expect(await program.ended, program.output()).toBe(0);
+  });
+
+  test("says in one sentence what is wrong when npm fails, and where the rest is", { timeout: NPM_MS }, async () => {
+    const intact = readFileSync(join(project, "package-lock.json"));
+    writeFileSync(
+      join(project, "package-lock.json"),
+      intact.toString().replaceAll(/"integrity": "sha512-..../g, '"integrity": "sha512-AAAA'),
+    );
+    const program = start();
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toMatch(/\nnpm ci failed: .+; the full output is in \.cache\/npm\.log\.\n$/);
+    expect(existsSync(join(project, ".cache", "npm.log"))).toBe(true);
+    writeFileSync(join(project, "package-lock.json"), intact);
+    expect(await start().ended).toBe(0);
+  });
+
+  test(
+    "says in one sentence that npm is missing",
+    async () => {
+      const tools = join(folder.path, "tools");
+      mkdirSync(tools);
+      writeFileSync(join(tools, "node"), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`);
+      chmodSync(join(tools, "node"), 0o755);
+      rmSync(stamp);
+      rmSync(join(project, "node_modules", ".package-lock.json"));
+      const program = start([], { PATH: tools });
+      expect(await program.ended).toBe(1);
+      expect(program.output().trim().split("\n").at(-1)).toBe(
+        "npm is needed to install the dependencies, and there is none on PATH.",
+      );
+      expect(await start().ended).toBe(0);
+    },
+    NPM_MS,
+  );
+
+  test("passes a signal on exactly once, although npm and the terminal both send it", async () => {
+    const program = start(["1500"]);
+    await program.waitFor(/args/);
+    program.process.kill("SIGINT");
+    await program.waitFor(/SIGINT/);
+    program.process.kill("SIGINT");
+    expect(await program.ended).toBe(0);
+    expect(program.output().match(/SIGINT/g)).toHaveLength(1);
+  });
+
+  test("the target learns that the bootstrap was killed", async () => {
+    const program = start(["20000"]);
+    await program.waitFor(/args/);
+    const startedMs = performance.now();
+    program.process.kill("SIGKILL");
+    // The output stays open until the target, which holds it too, has ended.
+    expect(await program.ended).toBe("SIGKILL");
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+  });
+});

@@ -1,0 +1,32 @@
+// Supervises three steps that print what happens to them. Arguments: `slow=<name>` takes 30 s to stop, `stuck=<name>` never
+// stops, `broken=<name>` fails to start, `dies=<name>` fails after everything has started.
+import { setTimeout as delay } from "node:timers/promises";
+import { reportError } from "../../../deploy/report-error.ts";
+import { type Step, supervise } from "../../../deploy/supervisor.ts";
+import { UserError } from "../../../services/runtime/user-error.ts";
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const is = (what: string, name: string) => process.argv.includes(`${what}=${name}`);
+
+const steps: Step[] = ["first", "second", "third"].map((name) => ({
+  name,
+  start: async (control) => {
+    say(`start ${name}`);
+    if (is("broken", name)) throw new UserError(`${name} cannot start.`, { code: "broken", exitCode: 3 });
+    if (is("dies", name))
+      setTimeout(() => control.fail(new UserError(`${name} died.`, { code: "died", exitCode: 4 })), 200);
+    return async (immediately) => {
+      say(`stop ${name}`);
+      if (is("stuck", name)) await new Promise(() => undefined);
+      if (is("slow", name)) await delay(30_000, undefined, { signal: immediately }).catch(() => say(`cut ${name}`));
+    };
+  },
+}));
+steps.push({
+  name: "announcement",
+  start: async () => {
+    say("all up");
+    return undefined;
+  },
+});
+process.exit(await supervise({ steps, say, report: (error) => reportError(error, undefined), stepStopMs: 2_000 }));

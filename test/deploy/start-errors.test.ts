@@ -1,0 +1,100 @@
+import { chmodSync, existsSync, mkdirSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { type RunningProgram, runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
+const SERVERS = join(import.meta.dirname, "programs", "servers.ts");
+const cleanUps: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
+});
+
+function folder(): string {
+  const made = temporaryFolder("start");
+  cleanUps.push(made.remove);
+  return made.path;
+}
+
+function run(
+  program: string,
+  environment: NodeJS.ProcessEnv,
+  account: { uid?: number; gid?: number } = {},
+): RunningProgram {
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", ...environment };
+  return runProgram(process.execPath, [program], { env, cwd: "/", ...account });
+}
+
+async function listener(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  cleanUps.push(() => server.close());
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+describe("npm start refuses with one sentence and exit code 1", () => {
+  test("when the port is taken, before it starts anything", async () => {
+    const port = await listener();
+    const dataDir = folder();
+    const program = run(START, { PORT: String(port), DATA_DIR: dataDir });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toBe(`Port ${port} on 127.0.0.1 is taken by another program; set PORT to a free one.\n`);
+    expect(existsSync(join(dataDir, "nats"))).toBe(false);
+  });
+
+  test("when the address is not one of this machine", async () => {
+    const program = run(START, { HOST: "192.0.2.1", DATA_DIR: folder() });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toMatch(/^It is not possible to listen on 192\.0\.2\.1 \(\w+\); set HOST .*\.\n$/);
+  });
+
+  test("when another start uses the data folder, and not any more when that one was killed", async () => {
+    const dataDir = folder();
+    const first = run(SERVERS, { DATA_DIR: dataDir });
+    await first.waitFor(/database=/);
+    const second = run(START, { DATA_DIR: dataDir });
+    expect(await second.ended).toBe(1);
+    expect(second.output()).toBe(
+      `The data folder ${dataDir} is in use by another start (process ${first.pid}); stop that one first, or choose another folder with DATA_DIR.\n`,
+    );
+    first.process.kill("SIGKILL");
+    await first.ended;
+    const third = run(SERVERS, { DATA_DIR: dataDir });
+    await third.waitFor(/database=/);
+    third.process.kill("SIGTERM");
+    expect(await third.ended).toBe(0);
+  });
+
+  test("when the data folder cannot be written", async () => {
+    const program = run(START, { DATA_DIR: "/proc/data" });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toMatch(/^The data folder \/proc\/data cannot be used, because .*DATA_DIR\.\n$/);
+  });
+
+  test("when this user may not write the data folder", async () => {
+    const dataDir = join(folder(), "data");
+    mkdirSync(dataDir);
+    chmodSync(dataDir, 0o555);
+    // Root may write everywhere, so for root another account has to try.
+    const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+    chmodSync(join(dataDir, ".."), 0o755);
+    const program = run(START, { DATA_DIR: dataDir }, account);
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toMatch(
+      /^The data folder \S+ cannot be used, because this user may not write there \(EACCES\); .*\.\n$/,
+    );
+  });
+
+  test("when a setting is unusable, without printing its value", async () => {
+    const program = run(START, { DATABASE_URL: "mysql://user:hidden@host/db" });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toMatch(/^The setting DATABASE_URL is not usable: .*\.\n$/);
+    expect(program.output()).not.toContain("hidden");
+  });
+});

@@ -1,0 +1,48 @@
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { ensureDatabase } from "../../deploy/embedded/ensure-database.ts";
+import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
+import { startPostgres } from "../../deploy/embedded/postgres.ts";
+import { migrate } from "../../services/db/migrate.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** An administrator's address on the run's PostgreSQL. */
+    databaseAdminUrl: string;
+    /** The migrated database that each test file clones. */
+    databaseTemplate: string;
+    /** The nats-server that each test file starts for itself. */
+    natsBinary: NatsBinary;
+  }
+}
+
+const TEMPLATE = "template_migrated";
+const PASSWORD = "test";
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** Starts one PostgreSQL with a migrated template database for the whole run. NATS is started per file, which takes milliseconds. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = temporaryFolder("run");
+  const checkout = join(import.meta.dirname, "..", "..");
+  const natsBinary = await findNatsServer({ environment: process.env, checkout, say });
+  const server = await startPostgres({
+    folder: join(folder.path, "postgres"),
+    logFile: join(folder.path, "postgres.log"),
+    password: PASSWORD,
+    // The run's data is thrown away: what is tested is what survives a killed process, not a power cut.
+    settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off" },
+  });
+  await ensureDatabase(server.url("postgres"), TEMPLATE);
+  await migrate({ databaseUrl: server.url(TEMPLATE), log: () => undefined });
+  project.provide("databaseAdminUrl", server.url("postgres"));
+  project.provide("databaseTemplate", TEMPLATE);
+  project.provide("natsBinary", natsBinary);
+  return async () => {
+    await server.child.stop();
+    folder.remove();
+  };
+}

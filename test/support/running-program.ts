@@ -1,0 +1,61 @@
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+const OUTPUT_WAIT_MS = 20_000;
+
+/** A program that a test started, with everything it has printed so far. */
+export interface RunningProgram {
+  process: ChildProcess;
+  pid: number;
+  /** Standard output and standard error, in the order they came. */
+  output: () => string;
+  /** Resolves with the match as soon as the output matches; rejects, showing the output, when the program ends or 20 s pass. */
+  waitFor: (pattern: RegExp) => Promise<RegExpExecArray>;
+  /** Resolves to the exit code, or the signal's name, once all output is read. */
+  ended: Promise<number | NodeJS.Signals>;
+}
+
+/** Starts a program without a shell. */
+export function runProgram(command: string, args: string[], options: SpawnOptions = {}): RunningProgram {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
+  let output = "";
+  const listeners = new Set<() => void>();
+  const add = (chunk: string) => {
+    output += chunk;
+    for (const listener of listeners) listener();
+  };
+  child.stdout?.setEncoding("utf8").on("data", add);
+  child.stderr?.setEncoding("utf8").on("data", add);
+  const ended = new Promise<number | NodeJS.Signals>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => resolve(signal ?? code ?? -1));
+  });
+  const waitFor = (pattern: RegExp) =>
+    new Promise<RegExpExecArray>((resolve, reject) => {
+      const finish = (act: () => void) => {
+        clearTimeout(timer);
+        listeners.delete(look);
+        act();
+      };
+      const refuse = (why: string) => finish(() => reject(new Error(`${why} without ${pattern}; output:\n${output}`)));
+      const look = () => {
+        const match = pattern.exec(output);
+        if (match !== null) finish(() => resolve(match));
+      };
+      const timer = setTimeout(() => refuse("20 s passed"), OUTPUT_WAIT_MS);
+      listeners.add(look);
+      child.once("close", () => refuse("The program ended"));
+      look();
+    });
+  return { process: child, pid: child.pid ?? 0, output: () => output, waitFor, ended };
+}
+
+/** True while a process with that id runs. One that has ended but that nobody has asked about yet (a zombie) does not run. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return process.platform !== "linux" || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
