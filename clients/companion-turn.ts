@@ -58,7 +58,7 @@ async function reportSuccess(
   } catch (error) {
     // The collection ended meanwhile: the cashier starts a new one, a retry would be wrong (contract, "Errors" 1).
     if (!(error instanceof ServiceRefusal) || (error.httpStatus !== 409 && error.httpStatus !== 404)) throw error;
-    const { code, intentStatus } = error;
-    log.warn({ intentId, code, intentStatus }, "the collection ended before it was reported");
+    const { code: reason, intentStatus } = error;
+    log.warn({ intentId, reason, intentStatus }, "the collection ended before it was reported");
   }
 }

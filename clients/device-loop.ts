@@ -48,7 +48,7 @@ export async function runDeviceLoop(deps: DeviceLoopDeps): Promise<void> {
     } catch (error) {
       if (signal.aborted) return;
       const failure = describeFailure(error);
-      if (failure.reason !== trouble) log.warn({ code: failure.reason }, failure.sentence);
+      if (failure.reason !== trouble) log.warn({ reason: failure.reason }, failure.sentence);
       trouble = failure.reason;
       await pause(failure.isBlocked ? clientLimits.blockedPollMs : waitMs(error, backoff.nextMs()), signal);
     }

@@ -15,7 +15,10 @@ export interface DeviceKind {
   readonly createTurn: (deps: { client: DeviceClient; log: DeviceLog; signal: AbortSignal }) => () => Promise<number>;
 }
 
-/** Runs until SIGTERM, SIGINT or the end of the parent process; sends `{ready: true}` to a parent once it is live. */
+/**
+ * Runs until SIGTERM, SIGINT or the end of the parent process; tells a parent
+ * `{ready: true}` once the device is live, or `{ready: false, code, message}` when it cannot go on.
+ */
 export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
@@ -35,11 +38,14 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
     await runDeviceLoop({ client, log, signal, onReady, turn });
   } catch (error) {
     if (!signal.aborted) {
-      const sentence = error instanceof DeviceStopped ? error.message : `The ${kind.name} stopped: ${reasonOf(error)}`;
-      process.stderr.write(`${sentence}\n`);
+      const message = error instanceof DeviceStopped ? error.message : `The ${kind.name} stopped: ${reasonOf(error)}`;
+      const code = error instanceof DeviceStopped ? "device_stopped" : "unexpected";
+      process.stderr.write(`${message}\n`);
+      if (process.connected) process.send?.({ ready: false, code, message });
       process.exitCode = 1;
     }
   }
+  // An open channel to the parent would keep the process alive.
   if (process.connected) process.disconnect();
 }
 

@@ -11,7 +11,7 @@ import type {
   SessionContext,
   SessionHandler,
 } from "./handlers/context.ts";
-import type { PollName } from "./server/poll.ts";
+import type { PollName } from "./polls/poll-name.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type BodyType = "application/json" | "application/x-www-form-urlencoded" | "multipart/form-data";

@@ -30,14 +30,23 @@
  * A command to a station: `ownStation(context)` (gateway/handlers/own-station.ts) refuses a foreign station, then
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
+import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
+import { backofficeRoutes } from "./backoffice-routes.ts";
+import { cashierRoutes } from "./cashier-routes.ts";
 import type { Route } from "./route.ts";
+import { sessionRoutes } from "./session-routes.ts";
 
 export const routes: readonly Route[] = [
   // --- device (contract) ---
   // --- session ---
+  ...sessionRoutes("backoffice", "organization.manage"),
+  ...sessionRoutes("cashier", "payments.collect"),
   // --- cashier: rows of the cashier's API go below this line ---
+  ...cashierRoutes,
   // --- cashier: end ---
   // --- back office: rows of the owner's API go below this line ---
+  ...backofficeRoutes,
+  ...backofficeDeviceRoutes,
   // --- back office: end ---
   // --- service ---
 ];

@@ -37,8 +37,7 @@ export function take<TMachine extends AnyStateMachine>(
 ): MachineStep<ContextFrom<TMachine>> | undefined {
   const any: AnyStateMachine = machine;
   const before: AnyMachineSnapshot = any.resolveState({ value: from.value, context: from.context });
-  // A machine in a final state takes nothing, which `can` alone does not know.
-  if (before.status !== "active" || !before.can(event)) return undefined;
+  if (!before.can(event)) return undefined;
   const after = any.transition(before, event, inertScope(any)) as AnyMachineSnapshot;
   return { value: after.value as string, context: after.context as ContextFrom<TMachine> };
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitForLock } from "./folder-lock.mjs";
-import { installScriptSentence, runNpm } from "./npm.mjs";
+import { installScriptSentence, progress, runNpm } from "./npm.mjs";
 import { SetupError } from "./setup-error.mjs";
 
 /** The Node that everything runs on, inside the checkout. */
@@ -42,17 +42,17 @@ function isCurrent(checkout) {
   return readOr(join(checkout, STAMP), "") === wantedStamp(checkout) && isExecutable(join(checkout, PINNED_NODE));
 }
 
-/** True when npm itself recorded exactly the lock file's packages: someone ran npm by hand, and nothing is left to do. */
+/** True when node_modules holds exactly the lock file's packages: someone ran npm by hand, and nothing is left to do. */
 function wasInstalledByHand(checkout) {
   try {
     const wanted = JSON.parse(readFileSync(join(checkout, "package-lock.json"), "utf8")).packages;
-    const installed = JSON.parse(readFileSync(join(checkout, "node_modules", ".package-lock.json"), "utf8")).packages;
-    const same = (path) =>
-      wanted[path]?.version === installed[path]?.version && wanted[path]?.integrity === installed[path]?.integrity;
-    const missing = Object.keys(wanted).some(
-      (path) => path !== "" && !wanted[path].optional && installed[path] === undefined,
-    );
-    return !missing && Object.keys(installed).every(same) && pinnedNodeRuns(checkout);
+    const recorded = JSON.parse(readFileSync(join(checkout, "node_modules", ".package-lock.json"), "utf8")).packages;
+    // npm's record alone proves nothing: `npm install --package-lock-only` writes it too, and installs nothing.
+    const isThere = (path) =>
+      JSON.parse(readFileSync(join(checkout, path, "package.json"), "utf8")).version === wanted[path].version;
+    const same = (path) => wanted[path]?.integrity === recorded[path].integrity && isThere(path);
+    const missing = (path) => path !== "" && !wanted[path].optional && recorded[path] === undefined;
+    return Object.keys(recorded).every(same) && !Object.keys(wanted).some(missing) && pinnedNodeRuns(checkout);
   } catch {
     return false;
   }
@@ -64,24 +64,35 @@ function pinnedNodeRuns(checkout) {
   return answer.status === 0 && answer.stdout.trim() === `v${version}`;
 }
 
-/** The pinned Node comes from an install script; where npm was told to run none, this one is still needed and is run by name. */
-async function installPinnedNode(checkout) {
-  const rebuilt = await runNpm(checkout, ["rebuild", "node", "--ignore-scripts=false"], "Fetching the pinned Node");
-  if (rebuilt.ok && pinnedNodeRuns(checkout)) return;
-  throw new SetupError(installScriptSentence(rebuilt));
+/** Installs what the lock file says. Returns npm's result. */
+async function installPackages(checkout) {
+  const options = ["--include=dev", "--include=optional", "--no-audit", "--no-fund"];
+  const clean = await runNpm(checkout, ["ci", ...options]);
+  // EUSAGE: there is no lock file, or it does not name every package of every platform, which the registry that it was
+  // made with may not have had. `install` takes what the lock file has and looks up the rest. Other failures would repeat.
+  if (clean.ok || !clean.output.includes("EUSAGE")) return clean;
+  return await runNpm(checkout, ["install", "--no-save", ...options]);
+}
+
+/** Runs one npm task with a line of progress; throws its sentence when it fails. */
+async function withProgress(title, task) {
+  const finish = progress(title);
+  const result = await task();
+  finish(result.ok ? "done" : "failed");
+  if (!result.ok) throw new SetupError(result.sentence);
 }
 
 async function install(checkout) {
-  const common = ["--include=dev", "--include=optional", "--no-audit", "--no-fund"];
   const title = existsSync(join(checkout, "node_modules"))
     ? "Updating the dependencies"
     : "Installing the dependencies";
-  const clean = await runNpm(checkout, ["ci", ...common], title);
-  // EUSAGE: there is no lock file, or it does not fit package.json. Everything else would fail again.
-  if (!clean.ok && !clean.output.includes("EUSAGE")) throw new SetupError(clean.sentence);
-  const result = clean.ok ? clean : await runNpm(checkout, ["install", ...common], title);
-  if (!result.ok) throw new SetupError(result.sentence);
-  if (!pinnedNodeRuns(checkout)) await installPinnedNode(checkout);
+  await withProgress(title, () => installPackages(checkout));
+  if (pinnedNodeRuns(checkout)) return;
+  // It comes from an install script. Where npm was told to run none, this one is needed all the same, and is run by name.
+  await withProgress("Fetching the pinned Node", async () => {
+    const rebuilt = await runNpm(checkout, ["rebuild", "node", "--ignore-scripts=false"]);
+    return { ok: rebuilt.ok && pinnedNodeRuns(checkout), sentence: installScriptSentence(rebuilt) };
+  });
 }
 
 /**

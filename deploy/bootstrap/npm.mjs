@@ -45,8 +45,12 @@ function draw(text) {
   process.stderr.write(`\r\x1b[K${text}`);
 }
 
-/** One line that counts the seconds on a terminal; two plain lines elsewhere. */
-function progress(title) {
+/**
+ * One line that counts the seconds on a terminal; two plain lines elsewhere.
+ * @param {string} title
+ * @returns {(outcome: "done" | "failed") => void} ends the line
+ */
+export function progress(title) {
   const startedMs = Date.now();
   const seconds = () => `${Math.round((Date.now() - startedMs) / 1000)} s`;
   if (!process.stderr.isTTY) {
@@ -62,14 +66,27 @@ function progress(title) {
 }
 
 /**
- * Runs npm in the checkout with one line of progress.
+ * Ends npm and everything it started when this process is killed: an npm that went on writing into node_modules would
+ * collide with the next start's. A shell waits for the pipe from here to close.
+ */
+function leash(child) {
+  if (child.pid === undefined) return () => undefined;
+  const script = 'cat >/dev/null; kill -s KILL -- "-$1"';
+  const shell = spawn("/bin/sh", ["-c", script, "leash", String(child.pid)], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  shell.on("error", () => undefined);
+  return () => shell.kill("SIGKILL");
+}
+
+/**
+ * Runs npm in the checkout.
  * @param {string} checkout
  * @param {string[]} args
- * @param {string} title
  * @returns {Promise<{ ok: boolean, output: string, sentence: string }>} `sentence` says for a person why it failed
  */
-export function runNpm(checkout, args, title) {
-  const finish = progress(title);
+export function runNpm(checkout, args) {
   return new Promise((resolve) => {
     let output = "";
     const keep = (chunk) => {
@@ -79,15 +96,21 @@ export function runNpm(checkout, args, title) {
       cwd: checkout,
       env: npmEnvironment(checkout),
       stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
     });
     child.stdout.setEncoding("utf8").on("data", keep);
     child.stderr.setEncoding("utf8").on("data", keep);
-    // A terminal's Ctrl-C reaches npm by itself; a signal to this process alone must be passed on.
+    const release = leash(child);
+    // npm has a process group of its own, so a terminal's Ctrl-C reaches it from here only.
     const forward = (signal) => child.kill(signal);
     for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, forward);
+    let ended = false;
     const end = (ok, sentence) => {
+      // A program that cannot be started may report both an error and its end.
+      if (ended) return;
+      ended = true;
       for (const signal of ["SIGINT", "SIGTERM"]) process.off(signal, forward);
-      finish(ok ? "done" : "failed");
+      release();
       resolve({ ok, output, sentence });
     };
     child.on("error", (error) =>

@@ -27,8 +27,11 @@ export interface FeedDeps {
   readonly log: FeedLog;
 }
 
-/** Where a feed delivers. An empty `data` is a deletion. `data` is only valid during the call. */
+/** What a feed follows and where it delivers. An empty `data` is a deletion; `data` is only valid during the call. */
 export interface FeedTarget {
+  readonly stream: string;
+  /** All subjects of the stream. */
+  readonly filter: string;
   /** Everything known is void; a full load follows. */
   reset(): void;
   apply(subject: string, data: Uint8Array, sequence: number): void;
@@ -46,7 +49,6 @@ export class Feed {
   /** When this feed was last known to show everything the server had sent; minus infinity while it does not. */
   #completeAtMs = Number.NEGATIVE_INFINITY;
   readonly #deps: FeedDeps;
-  readonly #stream: string;
   readonly #target: FeedTarget;
   #following: Following | undefined;
   #heardAtMs = 0;
@@ -59,9 +61,8 @@ export class Feed {
   readonly #waiting = new Set<{ readonly sequence: number; readonly wake: () => void }>();
   readonly #loaded = Promise.withResolvers<void>();
 
-  constructor(deps: FeedDeps, stream: string, target: FeedTarget) {
+  constructor(deps: FeedDeps, target: FeedTarget) {
     this.#deps = deps;
-    this.#stream = stream;
     this.#target = target;
   }
 
@@ -165,7 +166,7 @@ export class Feed {
         if (this.#isCaughtUp) this.#heard(true);
       })
       .catch((error: unknown) => {
-        log.warn({ err: error, stream: this.#stream }, "a feed could not be confirmed");
+        log.warn({ err: error, stream: this.#target.stream }, "a feed could not be confirmed");
         if (following === this.#following) this.#lost("an unconfirmed feed");
       });
   }
@@ -192,11 +193,11 @@ export class Feed {
       try {
         if (this.#deps.isUp()) {
           await this.#follow();
-          if (reason !== "start") this.#deps.log.info({ stream: this.#stream, reason, attempt }, "a feed was resumed");
+          if (reason !== "start") this.#deps.log.info({ stream: this.#target.stream, reason, attempt }, "a feed was resumed");
           break;
         }
       } catch (error) {
-        if (attempt === 1) this.#deps.log.warn({ err: error, stream: this.#stream, reason }, "a feed is lost");
+        if (attempt === 1) this.#deps.log.warn({ err: error, stream: this.#target.stream, reason }, "a feed is lost");
       }
       await new Promise((resolve) => setTimeout(resolve, FEED_LIMITS.retryMs));
     }
@@ -226,7 +227,10 @@ export class Feed {
     this.#isConfirming = false;
     this.#following = following;
     this.#heardAtMs = Date.now();
-    const info = await jsm.consumers.add(this.#stream, consumerConfig(inbox, resumes ? this.sequence + 1 : null));
+    const info = await jsm.consumers.add(this.#target.stream, {
+      ...consumerConfig(inbox, resumes ? this.sequence + 1 : null),
+      filter_subject: this.#target.filter,
+    });
     following.consumerName = info.name;
     // An empty stream sends nothing that could say so.
     if (info.num_pending === 0 && info.delivered.consumer_seq === following.consumerSequence) this.#heard(true);
@@ -234,7 +238,7 @@ export class Feed {
 
   /** A stream that was made anew, or that lost its end, must be read from its beginning. */
   async #canResume(): Promise<boolean> {
-    const info = await this.#deps.jsm.streams.info(this.#stream);
+    const info = await this.#deps.jsm.streams.info(this.#target.stream);
     const isSame = info.created === this.#streamCreated && info.state.last_seq >= this.sequence;
     this.#streamCreated = info.created;
     return isSame && this.sequence > 0 && Date.now() - this.#heardAtMs < FEED_LIMITS.reloadMs;
@@ -247,7 +251,7 @@ export class Feed {
     following.subscription.unsubscribe();
     // The server forgets the consumer by itself when it cannot be reached now.
     if (following.consumerName !== "" && this.#deps.isUp()) {
-      void this.#deps.jsm.consumers.delete(this.#stream, following.consumerName).catch(() => undefined);
+      void this.#deps.jsm.consumers.delete(this.#target.stream, following.consumerName).catch(() => undefined);
     }
   }
 }
@@ -256,13 +260,14 @@ function consumerConfig(inbox: string, fromSequence: number | null): Partial<Con
   return {
     deliver_subject: inbox,
     ack_policy: AckPolicy.None,
+    max_deliver: 1,
     flow_control: true,
     idle_heartbeat: nanos(FEED_LIMITS.heartbeatMs),
     inactive_threshold: nanos(FEED_LIMITS.forgottenMs),
     mem_storage: true,
     num_replicas: 1,
     ...(fromSequence === null
-      ? { deliver_policy: DeliverPolicy.LastPerSubject, filter_subject: ">" }
+      ? { deliver_policy: DeliverPolicy.LastPerSubject }
       : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: fromSequence }),
   };
 }

@@ -6,14 +6,15 @@ import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
-import type { StationState } from "./state.ts";
+import type { OrderSnapshot, StationState } from "./state.ts";
 
 export function createIntent(state: StationState, command: Command<"intent_create">, input: StepInput): Outcome {
   const { order, route } = command;
   const refused = refuseWithoutLease(state, input);
   if (refused !== undefined) return refused;
   if (state.intent !== null) return refuse("collection_active", { status: wireStatus(state.intent.status) });
-  if (order.status !== "open") return refuse(order.status === "paid" ? "order_already_paid" : "order_voided");
+  const stale = refuseStaleOrder(state, order);
+  if (stale !== undefined) return stale;
   const amountMinor = BigInt(order.amountMinor);
   if (amountMinor === 0n || !amountFitsWire(amountMinor, order.currency)) return refuse("amount_not_collectable");
   const offer = routeOffer(state, route, input.switches);
@@ -59,6 +60,17 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     ],
     reply: { ok: true, type: "intent", intentId, status: intent.status },
   };
+}
+
+/**
+ * Refuses an order that cannot be collected. The snapshot was read before this step and may have waited while another
+ * host committed, so what the station itself knows counts as well: a guest must not be charged for a paid order.
+ */
+function refuseStaleOrder(state: StationState, order: OrderSnapshot): Outcome | undefined {
+  const known = state.knownOrders.find((other) => other.orderId === order.orderId);
+  const status = known === undefined || known.status === "open" ? order.status : known.status;
+  if (status !== "open") return refuse(status === "paid" ? "order_already_paid" : "order_voided");
+  return known !== undefined && known.revision > order.revision ? refuse("order_changed") : undefined;
 }
 
 /** Commits the intention to settle. The seam is called after this commit; the reply waits for its answer. */

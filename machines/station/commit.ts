@@ -2,6 +2,20 @@
 import type { Actor } from "../actor.ts";
 import type { StationEvent } from "./event.ts";
 import type { StationReply } from "./reply.ts";
+import {
+  type DeviceRow,
+  type IntentRow,
+  type KnownOrderRow,
+  readDevice,
+  readIntent,
+  readKnownOrder,
+  readStoredReply,
+  type StoredReplyRow,
+  writeDevice,
+  writeIntent,
+  writeKnownOrder,
+  writeStoredReply,
+} from "./rows.ts";
 import type { StationState } from "./state.ts";
 
 /** Grows with every change of the committed shape; golden snapshots of every released version stay in the tests. */
@@ -30,13 +44,45 @@ export class NewerMachineError extends Error {
   }
 }
 
-/** A commit from its bytes. Older versions are lifted to the current shape here, one step per version. */
-export function decodeCommit(text: string): Commit {
-  const commit = JSON.parse(text) as Commit;
-  if (commit.machineVersion > MACHINE_VERSION) throw new NewerMachineError(commit.machineVersion);
-  return commit;
+/** A commit as it is written: the lists of its state are rows (rows.ts). */
+interface WireCommit extends Omit<Commit, "state"> {
+  readonly state: Omit<StationState, "devices" | "knownOrders" | "ended" | "replies"> & {
+    readonly devices: readonly DeviceRow[];
+    readonly knownOrders: readonly KnownOrderRow[];
+    readonly ended: readonly IntentRow[];
+    readonly replies: readonly StoredReplyRow[];
+  };
 }
 
+/** A commit from its bytes. Older versions are lifted to the current shape here, one step per version. */
+export function decodeCommit(text: string): Commit {
+  const wire = JSON.parse(text) as WireCommit;
+  if (wire.machineVersion > MACHINE_VERSION) throw new NewerMachineError(wire.machineVersion);
+  const { state } = wire;
+  return {
+    ...wire,
+    state: {
+      ...state,
+      devices: state.devices.map(readDevice),
+      knownOrders: state.knownOrders.map(readKnownOrder),
+      ended: state.ended.map(readIntent),
+      replies: state.replies.map(readStoredReply),
+    },
+  };
+}
+
+/** A commit as its bytes: what `decodeCommit` reads. */
 export function encodeCommit(commit: Commit): string {
-  return JSON.stringify(commit);
+  const { state } = commit;
+  const wire: WireCommit = {
+    ...commit,
+    state: {
+      ...state,
+      devices: state.devices.map(writeDevice),
+      knownOrders: state.knownOrders.map(writeKnownOrder),
+      ended: state.ended.map(writeIntent),
+      replies: state.replies.map(writeStoredReply),
+    },
+  };
+  return JSON.stringify(wire);
 }

@@ -82,19 +82,13 @@ export function renderReply(state: StationState, reply: StationReply): RenderedR
 export function replyMayBeForgotten(state: StationState, commandId: string, command: StationCommand): boolean {
   if (state.replies.length < STATE_LIMITS.replies) return false;
   if (state.replies.some((stored) => stored.commandId === commandId)) return false;
-  switch (command.type) {
-    case "intent_create":
-      return true;
-    case "intent_report":
-    case "intent_attest":
-    case "intent_cancel":
-      return !state.replies.some(
-        ({ reply }) =>
-          reply.ok && reply.type === "intent" && reply.status === "created" && reply.intentId === command.intentId,
-      );
-    default:
-      return false;
-  }
+  if (command.type === "intent_create") return true;
+  if (command.type !== "intent_report" && command.type !== "intent_attest" && command.type !== "intent_cancel")
+    return false;
+  const { intentId } = command;
+  return !state.replies.some(
+    ({ reply }) => reply.ok && reply.type === "intent" && reply.intentId === intentId && reply.status === "created",
+  );
 }
 
 /** An intent as it was when it was in an earlier state: what came later is taken off again. */

@@ -41,13 +41,16 @@ export interface StationDescription {
   readonly revision: number;
 }
 
+export const ORDER_STATUSES = ["open", "paid", "voided"] as const;
+export type OrderStatus = (typeof ORDER_STATUSES)[number];
+
 /** An order's truth as the settlement service last told it; `revision` is the order's version there. */
 export interface OrderSnapshot {
   readonly orderId: number;
   readonly orderDisplayNumber: number;
   readonly amountMinor: AmountMinor;
   readonly currency: string;
-  readonly status: "open" | "paid" | "voided";
+  readonly status: OrderStatus;
   readonly revision: number;
 }
 
@@ -60,7 +63,7 @@ export interface ShownOrder extends OrderSnapshot {
 export interface KnownOrder {
   readonly orderId: number;
   readonly revision: number;
-  readonly status: OrderSnapshot["status"];
+  readonly status: OrderStatus;
 }
 
 export interface StoredReply {

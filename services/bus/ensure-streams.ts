@@ -69,7 +69,7 @@ function streamConfig(definition: StreamDefinition, replicas: number): Config {
 
 /** A bucket is a stream by the key-value convention; making it here puts all of them under one check and one update. */
 function bucketConfig(definition: BucketDefinition, replicas: number): Config {
-  const { name, history, maxAgeMs, republish } = definition;
+  const { name, history, maxAgeMs } = definition;
   return {
     name: `KV_${name}`,
     subjects: [`$KV.${name}.>`],
@@ -82,7 +82,6 @@ function bucketConfig(definition: BucketDefinition, replicas: number): Config {
     allow_direct: true,
     allow_rollup_hdrs: true,
     deny_delete: true,
-    ...(republish === undefined ? {} : { republish: { src: republish.source, dest: republish.destination } }),
   };
 }
 

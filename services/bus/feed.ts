@@ -50,6 +50,7 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
   return {
     caughtUp: feed.caughtUp.promise,
     silentForMs: () => performance.now() - feed.heardAt,
+    behind: () => feed.behind,
     stop: () => feed.stop(),
   };
 }

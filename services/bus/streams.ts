@@ -31,7 +31,6 @@ export interface BucketDefinition {
   readonly history: number;
   /** Entries older than this vanish; zero keeps them. Milliseconds. */
   readonly maxAgeMs: number;
-  readonly republish?: { readonly source: string; readonly destination: string };
 }
 
 /** SHA-256 of a device credential → whose it is. Every gateway holds a replica. */
@@ -40,12 +39,7 @@ export const CREDENTIALS: BucketDefinition = { name: "CREDENTIALS", history: 1, 
 export const SESSIONS: BucketDefinition = { name: "SESSIONS", history: 1, maxAgeMs: 7 * 24 * 3_600_000 };
 /** Kill switches that are on. */
 export const SWITCHES: BucketDefinition = { name: "SWITCHES", history: 1, maxAgeMs: 0 };
-/** Who owns which partition (design §2.3). Hosts hear of each other's renewals once they are stored, without a consumer each. */
-export const LEASES: BucketDefinition = {
-  name: "LEASES",
-  history: 1,
-  maxAgeMs: 0,
-  republish: { source: "$KV.LEASES.>", destination: "stations.lease.>" },
-};
+/** Who owns which partition (design §2.3): one record per host. A record is void after seconds; this only clears away what dead hosts left. */
+export const LEASES: BucketDefinition = { name: "LEASES", history: 1, maxAgeMs: 3_600_000 };
 
 export const BUCKETS = [CREDENTIALS, SESSIONS, SWITCHES, LEASES] as const;

@@ -47,13 +47,24 @@ const OUTBOX_LOCK_CLASS = 0x0b0c;
 /**
  * Writes a row and returns its id. The lock on the key, held until the transaction ends, makes the ids of one key grow
  * in the order of the commits: without it a later id could be seen, and delivered, before an earlier one that is still
- * uncommitted. So this comes last in a transaction, after every row lock; rows of several keys go in the order of `key`.
+ * uncommitted. So this comes last in a transaction, after every row lock; rows of several keys go through
+ * `insertOutboxRows`.
  */
 export async function insertOutbox(sql: Transaction, row: OutboxRow): Promise<number> {
   const { key, kind, ...payload } = row;
   await sql`select pg_advisory_xact_lock(${OUTBOX_LOCK_CLASS}, hashtext(${key}))`;
   const [inserted] = await sql<{ outbox_id: number }[]>`
-    insert into outbox (key, kind, payload) values (${key}, ${kind}, ${sql.json(payload as JSONValue)}) returning outbox_id`;
+    insert into outbox (key, kind, payload) values (${key}, ${kind}, ${sql.json(payload as JSONValue)})
+    returning outbox_id`;
   if (inserted === undefined) throw new Error("The outbox took no row.");
   return inserted.outbox_id;
+}
+
+/**
+ * Writes rows of several keys. Each key's rows keep their order; the keys are taken in one order everywhere, so that two
+ * transactions never wait for each other.
+ */
+export async function insertOutboxRows(sql: Transaction, rows: readonly OutboxRow[]): Promise<void> {
+  const byKey = rows.toSorted((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+  for (const row of byKey) await insertOutbox(sql, row);
 }

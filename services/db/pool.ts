@@ -17,6 +17,8 @@ export interface DatabaseOptions {
   readonly maxConnections?: number;
   /** Shown in `pg_stat_activity`, so that an operator sees which process holds a lock. */
   readonly name?: string;
+  /** Keeps connections open however idle or old, for a session that must not end, such as one that holds a lock. */
+  readonly keepConnections?: boolean;
   /** Called when a connection has closed, for whatever reason. */
   readonly onClose?: () => void;
 }
@@ -25,10 +27,11 @@ const INT8_OID = 20;
 
 /** Opens a pool; connections are made when they are first needed, so this never fails by itself. */
 export function openDatabase(options: DatabaseOptions): Database {
+  const keep = options.keepConnections ?? false;
   return postgres(options.url, {
     max: options.maxConnections ?? DATABASE_LIMITS.maxConnections,
-    idle_timeout: DATABASE_LIMITS.idleConnectionSeconds,
-    max_lifetime: DATABASE_LIMITS.connectionLifetimeSeconds,
+    idle_timeout: keep ? undefined : DATABASE_LIMITS.idleConnectionSeconds,
+    max_lifetime: keep ? null : DATABASE_LIMITS.connectionLifetimeSeconds,
     connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
     backoff: (attempt) => Math.min(DATABASE_LIMITS.maxRedialDelaySeconds, 0.05 * 2 ** attempt),
     // One more round trip per connection; without it an array of texts could be neither read nor written.

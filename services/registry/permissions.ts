@@ -1,7 +1,8 @@
 /** Which role may do what, and the check that every handler starts with. */
+
+import type { z } from "zod";
 import type { Caller, Permission, roleSchema } from "../bus/messages/caller.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import type { z } from "zod";
 
 export type Role = z.infer<typeof roleSchema>;
 

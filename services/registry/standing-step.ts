@@ -27,10 +27,13 @@ function after<TMachine extends AnyStateMachine>(
   event: EventFromLogic<TMachine>,
 ): string {
   const any: AnyStateMachine = machine;
-  const before = any.resolveState({ value: status });
+  const before = any.resolveState({ value: status, context: {} });
   // `can` and not a comparison: a pending device that is reset stays pending, and yet the move was taken.
   if (!before.can(event)) {
-    throw new RefusedError({ code: "conflict", detail: `A ${status} ${what} cannot be ${PAST[event.type] ?? "moved"}.` });
+    throw new RefusedError({
+      code: "conflict",
+      detail: `A ${status} ${what} cannot be ${PAST[event.type] ?? "moved"}.`,
+    });
   }
   return transition(any, before, event)[0].value as string;
 }

@@ -13,7 +13,9 @@ create table outbox (
   sequence bigint,
   failed_reason text,
   check (failed_reason is null or delivered_at is not null)
-);
+)
+-- Every row is updated once; the index of pending rows must not wade through the dead ones.
+with (autovacuum_vacuum_scale_factor = 0.02);
 create index outbox_pending on outbox (key, outbox_id) where delivered_at is null;
 create index outbox_by_key on outbox (key, outbox_id);
 create index outbox_done on outbox (delivered_at) where delivered_at is not null;

@@ -1,0 +1,56 @@
+/** Who a device is and whether it may ask now: credential, scope, throttle; all from memory and without a promise. */
+import { hash } from "node:crypto";
+import type { ErrorCode } from "../contract/errors.ts";
+import type { CredentialTable } from "../replica/credential-table.ts";
+import { CREDENTIAL_RATE } from "../throttle/limits.ts";
+import { takeToken } from "../throttle/token-bucket.ts";
+
+/** Why the gate stays shut, as negative numbers beside the slots, so that passing it makes no object. */
+export const SHUT = { stale: -1, missing: -2, invalid: -3, scope: -4, throttled: -5 } as const;
+
+export const SHUT_CODES: Readonly<Record<number, ErrorCode>> = {
+  [SHUT.stale]: "replica_stale",
+  [SHUT.missing]: "credential_missing",
+  [SHUT.invalid]: "credential_invalid",
+  [SHUT.scope]: "scope_denied",
+  [SHUT.throttled]: "throttled",
+};
+
+/** A credential has 49 characters; nothing longer than this is worth hashing. */
+const MAX_CREDENTIAL_CHARACTERS = 128;
+const BEARER_CHARACTERS = "Bearer ".length;
+
+export class DeviceGate {
+  readonly table: CredentialTable;
+  readonly #isFresh: (nowMs: number) => boolean;
+  /** Of the last throttled request: what the refusal says about waiting. */
+  throttledUntilFullAtMs = 0;
+
+  constructor(table: CredentialTable, isFresh: (nowMs: number) => boolean) {
+    this.table = table;
+    this.#isFresh = isFresh;
+  }
+
+  /** The credential's slot in the table, or one of `SHUT`. Each request that gets to the throttle takes a token. */
+  pass(authorization: string, scopeBit: number, nowMs: number): number {
+    if (!this.#isFresh(nowMs)) return SHUT.stale;
+    if (!isBearer(authorization)) return SHUT.missing;
+    if (authorization.length > BEARER_CHARACTERS + MAX_CREDENTIAL_CHARACTERS) return SHUT.invalid;
+    const { table } = this;
+    const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "latin1"));
+    if (slot < 0) return SHUT.invalid;
+    const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs[slot] as number, nowMs);
+    if (fullAtMs < 0) {
+      this.throttledUntilFullAtMs = table.fullAtMs[slot] as number;
+      return SHUT.throttled;
+    }
+    table.fullAtMs[slot] = fullAtMs;
+    return ((table.scopeMasks[slot] as number) & scopeBit) === 0 ? SHUT.scope : slot;
+  }
+}
+
+/** The scheme's name is case-insensitive (RFC 9110 §11.1); nearly everybody writes it like this. */
+function isBearer(authorization: string): boolean {
+  if (authorization.length <= BEARER_CHARACTERS) return false;
+  return authorization.startsWith("Bearer ") || authorization.slice(0, BEARER_CHARACTERS).toLowerCase() === "bearer ";
+}

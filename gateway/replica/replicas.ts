@@ -1,0 +1,70 @@
+/** All that the gateway knows without asking: stations, credentials, sessions and kill switches, each from its own feed. */
+import type { Bus, BusLog } from "../../services/bus/connection.ts";
+import type { Barrier } from "../../services/bus/messages/caller.ts";
+import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
+import { CredentialReplica } from "./credential-replica.ts";
+import { Feed } from "./feed.ts";
+import { FEED_LIMITS } from "./limits.ts";
+import { SessionReplica } from "./session-replica.ts";
+import { StationReplica } from "./station-replica.ts";
+
+export interface Replicas {
+  readonly stations: StationReplica;
+  readonly credentials: CredentialReplica;
+  readonly sessions: SessionReplica;
+  readonly switches: SwitchesReplica;
+  readonly feeds: Readonly<Record<"stations" | "credentials" | "sessions", Feed>>;
+  /** Whether everything that a device's request depends on is fresh. */
+  isFreshForDevices(nowMs: number): boolean;
+  areStationsFresh(nowMs: number): boolean;
+  areSessionsFresh(nowMs: number): boolean;
+  areSwitchesFresh(): boolean;
+  /** Resolves true once all three replicas show the write that a barrier speaks of, false when time runs out. */
+  waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
+  stop(): Promise<void>;
+}
+
+/** Follows all feeds; resolves when each has loaded what there is. */
+export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
+  const stations = new StationReplica();
+  const credentials = new CredentialReplica(log);
+  const sessions = new SessionReplica(log);
+  const deps = { nc: bus.nc, jsm: bus.jsm, isUp: () => bus.isUp(), log };
+  const feeds = {
+    stations: new Feed(deps, stations),
+    credentials: new Feed(deps, credentials),
+    sessions: new Feed(deps, sessions),
+  };
+  const [switches] = await Promise.all([
+    followSwitches(bus, log),
+    feeds.stations.start(),
+    feeds.credentials.start(),
+    feeds.sessions.start(),
+  ]);
+  const areSwitchesFresh = (): boolean => switches.silentForMs() <= FEED_LIMITS.silenceMs;
+  return {
+    stations,
+    credentials,
+    sessions,
+    switches,
+    feeds,
+    isFreshForDevices: (nowMs) =>
+      feeds.stations.isFresh(nowMs) && feeds.credentials.isFresh(nowMs) && areSwitchesFresh(),
+    areStationsFresh: (nowMs) => feeds.stations.isFresh(nowMs),
+    areSessionsFresh: (nowMs) => feeds.sessions.isFresh(nowMs),
+    areSwitchesFresh,
+    async waitFor(barrier, timeoutMs) {
+      const { stationLogSequence = 0, credentialsRevision = 0, sessionsRevision = 0 } = barrier;
+      const reached = await Promise.all([
+        feeds.stations.waitFor(stationLogSequence, timeoutMs),
+        feeds.credentials.waitFor(credentialsRevision, timeoutMs),
+        feeds.sessions.waitFor(sessionsRevision, timeoutMs),
+      ]);
+      return reached.every(Boolean);
+    },
+    async stop() {
+      switches.stop();
+      await Promise.all(Object.values(feeds).map((feed) => feed.stop()));
+    },
+  };
+}

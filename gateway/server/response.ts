@@ -1,0 +1,87 @@
+/** How an answer is written: status line, common headers, JSON body. Everything goes out in one corked write. */
+import { STATUS_CODES } from "node:http";
+import type { HttpResponse } from "uWebSockets.js";
+import { ERRORS, type ErrorCode } from "../contract/errors.ts";
+import type { RefusalFacts } from "../handlers/context.ts";
+
+export type Headers = Readonly<Record<string, string>>;
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Text or bytes; undefined is no body. */
+  readonly body: string | Uint8Array | undefined;
+}
+
+const STATUS_LINES = new Map<number, string>(
+  Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
+);
+
+export function statusLine(status: number): string {
+  return STATUS_LINES.get(status) ?? `${status} Unknown`;
+}
+
+/** Headers of every answer: a body is what its type says, and this service's URLs are nobody's business. */
+export const SECURITY_HEADERS: Headers = {
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+};
+
+/** Writes an answer inside a cork and ends the response. `close` also ends the connection. */
+export function writeAnswer(res: HttpResponse, answer: Answer, options: { isHead: boolean; close: boolean }): void {
+  res.cork(() => {
+    res.writeStatus(statusLine(answer.status));
+    for (const name in answer.headers) res.writeHeader(name, answer.headers[name] as string);
+    if (answer.body === undefined) {
+      // A 204 or 304 has no Content-Length at all; other bodiless answers say 0, or the client waits for the end.
+      if (answer.status === 204 || answer.status === 304) res.endWithoutBody(undefined, options.close);
+      else res.end("", options.close);
+      return;
+    }
+    if (!options.isHead) {
+      res.end(answer.body, options.close);
+      return;
+    }
+    res.writeHeader("Content-Length", String(Buffer.byteLength(answer.body)));
+    res.endWithoutBody(undefined, options.close);
+  });
+}
+
+/** The answer to a refusal: `{"code","detail","request_id"}` and what the facts add (design §4, "error body"). */
+export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFacts = {}): Answer {
+  const meaning = ERRORS[code];
+  const { status, reason, errors } = facts;
+  return {
+    status: meaning.status,
+    headers: {
+      "Content-Type": "application/json",
+      "Cache-Control": "no-store",
+      "X-Request-Id": requestId,
+      ...SECURITY_HEADERS,
+      ...authenticateHeader(code, meaning.status),
+      ...retryHeader(meaning.status, facts.retryAfterMs),
+      ...facts.headers,
+    },
+    // Undefined fields are left out by JSON itself.
+    body: JSON.stringify({
+      code,
+      detail: facts.detail ?? meaning.sentence,
+      request_id: requestId,
+      status,
+      reason,
+      errors,
+    }),
+  };
+}
+
+/** RFC 9110 asks for it with each 401, RFC 6750 says how a bearer credential was wrong. */
+function authenticateHeader(code: ErrorCode, status: number): Headers {
+  if (status !== 401) return {};
+  const isWrong = code === "credential_invalid" || code === "session_invalid";
+  return { "WWW-Authenticate": `Bearer realm="device-payments"${isWrong ? ', error="invalid_token"' : ""}` };
+}
+
+function retryHeader(status: number, retryAfterMs: number | undefined): Headers {
+  if (retryAfterMs === undefined && status !== 503 && status !== 429) return {};
+  return { "Retry-After": String(Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000))) };
+}

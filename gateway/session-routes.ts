@@ -1,0 +1,48 @@
+/** The session rows of one API: log in, who am I, log out. The owner's and the cashier's API differ in the permission. */
+import type { Permission } from "../services/bus/messages/caller.ts";
+import { logInBodySchema, newSessionSchema, sessionSchema } from "./contract/session.ts";
+import { currentSession } from "./handlers/session/current-session.ts";
+import { logIn } from "./handlers/session/log-in.ts";
+import { logOut } from "./handlers/session/log-out.ts";
+import { anyoneWithCookie, anySession, type Route, route, session } from "./route.ts";
+
+export function sessionRoutes(api: "cashier" | "backoffice", permission: Permission): readonly Route[] {
+  const path = `/api/${api}/v1/session/` as const;
+  return [
+    route({
+      method: "POST",
+      path,
+      operationId: `${api}_session_open`,
+      tag: "session",
+      summary: "Log in",
+      description: `For people with the permission \`${permission}\`. The answer carries the token for programs and sets the cookie \`dp_session\` for pages.`,
+      who: anyoneWithCookie,
+      body: logInBodySchema,
+      replies: { 200: { description: "The session.", schema: newSessionSchema } },
+      errors: ["login_failed", "login_throttled", "permission_denied"],
+      handler: logIn(permission),
+    }),
+    route({
+      method: "GET",
+      path,
+      operationId: `${api}_session_current`,
+      tag: "session",
+      summary: "Who is logged in",
+      who: session(permission),
+      replies: { 200: { description: "The session.", schema: sessionSchema } },
+      errors: [],
+      handler: currentSession,
+    }),
+    route({
+      method: "DELETE",
+      path,
+      operationId: `${api}_session_close`,
+      tag: "session",
+      summary: "Log out",
+      who: anySession,
+      replies: { 204: { description: "The session has ended and the cookie is cleared.", schema: null } },
+      errors: [],
+      handler: logOut,
+    }),
+  ];
+}

@@ -1,0 +1,38 @@
+/** Token buckets by client address, bounded in number. An IPv6 client counts as its /64, which is what one customer gets. */
+import { isIPv6 } from "node:net";
+import { MAX_ADDRESSES } from "./limits.ts";
+import { type BucketRate, takeToken, waitMs } from "./token-bucket.ts";
+
+export class AddressThrottle {
+  readonly rate: BucketRate;
+  /** By age of the last token taken, because a Map keeps its order of insertion. */
+  readonly #fullAtMs = new Map<string, number>();
+
+  constructor(rate: BucketRate) {
+    this.rate = rate;
+  }
+
+  get size(): number {
+    return this.#fullAtMs.size;
+  }
+
+  /** Takes a token; returns 0, or after how many milliseconds to come back. */
+  take(address: string, nowMs: number): number {
+    const key = throttleKey(address);
+    const fullAtMs = this.#fullAtMs.get(key) ?? 0;
+    const next = takeToken(this.rate, fullAtMs, nowMs);
+    if (next < 0) return waitMs(this.rate, fullAtMs, nowMs);
+    this.#fullAtMs.delete(key);
+    this.#fullAtMs.set(key, next);
+    if (this.#fullAtMs.size > MAX_ADDRESSES) {
+      const [oldest] = this.#fullAtMs.keys();
+      if (oldest !== undefined) this.#fullAtMs.delete(oldest);
+    }
+    return 0;
+  }
+}
+
+/** An IPv4 address as it is, an IPv6 address as the first four of its eight groups. Expects the full form with eight groups. */
+export function throttleKey(address: string): string {
+  return isIPv6(address) ? address.split(":").slice(0, 4).join(":") : address;
+}

@@ -1,0 +1,9 @@
+/** Who may ask how often (design §4, "throttle"); the same in a sandbox as in production. */
+import type { BucketRate } from "./token-bucket.ts";
+
+/** Of one device credential: one request a second sustained, ten at once. */
+export const CREDENTIAL_RATE: BucketRate = { intervalMs: 1_000, burst: 10 };
+/** Of one client address at enroll: ten a minute. */
+export const ENROLL_RATE: BucketRate = { intervalMs: 6_000, burst: 10 };
+/** Addresses remembered at once; the one that was heard of longest ago is forgotten first. About 10 MB. */
+export const MAX_ADDRESSES = 50_000;

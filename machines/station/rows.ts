@@ -1,0 +1,225 @@
+/**
+ * How the repetitive part of a commit is written: a record becomes a row of values, without names, with words from
+ * closed lists as their index and times as distances. Ended intents and replies are most of a commit; every gateway
+ * holds one commit per station in memory, so their bytes count. Golden commits hold the rows of each machine version;
+ * a new word goes to the end of its list, because its index is what is stored.
+ */
+import {
+  type Attestation,
+  INTENT_STATES,
+  type PaymentIntent,
+  REPORTED_OUTCOMES,
+  type Report,
+  ROUTES,
+} from "../payment-intent.ts";
+import { DEVICE_STATUSES } from "../standing.ts";
+import type { StationReply } from "./reply.ts";
+import {
+  CAPABILITIES,
+  DEVICE_KINDS,
+  type KnownOrder,
+  ORDER_STATUSES,
+  type StationDevice,
+  type StoredReply,
+} from "./state.ts";
+
+/** The index of a word in its closed list. */
+type Word = number;
+
+type ReportRow = readonly [
+  deviceId: number,
+  outcome: Word,
+  providerReference: string,
+  providerCode: string,
+  reportedAfterMs: number,
+];
+
+type AttestationRow = readonly [
+  commandId: string,
+  cashierId: number,
+  cashierName: string,
+  reference: string,
+  attestedAfterMs: number,
+  transactionId: number | null,
+];
+
+/** Times after `createdAtMs` are distances from it. */
+export type IntentRow = readonly [
+  intentId: number,
+  displayNumber: number,
+  route: Word,
+  orderId: number,
+  orderDisplayNumber: number,
+  amountMinor: string,
+  currency: string,
+  stationName: string,
+  deviceId: number | null,
+  handoffTarget: string,
+  createdBy: number,
+  createdAtMs: number,
+  lifetimeMs: number,
+  presentedAfterMs: number | null,
+  reports: readonly ReportRow[],
+  reportCount: number,
+  attestation: AttestationRow | null,
+  endedAfterMs: number | null,
+  status: Word,
+];
+
+export function writeIntent(intent: PaymentIntent): IntentRow {
+  const { createdAtMs, attestation } = intent;
+  const after = (atMs: number | null): number | null => (atMs === null ? null : atMs - createdAtMs);
+  return [
+    intent.intentId,
+    intent.displayNumber,
+    ROUTES.indexOf(intent.route),
+    intent.orderId,
+    intent.orderDisplayNumber,
+    intent.amountMinor,
+    intent.currency,
+    intent.stationName,
+    intent.deviceId,
+    intent.handoffTarget,
+    intent.createdBy,
+    createdAtMs,
+    intent.expiresAtMs - createdAtMs,
+    after(intent.presentedAtMs),
+    intent.reports.map((report) => writeReport(report, createdAtMs)),
+    intent.reportCount,
+    attestation === null ? null : writeAttestation(attestation, createdAtMs),
+    after(intent.endedAtMs),
+    INTENT_STATES.indexOf(intent.status),
+  ];
+}
+
+export function readIntent(row: IntentRow): PaymentIntent {
+  const createdAtMs = row[11];
+  const at = (afterMs: number | null): number | null => (afterMs === null ? null : createdAtMs + afterMs);
+  return {
+    intentId: row[0],
+    displayNumber: row[1],
+    route: word(ROUTES, row[2]),
+    orderId: row[3],
+    orderDisplayNumber: row[4],
+    amountMinor: row[5],
+    currency: row[6],
+    stationName: row[7],
+    deviceId: row[8],
+    handoffTarget: row[9],
+    createdBy: row[10],
+    createdAtMs,
+    expiresAtMs: createdAtMs + row[12],
+    presentedAtMs: at(row[13]),
+    reports: row[14].map((report) => readReport(report, createdAtMs)),
+    reportCount: row[15],
+    attestation: row[16] === null ? null : readAttestation(row[16], createdAtMs),
+    endedAtMs: at(row[17]),
+    status: word(INTENT_STATES, row[18]),
+  };
+}
+
+function writeReport(report: Report, sinceMs: number): ReportRow {
+  const { deviceId, outcome, providerReference, providerCode, reportedAtMs } = report;
+  return [deviceId, REPORTED_OUTCOMES.indexOf(outcome), providerReference, providerCode, reportedAtMs - sinceMs];
+}
+
+function readReport(row: ReportRow, sinceMs: number): Report {
+  const [deviceId, outcome, providerReference, providerCode, reportedAfterMs] = row;
+  const reportedAtMs = sinceMs + reportedAfterMs;
+  return { deviceId, outcome: word(REPORTED_OUTCOMES, outcome), providerReference, providerCode, reportedAtMs };
+}
+
+function writeAttestation(attestation: Attestation, sinceMs: number): AttestationRow {
+  const { commandId, cashierId, cashierName, reference, atMs, transactionId } = attestation;
+  return [commandId, cashierId, cashierName, reference, atMs - sinceMs, transactionId];
+}
+
+function readAttestation(row: AttestationRow, sinceMs: number): Attestation {
+  const [commandId, cashierId, cashierName, reference, attestedAfterMs, transactionId] = row;
+  return { commandId, cashierId, cashierName, reference, atMs: sinceMs + attestedAfterMs, transactionId };
+}
+
+export type KnownOrderRow = readonly [orderId: number, revision: number, status: Word];
+
+export function writeKnownOrder({ orderId, revision, status }: KnownOrder): KnownOrderRow {
+  return [orderId, revision, ORDER_STATUSES.indexOf(status)];
+}
+
+export function readKnownOrder([orderId, revision, status]: KnownOrderRow): KnownOrder {
+  return { orderId, revision, status: word(ORDER_STATUSES, status) };
+}
+
+export type DeviceRow = readonly [
+  deviceId: number,
+  name: string,
+  kind: Word,
+  capabilities: readonly Word[],
+  status: Word,
+  handoffTarget: string,
+  revision: number,
+  isOnline: 0 | 1,
+  lastSeenAtMs: number | null,
+  sinceMs: number | null,
+];
+
+export function writeDevice(device: StationDevice): DeviceRow {
+  const { deviceId, name, kind, capabilities, status, handoffTarget, revision, liveness } = device;
+  return [
+    deviceId,
+    name,
+    DEVICE_KINDS.indexOf(kind),
+    capabilities.map((capability) => CAPABILITIES.indexOf(capability)),
+    DEVICE_STATUSES.indexOf(status),
+    handoffTarget,
+    revision,
+    liveness.state === "online" ? 1 : 0,
+    liveness.lastSeenAtMs,
+    liveness.sinceMs,
+  ];
+}
+
+export function readDevice(row: DeviceRow): StationDevice {
+  const [deviceId, name, kind, capabilities, status, handoffTarget, revision, isOnline, lastSeenAtMs, sinceMs] = row;
+  return {
+    deviceId,
+    name,
+    kind: word(DEVICE_KINDS, kind),
+    capabilities: capabilities.map((capability) => word(CAPABILITIES, capability)),
+    status: word(DEVICE_STATUSES, status),
+    handoffTarget,
+    revision,
+    liveness: { state: isOnline === 1 ? "online" : "offline", lastSeenAtMs, sinceMs },
+  };
+}
+
+/** A stored reply: the command's id, then what was answered. The two frequent kinds are rows, the others as they are. */
+export type StoredReplyRow =
+  | readonly [commandId: string, intentId: number, status: Word]
+  | readonly [commandId: string, intentId: number, report: ReportRow]
+  | readonly [commandId: string, other: Exclude<StationReply, { type: "intent" | "report" }>];
+
+export function writeStoredReply({ commandId, reply }: StoredReply): StoredReplyRow {
+  if (!isAboutIntent(reply)) return [commandId, reply];
+  return reply.type === "intent"
+    ? [commandId, reply.intentId, INTENT_STATES.indexOf(reply.status)]
+    : [commandId, reply.intentId, writeReport(reply.report, 0)];
+}
+
+export function readStoredReply(row: StoredReplyRow): StoredReply {
+  const [commandId, about, said] = row;
+  if (typeof about !== "number") return { commandId, reply: about };
+  const reply: StationReply =
+    typeof said === "number"
+      ? { ok: true, type: "intent", intentId: about, status: word(INTENT_STATES, said) }
+      : { ok: true, type: "report", intentId: about, report: readReport(said as ReportRow, 0) };
+  return { commandId, reply };
+}
+
+function isAboutIntent(reply: StationReply): reply is Extract<StationReply, { type: "intent" | "report" }> {
+  return reply.ok && (reply.type === "intent" || reply.type === "report");
+}
+
+/** The word at an index; a row from a newer program is refused before, by its machine version. */
+function word<T extends string>(words: readonly T[], index: Word): T {
+  return words[index] as T;
+}

@@ -1,0 +1,165 @@
+/** What one commit adds to the audit copy. Pure: a commit and its place in the stream in, rows out. */
+import type { Actor } from "../../../machines/actor.ts";
+import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import type { Commit } from "../../../machines/station/commit.ts";
+import type { StationEvent } from "../../../machines/station/event.ts";
+import { renderReply } from "../../../machines/station/reply.ts";
+import { findDevice, findIntent, type StationState, type StoredReply } from "../../../machines/station/state.ts";
+import type { StationResponse } from "../../bus/messages/station.ts";
+import { keyText, plainText } from "./stored-json.ts";
+
+/** A commit as it was read from the stream. */
+export interface CopiedCommit {
+  readonly commit: Commit;
+  readonly streamSequence: number;
+}
+
+export interface EventRow {
+  readonly station_id: number;
+  readonly version: number;
+  readonly ordinal: number;
+  readonly organization_id: number;
+  readonly intent_id: number | null;
+  readonly at_ms: number;
+  readonly type: string;
+  readonly actor_kind: string;
+  readonly actor_id: number;
+  readonly actor_name: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly machine_version: number;
+  readonly stream_sequence: number;
+}
+
+export interface CommandRow {
+  readonly station_id: number;
+  readonly command_id: string;
+  readonly version: number;
+  readonly at_ms: number;
+  readonly response: string;
+}
+
+export interface IntentRow {
+  readonly intent_id: number;
+  readonly station_id: number;
+  readonly organization_id: number;
+  readonly version: number;
+  readonly at_ms: number;
+  readonly intent: string;
+}
+
+export interface CommitRows {
+  readonly events: readonly EventRow[];
+  readonly commands: readonly CommandRow[];
+  readonly intents: readonly IntentRow[];
+}
+
+/** The event that stands where commits are missing; it takes the place of the first of them. */
+export const AUDIT_GAP = "audit_gap";
+
+const SYSTEM: Actor = { kind: "system", id: 0 };
+
+/** `previousVersion` is the newest version of the station that was copied before; zero when there was none. */
+export function commitRows(copied: CopiedCommit, previousVersion: number): CommitRows {
+  const { commit } = copied;
+  const isGap = commit.version > previousVersion + 1;
+  const events = commit.events.map((event, ordinal) => eventRow(copied, event, ordinal));
+  // Past a gap the state still tells the newest answers and intents of what is missing, so all of them are taken.
+  const replies = isGap ? commit.state.replies : answersGivenBy(commit);
+  const intents = isGap ? intentsOf(commit.state) : intentsMovedBy(commit);
+  return {
+    events: isGap ? [gapRow(copied, previousVersion), ...events] : events,
+    commands: replies.flatMap((stored) => commandRow(copied, stored) ?? []),
+    intents: intents.map((intent) => intentRow(copied, intent)),
+  };
+}
+
+function eventRow({ commit, streamSequence }: CopiedCommit, event: StationEvent, ordinal: number): EventRow {
+  const { type, ...data } = event;
+  // A deadline is applied by whoever comes next, but nobody did it.
+  const actor = type === "intent_expired" || type === "lease_lapsed" ? SYSTEM : commit.actor;
+  return {
+    station_id: commit.state.stationId,
+    version: commit.version,
+    ordinal,
+    organization_id: commit.state.organizationId,
+    intent_id: "intentId" in event ? event.intentId : null,
+    at_ms: commit.atMs,
+    type,
+    actor_kind: actor.kind,
+    actor_id: actor.id,
+    actor_name: nameOf(actor, commit.state),
+    data,
+    machine_version: commit.machineVersion,
+    stream_sequence: streamSequence,
+  };
+}
+
+function gapRow({ commit, streamSequence }: CopiedCommit, previousVersion: number): EventRow {
+  const fromVersion = previousVersion + 1;
+  const toVersion = commit.version - 1;
+  return {
+    station_id: commit.state.stationId,
+    version: fromVersion,
+    ordinal: 0,
+    organization_id: commit.state.organizationId,
+    intent_id: null,
+    at_ms: commit.atMs,
+    type: AUDIT_GAP,
+    actor_kind: SYSTEM.kind,
+    actor_id: SYSTEM.id,
+    actor_name: "",
+    data: { fromVersion, toVersion },
+    machine_version: commit.machineVersion,
+    stream_sequence: streamSequence,
+  };
+}
+
+/** The name at the time of the commit; a device may be renamed or leave the station later. */
+function nameOf(actor: Actor, state: StationState): string {
+  if (actor.kind === "cashier") return plainText(actor.name);
+  return actor.kind === "device" ? plainText(findDevice(state, actor.id)?.name ?? "") : "";
+}
+
+/**
+ * The stored reply that this commit added, if any. It belongs to the commit's own command, except that an attestation
+ * is answered by the commit with which the payment seam's word came in.
+ */
+function answersGivenBy(commit: Commit): readonly StoredReply[] {
+  const newest = commit.state.replies.at(-1);
+  if (newest === undefined) return [];
+  const hasSettled = commit.events.some(({ type }) => type === "intent_succeeded" || type === "settlement_refused");
+  return newest.commandId === commit.commandId || hasSettled ? [newest] : [];
+}
+
+function commandRow({ commit, streamSequence }: CopiedCommit, stored: StoredReply): CommandRow | undefined {
+  const rendered = renderReply(commit.state, stored.reply);
+  if (rendered === undefined) return undefined;
+  const response: StationResponse = { ...rendered, sequence: streamSequence };
+  return {
+    station_id: commit.state.stationId,
+    command_id: keyText(stored.commandId),
+    version: commit.version,
+    at_ms: commit.atMs,
+    response: JSON.stringify(response),
+  };
+}
+
+function intentsMovedBy(commit: Commit): readonly PaymentIntent[] {
+  const ids = new Set(commit.events.flatMap((event) => ("intentId" in event ? [event.intentId] : [])));
+  return [...ids].flatMap((intentId) => findIntent(commit.state, intentId) ?? []);
+}
+
+function intentsOf(state: StationState): readonly PaymentIntent[] {
+  return state.intent === null ? state.ended : [state.intent, ...state.ended];
+}
+
+function intentRow({ commit }: CopiedCommit, intent: PaymentIntent): IntentRow {
+  return {
+    intent_id: intent.intentId,
+    station_id: commit.state.stationId,
+    organization_id: commit.state.organizationId,
+    version: commit.version,
+    at_ms: commit.atMs,
+    intent: JSON.stringify(intent),
+  };
+}

@@ -1,0 +1,37 @@
+/** Every limit and wait of the audit service, with its reason. Milliseconds unless the name says otherwise. */
+export const AUDIT_LIMITS = {
+  /** Commits written in one transaction: enough to share a disk flush, few enough to stay within a few megabytes. */
+  batchCommits: 256,
+  /** Commits that wait in memory for the writer; beyond this the copier stops asking the stream for more. */
+  queuedCommits: 512,
+  /** Commits asked of the stream ahead of time. */
+  prefetchedCommits: 256,
+  /** How long one request to the stream stays open, and how often the server proves that an idle feed is alive. */
+  pullExpiresMs: 10_000,
+  feedHeartbeatMs: 1_000,
+  /** The server forgets the consumer of a copier that died. */
+  feedForgottenMs: 30_000,
+
+  /** A copier that has not renewed its hold for this long is taken over: the trail lags by this much after a crash. */
+  holdMs: 2_000,
+  /** How often an idle copier renews its hold, and how often a stand-by looks whether it may take over. */
+  holdRenewalMs: 500,
+  /** First and longest pause after a copier failed, for example because the database is away. */
+  retryPauseMs: 100,
+  longestRetryPauseMs: 5_000,
+
+  /** How long a reader waits for the newest commits to be copied: less than an actor host waits for the reader. */
+  catchUpMs: 1_500,
+  /** Pause between two looks at the copy; copying a commit takes a few milliseconds. */
+  catchUpPauseMs: 4,
+
+  /** Steps told in one timeline; a device may report once a second for half an hour. The creation and the newest are told. */
+  timelineSteps: 500,
+
+  /** How often rows past their retention are removed, and how many by one statement, so that it holds no lock for long. */
+  purgeIntervalMs: 3_600_000,
+  purgeBatchRows: 5_000,
+
+  /** One connection copies, the others answer. */
+  databaseConnections: 5,
+} as const;

@@ -1,0 +1,42 @@
+/** The audit service: copies every commit of the station log to PostgreSQL and tells from the copy what happened. */
+import { getTimeline, listStationEvents, recallHistory } from "../bus/messages/audit.ts";
+import { serve } from "../bus/operation.ts";
+import { closeDatabase, openDatabase } from "../db/pool.ts";
+import type { Service, ServiceDeps } from "../runtime/service.ts";
+import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { startCopier } from "./copy/copier.ts";
+import type { AuditDeps } from "./deps.ts";
+import { AUDIT_LIMITS } from "./limits.ts";
+import { recall } from "./recall.ts";
+import { startPurge } from "./retention.ts";
+import { auditSettingsSchema } from "./settings.ts";
+import { listEvents } from "./station-events.ts";
+import { timeline } from "./timeline/timeline.ts";
+
+const NAME = "audit";
+
+/** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
+export async function startAuditService({ bus, log, settings, environment }: ServiceDeps): Promise<Service> {
+  const auditSettings = parseSettings(auditSettingsSchema, environment);
+  const database = openDatabase({
+    url: requireDatabaseUrl(settings),
+    name: NAME,
+    maxConnections: AUDIT_LIMITS.databaseConnections,
+  });
+  const deps: AuditDeps = { bus, database, log };
+  const responder = { nc: bus.nc, log, queue: NAME };
+  const copier = startCopier(deps);
+  const purge = startPurge(deps, auditSettings);
+  const subscriptions = [
+    serve(responder, getTimeline, (request) => timeline(deps, request)),
+    serve(responder, listStationEvents, (request) => listEvents(deps, request)),
+    serve(responder, recallHistory, (request) => recall(deps, request)),
+  ];
+  return {
+    async stop() {
+      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await Promise.all([copier.stop(), purge.stop()]);
+      await closeDatabase(database);
+    },
+  };
+}

@@ -1,0 +1,167 @@
+/** Reading the copied events; each query is confined to an organization. */
+import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { Database } from "../../db/pool.ts";
+
+interface EventRow {
+  readonly station_id: number;
+  readonly version: number;
+  readonly ordinal: number;
+  readonly at_ms: number;
+  readonly type: string;
+  readonly actor_kind: string;
+  readonly actor_id: number;
+  readonly actor_name: string;
+  readonly intent_id: number | null;
+  readonly data: Record<string, unknown>;
+}
+
+/** A name that the commit did not carry is the one that the registry has now. */
+const eventColumns = (database: Database) => database`
+  e.station_id, e.version, e.ordinal, floor(extract(epoch from e.at) * 1000)::bigint as at_ms, e.type,
+  e.actor_kind, e.actor_id, e.intent_id, e.data,
+  coalesce(
+    nullif(e.actor_name, ''),
+    case e.actor_kind
+      when 'device' then (select d.name from devices d where d.organization_id = e.organization_id and d.device_id = e.actor_id)
+      when 'owner' then (select u.name from users u where u.organization_id = e.organization_id and u.user_id = e.actor_id)
+      when 'cashier' then (select u.name from users u where u.organization_id = e.organization_id and u.user_id = e.actor_id)
+    end,
+    '') as actor_name`;
+
+function toEvent(row: EventRow): AuditEvent {
+  return {
+    stationId: row.station_id,
+    version: row.version,
+    ordinal: row.ordinal,
+    atMs: row.at_ms,
+    type: row.type,
+    actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
+    intentId: row.intent_id,
+    data: row.data,
+  };
+}
+
+export async function stationExists(
+  database: Database,
+  key: { readonly organizationId: number; readonly stationId: number },
+): Promise<boolean> {
+  const rows = await database`
+    select from stations where organization_id = ${key.organizationId} and station_id = ${key.stationId}`;
+  return rows.length > 0;
+}
+
+/**
+ * A station's events after a version, oldest first. A commit's events are never divided between two pages, so there
+ * may be a few more than `limit`.
+ */
+export async function selectStationEvents(
+  database: Database,
+  page: {
+    readonly organizationId: number;
+    readonly stationId: number;
+    readonly sinceVersion: number;
+    readonly limit: number;
+  },
+): Promise<AuditEvent[]> {
+  const { organizationId, stationId, sinceVersion, limit } = page;
+  const rows = await database<EventRow[]>`
+    select ${eventColumns(database)} from station_events e
+    where e.organization_id = ${organizationId} and e.station_id = ${stationId} and e.version > ${sinceVersion}
+      and e.version <= (
+        select max(version) from (
+          select version from station_events
+          where station_id = ${stationId} and version > ${sinceVersion}
+          order by version, ordinal limit ${limit}) as first_events)
+    order by e.version, e.ordinal`;
+  return rows.map(toEvent);
+}
+
+/** Whether the station has an event after this version. */
+export async function hasLaterEvents(
+  database: Database,
+  key: { readonly stationId: number; readonly version: number },
+): Promise<boolean> {
+  const rows = await database`
+    select from station_events where station_id = ${key.stationId} and version > ${key.version} limit 1`;
+  return rows.length > 0;
+}
+
+/**
+ * An intent's own events, the first and the newest of them when there are more than `limit`, together with what
+ * happened to its order and what is missing in the copy while the intent was under way; oldest first.
+ */
+export async function selectIntentEvents(
+  database: Database,
+  key: {
+    readonly organizationId: number;
+    readonly stationId: number;
+    readonly intentId: number;
+    readonly orderId: number;
+    readonly limit: number;
+  },
+): Promise<AuditEvent[]> {
+  const { organizationId, stationId, intentId, orderId, limit } = key;
+  const rows = await database<EventRow[]>`
+    with own as (
+      select station_id, version, ordinal, type,
+             row_number() over (order by version, ordinal) as place, count(*) over () as events
+      from station_events
+      where intent_id = ${intentId} and station_id = ${stationId} and organization_id = ${organizationId}
+    ), span as (
+      select min(version) as first,
+             max(version) filter (where type in ('intent_succeeded', 'intent_cancelled', 'intent_expired')) as ended
+      from own
+    ), told as (
+      select station_id, version, ordinal from own where place = 1 or place > events - (${limit} - 1)
+      union
+      select c.station_id, c.version, c.ordinal from span, station_events c
+      where c.station_id = ${stationId} and c.version >= span.first and (span.ended is null or c.version <= span.ended)
+        and (c.type = 'audit_gap'
+          or c.type in ('order_shown', 'order_cleared') and (c.data ->> 'orderId')::bigint = ${orderId})
+    )
+    select ${eventColumns(database)} from told join station_events e using (station_id, version, ordinal)
+    where e.organization_id = ${organizationId}
+    order by e.version, e.ordinal`;
+  return rows.map(toEvent);
+}
+
+/** Names of the organization's devices, by id. */
+export async function selectDeviceNames(
+  database: Database,
+  key: { readonly organizationId: number; readonly deviceIds: readonly number[] },
+): Promise<Map<number, string>> {
+  if (key.deviceIds.length === 0) return new Map();
+  const rows = await database<{ device_id: number; name: string }[]>`
+    select device_id, name from devices
+    where organization_id = ${key.organizationId} and device_id = any(${[...key.deviceIds]}::bigint[])`;
+  return new Map(rows.map((row) => [row.device_id, row.name]));
+}
+
+/** What the payment seam recorded for an intent: the truth about money, whatever the log says yet. */
+export interface SettlementFacts {
+  readonly transactionId: number;
+  readonly reference: string;
+  readonly amountMinor: string;
+  readonly currency: string;
+  readonly settledAtMs: number;
+}
+
+export async function findSettlement(
+  database: Database,
+  key: { readonly organizationId: number; readonly intentId: number },
+): Promise<SettlementFacts | undefined> {
+  const [row] = await database<
+    { transaction_id: number; reference: string; amount_minor: string; currency: string; settled_at_ms: number }[]
+  >`
+    select transaction_id, reference, amount_minor::text as amount_minor, currency,
+           floor(extract(epoch from settled_at) * 1000)::bigint as settled_at_ms
+    from transactions where organization_id = ${key.organizationId} and intent_id = ${key.intentId}`;
+  if (row === undefined) return undefined;
+  return {
+    transactionId: row.transaction_id,
+    reference: row.reference,
+    amountMinor: row.amount_minor,
+    currency: row.currency,
+    settledAtMs: row.settled_at_ms,
+  };
+}

@@ -1,0 +1,49 @@
+/** Reading what is known of a command or an intent. */
+import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import type { StationResponse } from "../../bus/messages/station.ts";
+import { STATION_LOG } from "../../bus/streams.ts";
+import type { Database } from "../../db/pool.ts";
+import type { PositionedRead } from "../catch-up.ts";
+import { keyText } from "../copy/stored-json.ts";
+
+export interface History extends PositionedRead {
+  /** The answer that the command got, or null. */
+  readonly response: StationResponse | null;
+  /** The station's intent as last committed, or null. */
+  readonly intent: PaymentIntent | null;
+}
+
+/** Both, and the copier's position, in one statement: they are of the same moment. */
+export async function readHistory(
+  database: Database,
+  key: {
+    readonly stationId: number;
+    readonly commandId?: string | undefined;
+    readonly intentId?: number | undefined;
+  },
+): Promise<History> {
+  const commandId = key.commandId === undefined ? null : keyText(key.commandId);
+  const [row] = await database<{ position: number; response: string | null; intent: string | null }[]>`
+    select p.sequence as position,
+      (select c.response from station_commands c
+       where c.station_id = ${key.stationId} and c.command_id = ${commandId}::text) as response,
+      (select i.intent from intent_history i
+       where i.station_id = ${key.stationId} and i.intent_id = ${key.intentId ?? null}::bigint) as intent
+    from audit_position p where p.stream = ${STATION_LOG.name}`;
+  return {
+    position: row?.position ?? 0,
+    response: row?.response ? (JSON.parse(row.response) as StationResponse) : null,
+    intent: row?.intent ? (JSON.parse(row.intent) as PaymentIntent) : null,
+  };
+}
+
+/** The organization's intent as last committed, with its station; undefined when there is none. */
+export async function findOrganizationIntent(
+  database: Database,
+  key: { readonly organizationId: number; readonly intentId: number },
+): Promise<{ readonly stationId: number; readonly intent: PaymentIntent } | undefined> {
+  const [row] = await database<{ station_id: number; intent: string }[]>`
+    select station_id, intent from intent_history
+    where intent_id = ${key.intentId} and organization_id = ${key.organizationId}`;
+  return row && { stationId: row.station_id, intent: JSON.parse(row.intent) as PaymentIntent };
+}

@@ -1,0 +1,26 @@
+/** A station's events, page by page. */
+import type { listStationEvents } from "../bus/messages/audit.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import { requireAnyOf } from "./access.ts";
+import { waitUntilCopied } from "./catch-up.ts";
+import type { AuditDeps } from "./deps.ts";
+import { hasLaterEvents, selectStationEvents, stationExists } from "./sql/read-events.ts";
+
+/** Refuses with `permission_denied`, or with `not_found` for a station that is not the organization's. */
+export async function listEvents(
+  deps: AuditDeps,
+  request: RequestOf<typeof listStationEvents>,
+): Promise<ReplyOf<typeof listStationEvents>> {
+  const { caller, stationId, sinceVersion, limit } = request;
+  const { organizationId } = caller;
+  requireAnyOf(caller, ["organization.manage", "reconciliation.manage"]);
+  if (!(await stationExists(deps.database, { organizationId, stationId }))) {
+    throw new RefusedError({ code: "not_found" });
+  }
+  // A copy that lags shows older events, which `hasMore` and the versions tell truly; the next page has the rest.
+  await waitUntilCopied(deps, stationId);
+  const events = await selectStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });
+  const version = events.at(-1)?.version ?? sinceVersion;
+  return { events, hasMore: await hasLaterEvents(deps.database, { stationId, version }) };
+}

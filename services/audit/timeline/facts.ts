@@ -1,0 +1,55 @@
+/** What the sentences of a timeline are made from. */
+import { formatAmount } from "../../../machines/currency.ts";
+import type { PaymentIntent, Route } from "../../../machines/payment-intent.ts";
+import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { SettlementFacts } from "../sql/read-events.ts";
+
+export type MoneyMoved = "no" | "yes" | "maybe";
+
+export interface TimelineFacts {
+  readonly intent: PaymentIntent;
+  /** Oldest first. */
+  readonly events: readonly AuditEvent[];
+  /** What the payment seam recorded, when it settled. */
+  readonly settlement: SettlementFacts | undefined;
+  readonly deviceNames: ReadonlyMap<number, string>;
+  /** False when the newest commits could not be waited for. */
+  readonly isComplete: boolean;
+}
+
+export const ROUTE_NAMES: Readonly<Record<Route, string>> = {
+  smart_pos: "smart POS",
+  dynamic_qr: "QR code",
+  attested_terminal: "card terminal",
+  cash: "cash",
+};
+
+/** Money for a person, for example "EUR 12.50". */
+export function money(amountMinor: string, currency: string): string {
+  return `${currency} ${formatAmount(amountMinor, currency)}`;
+}
+
+/** Who did it, for a person; without a name, what and which one. */
+export function actorName(actor: AuditEvent["actor"]): string {
+  if (actor.name !== "") return actor.name;
+  switch (actor.kind) {
+    case "registry":
+      return "the registry";
+    case "settlement":
+      return "the payment seam";
+    case "system":
+      return "the system";
+    default:
+      return `${actor.kind} ${actor.id}`;
+  }
+}
+
+export function deviceName(facts: Pick<TimelineFacts, "deviceNames">, deviceId: number): string {
+  const name = facts.deviceNames.get(deviceId) ?? "";
+  return name === "" ? `device ${deviceId}` : name;
+}
+
+/** The addition that names a reference, or nothing when there is none. */
+export function withReference(reference: string): string {
+  return reference === "" ? "" : `, reference ${reference}`;
+}

@@ -1,0 +1,130 @@
+/** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
+import type { ReportedOutcome } from "../../../machines/payment-intent.ts";
+import type { SettlementRefusal } from "../../../machines/station/command.ts";
+import type { StationEvent } from "../../../machines/station/event.ts";
+import type { AuditEvent } from "../../bus/messages/audit.ts";
+import {
+  actorName,
+  deviceName,
+  type MoneyMoved,
+  money,
+  ROUTE_NAMES,
+  type TimelineFacts,
+  withReference,
+} from "./facts.ts";
+
+export interface Told {
+  readonly sentence: string;
+  readonly moneyMoved: MoneyMoved;
+}
+
+/** The steps that a payment's timeline tells; the other events of a station are no part of a payment. */
+type TimelineEvent = Extract<StationEvent, { readonly intentId: number }> | OrderEvent | GapEvent;
+type OrderEvent = Extract<StationEvent, { readonly type: "order_shown" | "order_cleared" }>;
+interface GapEvent {
+  readonly type: "audit_gap";
+  readonly fromVersion: number;
+  readonly toVersion: number;
+}
+
+export const REFUSAL_REASONS: Readonly<Record<SettlementRefusal, string>> = {
+  order_changed: "the order's amount was no longer the one that the guest was shown",
+  order_already_paid: "the order had already been paid",
+  order_voided: "the order had been voided",
+  order_unknown: "the order was not found at this station",
+};
+
+const OUTCOMES: Readonly<Record<ReportedOutcome, string>> = {
+  reported_success: "an approval",
+  reported_declined: "a decline",
+  reported_cancelled: "that the payment was abandoned",
+  reported_unknown: "that the outcome is unknown",
+};
+
+/** What a report says about money: an approval may be true, and an unknown outcome may hide one. */
+const MONEY_BY_OUTCOME: Readonly<Record<ReportedOutcome, MoneyMoved>> = {
+  reported_success: "maybe",
+  reported_declined: "no",
+  reported_cancelled: "no",
+  reported_unknown: "maybe",
+};
+
+/** Tells one step. An event of a later program is told by its type, so that nothing is left out silently. */
+export function tell(event: AuditEvent, facts: TimelineFacts): Told {
+  const who = sentenceStart(actorName(event.actor));
+  const { intent } = facts;
+  const step = { ...event.data, type: event.type } as unknown as TimelineEvent;
+  switch (step.type) {
+    case "intent_created": {
+      const target = step.deviceId === null ? "" : ` on ${deviceName(facts, step.deviceId)}`;
+      const amount = money(step.amountMinor, step.currency);
+      return no(
+        `${who} started to collect ${amount} for order ${intent.orderDisplayNumber} by ${ROUTE_NAMES[step.route]}${target}.`,
+      );
+    }
+    case "intent_presented":
+      return no(`${deviceOf(event, facts, step.deviceId)} fetched the collection.`);
+    case "outcome_reported": {
+      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${details(step)}; this is evidence and settles nothing.`;
+      return { sentence, moneyMoved: MONEY_BY_OUTCOME[step.outcome] };
+    }
+    case "late_evidence_kept": {
+      const moneyMoved = MONEY_BY_OUTCOME[step.outcome];
+      const consequence = moneyMoved === "no" ? "" : ", because money may have moved";
+      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${details(step)} after the collection had ended as ${step.status}; the report was refused and kept as evidence${consequence}.`;
+      return { sentence, moneyMoved };
+    }
+    case "settlement_started":
+      return {
+        sentence: `${who} attested that the payment was received${withReference(step.reference)}.`,
+        moneyMoved: "maybe",
+      };
+    case "settlement_refused":
+      return no(`The settlement was refused, because ${REFUSAL_REASONS[step.code]}; nothing was recorded.`);
+    case "intent_succeeded": {
+      const amount = money(intent.amountMinor, intent.currency);
+      const reference = withReference(facts.settlement?.reference ?? intent.attestation?.reference ?? "");
+      const sentence = `Order ${intent.orderDisplayNumber} was settled with ${amount} as transaction ${step.transactionId}${reference}.`;
+      return { sentence, moneyMoved: "yes" };
+    }
+    case "settlement_conflict":
+      return {
+        sentence: `The order was settled as transaction ${step.transactionId} although the collection had ended as ${step.status}; a person must look into it.`,
+        moneyMoved: "yes",
+      };
+    case "intent_cancelled":
+      return no(`${who} cancelled the collection.`);
+    case "intent_expired":
+      return no("The collection reached its deadline and expired.");
+    case "order_shown":
+      return no(`${who} set order ${intent.orderDisplayNumber} to ${money(step.amountMinor, step.currency)}.`);
+    case "order_cleared":
+      return no(`${who} closed order ${intent.orderDisplayNumber} as ${step.status}.`);
+    case "audit_gap":
+      return no(
+        `The station's commits ${step.fromVersion} to ${step.toVersion} are missing here; steps may be missing with them.`,
+      );
+    default:
+      return no(`${who} caused ${(step as { type: string }).type}.`);
+  }
+}
+
+function no(sentence: string): Told {
+  return { sentence, moneyMoved: "no" };
+}
+
+/** The device as it was called when it acted. */
+function deviceOf(event: AuditEvent, facts: TimelineFacts, deviceId: number): string {
+  const name =
+    event.actor.kind === "device" && event.actor.name !== "" ? event.actor.name : deviceName(facts, deviceId);
+  return sentenceStart(name);
+}
+
+function details(report: { readonly providerReference: string; readonly providerCode: string }): string {
+  const code = report.providerCode === "" ? "" : `, code ${report.providerCode}`;
+  return `${withReference(report.providerReference)}${code}`;
+}
+
+function sentenceStart(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,79 @@
+/** The whole payment in one sentence or two, and whether money moved. Pure. */
+import { type IntentState, isEnded, wireStatus } from "../../../machines/payment-intent.ts";
+import { actorName, type MoneyMoved, money, ROUTE_NAMES, type TimelineFacts, withReference } from "./facts.ts";
+import { REFUSAL_REASONS, type Told } from "./sentences.ts";
+
+/** A settlement is certain; short of one, any step that may have moved money leaves it open. */
+export function overallMoneyMoved(facts: TimelineFacts, steps: readonly Told[]): MoneyMoved {
+  if (facts.settlement !== undefined || steps.some((step) => step.moneyMoved === "yes")) return "yes";
+  return steps.some((step) => step.moneyMoved === "maybe") ? "maybe" : "no";
+}
+
+export function summarize(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
+  const sentences = [outcome(facts), evidence(facts, moneyMoved), completeness(facts)];
+  return sentences.filter((sentence) => sentence !== "").join(" ");
+}
+
+function outcome(facts: TimelineFacts): string {
+  const { intent, settlement } = facts;
+  const what = `${money(intent.amountMinor, intent.currency)} for order ${intent.orderDisplayNumber}`;
+  const how = ROUTE_NAMES[intent.route];
+  if (settlement !== undefined) {
+    const record = `transaction ${settlement.transactionId}${withReference(settlement.reference)}`;
+    return `${what} was collected by ${how} as ${record}${disagreement(intent.status)}.`;
+  }
+  switch (intent.status) {
+    case "succeeded":
+      return `${what} was collected by ${how}.`;
+    case "cancelled":
+      return `${what} was not collected by ${how}: ${canceller(facts)} cancelled.`;
+    case "expired":
+      return `${what} was not collected by ${how}: the collection expired.`;
+    case "settling":
+      return `${what} is being settled after an attestation; the outcome is not recorded yet.`;
+    case "created":
+    case "presented":
+    case "processing":
+      return `${what} is being collected by ${how} and is ${wireStatus(intent.status)}${lastRefusal(facts)}.`;
+  }
+}
+
+/** The transaction is the truth; a station that says something else is told of. */
+function disagreement(status: IntentState): string {
+  if (status === "succeeded") return "";
+  if (!isEnded(status)) return "; the station has yet to take note of it";
+  return `, although the collection had ended as ${status}: a person must look into it`;
+}
+
+function canceller({ events }: TimelineFacts): string {
+  const cancellation = events.findLast((event) => event.type === "intent_cancelled");
+  return cancellation === undefined ? "the cashier" : actorName(cancellation.actor);
+}
+
+function lastRefusal({ events }: TimelineFacts): string {
+  const refusal = events.findLast((event) => event.type === "settlement_refused");
+  const code = refusal?.data["code"] as keyof typeof REFUSAL_REASONS | undefined;
+  const reason = code === undefined ? undefined : REFUSAL_REASONS[code];
+  return reason === undefined ? "" : `; the last attestation was refused, because ${reason}`;
+}
+
+/** What a person should look into. */
+function evidence({ intent, events, settlement }: TimelineFacts, moneyMoved: MoneyMoved): string {
+  const late = events.some(
+    (event) => event.type === "late_evidence_kept" && event.data["outcome"] === "reported_success",
+  );
+  if (late && (settlement !== undefined || moneyMoved === "yes")) {
+    return "An approval was reported after the end as well, so money may have moved a second time.";
+  }
+  if (moneyMoved !== "maybe") return "";
+  return isEnded(intent.status)
+    ? "Money may have moved all the same: compare with the payment application's own records."
+    : "Money may have moved, but nothing is settled yet.";
+}
+
+function completeness({ events, isComplete }: TimelineFacts): string {
+  if (!isComplete) return "The newest steps are still being copied; ask again in a moment.";
+  const isBeginningKnown = events[0]?.type === "intent_created";
+  const hasGap = events.some((event) => event.type === "audit_gap");
+  return isBeginningKnown && !hasGap ? "" : "Some steps of this payment are missing in the audit copy.";
+}

@@ -1,0 +1,79 @@
+/** One payment, told in order: what happened, who did it, and whether money moved. */
+
+import { wireStatus } from "../../../machines/payment-intent.ts";
+import type { AuditEvent, getTimeline } from "../../bus/messages/audit.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { RefusedError } from "../../bus/refusals.ts";
+import { requireAnyOf } from "../access.ts";
+import { waitUntilCopied } from "../catch-up.ts";
+import type { AuditDeps } from "../deps.ts";
+import { AUDIT_LIMITS } from "../limits.ts";
+import { findSettlement, selectDeviceNames, selectIntentEvents } from "../sql/read-events.ts";
+import { findOrganizationIntent } from "../sql/read-history.ts";
+import { actorName, type TimelineFacts } from "./facts.ts";
+import { tell } from "./sentences.ts";
+import { overallMoneyMoved, summarize } from "./summary.ts";
+
+type Request = RequestOf<typeof getTimeline>;
+type Reply = ReplyOf<typeof getTimeline>;
+
+/** Refuses with `permission_denied`, or with `not_found` for an intent that is not the organization's. */
+export async function timeline(deps: AuditDeps, request: Request): Promise<Reply> {
+  requireAnyOf(request.caller, ["organization.manage", "reconciliation.manage", "payments.collect"]);
+  const { intentId } = request;
+  const key = { organizationId: request.caller.organizationId, intentId };
+  // An intent that the copy does not know yet could be any station's; one that it knows waits for its own station only.
+  const before = await findOrganizationIntent(deps.database, key);
+  const isComplete = await waitUntilCopied(deps, before?.stationId);
+  const known = await findOrganizationIntent(deps.database, key);
+  if (known === undefined) throw new RefusedError({ code: isComplete ? "not_found" : "unavailable" });
+  const facts = await gatherFacts(deps, { ...key, ...known, isComplete });
+  return render(known.stationId, facts);
+}
+
+async function gatherFacts(
+  { database }: AuditDeps,
+  known: Pick<TimelineFacts, "intent" | "isComplete"> & {
+    readonly organizationId: number;
+    readonly stationId: number;
+    readonly intentId: number;
+  },
+): Promise<TimelineFacts> {
+  const { organizationId, stationId, intentId, intent, isComplete } = known;
+  const limit = AUDIT_LIMITS.timelineSteps;
+  const [events, settlement] = await Promise.all([
+    selectIntentEvents(database, { organizationId, stationId, intentId, orderId: intent.orderId, limit }),
+    findSettlement(database, { organizationId, intentId }),
+  ]);
+  const deviceIds = [...new Set(events.flatMap((event) => deviceIdOf(event) ?? []))];
+  const deviceNames = await selectDeviceNames(database, { organizationId, deviceIds });
+  return { intent, events, settlement, deviceNames, isComplete };
+}
+
+function deviceIdOf({ data }: AuditEvent): number | undefined {
+  return typeof data["deviceId"] === "number" ? data["deviceId"] : undefined;
+}
+
+function render(stationId: number, facts: TimelineFacts): Reply {
+  const { intent, events, settlement } = facts;
+  const steps = events.map((event) => ({ event, told: tell(event, facts) }));
+  const moneyMoved = overallMoneyMoved(
+    facts,
+    steps.map((step) => step.told),
+  );
+  return {
+    intentId: intent.intentId,
+    stationId,
+    status: wireStatus(intent.status),
+    summary: summarize(facts, moneyMoved),
+    moneyMoved,
+    entries: steps.map(({ event, told }) => ({
+      atMs: event.atMs,
+      type: event.type,
+      actor: { ...event.actor, name: actorName(event.actor) },
+      sentence: told.sentence,
+      moneyMoved: told.moneyMoved,
+      data: event.type === "intent_succeeded" ? { ...event.data, ...settlement } : event.data,
+    })),
+  };
+}

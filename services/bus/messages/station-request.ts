@@ -1,0 +1,82 @@
+/** The schema of a command to a station, for the actor host: what arrives on the bus is checked before it reaches a machine. */
+import { z } from "zod";
+import { REPORTED_OUTCOMES, ROUTES } from "../../../machines/payment-intent.ts";
+import { DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
+import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
+import type { StationRequest } from "./station.ts";
+
+const id = z.int().positive();
+const ms = z.number().min(0);
+const lifetimeMs = z.int().positive().optional();
+const revision = z.int().min(0);
+/** Longer than anything a person types; a commit must stay small (design §2.1). */
+const text = z.string().max(1_000);
+
+const actor = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("device"), id }),
+  z.object({ kind: z.literal("cashier"), id, name: text }),
+  z.object({ kind: z.literal("owner"), id }),
+  z.object({ kind: z.literal("registry"), id: z.int() }),
+  z.object({ kind: z.literal("settlement"), id: z.int() }),
+  z.object({ kind: z.literal("system"), id: z.int() }),
+]);
+
+const station = z.object({
+  organizationId: id,
+  filialId: id,
+  name: text,
+  currency: z.string().length(3),
+  status: z.enum(STATION_STATUSES),
+  revision,
+});
+const device = z.object({
+  deviceId: id,
+  name: text,
+  kind: z.enum(DEVICE_KINDS),
+  capabilities: z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length),
+  status: z.enum(DEVICE_STATUSES),
+  handoffTarget: text,
+  revision,
+});
+const order = z.object({
+  orderId: id,
+  orderDisplayNumber: id,
+  amountMinor: z.string().regex(/^\d{1,13}$/),
+  currency: z.string().length(3),
+  status: z.enum(["open", "paid", "voided"]),
+  revision,
+});
+
+const command = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("station_put"), stationId: id, station }),
+  z.object({ type: z.literal("device_put"), device }),
+  z.object({ type: z.literal("order_put"), order }),
+  z.object({ type: z.literal("device_seen"), deviceId: id, seenAtMs: ms }),
+  z.object({ type: z.literal("device_silent"), deviceId: id, lastSeenAtMs: ms }),
+  z.object({ type: z.literal("lease_acquire"), lifetimeMs }),
+  z.object({ type: z.literal("lease_renew"), lifetimeMs }),
+  z.object({ type: z.literal("lease_release") }),
+  z.object({
+    type: z.literal("intent_create"),
+    route: z.enum(ROUTES),
+    orderId: id,
+    deviceId: id.optional(),
+    lifetimeMs,
+  }),
+  z.object({ type: z.literal("intent_attest"), intentId: id, reference: text.optional() }),
+  z.object({ type: z.literal("intent_cancel"), intentId: id }),
+  z.object({ type: z.literal("intent_present"), intentId: id }),
+  z.object({
+    type: z.literal("intent_report"),
+    intentId: id,
+    outcome: z.enum(REPORTED_OUTCOMES),
+    providerReference: text,
+    providerCode: text,
+  }),
+]);
+
+export const stationRequestSchema: z.ZodType<StationRequest> = z.object({
+  commandId: z.string().min(1).max(200),
+  actor,
+  command,
+});

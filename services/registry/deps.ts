@@ -1,0 +1,24 @@
+/** What the registry's handlers work with. */
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "nats";
+import type { FailureLog } from "../bus/operation.ts";
+import type { Database } from "../db/pool.ts";
+import type { LoginThrottle } from "./login-throttle.ts";
+import type { Passwords } from "./secrets/password.ts";
+import type { RegistrySettings } from "./settings.ts";
+
+/** One wide line per unit of work; pino fits. */
+export interface RegistryLog extends FailureLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface RegistryDeps {
+  readonly nc: NatsConnection;
+  readonly jsm: JetStreamManager;
+  readonly sql: Database;
+  readonly log: RegistryLog;
+  readonly settings: RegistrySettings;
+  readonly passwords: Passwords;
+  readonly loginThrottle: LoginThrottle;
+}

@@ -1,0 +1,37 @@
+import type { createFilial, listFilials } from "../../bus/messages/registry.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { RefusedError } from "../../bus/refusals.ts";
+import type { RegistryDeps } from "../deps.ts";
+import { REGISTRY_LIMITS } from "../limits.ts";
+import { requirePermission } from "../permissions.ts";
+import * as filials from "../sql/filials.ts";
+import { recordEvent, userActor } from "../sql/registry-events.ts";
+import { filialOnWire } from "../wire.ts";
+
+export async function handleListFilials(
+  deps: RegistryDeps,
+  { caller }: RequestOf<typeof listFilials>,
+): Promise<ReplyOf<typeof listFilials>> {
+  requirePermission(caller, "organization.manage");
+  const rows = await filials.listFilials(deps.sql, caller.organizationId);
+  return { filials: rows.map(filialOnWire) };
+}
+
+export async function handleCreateFilial(
+  deps: RegistryDeps,
+  { caller, name }: RequestOf<typeof createFilial>,
+): Promise<ReplyOf<typeof createFilial>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  return deps.sql.begin(async (tx) => {
+    if ((await filials.countFilials(tx, organizationId)) >= REGISTRY_LIMITS.filials) {
+      const detail = `An organization has at most ${REGISTRY_LIMITS.filials} filials.`;
+      throw new RefusedError({ code: "conflict", detail });
+    }
+    const filial = await filials.insertFilial(tx, organizationId, name);
+    const subject = { kind: "filial", id: filial.filial_id } as const;
+    const actor = userActor(caller);
+    await recordEvent(tx, { organizationId, actor, action: "filial_created", subject, data: { name } });
+    return { filial: filialOnWire(filial) };
+  });
+}

@@ -1,0 +1,86 @@
+import type { login, logout } from "../../bus/messages/registry.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { RefusedError } from "../../bus/refusals.ts";
+import { insertOutboxRows, type OutboxRow, sessionKey } from "../../db/outbox.ts";
+import { flush, sessionDeletes } from "../announce.ts";
+import type { RegistryDeps } from "../deps.ts";
+import { REGISTRY_LIMITS } from "../limits.ts";
+import { permissionsOf } from "../permissions.ts";
+import { mintSessionToken } from "../secrets/session-token.ts";
+import { recordEvent } from "../sql/registry-events.ts";
+import { endOlderSessions, endSession, insertSession } from "../sql/sessions.ts";
+import { findUserByEmail, type UserRow } from "../sql/users.ts";
+import { userOnWire } from "../wire.ts";
+
+/**
+ * Opens a session. An unknown e-mail address and a wrong password are refused alike, after the same work; the trail of
+ * a refused attempt is a log line, because a row would be written for a known account only and its time would tell.
+ */
+export async function handleLogin(
+  deps: RegistryDeps,
+  request: RequestOf<typeof login>,
+): Promise<ReplyOf<typeof login>> {
+  await deps.loginThrottle.consume(request);
+  const user = await findUserByEmail(deps.sql, request.email);
+  const matches = await deps.passwords.verify(user?.password_hash, request.password);
+  if (user === undefined || !matches) {
+    deps.log.info({ address: request.address, userId: user?.user_id }, "log-in refused");
+    throw new RefusedError({ code: "login_failed" });
+  }
+  await deps.loginThrottle.succeeded(request);
+  const session = await openSession(deps, user);
+  return { ...session, barrier: await flush(deps, sessionKey(user.user_id)) };
+}
+
+async function openSession(deps: RegistryDeps, user: UserRow): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
+  const { token, hash } = mintSessionToken();
+  const { user_id: userId, organization_id: organizationId, name, role } = user;
+  return deps.sql.begin(async (tx) => {
+    const session = await insertSession(tx, {
+      organizationId,
+      userId,
+      hash,
+      lifetimeMs: REGISTRY_LIMITS.sessionLifetimeMs,
+    });
+    const ended = await endOlderSessions(tx, userId, REGISTRY_LIMITS.sessionsPerUser);
+    const sessionId = session.session_id;
+    const expiresAtMs = session.expires_at.getTime();
+    const actor = { kind: "user", id: userId, name } as const;
+    await recordEvent(tx, {
+      organizationId,
+      actor,
+      action: "session_opened",
+      subject: { kind: "session", id: sessionId },
+    });
+    const permissions = permissionsOf(role);
+    const put: OutboxRow = {
+      key: sessionKey(userId),
+      kind: "session_put",
+      hash: hash.toString("hex"),
+      entry: { sessionId, expiresAtMs, userId, name, organizationId, role, permissions },
+    };
+    await insertOutboxRows(tx, [...sessionDeletes(userId, ended), put]);
+    return { token, expiresAtMs, user: userOnWire(user), organizationId };
+  });
+}
+
+/** Ends one of the caller's own sessions; one that is over already is answered alike. */
+export async function handleLogout(
+  deps: RegistryDeps,
+  request: RequestOf<typeof logout>,
+): Promise<ReplyOf<typeof logout>> {
+  const { caller, sessionId } = request;
+  const { organizationId, userId, name } = caller;
+  await deps.sql.begin(async (tx) => {
+    const hash = await endSession(tx, { organizationId, userId, sessionId });
+    if (hash === undefined) return;
+    await recordEvent(tx, {
+      organizationId,
+      actor: { kind: "user", id: userId, name },
+      action: "session_ended",
+      subject: { kind: "session", id: sessionId },
+    });
+    await insertOutboxRows(tx, sessionDeletes(userId, [hash]));
+  });
+  return flush(deps, sessionKey(userId));
+}

@@ -1,0 +1,75 @@
+/** Every operation that the registry answers, with its handler. */
+import type { Subscription } from "nats";
+import type { z } from "zod";
+import * as registry from "../bus/messages/registry.ts";
+import { type Operation, serve } from "../bus/operation.ts";
+import type { RegistryDeps } from "./deps.ts";
+import * as devices from "./handlers/devices.ts";
+import { handleEnroll } from "./handlers/enroll.ts";
+import * as codes from "./handlers/enrollment-codes.ts";
+import * as filials from "./handlers/filials.ts";
+import { handleLogin, handleLogout } from "./handlers/login.ts";
+import { handleMoveDevice } from "./handlers/move-device.ts";
+import { handleSeedSandbox } from "./handlers/seed-sandbox.ts";
+import * as stations from "./handlers/stations.ts";
+import * as users from "./handlers/users.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
+
+export interface Serving {
+  /** Takes nothing new and waits, bounded, for what is under way. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Answers all of them; processes that run this side by side share the requests. */
+export function serveRegistry(deps: RegistryDeps): Serving {
+  const subscriptions: Subscription[] = [];
+  const underWay = new Set<Promise<unknown>>();
+  const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    operation: Operation<TRequest, TReply>,
+    handle: (deps: RegistryDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
+  ): void => {
+    const subscription = serve({ nc: deps.nc, log: deps.log, queue: "registry" }, operation, async (request) => {
+      const handling = handle(deps, request);
+      underWay.add(handling);
+      try {
+        return await handling;
+      } finally {
+        underWay.delete(handling);
+      }
+    });
+    subscriptions.push(subscription);
+  };
+
+  on(registry.login, handleLogin);
+  on(registry.logout, handleLogout);
+  on(registry.enroll, handleEnroll);
+  on(registry.listFilials, filials.handleListFilials);
+  on(registry.createFilial, filials.handleCreateFilial);
+  on(registry.listStations, stations.handleListStations);
+  on(registry.getStation, stations.handleGetStation);
+  on(registry.createStation, stations.handleCreateStation);
+  on(registry.renameStation, stations.handleRenameStation);
+  on(registry.moveStation, stations.handleMoveStation);
+  on(registry.listDevices, devices.handleListDevices);
+  on(registry.getDevice, devices.handleGetDevice);
+  on(registry.registerDevice, devices.handleRegisterDevice);
+  on(registry.changeDevice, devices.handleChangeDevice);
+  on(registry.moveDevice, handleMoveDevice);
+  on(registry.issueEnrollmentCode, codes.handleIssueEnrollmentCode);
+  on(registry.listEnrollmentCodes, codes.handleListEnrollmentCodes);
+  on(registry.revokeEnrollmentCode, codes.handleRevokeEnrollmentCode);
+  on(registry.listUsers, users.handleListUsers);
+  on(registry.createUser, users.handleCreateUser);
+  on(registry.seedSandbox, handleSeedSandbox);
+
+  return {
+    stop: async () => {
+      // Draining a subscription of a connection that is gone fails; there is nothing left to drain then.
+      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      const { promise: timeout, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, REGISTRY_LIMITS.drainTimeoutMs);
+      await Promise.race([Promise.allSettled(underWay), timeout]);
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,48 @@
+/** The registry: people, places and devices; PostgreSQL is its truth, the outbox tells the bus. */
+import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
+import type { Service, ServiceDeps } from "../runtime/service.ts";
+import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import type { RegistryLog } from "./deps.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
+import { createLoginThrottle } from "./login-throttle.ts";
+import { serveRegistry } from "./operations.ts";
+import { createPasswords } from "./secrets/password.ts";
+import { registrySettingsSchema } from "./settings.ts";
+import { deleteOldLoginAttempts } from "./sql/login-attempts.ts";
+import { deleteOldSessions } from "./sql/sessions.ts";
+
+/** Starts the registry. Several processes may run it: they share the requests, and PostgreSQL keeps them in step. */
+export async function startRegistryService(deps: ServiceDeps): Promise<Service> {
+  const settings = parseSettings(registrySettingsSchema, deps.environment);
+  const sql = openDatabase({ url: requireDatabaseUrl(deps.settings), name: "device-payments registry" });
+  const { bus, log } = deps;
+  const serving = serveRegistry({
+    nc: bus.nc,
+    jsm: bus.jsm,
+    sql,
+    log,
+    settings,
+    passwords: await createPasswords(),
+    loginThrottle: createLoginThrottle(sql),
+  });
+  const housekeeping = setInterval(() => void keepHouse(sql, log), REGISTRY_LIMITS.housekeepingIntervalMs);
+  housekeeping.unref();
+  return {
+    stop: async () => {
+      clearInterval(housekeeping);
+      await serving.stop();
+      await closeDatabase(sql);
+    },
+  };
+}
+
+/** Removes what has outlived its retention. Never rejects: what fails now is done an hour later. */
+export async function keepHouse(sql: Database, log: RegistryLog): Promise<void> {
+  try {
+    const sessions = await deleteOldSessions(sql, REGISTRY_LIMITS.endedSessionRetentionDays);
+    await deleteOldLoginAttempts(sql);
+    log.info({ sessions }, "removed what has outlived its retention");
+  } catch (error) {
+    log.error({ err: error }, "housekeeping failed");
+  }
+}

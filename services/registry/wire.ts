@@ -1,0 +1,59 @@
+/** Database rows as the messages show them; rows themselves never leave the service. */
+import type { z } from "zod";
+import type { Device, enrollmentCodeSchema, filialSchema, Station, userSchema } from "../bus/messages/registry.ts";
+import { permissionsOf } from "./permissions.ts";
+import type { DeviceRow } from "./sql/devices.ts";
+import type { EnrollmentCodeRow } from "./sql/enrollment-codes.ts";
+import type { FilialRow } from "./sql/filials.ts";
+import type { StationRow } from "./sql/stations.ts";
+import type { UserRow } from "./sql/users.ts";
+
+export function filialOnWire(row: FilialRow): z.infer<typeof filialSchema> {
+  return { filialId: row.filial_id, name: row.name, createdAtMs: row.created_at.getTime() };
+}
+
+export function stationOnWire(row: StationRow): Station {
+  return {
+    stationId: row.station_id,
+    filialId: row.filial_id,
+    name: row.name,
+    currency: row.currency,
+    status: row.status,
+    sandbox: row.sandbox,
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+export function deviceOnWire(row: DeviceRow): Device {
+  return {
+    deviceId: row.device_id,
+    stationId: row.station_id,
+    name: row.name,
+    kind: row.kind,
+    capabilities: row.capabilities,
+    status: row.status,
+    handoffTarget: row.handoff_target,
+    createdAtMs: row.created_at.getTime(),
+    enrolledAtMs: row.enrolled_at?.getTime() ?? null,
+  };
+}
+
+export function enrollmentCodeOnWire(row: EnrollmentCodeRow): z.infer<typeof enrollmentCodeSchema> {
+  return {
+    codeId: row.code_id,
+    deviceId: row.device_id,
+    status: row.status,
+    expiresAtMs: row.expires_at.getTime(),
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+export function userOnWire(row: UserRow): z.infer<typeof userSchema> {
+  return {
+    userId: row.user_id,
+    email: row.email,
+    name: row.name,
+    role: row.role,
+    permissions: permissionsOf(row.role),
+  };
+}

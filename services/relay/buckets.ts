@@ -1,0 +1,53 @@
+/**
+ * Writing entries of the buckets that gateways follow. A key is the hash of a secret that is made once: it is put once and
+ * deleted once, ever. So a put demands that the key has no entry and no deletion yet, and a put that arrives late, from a
+ * relay that has been succeeded or after a lost answer, can never bring back what was deleted.
+ */
+import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
+import { headers } from "nats";
+import type { BucketDefinition } from "../bus/streams.ts";
+import { RELAY_LIMITS } from "./limits.ts";
+
+/** The server's code for "wrong last sequence", when the expectation about a subject's last message does not hold. */
+const WRONG_LAST_SEQUENCE = 10_071;
+
+export interface BucketDeps {
+  readonly js: JetStreamClient;
+  readonly jsm: JetStreamManager;
+}
+
+/** Puts an entry unless the key has, or ever had, one; returns the revision that stands. */
+export async function putOnce(deps: BucketDeps, bucket: BucketDefinition, key: string, value: object): Promise<number> {
+  const subject = subjectOf(bucket, key);
+  try {
+    const ack = await deps.js.publish(subject, JSON.stringify(value), {
+      expect: { lastSubjectSequence: 0 },
+      timeout: RELAY_LIMITS.bucketTimeoutMs,
+    });
+    return ack.seq;
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || error.code !== WRONG_LAST_SEQUENCE) throw error;
+  }
+  const standing = await deps.jsm.streams.getMessage(streamOf(bucket), { last_by_subj: subject });
+  if (standing === null) throw new Error(`The bucket ${bucket.name} refuses a first entry and shows none.`);
+  return standing.seq;
+}
+
+/** Deletes an entry, also one that is not there yet; returns the deletion's revision. */
+export async function deleteEntry(deps: BucketDeps, bucket: BucketDefinition, key: string): Promise<number> {
+  const operation = headers();
+  operation.set("KV-Operation", "DEL");
+  const ack = await deps.js.publish(subjectOf(bucket, key), undefined, {
+    headers: operation,
+    timeout: RELAY_LIMITS.bucketTimeoutMs,
+  });
+  return ack.seq;
+}
+
+/** Removes the marker that a deletion leaves, once no reader can depend on it any more. */
+export async function removeMarker(deps: BucketDeps, bucket: BucketDefinition, key: string): Promise<void> {
+  await deps.jsm.streams.purge(streamOf(bucket), { filter: subjectOf(bucket, key) });
+}
+
+const subjectOf = (bucket: BucketDefinition, key: string): string => `$KV.${bucket.name}.${key}`;
+const streamOf = (bucket: BucketDefinition): string => `KV_${bucket.name}`;

@@ -1,0 +1,65 @@
+/** What the one relay that delivers does, for as long as it is the one. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Barrier } from "../bus/messages/caller.ts";
+import { flushOutbox } from "../bus/messages/relay.ts";
+import { serve } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { Database } from "../db/pool.ts";
+import type { Log } from "../runtime/log.ts";
+import { barrierOf } from "./barrier.ts";
+import { type DeliverDeps, deliverRow } from "./deliver-row.ts";
+import type { Term } from "./election.ts";
+import { KeyDeliverer } from "./key-deliverer.ts";
+import { RELAY_LIMITS } from "./limits.ts";
+import { listDeliveredRows, listPendingKeys, listPendingRows, markDelivered } from "./sql/outbox-rows.ts";
+
+export interface LeadDeps extends DeliverDeps {
+  readonly sql: Database;
+  readonly log: Log;
+}
+
+/** Looks for undelivered rows and answers `relay.flush` until the term is over. */
+export async function lead(deps: LeadDeps, term: Term): Promise<void> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([term.signal, over.signal]);
+  const { sql, log } = deps;
+  const deliverer = new KeyDeliverer({
+    read: (key) => listPendingRows(sql, key, RELAY_LIMITS.rowsPerRead),
+    deliver: (row) => deliverRow(deps, row),
+    mark: (row, delivery) => markDelivered(sql, row.outboxId, delivery),
+    isLeader: () => !signal.aborted,
+    log,
+  });
+  // Only who delivers listens, so that a flush never reaches a relay that stands by.
+  const flushes = serve({ nc: deps.nc, log, queue: "relay" }, flushOutbox, ({ key }) => flush(sql, deliverer, key));
+  try {
+    await poll(term, signal, deliverer);
+  } finally {
+    over.abort();
+    flushes.unsubscribe();
+    await Promise.race([deliverer.settled(), delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
+  }
+}
+
+async function poll(term: Term, signal: AbortSignal, deliverer: KeyDeliverer): Promise<void> {
+  let after = "";
+  while (!signal.aborted) {
+    const { keys, backendPid } = await listPendingKeys(term.session, after, RELAY_LIMITS.keysPerPoll);
+    // Another session answered: the connection was lost and made anew, and the lock went with it.
+    if (backendPid !== term.backendPid) return;
+    for (const key of keys) {
+      if (deliverer.canStart(key, Date.now())) void deliverer.deliver(key);
+    }
+    after = keys.length < RELAY_LIMITS.keysPerPoll ? "" : (keys.at(-1) ?? "");
+    await delay(RELAY_LIMITS.pollIntervalMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** Delivers the key's rows now; refuses as `unavailable` when they could not all be delivered in time. */
+async function flush(sql: Database, deliverer: KeyDeliverer, key: string): Promise<Barrier> {
+  const timeout = delay(RELAY_LIMITS.flushTimeoutMs, false, { ref: false });
+  if (!(await Promise.race([deliverer.deliver(key), timeout]))) {
+    throw new RefusedError({ code: "unavailable", retryAfterMs: RELAY_LIMITS.longestRetryPauseMs });
+  }
+  return barrierOf(await listDeliveredRows(sql, key, RELAY_LIMITS.barrierRows));
+}

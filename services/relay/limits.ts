@@ -1,0 +1,38 @@
+/** Every limit of the relay, with its reason. */
+export const RELAY_LIMITS = {
+  /** How often a relay that stands by tries to become the one that delivers: what a take-over costs at most. */
+  electionIntervalMs: 500,
+  /** How often the table is looked at. Writers ask for their own rows at once, so this is for what they could not ask for. */
+  pollIntervalMs: 250,
+  /** Keys taken into account by one look; the next look goes on behind them, so that none waits for ever. */
+  keysPerPoll: 500,
+  /** Rows of one key read at a time. */
+  rowsPerRead: 50,
+  /** Stations spoken to at once by the poll: each request waits for one durable append. */
+  stationKeysAtOnce: 64,
+  /** Sessions and credentials written at once by the poll; apart from stations, so that a log-in never waits for an actor. */
+  bucketKeysAtOnce: 64,
+  /** How long one command to a station may take; a station that is being handed over answers within 500 ms. */
+  stationTimeoutMs: 2_000,
+  /** How long one write to a bucket may take. */
+  bucketTimeoutMs: 2_000,
+  /** First and longest pause before a key that could not be delivered is tried again, doubling; retries never end. */
+  retryPauseMs: 100,
+  longestRetryPauseMs: 5_000,
+  /** A flush waits this long for its rows; its caller gives up sooner. */
+  flushTimeoutMs: 4_000,
+  /** The last rows of a key that tell a flush how far the replicas must come. */
+  barrierRows: 16,
+  /** Delivered rows are kept this long for whoever looks into a fault. */
+  deliveredRetentionHours: 24,
+  /**
+   * Failed rows, and deletions of credentials, are kept this long. With a deletion the bucket's own marker goes, and a
+   * gateway that was cut off from the bus for longer than this without a restart would not learn of it.
+   */
+  markedRetentionHours: 30 * 24,
+  /** How often rows beyond their retention are removed, and how many in one statement. */
+  housekeepingIntervalMs: 600_000,
+  rowsPerRemoval: 1_000,
+  /** How long a stopping relay waits for deliveries under way; what is cut off is delivered again by the next one. */
+  drainTimeoutMs: 3_000,
+} as const;

@@ -1,0 +1,91 @@
+/** The reading side of the outbox. */
+
+import type { OutboxRow } from "../../db/outbox.ts";
+import type { Database } from "../../db/pool.ts";
+
+/** A row as it stands in the table; `payload` is an `OutboxRow` without its key and kind. */
+export type PendingRow = OutboxRow & { readonly outboxId: number };
+
+/**
+ * Up to `limit` keys behind `after` that have undelivered rows, in the order of the index. It hops from key to key, so
+ * that one key's long queue costs no more than a short one. Also says which session of PostgreSQL has answered.
+ */
+export async function listPendingKeys(
+  sql: Database,
+  after: string,
+  limit: number,
+): Promise<{ readonly keys: readonly string[]; readonly backendPid: number }> {
+  const [row] = await sql<[{ keys: string[]; backend_pid: number }]>`
+    with recursive pending (key) as (
+      (select key from outbox where delivered_at is null and key > ${after} order by key limit 1)
+      union all
+      select (select next.key from outbox next
+        where next.delivered_at is null and next.key > pending.key order by next.key limit 1)
+      from pending where pending.key is not null
+    )
+    select
+      array(select key from pending where key is not null limit ${limit}) as keys,
+      pg_backend_pid() as backend_pid`;
+  return { keys: row.keys, backendPid: row.backend_pid };
+}
+
+/** The key's oldest undelivered rows, in the order of delivery. */
+export async function listPendingRows(sql: Database, key: string, limit: number): Promise<PendingRow[]> {
+  const rows = await sql<{ outbox_id: number; kind: string; payload: object }[]>`
+    select outbox_id, kind, payload from outbox
+    where key = ${key} and delivered_at is null order by outbox_id limit ${limit}`;
+  return rows.map((row) => ({ key, kind: row.kind, ...row.payload, outboxId: row.outbox_id }) as PendingRow);
+}
+
+/** Marks a row as done: where it was stored, or why it never will be. */
+export async function markDelivered(
+  sql: Database,
+  outboxId: number,
+  result: { readonly sequence: number | null; readonly failedReason: string | null },
+): Promise<void> {
+  await sql`
+    update outbox set delivered_at = now(), sequence = ${result.sequence}, failed_reason = ${result.failedReason}
+    where outbox_id = ${outboxId} and delivered_at is null`;
+}
+
+export interface DeliveredRow {
+  readonly kind: OutboxRow["kind"];
+  readonly sequence: number | null;
+}
+
+/** The key's newest delivered rows. */
+export async function listDeliveredRows(sql: Database, key: string, limit: number): Promise<DeliveredRow[]> {
+  return sql<DeliveredRow[]>`
+    select kind, sequence from outbox
+    where key = ${key} and delivered_at is not null order by outbox_id desc limit ${limit}`;
+}
+
+/** Removes up to `limit` rows that were delivered so long ago and need no further care; returns how many. */
+export async function deleteDeliveredRows(sql: Database, olderThanHours: number, limit: number): Promise<number> {
+  const result = await sql`
+    delete from outbox where outbox_id in (
+      select outbox_id from outbox
+      where delivered_at < now() - ${olderThanHours}::float8 * interval '1 hour'
+        and failed_reason is null and kind <> 'credential_delete'
+      limit ${limit})`;
+  return result.count;
+}
+
+export interface MarkedRow {
+  readonly outbox_id: number;
+  /** Of the deleted credential, in hex; null for another row that failed. */
+  readonly deleted_hash: string | null;
+}
+
+/** Up to `limit` failed rows and deletions of credentials that are so old. */
+export async function listOldMarkedRows(sql: Database, olderThanHours: number, limit: number): Promise<MarkedRow[]> {
+  return sql<MarkedRow[]>`
+    select outbox_id, case when kind = 'credential_delete' then payload ->> 'hash' end as deleted_hash from outbox
+    where delivered_at < now() - ${olderThanHours}::float8 * interval '1 hour'
+      and (failed_reason is not null or kind = 'credential_delete')
+    order by delivered_at limit ${limit}`;
+}
+
+export async function deleteRows(sql: Database, outboxIds: readonly number[]): Promise<void> {
+  await sql`delete from outbox where outbox_id = any(${[...outboxIds]}::bigint[])`;
+}

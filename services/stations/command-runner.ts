@@ -1,0 +1,193 @@
+/**
+ * One command on one station: load → gather → `step()` → append → answer (style 1).
+ *
+ * The append is conditional on the station's newest commit, so that whoever else may believe to own the station, one
+ * commit follows another (I5). Nothing is answered before it is in the log (I4), and a doubt about that is settled by
+ * reading the log back.
+ */
+import type { NatsConnection } from "nats";
+import type { MachineSettings } from "../../machines/settings.ts";
+import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import { renderReply, type StationReply } from "../../machines/station/reply.ts";
+import { step } from "../../machines/station/step.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { SwitchesReplica } from "../bus/switches-replica.ts";
+import type { Log } from "../runtime/log.ts";
+import { type Gathered, gather } from "./gather.ts";
+import { recall } from "./history.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import type { KnownStation, StateCache } from "./state-cache.ts";
+import type { StationLog, StoredCommit } from "./station-log.ts";
+import { BUSY, type HostCommand, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
+
+export interface CommandRunnerDeps {
+  readonly nc: NatsConnection;
+  readonly log: Log;
+  readonly stationLog: StationLog;
+  readonly cache: StateCache;
+  readonly switches: SwitchesReplica;
+  readonly settings: MachineSettings;
+  /** Called with each state that was read or committed, before anything is answered from it. */
+  readonly onKnown: (stationId: number, known: KnownStation) => void;
+  /** Lets the work wait for the settlement that its intent is in; false when too many wait already. */
+  readonly awaitSettlement: (stationId: number, work: Work) => boolean;
+}
+
+type CommitResult = { readonly known: KnownStation; readonly reply: StationReply } | "conflict" | "failed";
+
+export class CommandRunner {
+  readonly #deps: CommandRunnerDeps;
+
+  constructor(deps: CommandRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Does the work and answers it, unless it waits for a settlement, whose end answers it. Never rejects. */
+  async perform(stationId: number, work: Work): Promise<void> {
+    try {
+      const answer = await this.#run(stationId, work);
+      if (answer !== undefined) work.answer(answer);
+    } catch (error) {
+      // What is known may be wrong after an error of any kind.
+      this.#deps.cache.delete(stationId);
+      this.#deps.log.warn({ err: error, stationId, commandId: work.commandId }, "a command could not be done");
+      work.answer(isBusy(error) ? BUSY : UNAVAILABLE);
+    }
+  }
+
+  async #run(stationId: number, work: Work): Promise<StationAnswer | undefined> {
+    let gathered: Gathered | undefined;
+    for (let attempt = 0; attempt < STATION_LIMITS.conflictAttempts; attempt += 1) {
+      const known = await this.#know(stationId, attempt > 0);
+      const { state, sequence } = known;
+      const command = typeof work.command === "function" ? state && work.command(state) : work.command;
+      if (command === undefined || command === null) return { reply: NOTHING_DONE, intent: null, sequence };
+      if (state === null && command.type !== "station_put") {
+        return { reply: { ok: false, code: "station_unknown" }, intent: null, sequence };
+      }
+      const stored = state?.replies.find((entry) => entry.commandId === work.commandId);
+      if (stored !== undefined) return await this.#answer(stationId, known, work, stored.reply);
+      if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
+
+      gathered ??=
+        state === null
+          ? ({ command } as Gathered)
+          : await gather(this.#deps.nc, stationId, state, work.commandId, command);
+      if ("answer" in gathered) return { ...gathered.answer, sequence };
+      const atMs = Math.max(Date.now(), known.atMs);
+      const result = step(state, {
+        ...gathered,
+        commandId: work.commandId,
+        actor: work.actor,
+        atMs,
+        switches: this.#deps.switches.current(),
+        settings: this.#deps.settings,
+      });
+      if (result.state === null || result.events.length === 0) {
+        return await this.#answer(stationId, known, work, result.reply, gathered);
+      }
+      const committed = await this.#commit(stationId, known, {
+        machineVersion: MACHINE_VERSION,
+        version: known.version + 1,
+        atMs,
+        commandId: work.commandId,
+        actor: work.actor,
+        events: result.events,
+        reply: result.reply,
+        state: result.state,
+      });
+      if (committed === "failed") return UNAVAILABLE;
+      if (committed !== "conflict") {
+        this.#learn(stationId, committed.known);
+        if (isOfSettlement(committed.known, work, command)) return this.#wait(stationId, work);
+        return await this.#answer(stationId, committed.known, work, committed.reply, gathered);
+      }
+      await new Promise((resolve) => setTimeout(resolve, attempt * STATION_LIMITS.conflictPauseMs));
+    }
+    return UNAVAILABLE;
+  }
+
+  async #know(stationId: number, fromLeader: boolean): Promise<KnownStation> {
+    const cached = fromLeader ? undefined : this.#deps.cache.get(stationId);
+    if (cached !== undefined) return cached;
+    const known = toKnown(await this.#deps.stationLog.load(stationId, fromLeader));
+    this.#learn(stationId, known);
+    return known;
+  }
+
+  #learn(stationId: number, known: KnownStation): void {
+    this.#deps.cache.set(stationId, known);
+    this.#deps.onKnown(stationId, known);
+  }
+
+  /** Appends until it is certain whether the commit is in the log, or gives up without knowing. */
+  async #commit(stationId: number, known: KnownStation, commit: Commit): Promise<CommitResult> {
+    for (let attempt = 0; attempt < STATION_LIMITS.doubtAttempts; attempt += 1) {
+      const outcome = await this.#deps.stationLog.append(stationId, known.sequence, commit);
+      if (outcome.kind === "stored") {
+        const { state, version, atMs, reply } = commit;
+        return { known: { state, version, atMs, sequence: outcome.sequence }, reply };
+      }
+      // A conflict after a doubt may well be with this very commit.
+      if (outcome.kind === "conflict" && attempt === 0) return "conflict";
+      const last = await this.#readBack(stationId);
+      if (last === undefined) continue;
+      if (last !== null && last.sequence > known.sequence) {
+        if (last.commit.commandId !== commit.commandId) return "conflict";
+        return { known: toKnown(last), reply: last.commit.reply };
+      }
+    }
+    this.#deps.cache.delete(stationId);
+    return "failed";
+  }
+
+  async #readBack(stationId: number): Promise<StoredCommit | null | undefined> {
+    return await this.#deps.stationLog.load(stationId, true).catch(() => undefined);
+  }
+
+  #wait(stationId: number, work: Work): StationAnswer | undefined {
+    return this.#deps.awaitSettlement(stationId, work) ? undefined : BUSY;
+  }
+
+  async #answer(
+    stationId: number,
+    known: KnownStation,
+    work: Work,
+    reply: StationReply,
+    gathered?: Gathered,
+  ): Promise<StationAnswer> {
+    const { state, sequence } = known;
+    if (state === null) return { reply, intent: null, sequence };
+    const rendered = renderReply(state, reply);
+    if (rendered !== undefined) return { ...rendered, sequence };
+    // The reply speaks of an intent that has left the state: it was recalled a moment ago, or the audit copy has the answer.
+    if (gathered !== undefined && "recalled" in gathered && gathered.recalled !== undefined) {
+      return { reply, intent: gathered.recalled, sequence };
+    }
+    const { response } = await recall(this.#deps.nc, { stationId, commandId: work.commandId });
+    return response === null ? UNAVAILABLE : { ...response, sequence };
+  }
+}
+
+const NOTHING_DONE: StationReply = { ok: true, type: "accepted" };
+
+function toKnown(stored: StoredCommit | null): KnownStation {
+  if (stored === null) return { state: null, version: 0, sequence: 0, atMs: 0 };
+  const { state, version, atMs } = stored.commit;
+  return { state, version, atMs, sequence: stored.sequence };
+}
+
+/** Whether this very attestation is what is being settled: it is answered when the seam has spoken. */
+function isOfSettlement(known: KnownStation, work: Work, command: HostCommand): boolean {
+  const intent = known.state?.intent;
+  return (
+    command.type === "intent_attest" &&
+    intent?.status === "settling" &&
+    intent.intentId === command.intentId &&
+    intent.attestation?.commandId === work.commandId
+  );
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof RefusedError && error.refusal.code === "busy";
+}

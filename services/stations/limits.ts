@@ -1,0 +1,70 @@
+/** Every queue, cache, retry and wait of the actor host, in one place, each with its reason. Milliseconds unless named otherwise. */
+export const STATION_LIMITS = {
+  // Leases (design §2.3).
+  /** How often a host renews its record, with all partitions it holds in one message. */
+  renewMs: 500,
+  /** A renewal that is not acknowledged by then is tried anew; two fit before the host has to stop itself. */
+  renewTimeoutMs: 700,
+  /** Without an acknowledged renewal for this long a host acts for nobody any more. */
+  selfStopMs: 1_500,
+  /** A host whose newest record is this much older than the newest record of all is taken for dead: one second after it stopped itself. */
+  takeOverMs: 2_500,
+  /** How often ownership is looked at when nothing happens. */
+  reviewMs: 100,
+  /** How long a partition that is handed over may finish what it has begun; the whole hand-over stays below 500 ms. */
+  handOverMs: 300,
+
+  // Commands.
+  /** Waiting commands per station; each takes about a millisecond, so a longer queue only delays the answer "busy". */
+  mailboxLength: 32,
+  /** Waiting commands of the whole host: bounds its memory at some 10 MB when a burst hits many stations. */
+  hostQueueLength: 8_192,
+  /** What a requester is told to wait when a queue is full. */
+  busyRetryMs: 200,
+  /** What a requester is told to wait when something this host depends on does not answer. */
+  unavailableRetryMs: 1_000,
+  /** Attempts of one command against commits of others; two hosts that both believe they own a partition alternate at worst. */
+  conflictAttempts: 8,
+  /** Pause before an attempt after a conflict, times the attempt, so that two hosts do not stay in step. */
+  conflictPauseMs: 5,
+  /** An append not acknowledged by then is in doubt and read back. */
+  appendMs: 1_000,
+  /** How often appends are checked for that. */
+  appendSweepMs: 100,
+  /** Attempts of the identical append while it is in doubt; the requester repeats the command after that. */
+  doubtAttempts: 3,
+  /** One read of a station's last commit. */
+  loadMs: 1_000,
+  /** Asking the settlement service for an order's truth, and the audit copy for an old answer: within a requester's patience. */
+  gatherMs: 2_000,
+
+  // Settlement.
+  /** One call of the payment seam; its own statements are bounded below this. */
+  settleMs: 4_000,
+  /** First and longest pause between calls while the seam does not answer. */
+  settlePauseMs: 50,
+  settleLongestPauseMs: 2_000,
+  /** A requester of an attestation is told "unavailable" after this long; repeating joins the same settlement. */
+  settleAnswerMs: 2_500,
+  /** Requesters that may wait for one settlement: the cashier's repetitions. */
+  settleWaiters: 8,
+
+  // Deadlines and liveness.
+  /** How often due deadlines are looked for; an expiry is seen this much late at most. */
+  tickMs: 50,
+  /** Pause before a deadline or a liveness change that could not be committed is tried again. */
+  retryMs: 500,
+  /** Commands of the host's own (deadlines, liveness, recovery) under way at once, so that a take-over does not starve requesters. */
+  ownConcurrency: 64,
+  /** Partitions scanned at once with a consumer each; beyond `scanWholeFrom` partitions one consumer reads the whole stream. */
+  scanConcurrency: 8,
+  scanWholeFrom: 64,
+  /** Pause before a scan that failed is tried again. */
+  scanRetryMs: 500,
+
+  // Memory.
+  /** States kept decoded (about 15 KB each): the stations of the busiest minutes; others are read again in one round trip. */
+  cachedStates: 4_096,
+  /** A state that nobody has asked for in this time is dropped: the station is passive and costs nothing but its deadlines. */
+  passivateMs: 30_000,
+} as const;

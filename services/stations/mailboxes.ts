@@ -1,0 +1,64 @@
+/** A bounded queue in front of each station, and one worker per station that has something in it. */
+import { partitionOf } from "../../machines/partition.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import { BUSY, UNAVAILABLE, type Work } from "./work.ts";
+
+interface Mailbox {
+  waiting: Work[];
+}
+
+export class Mailboxes {
+  /** Only stations with work are here; a passive station has no mailbox. */
+  readonly #boxes = new Map<number, Mailbox>();
+  readonly #perform: (stationId: number, work: Work) => Promise<void>;
+  #waiting = 0;
+
+  /** `perform` does one piece of work and answers it; it must not reject. */
+  constructor(perform: (stationId: number, work: Work) => Promise<void>) {
+    this.#perform = perform;
+  }
+
+  /** Takes work in order of arrival; a full queue answers "busy" at once. */
+  submit(stationId: number, work: Work): void {
+    const box = this.#boxes.get(stationId);
+    const isFull = (box?.waiting.length ?? 0) >= STATION_LIMITS.mailboxLength;
+    if (isFull || this.#waiting >= STATION_LIMITS.hostQueueLength) return work.answer(BUSY);
+    this.#waiting += 1;
+    if (box === undefined) void this.#open(stationId, { waiting: [work] });
+    else box.waiting.push(work);
+  }
+
+  /** Takes work before all that waits: the end of a settlement, of which a station has one at most. */
+  submitFirst(stationId: number, work: Work): void {
+    const box = this.#boxes.get(stationId);
+    this.#waiting += 1;
+    if (box === undefined) void this.#open(stationId, { waiting: [work] });
+    else box.waiting.unshift(work);
+  }
+
+  /** Answers everything that still waits for a partition that this host gives up. What is being done is finished. */
+  refuse(partition: number): void {
+    for (const [stationId, box] of this.#boxes) {
+      if (partitionOf(stationId) !== partition) continue;
+      const refused = box.waiting;
+      box.waiting = [];
+      this.#waiting -= refused.length;
+      for (const work of refused) work.answer(UNAVAILABLE);
+    }
+  }
+
+  /** Whether anything of these partitions waits or is being done. */
+  isBusy(partitions: ReadonlySet<number>): boolean {
+    for (const stationId of this.#boxes.keys()) if (partitions.has(partitionOf(stationId))) return true;
+    return false;
+  }
+
+  async #open(stationId: number, box: Mailbox): Promise<void> {
+    this.#boxes.set(stationId, box);
+    for (let work = box.waiting.shift(); work !== undefined; work = box.waiting.shift()) {
+      this.#waiting -= 1;
+      await this.#perform(stationId, work);
+    }
+    this.#boxes.delete(stationId);
+  }
+}

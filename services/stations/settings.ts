@@ -1,0 +1,28 @@
+/** What an operator may set about the actor host. */
+import { z } from "zod";
+import { DEFAULT_MACHINE_SETTINGS, INTENT_LIFETIME_BOUNDS_MS, type MachineSettings } from "../../machines/settings.ts";
+import { parseSettings } from "../runtime/settings.ts";
+
+const milliseconds = z.coerce.number().int();
+
+const schema = z
+  .object({
+    /** Deadline of an intent whose creator names none. */
+    INTENT_LIFETIME_MS: milliseconds
+      .min(INTENT_LIFETIME_BOUNDS_MS.min)
+      .max(INTENT_LIFETIME_BOUNDS_MS.max)
+      .default(DEFAULT_MACHINE_SETTINGS.intentLifetimeMs),
+    /** Silence after which a device counts as offline; two heartbeats and a half of the advised interval by default. */
+    DEVICE_SILENCE_MS: milliseconds.min(500).max(3_600_000).default(DEFAULT_MACHINE_SETTINGS.deviceSilenceMs),
+    /** How long a cashier's station lease lasts without a renewal. */
+    STATION_LEASE_MS: milliseconds.min(1_000).max(86_400_000).default(DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs),
+  })
+  .transform((values) => ({
+    intentLifetimeMs: values.INTENT_LIFETIME_MS,
+    deviceSilenceMs: values.DEVICE_SILENCE_MS,
+    leaseLifetimeMs: values.STATION_LEASE_MS,
+  }));
+
+export function readStationsSettings(environment: NodeJS.ProcessEnv): MachineSettings {
+  return parseSettings(schema, environment);
+}

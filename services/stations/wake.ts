@@ -1,0 +1,40 @@
+/**
+ * What a passive station still has to be woken for, as a header of its last commit. A host that takes over a partition
+ * reads headers only: it learns of every deadline, settlement under way and online device without decoding a state.
+ */
+import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
+import type { StationState } from "../../machines/station/state.ts";
+
+export const WAKE_HEADER = "Station-Wake";
+
+export interface Wake {
+  /** When the state changes by itself, or null. */
+  readonly dueMs: number | null;
+  /** Whether a settlement is committed and its outcome is not. */
+  readonly isSettling: boolean;
+  readonly onlineDevices: readonly number[];
+}
+
+export function wakeOf(state: StationState): Wake {
+  const onlineDevices: number[] = [];
+  for (const device of state.devices) if (device.liveness.state === "online") onlineDevices.push(device.deviceId);
+  return { dueMs: nextDeadlineMs(state), isSettling: state.intent?.status === "settling", onlineDevices };
+}
+
+/** `<due or 0> <1 when settling> <online devices, comma separated>` */
+export function encodeWake(wake: Wake): string {
+  return `${wake.dueMs ?? 0} ${wake.isSettling ? 1 : 0} ${wake.onlineDevices.join(",")}`;
+}
+
+/** Undefined for a commit without a readable header: its state must be looked at instead. */
+export function decodeWake(text: string | undefined): Wake | undefined {
+  const match = /^(\d+) ([01])(?: ([\d,]*))?$/.exec(text ?? "");
+  if (match === null) return undefined;
+  const dueMs = Number(match[1]);
+  const devices = match[3] ?? "";
+  return {
+    dueMs: dueMs === 0 ? null : dueMs,
+    isSettling: match[2] === "1",
+    onlineDevices: devices === "" ? [] : devices.split(",").map(Number),
+  };
+}

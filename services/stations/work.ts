@@ -1,0 +1,33 @@
+/** What waits in a station's mailbox: a requester's command or one of the host's own. */
+import type { Actor } from "../../machines/actor.ts";
+import type { StationCommand } from "../../machines/station/command.ts";
+import type { StationState } from "../../machines/station/state.ts";
+import type { RequestedCommand, StationFailure, StationResponse } from "../bus/messages/station.ts";
+import { STATION_LIMITS } from "./limits.ts";
+
+/** Commands that only the host gives. */
+export type OwnCommand = Extract<
+  StationCommand,
+  { type: "settlement_succeeded" | "settlement_refused" | "tick" | "device_seen" | "device_silent" }
+>;
+export type HostCommand = RequestedCommand | OwnCommand;
+export type StationAnswer = StationResponse | StationFailure;
+
+export interface Work {
+  readonly commandId: string;
+  readonly actor: Actor;
+  /** Or what makes it from the state when its turn has come; undefined when nothing is to be done any more. */
+  readonly command: HostCommand | ((state: StationState) => HostCommand | undefined);
+  /** Called exactly once. */
+  readonly answer: (answer: StationAnswer) => void;
+}
+
+/** Deadlines, liveness and recovery act in the name of the system. */
+export const SYSTEM: Actor = { kind: "system", id: 0 };
+
+export const BUSY: StationFailure = { failure: "busy", retryAfterMs: STATION_LIMITS.busyRetryMs };
+export const UNAVAILABLE: StationFailure = { failure: "unavailable", retryAfterMs: STATION_LIMITS.unavailableRetryMs };
+
+export function isFailure(answer: StationAnswer): answer is StationFailure {
+  return "failure" in answer;
+}

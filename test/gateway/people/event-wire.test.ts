@@ -1,0 +1,30 @@
+/** Events of the log leave as snake_case with decimal amounts and ISO times, whatever a later version adds. */
+import { describe, expect, it } from "vitest";
+import { eventDataWire } from "../../../gateway/handlers/backoffice/event-wire.ts";
+
+describe("an event's facts", () => {
+  it("are renamed and given in the units of the wire", () => {
+    const event = {
+      type: "intent_created",
+      intentId: 7,
+      route: "smart_pos",
+      amountMinor: "2500",
+      currency: "EUR",
+      deviceId: null,
+      expiresAtMs: Date.UTC(2026, 10, 20, 12),
+    };
+    expect(eventDataWire(event)).toEqual({
+      intent_id: 7,
+      route: "smart_pos",
+      amount: "25.00",
+      currency: "EUR",
+      device_id: null,
+      expires_at: "2026-11-20T12:00:00.000Z",
+    });
+  });
+
+  it("keep a device's own words as they are", () => {
+    const event = { type: "outcome_reported", providerReference: "Ref-Ms", providerCode: "00", currency: "not money" };
+    expect(eventDataWire(event)).toEqual({ provider_reference: "Ref-Ms", provider_code: "00", currency: "not money" });
+  });
+});

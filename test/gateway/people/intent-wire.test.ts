@@ -1,0 +1,116 @@
+/** What the cashier is offered follows the machine, state by state and route by route. */
+import { describe, expect, it } from "vitest";
+import { intentSchema } from "../../../gateway/contract/intent.ts";
+import { intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
+import { leaseWire } from "../../../gateway/handlers/cashier/lease-wire.ts";
+import type { IntentState, PaymentIntent, ReportedOutcome, Route } from "../../../machines/payment-intent.ts";
+
+const NOW_MS = Date.UTC(2026, 10, 20, 12);
+
+function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
+  return {
+    intentId: 7,
+    displayNumber: 3,
+    route: "smart_pos",
+    orderId: 42,
+    orderDisplayNumber: 12,
+    amountMinor: "2500",
+    currency: "EUR",
+    stationName: "Counter 1",
+    deviceId: 5,
+    handoffTarget: "pay://collect",
+    createdBy: 9,
+    createdAtMs: NOW_MS - 10_000,
+    expiresAtMs: NOW_MS + 170_000,
+    presentedAtMs: null,
+    reports: [],
+    reportCount: 0,
+    attestation: null,
+    endedAtMs: null,
+    status: "created",
+    ...changes,
+  };
+}
+
+const report = (outcome: ReportedOutcome) => ({
+  deviceId: 5,
+  outcome,
+  providerReference: "R-1",
+  providerCode: "00",
+  reportedAtMs: NOW_MS - 1_000,
+});
+
+type Offers = readonly [settle: boolean, cancel: boolean];
+
+describe("what is offered", () => {
+  const table: Record<IntentState, Record<"smart_pos" | "cash" | "attested_terminal", Offers>> = {
+    created: { smart_pos: [false, true], cash: [true, true], attested_terminal: [true, true] },
+    presented: { smart_pos: [false, true], cash: [false, true], attested_terminal: [false, true] },
+    processing: { smart_pos: [true, true], cash: [true, true], attested_terminal: [true, true] },
+    settling: { smart_pos: [false, false], cash: [false, false], attested_terminal: [false, false] },
+    succeeded: { smart_pos: [false, false], cash: [false, false], attested_terminal: [false, false] },
+    cancelled: { smart_pos: [false, false], cash: [false, false], attested_terminal: [false, false] },
+    expired: { smart_pos: [false, false], cash: [false, false], attested_terminal: [false, false] },
+  };
+  for (const [status, row] of Object.entries(table)) {
+    it(`in the state ${status}`, () => {
+      for (const [route, [settle, cancel]] of Object.entries(row)) {
+        const wire = intentWire(intent({ status: status as IntentState, route: route as Route }), NOW_MS);
+        expect([wire.settle_offered, wire.cancel_offered], route).toEqual([settle, cancel]);
+      }
+    });
+  }
+
+  it("still is settle after a reported decline (contract, rule 2 of the smart POS route)", () => {
+    for (const outcome of ["reported_declined", "reported_cancelled", "reported_unknown"] as const) {
+      const wire = intentWire(intent({ status: "processing", reports: [report(outcome)], reportCount: 1 }), NOW_MS);
+      expect(wire.settle_offered, outcome).toBe(true);
+    }
+  });
+
+  it("is nothing once the deadline has passed, even before that is committed", () => {
+    const wire = intentWire(intent({ status: "processing", expiresAtMs: NOW_MS }), NOW_MS);
+    expect([wire.settle_offered, wire.cancel_offered]).toEqual([false, false]);
+  });
+});
+
+describe("an intent on the wire", () => {
+  it("is processing while the seam is at work, with the attestation already named", () => {
+    const attestation = {
+      commandId: "c",
+      cashierId: 9,
+      cashierName: "Ada",
+      reference: "R-1",
+      atMs: NOW_MS,
+      transactionId: null,
+    };
+    const wire = intentWire(intent({ status: "settling", attestation }), NOW_MS);
+    expect(wire.status).toBe("processing");
+    expect(wire.attestation).toEqual({
+      cashier_id: 9,
+      cashier_name: "Ada",
+      reference: "R-1",
+      attested_at: "2026-11-20T12:00:00.000Z",
+      transaction_id: null,
+    });
+  });
+
+  it("fits its published schema, which takes no unknown field", () => {
+    const wire = intentWire(intent({ status: "processing", reports: [report("reported_success")] }), NOW_MS);
+    expect(intentSchema.strict().parse(wire)).toEqual(wire);
+    expect(wire.amount).toBe("25.00");
+  });
+});
+
+describe("a lease on the wire", () => {
+  const lease = { cashierId: 9, cashierName: "Ada", acquiredAtMs: NOW_MS - 1_000, expiresAtMs: NOW_MS + 1_000 };
+
+  it("says whose it is", () => {
+    expect(leaseWire(lease, { userId: 9, nowMs: NOW_MS })?.mine).toBe(true);
+    expect(leaseWire(lease, { userId: 8, nowMs: NOW_MS })).toMatchObject({ mine: false, cashier_name: "Ada" });
+  });
+
+  it("is gone with its deadline", () => {
+    expect(leaseWire(lease, { userId: 9, nowMs: NOW_MS + 1_000 })).toBeNull();
+  });
+});

@@ -1,0 +1,90 @@
+/** Typed prices become minor units exactly, or are refused by name; nothing is ever rounded. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { orderLinesBodySchema } from "../../../gateway/contract/cashier.ts";
+import { orderLinesFromWire, orderWire } from "../../../gateway/handlers/cashier/order-wire.ts";
+import { Refusal } from "../../../gateway/handlers/context.ts";
+import { formatAmount } from "../../../machines/currency.ts";
+import type { Order } from "../../../services/bus/messages/settlement.ts";
+
+const line = (unit_amount: string, quantity = 1) => ({ name: "Soup", quantity, unit_amount });
+
+function refusalOf(lines: ReturnType<typeof line>[], currency: string): Refusal {
+  try {
+    orderLinesFromWire({ lines }, currency);
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+  }
+  throw new Error("The lines were accepted.");
+}
+
+describe("lines that a cashier typed", () => {
+  it("become minor units of the order's currency", () => {
+    const minor = (amount: string, currency: string) =>
+      orderLinesFromWire({ lines: [line(amount)] }, currency)[0]?.unitAmountMinor;
+    expect(minor("12.50", "EUR")).toBe("1250");
+    expect(minor("12.5", "EUR")).toBe("1250");
+    expect(minor("12", "EUR")).toBe("1200");
+    expect(minor("0.07", "EUR")).toBe("7");
+    expect(minor("1250", "JPY")).toBe("1250");
+    expect(minor("1.25", "KWD")).toBe("1250");
+    expect(minor("9999999999.99", "EUR")).toBe("999999999999");
+  });
+
+  it("are refused by pointer when the currency has fewer decimals", () => {
+    const refusal = refusalOf([line("100"), line("12.50"), line("1.5")], "JPY");
+    expect(refusal.code).toBe("invalid_request");
+    expect(refusal.facts.errors).toEqual([
+      { pointer: "/lines/1/unit_amount", detail: "JPY has 0 decimals." },
+      { pointer: "/lines/2/unit_amount", detail: "JPY has 0 decimals." },
+    ]);
+  });
+
+  it("survive the way to minor units and back, for any price of any exponent", () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: 0n, max: 999_999_999_999n }),
+        fc.constantFrom(["EUR", 1n], ["JPY", 100n], ["KWD", 1n] as const),
+        (cents, [currency, divisor]) => {
+          // Two decimals are what the wire has; JPY has none of them and KWD ends in a zero.
+          const minor = currency === "KWD" ? cents * 10n : cents / divisor;
+          const typed = formatAmount(minor, currency);
+          expect(orderLinesFromWire({ lines: [line(typed)] }, currency)[0]?.unitAmountMinor).toBe(minor.toString());
+        },
+      ),
+    );
+  });
+
+  it("carry no sign, no exponent, no blank and no third decimal", () => {
+    for (const odd of ["-1.00", "+1", "1e3", " 1", "1,50", "", ".5", "1.", "1.005", "12345678901", "0x10", "NaN"])
+      expect(orderLinesBodySchema.safeParse({ lines: [line(odd)] }).success, odd).toBe(false);
+  });
+});
+
+describe("an order on the wire", () => {
+  it("shows what each line comes to", () => {
+    const order: Order = {
+      orderId: 42,
+      orderDisplayNumber: 12,
+      stationId: 1,
+      status: "open",
+      version: 1,
+      currency: "EUR",
+      totalMinor: "2530",
+      lines: [
+        { name: "Soup", quantity: 3, unitAmountMinor: "810" },
+        { name: "Bread", quantity: 1, unitAmountMinor: "100" },
+      ],
+      transaction: null,
+      openedAtMs: Date.UTC(2026, 10, 20, 12),
+    };
+    expect(orderWire(order)).toMatchObject({
+      total: "25.30",
+      lines: [
+        { unit_amount: "8.10", line_amount: "24.30" },
+        { unit_amount: "1.00", line_amount: "1.00" },
+      ],
+      opened_at: "2026-11-20T12:00:00.000Z",
+    });
+  });
+});

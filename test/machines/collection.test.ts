@@ -1,0 +1,184 @@
+/** One collection, told in sentences: the contract's rules as the station keeps them. */
+import { describe, expect, it } from "vitest";
+import { REPORTED_OUTCOMES } from "../../machines/payment-intent.ts";
+import { aCounter, aServedCounter, COMPANION_DEVICE, DISPLAY, ROBIN, SECOND_COMPANION } from "./scenario.ts";
+
+describe("a smart POS collection", () => {
+  it("goes from the open order over evidence and attestation to paid", () => {
+    const counter = aServedCounter();
+    expect(counter.display).toMatchObject({ state: "total", amount: "12.50", intent_status: "" });
+    counter.picks("smart_pos");
+    expect(counter.intent).toMatchObject({ status: "created", deviceId: 701, handoffTarget: "posapp://collect/one" });
+    counter.waits(1_000).fetches();
+    expect(counter.happened).toEqual(["intent_presented"]);
+    counter.waits(1_000).reports("reported_success", { reference: "RRN-1", code: "00" });
+    expect(counter.intent?.status).toBe("processing");
+    expect(counter.display).toMatchObject({ state: "total", intent_status: "processing" });
+    counter.waits(1_000).attests();
+    expect(counter.intent).toMatchObject({ status: "settling", attestation: { reference: "RRN-1" } });
+    expect(counter.display).toMatchObject({ state: "total", intent_status: "processing" });
+    counter.settles(77);
+    expect(counter.intent).toMatchObject({ status: "succeeded", attestation: { transactionId: 77 } });
+    expect(counter.display).toMatchObject({ state: "paid", amount: "12.50", intent_status: "succeeded" });
+    counter.waits(8_000);
+    expect(counter.display).toMatchObject({ state: "idle", amount: "0.00", order_display_number: 0 });
+  });
+
+  it.each(REPORTED_OUTCOMES)("moves to processing on %s, whatever was reported", (outcome) => {
+    const counter = aServedCounter().picks("smart_pos").fetches().reports(outcome);
+    expect(counter.intent?.status).toBe("processing");
+    expect(counter.attests().reply).toMatchObject({ ok: true, status: "settling" });
+  });
+
+  it("takes a report before the assignment was fetched: evidence is never refused from the assigned device", () => {
+    expect(aServedCounter().picks("smart_pos").reports("reported_unknown").intent?.status).toBe("processing");
+  });
+
+  it("keeps a second report with another key as further evidence and inherits the newest reference", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_declined", { reference: "A" });
+    counter.reports("reported_success", { reference: "B" }).attests();
+    expect(counter.intent).toMatchObject({ reportCount: 2, attestation: { reference: "B" } });
+  });
+
+  it("does not lose a reference to a later report without one", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "A" });
+    expect(counter.reports("reported_unknown").attests().intent?.attestation?.reference).toBe("A");
+  });
+
+  it("lets a typed reference count only where no device gave one", () => {
+    const told = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "A" });
+    expect(told.attests({ reference: "typed" }).intent?.attestation?.reference).toBe("A");
+    const untold = aServedCounter().picks("smart_pos").reports("reported_unknown");
+    expect(untold.attests({ reference: " typed " }).intent?.attestation?.reference).toBe("typed");
+  });
+
+  it("is not attested without evidence", () => {
+    expect(aServedCounter().picks("smart_pos").attests().reply).toMatchObject({ code: "evidence_required" });
+    expect(aServedCounter().picks("smart_pos").fetches().attests().reply).toEqual({
+      ok: false,
+      code: "evidence_required",
+      status: "presented",
+    });
+  });
+
+  it("is handed to the preferred companion, and to no other when that one is silent", () => {
+    const counter = aServedCounter().describesDevice({ ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id });
+    expect(counter.picks("smart_pos", { deviceId: SECOND_COMPANION.id }).reply).toMatchObject({
+      code: "route_not_offered",
+      reason: "device_offline",
+    });
+    counter.hears(SECOND_COMPANION).picks("smart_pos", { deviceId: SECOND_COMPANION.id });
+    expect(counter.intent?.deviceId).toBe(SECOND_COMPANION.id);
+  });
+
+  it("answers another device as if the intent did not exist", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    expect(counter.reports("reported_success", { by: DISPLAY }).reply).toEqual({
+      ok: false,
+      code: "handoff_not_assigned",
+    });
+    expect(counter.reports("reported_success", { intentId: 4_711 }).reply).toEqual({
+      ok: false,
+      code: "handoff_not_assigned",
+    });
+    expect(counter.fetches({ by: DISPLAY }).reply).toEqual({ ok: false, code: "handoff_not_assigned" });
+  });
+});
+
+describe("cash and the attested terminal", () => {
+  it("cash is attested at once, without a reference", () => {
+    const counter = aServedCounter().picks("cash").attests().settles();
+    expect(counter.intent).toMatchObject({ status: "succeeded", deviceId: null, attestation: { reference: "" } });
+  });
+
+  it("a terminal's reference is required and kept", () => {
+    const counter = aServedCounter().picks("attested_terminal");
+    expect(counter.attests().reply).toEqual({ ok: false, code: "reference_required" });
+    expect(counter.attests({ reference: "  " }).reply).toEqual({ ok: false, code: "reference_required" });
+    expect(counter.attests({ reference: "SLIP-9" }).settles().intent?.attestation?.reference).toBe("SLIP-9");
+  });
+
+  it("I15 cash collects through every freeze, and nothing else is begun", () => {
+    for (const freeze of [{ platform: true }, { organizations: new Set([11]) }, { stations: new Set([12_345]) }]) {
+      const counter = aServedCounter().freezes(freeze);
+      for (const route of ["smart_pos", "attested_terminal"] as const)
+        expect(counter.picks(route).reply).toMatchObject({ code: "route_not_offered" });
+      expect(counter.picks("cash").attests().settles().intent?.status).toBe("succeeded");
+    }
+  });
+
+  it("what was begun before a freeze can still be attested: the guest may have paid", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success").freezes({ platform: true });
+    expect(counter.attests().settles().intent?.status).toBe("succeeded");
+  });
+
+  it("a suspended or closed station collects nothing, not even cash", () => {
+    const suspended = aServedCounter().describesStation({ status: "suspended", revision: 2 });
+    expect(suspended.picks("cash").reply).toMatchObject({ reason: "station_suspended" });
+    const closed = aServedCounter().describesStation({ status: "closed", revision: 2 });
+    expect(closed.picks("cash").reply).toMatchObject({ reason: "station_closed" });
+    expect(closed.leased(ROBIN).reply).toMatchObject({ code: "station_closed" });
+  });
+});
+
+describe("what cannot be collected", () => {
+  it.each([
+    ["nothing", { amountMinor: "0" }, "amount_not_collectable"],
+    ["more than the contract can write", { amountMinor: "1000000000000" }, "amount_not_collectable"],
+    ["in a currency that is none", { currency: "XXX" }, "amount_not_collectable"],
+    ["a paid order", { status: "paid" }, "order_already_paid"],
+    ["a voided order", { status: "voided" }, "order_voided"],
+  ] as const)("%s", (_what, change, code) => {
+    const order = { orderId: 502, orderDisplayNumber: 8, amountMinor: "100", currency: "EUR", revision: 1 } as const;
+    expect(aServedCounter().picks("cash", { order: { status: "open", ...order, ...change } }).reply).toMatchObject({
+      code,
+    });
+  });
+
+  it("a second collection beside the first", () => {
+    expect(aServedCounter().picks("cash").picks("cash").reply).toEqual({
+      ok: false,
+      code: "collection_active",
+      status: "created",
+    });
+  });
+});
+
+describe("the lease", () => {
+  it("is needed to drive a collection", () => {
+    expect(aCounter().order().picks("cash").reply).toEqual({ ok: false, code: "lease_required" });
+    expect(aServedCounter().picks("cash", { by: ROBIN }).reply).toEqual({
+      ok: false,
+      code: "station_leased",
+      holder: "Casey",
+    });
+  });
+
+  it("passes to a colleague who can finish what was begun", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success").releases().leased(ROBIN);
+    expect(counter.attests({ by: ROBIN }).settles().intent).toMatchObject({
+      status: "succeeded",
+      createdBy: 31,
+      attestation: { cashierId: 32, cashierName: "Robin" },
+    });
+  });
+
+  it("lapses by itself and is then free for anybody", () => {
+    const counter = aCounter()
+      .leased()
+      .waits(15 * 60_000);
+    expect(counter.leased(ROBIN).happened).toEqual(["lease_lapsed", "lease_acquired"]);
+  });
+
+  it("is not asked of devices and owners", () => {
+    expect(aCounter().leased({ kind: "owner", id: 31 }).reply).toMatchObject({ code: "lease_required" });
+    expect(aServedCounter().picks("cash", { by: { kind: "owner", id: 31 } }).reply).toMatchObject({
+      code: "station_leased",
+    });
+  });
+
+  it("is released by whoever finds it free, and by nobody but its holder", () => {
+    expect(aCounter().releases().reply).toEqual({ ok: true, type: "lease", lease: null });
+    expect(aCounter().leased().releases(ROBIN).reply).toMatchObject({ code: "station_leased" });
+  });
+});

@@ -1,0 +1,137 @@
+/**
+ * What holds of every single step, whatever came before (machines/SPEC.md, M1–M12). The scenario language checks it after
+ * each sentence and the property tests after each random command, so that every test of the station holds it.
+ */
+import { expect } from "vitest";
+import { AMOUNT_PATTERN } from "../../machines/currency.ts";
+import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { type Commit, decodeCommit, encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
+import type { StepInput } from "../../machines/station/outcome.ts";
+import type { StationState } from "../../machines/station/state.ts";
+import { type Step, step } from "../../machines/station/step.ts";
+import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
+import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
+import { displayView } from "../../machines/views/display.ts";
+
+/** Freezes a value all the way down: a step that writes to its input throws (M1). */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const member of Object.values(value)) deepFreeze(member);
+  }
+  return value;
+}
+
+export function checkStep(before: StationState | null, input: StepInput, after: Step): void {
+  expect(step(before, input), "M1: the same input gives the same step").toEqual(after);
+  if (after.events.length === 0) expect(after.state, "M2: a step without events changes nothing").toEqual(before);
+  checkBounds(after.state);
+  checkCollections(before, input, after);
+  checkMoney(before, after.state);
+  checkRepetition(input, after);
+  checkDeadline(input, after.state);
+  checkCommit(input, after);
+  checkViews(input, after.state);
+}
+
+function checkBounds(state: StationState): void {
+  expect(state.devices.length, "M9: devices").toBeLessThanOrEqual(STATE_LIMITS.devices);
+  expect(state.revokedDevices.length, "M9: revoked devices").toBeLessThanOrEqual(STATE_LIMITS.revokedDevices);
+  expect(state.knownOrders.length, "M9: known orders").toBeLessThanOrEqual(STATE_LIMITS.knownOrders);
+  expect(state.ended.length, "M9: ended intents").toBeLessThanOrEqual(STATE_LIMITS.endedIntents);
+  expect(state.replies.length, "M9: replies").toBeLessThanOrEqual(STATE_LIMITS.replies);
+  expect(state.intent?.reports.length ?? 0, "M9: reports").toBeLessThanOrEqual(STATE_LIMITS.activeReports);
+  for (const intent of state.ended) {
+    expect(intent.reports.length, "M9: reports of an ended intent").toBeLessThanOrEqual(STATE_LIMITS.endedReports);
+  }
+  const ids = state.devices.map((device) => device.deviceId);
+  expect(ids, "devices are sorted and unique").toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+}
+
+function checkCollections(before: StationState | null, input: StepInput, after: Step): void {
+  const { state, events } = after;
+  if (state.intent !== null) expect(isEnded(state.intent.status), "M3: the active intent has not ended").toBe(false);
+  for (const intent of state.ended) expect(isEnded(intent.status), "M3: an ended intent has ended").toBe(true);
+  const all = [state.intent, ...state.ended].flatMap((intent) => intent?.intentId ?? []);
+  expect(new Set(all).size, "M3: an intent is in one place").toBe(all.length);
+
+  for (const intent of state.ended) {
+    const was = before?.ended.find((other) => other.intentId === intent.intentId);
+    if (was !== undefined) expect(intent, "M4: an ended intent never changes").toEqual(was);
+  }
+  const active = before?.intent ?? null;
+  if (active !== null && state.intent?.intentId !== active.intentId) {
+    const ended = state.ended.find((intent) => intent.intentId === active.intentId);
+    expect(ended, "M4: an active intent goes nowhere but to the ended ones").toBeDefined();
+    if (active.status === "settling" && input.command.type !== "settlement_refused")
+      expect(ended?.status, "M5: a settlement under way is neither cancelled nor expired").toBe("succeeded");
+    if (ended?.status === "succeeded") expect(input.command.type, "M6").toBe("settlement_succeeded");
+    if (ended?.status === "cancelled") expect(input.command.type, "M6").toBe("intent_cancel");
+    if (ended?.status === "expired")
+      expect(input.atMs, "M6: expired at its deadline").toBeGreaterThanOrEqual(ended.expiresAtMs);
+  }
+  if (input.command.type === "intent_report") {
+    const { intentId } = input.command;
+    const ends = events.filter(
+      (event) =>
+        (event.type === "intent_succeeded" || event.type === "intent_cancelled") && event.intentId === intentId,
+    );
+    expect(ends, "M7: a report ends nothing").toEqual([]);
+  }
+}
+
+const MONEY_FIELDS = ["intentId", "orderId", "orderDisplayNumber", "amountMinor", "currency", "expiresAtMs"] as const;
+
+function checkMoney(before: StationState | null, after: StationState): void {
+  const known = new Map(intentsOf(before).map((intent) => [intent.intentId, intent]));
+  for (const intent of intentsOf(after)) {
+    const was = known.get(intent.intentId);
+    if (was === undefined) continue;
+    for (const field of MONEY_FIELDS) expect(intent[field], `M8: ${field} never changes`).toBe(was[field]);
+  }
+}
+
+function intentsOf(state: StationState | null): readonly PaymentIntent[] {
+  if (state === null) return [];
+  return state.intent === null ? state.ended : [state.intent, ...state.ended];
+}
+
+function checkRepetition(input: StepInput, after: Step): void {
+  const stored = after.state.replies.findLast((entry) => entry.commandId === input.commandId);
+  if (stored === undefined) return;
+  expect(stored.reply, "M10: the stored reply is the given one").toEqual(after.reply);
+  const again = step(after.state, { ...input, atMs: input.atMs + 3_600_000 });
+  expect(again, "M10: a repetition is answered alike and does nothing").toEqual({
+    state: after.state,
+    events: [],
+    reply: after.reply,
+    repeated: true,
+  });
+}
+
+function checkDeadline(input: StepInput, state: StationState): void {
+  const deadlineMs = nextDeadlineMs(state);
+  if (deadlineMs !== null) expect(deadlineMs, "M11: no deadline is overdue").toBeGreaterThan(input.atMs);
+}
+
+function checkCommit(input: StepInput, after: Step): void {
+  const { commandId, actor, atMs } = input;
+  const { events, reply, state } = after;
+  const commit: Commit = { machineVersion: MACHINE_VERSION, version: 1, atMs, commandId, actor, events, reply, state };
+  expect(decodeCommit(encodeCommit(commit)), "M12: a commit survives its bytes").toEqual(commit);
+}
+
+function checkViews(input: StepInput, state: StationState): void {
+  for (const nowMs of [input.atMs, input.atMs + 5_000, input.atMs + 3_600_000]) {
+    const { view, validUntilMs } = displayView(state, nowMs);
+    expect(view.amount, "M13: the amount fits the contract's pattern").toMatch(AMOUNT_PATTERN);
+    if (validUntilMs !== null) expect(validUntilMs, "M13: a view is valid now").toBeGreaterThan(nowMs);
+    for (const { deviceId } of state.devices) {
+      const intent = assignedIntent(state, deviceId, nowMs);
+      if (intent !== null) expect(assignmentView(intent).amount, "M13").toMatch(AMOUNT_PATTERN);
+      expect(deviceSnapshotView(state, deviceId, input.switches), "M13").toBeDefined();
+    }
+  }
+}

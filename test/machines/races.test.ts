@@ -1,0 +1,340 @@
+/** Messages that meet, overtake or repeat one another. Each test tells one race in one line. */
+import { describe, expect, it } from "vitest";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
+import { renderReply, replyMayBeForgotten } from "../../machines/station/reply.ts";
+import {
+  aCounter,
+  aServedCounter,
+  COMPANION,
+  COMPANION_DEVICE,
+  DISPLAY,
+  ORDER,
+  type Scenario,
+  START_MS as START,
+} from "./scenario.ts";
+
+const reported = (): Scenario => aServedCounter().picks("smart_pos").fetches().reports("reported_success");
+
+describe("settling against cancelling and expiring", () => {
+  it("I7 an attested intent is not cancelled while the seam is at work", () => {
+    const counter = reported().attests();
+    expect(counter.cancels().reply).toEqual({ ok: false, code: "settlement_in_progress", status: "processing" });
+    expect(counter.settles().intent?.status).toBe("succeeded");
+  });
+
+  it("I7 an attested intent does not expire, however long the seam takes", () => {
+    const counter = reported().attests().waits(3_600_000).ticks();
+    expect(counter.intent?.status).toBe("settling");
+    expect(counter.settles().intent?.status).toBe("succeeded");
+  });
+
+  it("I7 a cancelled or expired intent never succeeds; what the seam then says is kept for a person", () => {
+    for (const ended of [reported().cancels(), reported().waits(180_000).ticks()]) {
+      const status = ended.intent?.status;
+      expect(ended.attests().reply).toMatchObject({ ok: false });
+      expect(ended.settles().happened).toEqual(["settlement_conflict"]);
+      expect(ended.intent?.status).toBe(status);
+    }
+  });
+
+  it("an attestation at the very deadline comes too late", () => {
+    const counter = reported();
+    counter.atMs = counter.intent?.expiresAtMs ?? 0;
+    expect(counter.attests().reply).toEqual({ ok: false, code: "intent_not_actionable", status: "expired" });
+    expect(counter.happened).toEqual(["intent_expired"]);
+  });
+
+  it("a refusal after the deadline expires the intent in the same commit, and says so", () => {
+    const counter = reported().attests({ key: "attest" }).waits(300_000).refusesToSettle("order_voided");
+    expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
+    expect(counter.attests({ key: "attest" }).reply).toEqual({ ok: false, code: "order_voided", status: "expired" });
+  });
+
+  it("a refusal leaves the order unpaid and the cashier free to decide anew", () => {
+    const counter = reported().attests().refusesToSettle("order_changed");
+    expect(counter.intent).toMatchObject({ status: "processing", attestation: null });
+    expect(counter.cancels().intent?.status).toBe("cancelled");
+  });
+
+  it("a success that another host learnt after this one's refusal is money truth all the same", () => {
+    const counter = reported().attests().refusesToSettle("order_changed").settles(77);
+    expect(counter.happened).toEqual(["intent_succeeded"]);
+    expect(counter.intent?.status).toBe("succeeded");
+  });
+
+  it("the seam's answer told twice, or about an intent that is gone, changes nothing", () => {
+    const counter = reported().attests().settles();
+    expect(counter.settles().happened).toEqual([]);
+    expect(counter.settles(1, 4_711).happened).toEqual([]);
+    expect(counter.refusesToSettle().happened).toEqual([]);
+    expect(counter.refusesToSettle("order_changed", 4_711).happened).toEqual([]);
+  });
+});
+
+describe("the same command twice", () => {
+  it("I6 a report with the same key is answered alike and not recorded again", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success", { key: "k", reference: "A" });
+    const first = counter.reply;
+    counter.waits(2_000).reports("reported_declined", { key: "k", reference: "B" });
+    expect([counter.reply, counter.repeated]).toEqual([first, true]);
+    expect(counter.intent?.reportCount).toBe(1);
+  });
+
+  it("I6 a report repeated after the intent has ended shows the assignment as it was", () => {
+    const counter = reported().reports("reported_success", { key: "k" }).attests().settles();
+    counter.reports("reported_success", { key: "k" });
+    expect(counter.repeated).toBe(true);
+    const rendered = renderReply(counter.station, counter.reply ?? { ok: true, type: "accepted" });
+    expect(rendered?.intent).toMatchObject({ status: "processing", attestation: null, endedAtMs: null });
+  });
+
+  it("I6 a creation repeated after the intent has moved on shows it as created", () => {
+    const counter = aServedCounter().picks("smart_pos", { key: "k" }).fetches().reports("reported_success");
+    counter.picks("smart_pos", { key: "k" });
+    const rendered = renderReply(counter.station, counter.reply ?? { ok: true, type: "accepted" });
+    expect(rendered?.intent).toMatchObject({ status: "created", presentedAtMs: null, reports: [], reportCount: 0 });
+  });
+
+  it("I6 an attestation repeated while the seam is at work waits with the first; another one is refused", () => {
+    const counter = reported().attests({ key: "k" });
+    expect(counter.attests({ key: "k" }).reply).toMatchObject({ ok: true, status: "settling" });
+    expect(counter.happened).toEqual([]);
+    expect(counter.attests({ key: "other" }).reply).toMatchObject({ code: "settlement_in_progress" });
+    expect(counter.settles().attests({ key: "k" }).reply).toMatchObject({ ok: true, status: "succeeded" });
+    expect(counter.repeated).toBe(true);
+  });
+
+  it("an answer whose intent has left the state is not guessed", () => {
+    const counter = aServedCounter().picks("cash", { key: "k" });
+    const { reply } = counter;
+    for (let made = 0; made <= STATE_LIMITS.endedIntents; made += 1) counter.cancels().picks("cash");
+    expect(renderReply(counter.station, reply ?? { ok: true, type: "accepted" })).toBeUndefined();
+  });
+
+  it("renewals and fetches push no reply out", () => {
+    const counter = aServedCounter().picks("smart_pos", { key: "k" });
+    for (let times = 0; times < 50; times += 1) counter.waits(1_000).renews().fetches();
+    expect(counter.picks("smart_pos", { key: "k" }).repeated).toBe(true);
+  });
+
+  it("says when only the audit trail can know whether a command is new", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    const { intentId } = counter;
+    const attest = { type: "intent_attest", intentId } as const;
+    expect(replyMayBeForgotten(counter.station, "x", attest)).toBe(false);
+    for (let times = 0; times < STATE_LIMITS.replies; times += 1) {
+      expect(replyMayBeForgotten(counter.station, "x", attest)).toBe(false);
+      counter.waits(1_000).reports("reported_unknown", { key: `r${times}` });
+    }
+    expect(replyMayBeForgotten(counter.station, "x", attest)).toBe(true);
+    expect(replyMayBeForgotten(counter.station, "r9", attest)).toBe(false);
+    expect(
+      replyMayBeForgotten(counter.station, "x", { type: "intent_create", route: "cash", intentId, order: ORDER }),
+    ).toBe(true);
+    expect(replyMayBeForgotten(counter.station, "x", { type: "tick" })).toBe(false);
+  });
+});
+
+describe("late evidence", () => {
+  it("a report after the end is refused with the status, kept once, and moves nothing", () => {
+    for (const ended of [reported().cancels(), reported().attests().settles(), reported().waits(180_000).ticks()]) {
+      const before = ended.intent;
+      ended.reports("reported_success", { key: "late", reference: "RRN-9" });
+      expect(ended.reply).toEqual({ ok: false, code: "intent_not_actionable", status: before?.status });
+      expect(ended.happened).toEqual(["late_evidence_kept"]);
+      expect(ended.intent).toEqual(before);
+      expect(ended.reports("reported_success", { key: "late" }).happened).toEqual([]);
+    }
+  });
+
+  it("a report on an intent that only the audit trail remembers is kept as well", () => {
+    const counter = reported().cancels();
+    const recalled = counter.intent;
+    const intentId = counter.intentId;
+    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash").cancels();
+    expect(counter.reports("reported_success", { intentId }).reply).toMatchObject({ code: "handoff_not_assigned" });
+    counter.recalled = recalled;
+    expect(counter.reports("reported_success", { intentId }).reply).toMatchObject({
+      code: "intent_not_actionable",
+      status: "cancelled",
+    });
+    expect(counter.happened).toEqual(["late_evidence_kept"]);
+    expect(counter.reports("reported_success", { intentId, by: DISPLAY }).reply).toMatchObject({
+      code: "handoff_not_assigned",
+    });
+    expect(counter.attests({ intentId }).reply).toMatchObject({ code: "intent_not_actionable", status: "cancelled" });
+  });
+
+  it("a recalled intent that has not ended is not believed", () => {
+    const counter = reported();
+    const active = counter.intent;
+    const intentId = counter.intentId;
+    counter.cancels();
+    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash").cancels();
+    counter.recalled = active;
+    expect(counter.reports("reported_success", { intentId }).reply).toMatchObject({ code: "handoff_not_assigned" });
+  });
+});
+
+describe("a fetch that arrives late", () => {
+  it("presents the intent that was fetched and never the one that took its place", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    const fetched = counter.intentId;
+    counter.cancels().picks("smart_pos").fetches({ intentId: fetched });
+    expect(counter.reply).toMatchObject({ ok: true, intentId: fetched, status: "cancelled" });
+    expect(counter.intent?.status).toBe("created");
+  });
+
+  it("a second fetch shows what is and commits nothing", () => {
+    const counter = aServedCounter().picks("smart_pos").fetches();
+    expect(counter.fetches().reply).toMatchObject({ status: "presented" });
+    expect(counter.happened).toEqual([]);
+  });
+});
+
+describe("descriptions that overtake one another", () => {
+  it("an older description of a station or a device is ignored", () => {
+    const counter = aCounter()
+      .describesStation({ name: "New", revision: 3 })
+      .describesStation({ name: "Old", revision: 2 });
+    expect(counter.station.name).toBe("New");
+    counter.describesDevice({ ...COMPANION_DEVICE, name: "New", revision: 3 });
+    counter.describesDevice({ ...COMPANION_DEVICE, name: "Old", revision: 2 });
+    expect(counter.device()?.name).toBe("New");
+  });
+
+  it("a revoked device is not brought back by a description from before", () => {
+    const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 5 });
+    expect(counter.device()).toBeUndefined();
+    expect(counter.describesDevice({ ...COMPANION_DEVICE, revision: 4 }).happened).toEqual([]);
+    expect(counter.device()).toBeUndefined();
+  });
+
+  it("an older revision of an order does not come back after a newer one or another order", () => {
+    const counter = aServedCounter().order({ revision: 2, amountMinor: "1500" }).order();
+    expect(counter.display.amount).toBe("15.00");
+    counter.order({ orderId: 502, orderDisplayNumber: 8 }).order();
+    expect(counter.display.order_display_number).toBe(8);
+  });
+
+  it("a paid or voided order does not open again, wherever its older description was", () => {
+    expect(aServedCounter().picks("cash").attests().settles().order({ revision: 2 }).station.order).toBeNull();
+    expect(aServedCounter().order({ status: "voided", revision: 2 }).order({ revision: 3 }).station.order).toBeNull();
+    expect(aCounter().order({ status: "voided", revision: 2 }).order().station.order).toBeNull();
+  });
+
+  it("voiding an order that is not shown leaves the shown one alone", () => {
+    const counter = aServedCounter().order({ orderId: 502, orderDisplayNumber: 8 });
+    expect(counter.order({ status: "voided", revision: 2 }).display.order_display_number).toBe(8);
+  });
+
+  it("order truth that was read before another host settled starts no second collection", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success").attests().settles();
+    expect(counter.picks("smart_pos", { order: ORDER }).reply).toEqual({ ok: false, code: "order_already_paid" });
+    const changed = aServedCounter().order({ revision: 2, amountMinor: "1500" });
+    expect(changed.picks("cash", { order: ORDER }).reply).toEqual({ ok: false, code: "order_changed" });
+  });
+
+  it("only the fields that a station knows enter its state", () => {
+    const swollen = { ...ORDER, lines: ["x".repeat(10_000)], knownOrders: [] };
+    const counter = aCounter();
+    counter.send({ type: "order_put", order: swollen }, { kind: "settlement", id: 0 });
+    const station = {
+      organizationId: 11,
+      filialId: 21,
+      name: "N",
+      currency: "EUR",
+      status: "active",
+      revision: 9,
+    } as const;
+    counter.send(
+      { type: "station_put", stationId: 1, station: { ...station, ...{ devices: [], lease: 1 } } },
+      { kind: "registry", id: 0 },
+    );
+    counter.describesDevice({ ...COMPANION_DEVICE, revision: 9, ...{ liveness: "online", secret: "s" } });
+    expect(JSON.stringify(counter.station)).not.toMatch(/xxxx|secret/);
+    expect(counter.station).toMatchObject({ stationId: 12_345, lease: null });
+    expect(counter.station.devices).toHaveLength(2);
+    expect(counter.device()?.liveness.state).toBe("online");
+  });
+});
+
+describe("liveness that overtakes itself", () => {
+  it("a silence that a sleeping host noticed does not take back what another host heard", () => {
+    const counter = aCounter().loses().waits(60_000).hears();
+    const heardAtMs = counter.atMs;
+    expect(counter.waits(1_000).loses(COMPANION, heardAtMs - 60_000).happened).toEqual([]);
+    expect(counter.device()?.liveness.state).toBe("online");
+    expect(counter.waits(30_000).loses(COMPANION, heardAtMs).happened).toEqual(["device_offline"]);
+  });
+
+  it("a heartbeat from before a silence does not bring the device back", () => {
+    const counter = aCounter()
+      .waits(30_000)
+      .loses(COMPANION, START + 2_000);
+    expect(counter.hears(COMPANION, START + 2_000).happened).toEqual([]);
+    expect(counter.hears(COMPANION, START + 31_000).happened).toEqual(["device_online"]);
+  });
+
+  it("a heartbeat stamped by a clock that runs ahead counts as heard now", () => {
+    const counter = aCounter()
+      .loses(COMPANION, START + 500)
+      .hears(COMPANION, START + 3_600_000);
+    expect(counter.device()?.liveness.lastSeenAtMs).toBe(counter.atMs);
+  });
+
+  it("a device that must enroll again is offline and is not heard until it has", () => {
+    const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
+    expect(counter.device()?.liveness.state).toBe("offline");
+    expect(counter.hears().happened).toEqual([]);
+    counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 });
+    expect(counter.hears().happened).toEqual(["device_online"]);
+  });
+
+  it("a suspended device keeps its liveness, and the route comes back with its standing", () => {
+    const counter = aServedCounter().describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 });
+    expect(counter.picks("smart_pos").reply).toMatchObject({ code: "route_not_offered", reason: "device_suspended" });
+    counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 });
+    expect(counter.picks("smart_pos").intent?.status).toBe("created");
+  });
+});
+
+describe("a device that lost its standing", () => {
+  it("I8 is refused by the station itself, whatever a gateway let through", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    counter.describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 });
+    expect(counter.fetches().reply).toEqual({ ok: false, code: "device_suspended" });
+    expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "device_suspended" });
+    counter.describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 3 });
+    expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "handoff_not_assigned" });
+    counter.describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 4 });
+    expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "handoff_not_assigned" });
+    expect(counter.intent?.status).toBe("created");
+  });
+
+  it("I8 is refused by a kill switch at once, and heard again when it is off", () => {
+    const counter = aServedCounter()
+      .picks("smart_pos")
+      .freezes({ devices: new Set([COMPANION.id]) });
+    expect(counter.reports("reported_success", { key: "k" }).reply).toEqual({ ok: false, code: "device_frozen" });
+    expect(counter.freezes({}).reports("reported_success", { key: "k" }).intent?.status).toBe("processing");
+  });
+});
+
+describe("deadlines", () => {
+  it("are the earlier of the intent's and the lease's, and the intent's does not count while settling", () => {
+    const counter = reported();
+    const leaseMs = counter.station.lease?.expiresAtMs;
+    expect(nextDeadlineMs(counter.station)).toBe(counter.intent?.expiresAtMs);
+    expect(nextDeadlineMs(counter.attests().station)).toBe(leaseMs);
+    expect(nextDeadlineMs(counter.settles().releases().station)).toBeNull();
+  });
+
+  it("that are overdue are applied by any command, before it", () => {
+    const counter = aServedCounter().picks("cash").waits(180_000).hears();
+    expect(counter.happened).toEqual(["intent_expired"]);
+    expect(counter.waits(15 * 60_000).picks("cash").happened).toEqual(["lease_lapsed"]);
+    expect(counter.reply).toMatchObject({ code: "lease_required" });
+  });
+});

@@ -1,0 +1,251 @@
+/**
+ * A small language in which tests of the station read as sentences:
+ *
+ *   aCounter().leased().order().picks("smart_pos").fetches().reports("reported_success").attests().settles()
+ *
+ * Each sentence is one command to the real machine; inputs and states are frozen and every step is checked against the
+ * invariants that hold of all steps.
+ */
+import type { Actor } from "../../machines/actor.ts";
+import type { PaymentIntent, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
+import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
+import { type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import type { SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
+import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import type { StepInput } from "../../machines/station/outcome.ts";
+import type { StationReply } from "../../machines/station/reply.ts";
+import {
+  type DeviceDescription,
+  findDevice,
+  findIntent,
+  type OrderSnapshot,
+  type StationDescription,
+  type StationState,
+} from "../../machines/station/state.ts";
+import { type Step, step } from "../../machines/station/step.ts";
+import { type DisplayView, displayView } from "../../machines/views/display.ts";
+import { checkStep, deepFreeze } from "./invariants.ts";
+
+export const START_MS = Date.UTC(2026, 10, 21, 12);
+
+export const CASEY: Actor = { kind: "cashier", id: 31, name: "Casey" };
+export const ROBIN: Actor = { kind: "cashier", id: 32, name: "Robin" };
+export const COMPANION: Actor = { kind: "device", id: 701 };
+export const SECOND_COMPANION: Actor = { kind: "device", id: 703 };
+export const DISPLAY: Actor = { kind: "device", id: 702 };
+export const REGISTRY: Actor = { kind: "registry", id: 0 };
+export const SETTLEMENT: Actor = { kind: "settlement", id: 0 };
+export const SYSTEM: Actor = { kind: "system", id: 0 };
+
+export const STATION: StationDescription = {
+  organizationId: 11,
+  filialId: 21,
+  name: "Counter 1",
+  currency: "EUR",
+  status: "active",
+  revision: 1,
+};
+export const STATION_ID = 12_345;
+
+export const COMPANION_DEVICE: DeviceDescription = {
+  deviceId: COMPANION.id,
+  name: "Companion",
+  kind: "smart_pos_companion",
+  capabilities: ["handoff_present", "outcome_report"],
+  status: "active",
+  handoffTarget: "posapp://collect/one",
+  revision: 1,
+};
+export const DISPLAY_DEVICE: DeviceDescription = {
+  deviceId: DISPLAY.id,
+  name: "Display",
+  kind: "customer_display",
+  capabilities: ["display_total"],
+  status: "active",
+  handoffTarget: "",
+  revision: 1,
+};
+export const ORDER: OrderSnapshot = {
+  orderId: 501,
+  orderDisplayNumber: 7,
+  amountMinor: "1250",
+  currency: "EUR",
+  status: "open",
+  revision: 1,
+};
+
+/** How one command is sent where a sentence's defaults do not fit. */
+interface Sending {
+  readonly by?: Actor;
+  readonly key?: string;
+  readonly intentId?: number;
+}
+
+export class Scenario {
+  state: StationState | null = null;
+  atMs = START_MS;
+  switches: KillSwitches = NO_KILL_SWITCHES;
+  recalled: PaymentIntent | undefined;
+  readonly commits: Commit[] = [];
+  #last: Step | { readonly state: null; readonly reply: StationReply } | undefined;
+  #commands = 0;
+  #intents = 1_000;
+  #shown: OrderSnapshot = ORDER;
+
+  /** Sends any command; every sentence below is this with a name. */
+  send(command: StationCommand, by: Actor, key?: string): this {
+    this.#commands += 1;
+    const input: StepInput = deepFreeze({
+      command,
+      commandId: key ?? `command-${this.#commands}`,
+      actor: by,
+      atMs: this.atMs,
+      switches: this.switches,
+      settings: DEFAULT_MACHINE_SETTINGS,
+      recalled: this.recalled,
+    });
+    const before = this.state;
+    const after = deepFreeze(step(before, input));
+    this.#last = after;
+    if (after.state === null) return this;
+    checkStep(before, input, after);
+    this.state = after.state;
+    if (after.events.length > 0) {
+      const { commandId, actor, atMs } = input;
+      const { events, reply, state } = after;
+      const version = this.commits.length + 1;
+      this.commits.push({ machineVersion: MACHINE_VERSION, version, atMs, commandId, actor, events, reply, state });
+    }
+    return this;
+  }
+
+  // What time and standing do.
+
+  waits(ms: number): this {
+    this.atMs += ms;
+    return this;
+  }
+  ticks(): this {
+    return this.send({ type: "tick" }, SYSTEM);
+  }
+  freezes(switches: Partial<KillSwitches>): this {
+    this.switches = { ...NO_KILL_SWITCHES, ...switches };
+    return this;
+  }
+  describesStation(change: Partial<StationDescription> = {}): this {
+    const station = { ...STATION, ...change };
+    return this.send({ type: "station_put", stationId: STATION_ID, station }, REGISTRY);
+  }
+  describesDevice(device: DeviceDescription): this {
+    return this.send({ type: "device_put", device }, REGISTRY);
+  }
+  hears(device: Actor = COMPANION, seenAtMs: number = this.atMs): this {
+    return this.send({ type: "device_seen", deviceId: device.id, seenAtMs }, SYSTEM);
+  }
+  loses(device: Actor = COMPANION, lastSeenAtMs: number = this.atMs - 25_000): this {
+    return this.send({ type: "device_silent", deviceId: device.id, lastSeenAtMs }, SYSTEM);
+  }
+
+  // What a cashier does.
+
+  leased(by: Actor = CASEY, lifetimeMs?: number): this {
+    return this.send({ type: "lease_acquire", lifetimeMs }, by);
+  }
+  renews(by: Actor = CASEY, lifetimeMs?: number): this {
+    return this.send({ type: "lease_renew", lifetimeMs }, by);
+  }
+  releases(by: Actor = CASEY): this {
+    return this.send({ type: "lease_release" }, by);
+  }
+  picks(route: Route, more: Sending & { deviceId?: number; lifetimeMs?: number; order?: OrderSnapshot } = {}): this {
+    this.#intents += 1;
+    const { deviceId, lifetimeMs, order = this.#shown, intentId = this.#intents } = more;
+    return this.send(
+      { type: "intent_create", route, intentId, order, deviceId, lifetimeMs },
+      more.by ?? CASEY,
+      more.key,
+    );
+  }
+  attests(more: Sending & { reference?: string } = {}): this {
+    const intentId = more.intentId ?? this.#intents;
+    return this.send({ type: "intent_attest", intentId, reference: more.reference }, more.by ?? CASEY, more.key);
+  }
+  cancels(more: Sending = {}): this {
+    return this.send({ type: "intent_cancel", intentId: more.intentId ?? this.#intents }, more.by ?? CASEY, more.key);
+  }
+
+  // What order truth and the payment seam say.
+
+  order(change: Partial<OrderSnapshot> = {}): this {
+    const order = { ...ORDER, ...change };
+    if (order.status === "open") this.#shown = order;
+    return this.send({ type: "order_put", order }, SETTLEMENT);
+  }
+  settles(transactionId = 9_001, intentId: number = this.#intents): this {
+    return this.send({ type: "settlement_succeeded", intentId, transactionId }, SETTLEMENT);
+  }
+  refusesToSettle(code: SettlementRefusal = "order_changed", intentId: number = this.#intents): this {
+    return this.send({ type: "settlement_refused", intentId, code }, SETTLEMENT);
+  }
+
+  // What a companion does.
+
+  fetches(more: Sending = {}): this {
+    const intentId = more.intentId ?? this.#intents;
+    return this.send({ type: "intent_present", intentId }, more.by ?? COMPANION, more.key);
+  }
+  reports(outcome: ReportedOutcome, more: Sending & { reference?: string; code?: string } = {}): this {
+    const intentId = more.intentId ?? this.#intents;
+    const { reference: providerReference = "", code: providerCode = "" } = more;
+    return this.send(
+      { type: "intent_report", intentId, outcome, providerReference, providerCode },
+      more.by ?? COMPANION,
+      more.key,
+    );
+  }
+
+  // What can be seen.
+
+  get station(): StationState {
+    if (this.state === null) throw new Error("The station does not exist yet.");
+    return this.state;
+  }
+  get reply(): StationReply | undefined {
+    return this.#last?.reply;
+  }
+  get repeated(): boolean {
+    return this.#last !== undefined && this.#last.state !== null && this.#last.repeated;
+  }
+  /** The types of the events of the last step, in order. */
+  get happened(): readonly string[] {
+    return this.#last === undefined || this.#last.state === null ? [] : this.#last.events.map((event) => event.type);
+  }
+  /** The intent made last, wherever it is. */
+  get intent(): PaymentIntent | undefined {
+    return findIntent(this.station, this.#intents);
+  }
+  get intentId(): number {
+    return this.#intents;
+  }
+  device(device: Actor = COMPANION) {
+    return findDevice(this.station, device.id);
+  }
+  get display(): DisplayView {
+    return displayView(this.station, this.atMs).view;
+  }
+}
+
+/** A station with a live companion and a display, nothing open, nobody at the counter. */
+export function aCounter(): Scenario {
+  return new Scenario()
+    .describesStation()
+    .describesDevice(COMPANION_DEVICE)
+    .describesDevice(DISPLAY_DEVICE)
+    .hears(COMPANION)
+    .waits(1_000);
+}
+
+/** The counter with a cashier and an open order. */
+export function aServedCounter(): Scenario {
+  return aCounter().leased().order().waits(1_000);
+}

@@ -1,0 +1,131 @@
+/**
+ * The whole system for one test file: NATS, a database of its own, every service and a gateway as the processes that
+ * `npm start` runs, and the seeded sandbox. Its pieces can be killed and brought back.
+ *
+ *   const system = await startSystem();      // in beforeAll
+ *   system.baseUrl; system.sandbox.stations; system.cashier;
+ *   await system.processes.gateway.kill9();
+ *   await system.processes.gateway.restart(); // on the same port
+ *   await system.stop();                      // in afterAll
+ *
+ * `people.ts` and `devices.ts` beside this file log in and act over HTTP.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Child } from "../../deploy/child.ts";
+import { startServiceProcess } from "../../deploy/service-process.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { seedSandbox } from "../../services/bus/messages/registry.ts";
+import { call, type ReplyOf } from "../../services/bus/operation.ts";
+import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "./servers.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+/** Seeding hashes two passwords on a machine that is busy with tests. */
+const SEED_MS = 20_000;
+/** How the pieces are divided into processes, as `npm start` does it. */
+const SERVICES = ["registry", "settlement", "audit", "relay"];
+
+/** Log-in details of a seeded person. */
+export interface LogIn {
+  readonly email: string;
+  readonly password: string;
+}
+
+/** One process of the system. */
+export interface TestProcess {
+  pid(): number;
+  /** SIGKILL; resolves when it has ended. */
+  kill9(): Promise<void>;
+  /** SIGTERM, as an orderly shutdown would send it; resolves when it has ended. */
+  stop(): Promise<void>;
+  /** Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. */
+  restart(): Promise<void>;
+}
+
+export interface TestSystem {
+  readonly baseUrl: string;
+  readonly nats: TestServer;
+  readonly database: TestDatabase;
+  /** A connection of the test's own, for operations that have no HTTP endpoint. */
+  readonly bus: Bus;
+  readonly processes: Readonly<Record<"services" | "stations" | "gateway", TestProcess>>;
+  readonly sandbox: ReplyOf<typeof seedSandbox>;
+  readonly owner: LogIn;
+  readonly cashier: LogIn;
+  /** What a process has logged so far: JSON lines. */
+  log(name: keyof TestSystem["processes"]): string;
+  stop(): Promise<void>;
+}
+
+export interface SystemOptions {
+  /** Settings for every process, for example a shorter silence of devices. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** Starts it; rejects with the sentence of the piece that did not come up. */
+export async function startSystem(options: SystemOptions = {}): Promise<TestSystem> {
+  const folder = temporaryFolder("system");
+  const logFile = (name: string): string => join(folder.path, `${name}.log`);
+  const [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
+  const environment = { ...process.env, LOG_LEVEL: "info", NATS_URL: nats.url, ...options.environment };
+  const withDatabase = { ...environment, DATABASE_URL: database.url };
+  const start = (name: string, script: string, args: string[], env: NodeJS.ProcessEnv) =>
+    startTestProcess({ name, script: join(CHECKOUT, script), args, environment: env, logFile: logFile(name) });
+  const services = await start("services", "services/main.ts", SERVICES, withDatabase);
+  const [stations, gateway] = await Promise.all([
+    start("stations", "services/main.ts", ["stations"], environment),
+    start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: "0" }),
+  ]);
+  const bus = await connectBus({ url: nats.url, name: "test", log: { info: () => undefined, warn: () => undefined } });
+  const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
+  const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
+  return {
+    baseUrl: `http://127.0.0.1:${gateway.port()}`,
+    nats,
+    database,
+    bus,
+    processes: { services, stations, gateway },
+    sandbox,
+    owner: { email: sandbox.owner.email, password: passwords.ownerPassword },
+    cashier: { email: sandbox.cashier.email, password: passwords.cashierPassword },
+    log: (name) => readFileSync(logFile(name), "utf8"),
+    async stop() {
+      await bus.close();
+      await Promise.all([gateway.stop(), stations.stop(), services.stop()]);
+      await Promise.all([nats.stop(), database.drop()]);
+      folder.remove();
+    },
+  };
+}
+
+interface TestProcessOptions {
+  readonly name: string;
+  readonly script: string;
+  readonly args: string[];
+  readonly environment: NodeJS.ProcessEnv;
+  readonly logFile: string;
+}
+
+async function startTestProcess(options: TestProcessOptions): Promise<TestProcess & { port(): number }> {
+  const launch = async (environment: NodeJS.ProcessEnv): Promise<{ child: Child; port: number }> => {
+    // A process that ends by itself shows as the failed request or the failed restart that follows.
+    const control = { stopping: new AbortController().signal, fail: () => undefined };
+    const { child, ready } = await startServiceProcess({ ...options, environment, control });
+    return { child, port: Number(ready.port ?? 0) };
+  };
+  let running = await launch(options.environment);
+  return {
+    pid: () => running.child.pid,
+    port: () => running.port,
+    async kill9() {
+      await running.child.kill();
+    },
+    async stop() {
+      await running.child.stop();
+    },
+    async restart() {
+      running = await launch({ ...options.environment, PORT: String(running.port) });
+    },
+  };
+}
