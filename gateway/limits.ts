@@ -21,10 +21,8 @@ export const LIMITS = {
   /** A heartbeat's summary (design §4, "throttle … summary"). */
   summaryBytes: 4 * 1_024,
   summaryDepth: 8,
-  /** Silence of a feed after which its replica answers nothing (design §2.2). */
-  replicaSilenceMs: 1_500,
-  /** The idle heartbeat asked of the server: three may be missed before the replica is stale. */
-  replicaHeartbeatMs: 500,
+  /** How long a heartbeat may take to be stored: a device beats every ten seconds and comes again. */
+  heartbeatStoredMs: 2_000,
   /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
   commandVisibleMs: 250,
   /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */

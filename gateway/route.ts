@@ -42,6 +42,10 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly replies: Readonly<Record<number, ReplyFacts>>;
   /** The codes of this operation's own refusals. Those of `who`, of bodies, of faults are added by the document. */
   readonly errors: readonly ErrorCode[];
+  /** Called so often that its good answers are logged at `debug` only. */
+  readonly quiet?: boolean;
+  /** Left out of the OpenAPI document: pages and their files. */
+  readonly undocumented?: boolean;
 }
 
 export interface ReplyFacts {
@@ -76,10 +80,12 @@ export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extend
 export interface PollRoute extends RouteFacts {
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: "answered" | "refused" };
   readonly poll: PollName;
+  /** For the answers that memory alone cannot give. */
+  readonly handler?: DeviceHandler;
 }
 
 /** A row as the server and the document see it: its body's type was checked when `route` built it. */
-export type Route = (RouteFacts & { readonly who: Who; readonly handler: ErasedHandler }) | PollRoute;
+export type Route = (RouteFacts & { readonly who: Who; readonly handler: ErasedHandler; readonly poll?: undefined }) | PollRoute;
 export type Who =
   | AnyoneRoute<Schema, Schema>["who"]
   | SessionRoute<Schema, Schema>["who"]

@@ -11,6 +11,9 @@ import type { RequestedCommand, StationResponse } from "../../services/bus/messa
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import type { ErrorCode } from "../contract/errors.ts";
+import type { PollName } from "../polls/poll-name.ts";
+import type { Rendered } from "../polls/rendered.ts";
+import type { AddressThrottle } from "../throttle/address-throttle.ts";
 
 /** What every handler may use. */
 export interface HandlerDeps {
@@ -19,6 +22,12 @@ export interface HandlerDeps {
   station(stationId: number): StationState | undefined;
   /** The kill switches that are on. Throws `replica_stale`. */
   switches(): KillSwitches;
+  /** A device's view as text, made once per commit. Throws `replica_stale`, or `credential_invalid` for a device that is gone. */
+  deviceView(name: PollName, device: DeviceCaller): Rendered;
+  /** Throws `replica_stale` unless everything that a device's request depends on is fresh. */
+  requireFresh(): void;
+  /** Attempts to enroll, by client address. */
+  readonly enrollThrottle: AddressThrottle;
   nowMs(): number;
 }
 
@@ -33,6 +42,8 @@ export interface GatewayBus {
    * with `ok: false` is thrown as a `Refusal` with its code, status and reason.
    */
   command(stationId: number, command: StationCommandRequest): Promise<AcceptedResponse>;
+  /** Stores a device's heartbeat; resolves when the stream has it. Throws `UnavailableError`. */
+  heartbeat(device: DeviceCaller, heartbeat: { readonly atMs: number; readonly summary: object }): Promise<void>;
 }
 
 export interface StationCommandRequest {
@@ -69,6 +80,8 @@ export interface SessionContext<TBody = undefined, TQuery = undefined> extends C
 }
 
 export interface DeviceCaller {
+  /** Where its credential stands in the replica; only a hint for the cache of views. */
+  readonly slot: number;
   readonly deviceId: number;
   readonly stationId: number;
   readonly scopes: readonly string[];
@@ -83,6 +96,8 @@ export interface Reply {
   readonly status: number;
   /** Becomes JSON; undefined is no body. */
   readonly body?: unknown;
+  /** Instead of `body`: JSON text that is ready, or a file's bytes with its own `Content-Type` header. */
+  readonly ready?: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -37,7 +37,7 @@ export class DeviceGate {
     if (!isBearer(authorization)) return SHUT.missing;
     if (authorization.length > BEARER_CHARACTERS + MAX_CREDENTIAL_CHARACTERS) return SHUT.invalid;
     const { table } = this;
-    const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "latin1"));
+    const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
     if (slot < 0) return SHUT.invalid;
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs[slot] as number, nowMs);
     if (fullAtMs < 0) {

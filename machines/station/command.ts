@@ -38,7 +38,13 @@ export type StationCommand =
     }
   // From the settlement saga.
   | { readonly type: "settlement_succeeded"; readonly intentId: number; readonly transactionId: number }
-  | { readonly type: "settlement_refused"; readonly intentId: number; readonly code: SettlementRefusal }
+  | {
+      readonly type: "settlement_refused";
+      readonly intentId: number;
+      readonly code: SettlementRefusal;
+      /** The command whose attestation was refused: a refusal of an earlier attestation must not undo a later one. */
+      readonly attestationId?: string | undefined;
+    }
   // A deadline is due.
   | { readonly type: "tick" };
 

@@ -32,8 +32,11 @@ export function finishSettlement(state: StationState, command: Command<"settleme
  * that passed while the seam was at work is due now.
  */
 export function refuseSettlement(state: StationState, command: Command<"settlement_refused">, atMs: number): Outcome {
-  const { intentId, code } = command;
+  const { intentId, code, attestationId } = command;
   const intent = state.intent?.intentId === intentId ? state.intent : undefined;
+  // Two hosts may both have asked the seam; the slower one's refusal is of an attestation that is over.
+  const isStale = attestationId !== undefined && intent?.attestation?.commandId !== attestationId;
+  if (isStale) return { reply: ACCEPTED };
   const moved = intent === undefined ? undefined : moveIntent(state, { type: "REFUSED" });
   if (intent === undefined || moved === undefined) return { reply: ACCEPTED };
   const due = applyDeadlines(moved, atMs);

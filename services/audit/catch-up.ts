@@ -26,8 +26,9 @@ export async function readWhenCopied<TRead extends PositionedRead>(
 ): Promise<{ readonly found: TRead; readonly isComplete: boolean }> {
   const deadlineMs = Date.now() + AUDIT_LIMITS.catchUpMs;
   // Asked side by side: a position that has reached the sequence proves the read complete in whichever order they ran.
-  const [newest, first] = await Promise.all([newestSequence(deps, stationId), read()]);
-  let found = first;
+  const firstRead = read();
+  const [newest] = await Promise.all([newestSequence(deps, stationId), firstRead]);
+  let found = await firstRead;
   while (found.position < newest && !isEnough(found)) {
     if (Date.now() >= deadlineMs) return { found, isComplete: false };
     await pause(AUDIT_LIMITS.catchUpPauseMs);

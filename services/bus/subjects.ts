@@ -7,6 +7,8 @@ import { partitionOf, partitionToken } from "../../machines/partition.ts";
 /** One subject per station; one message per commit; expected-last-sequence makes each append exclusive. */
 export const stationLogSubject = (stationId: number): string =>
   `station.log.${partitionToken(partitionOf(stationId))}.${stationId}`;
+/** Every commit of a partition's stations. */
+export const partitionLogSubject = (partition: number): string => `station.log.${partitionToken(partition)}.*`;
 export const STATION_LOG_ALL = "station.log.*.*";
 
 /** Commands to a station's actor, by request and reply. */

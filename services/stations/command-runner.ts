@@ -29,7 +29,7 @@ export interface CommandRunnerDeps {
   readonly settings: MachineSettings;
   /** Called with each state that was read or committed, before anything is answered from it. */
   readonly onKnown: (stationId: number, known: KnownStation) => void;
-  /** Lets the work wait for the settlement that its intent is in; false when too many wait already. */
+  /** Lets the work wait for the settlement that its intent is in; false when it cannot. */
   readonly awaitSettlement: (stationId: number, work: Work) => boolean;
 }
 
@@ -84,6 +84,8 @@ export class CommandRunner {
         settings: this.#deps.settings,
       });
       if (result.state === null || result.events.length === 0) {
+        // Whoever looks at a station wants its deadlines kept and its settlement seen through, changed or not.
+        if (command.type === "tick") this.#deps.onKnown(stationId, known);
         return await this.#answer(stationId, known, work, result.reply, gathered);
       }
       const committed = await this.#commit(stationId, known, {
@@ -146,7 +148,8 @@ export class CommandRunner {
   }
 
   #wait(stationId: number, work: Work): StationAnswer | undefined {
-    return this.#deps.awaitSettlement(stationId, work) ? undefined : BUSY;
+    // The attestation is in the log already, so this is no "busy", which would say that nothing happened.
+    return this.#deps.awaitSettlement(stationId, work) ? undefined : UNAVAILABLE;
   }
 
   async #answer(

@@ -44,6 +44,11 @@ export async function populate(bus: Bus, firstStationId: number, count: number):
   return devices;
 }
 
+/** A commit of one station, encoded. */
+export function commitOfStation(stationId: number): string {
+  return encodeCommit(stationCommit(stationId, stationId));
+}
+
 function stationCommit(stationId: number, deviceId: number): Commit {
   const atMs = Date.now();
   const commands: StationCommand[] = [

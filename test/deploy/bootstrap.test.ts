@@ -153,15 +153,22 @@ describe("the bootstrap", () => {
   });
 
   test("installs when there is a lock file that does not fit package.json", { timeout: NPM_MS }, async () => {
-    const manifest = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
-    delete manifest.dependencies.first;
-    manifest.dependencies.third = "file:third-1.0.0.tgz";
+    const before = readFileSync(join(project, "package-lock.json"), "utf8");
     await pack("third", "1.0.0", { "index.js": "" });
-    writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
+    const dependencies = {
+      node: "file:node-22.0.1.tgz",
+      second: "file:second-1.0.0.tgz",
+      third: "file:third-1.0.0.tgz",
+    };
+    await lock(dependencies);
+    const fitting = readFileSync(join(project, "package-lock.json"), "utf8");
+    writeFileSync(join(project, "package-lock.json"), before);
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
     const program = start();
     expect(await program.ended, program.output()).toBe(0);
     expect(existsSync(join(project, "node_modules", "third"))).toBe(true);
+    expect(readFileSync(join(project, "package-lock.json"), "utf8")).toBe(before);
+    writeFileSync(join(project, "package-lock.json"), fitting);
   });
 
   test("two starts at once install once and both run", { timeout: NPM_MS }, async () => {

@@ -63,12 +63,21 @@ describe("settling against cancelling and expiring", () => {
     expect(counter.intent?.status).toBe("succeeded");
   });
 
+  it("a refusal of an earlier attestation does not undo a later one", () => {
+    const counter = reported().attests({ key: "first" });
+    counter.refusesToSettle("order_changed", { attestationId: "first" }).attests({ key: "second" });
+    expect(counter.refusesToSettle("order_changed", { attestationId: "first" }).happened).toEqual([]);
+    expect(counter.intent?.status).toBe("settling");
+    counter.refusesToSettle("order_voided", { attestationId: "second" });
+    expect(counter.intent?.status).toBe("processing");
+  });
+
   it("the seam's answer told twice, or about an intent that is gone, changes nothing", () => {
     const counter = reported().attests().settles();
     expect(counter.settles().happened).toEqual([]);
     expect(counter.settles(1, 4_711).happened).toEqual([]);
     expect(counter.refusesToSettle().happened).toEqual([]);
-    expect(counter.refusesToSettle("order_changed", 4_711).happened).toEqual([]);
+    expect(counter.refusesToSettle("order_changed", { intentId: 4_711 }).happened).toEqual([]);
   });
 });
 

@@ -142,7 +142,9 @@ export class Scenario {
   hears(device: Actor = COMPANION, seenAtMs: number = this.atMs): this {
     return this.send({ type: "device_seen", deviceId: device.id, seenAtMs }, SYSTEM);
   }
-  loses(device: Actor = COMPANION, lastSeenAtMs: number = this.atMs - 25_000): this {
+  /** The host noticed silence; unless said otherwise nothing was heard since the last commit about the device. */
+  loses(device: Actor = COMPANION, heardAtMs?: number): this {
+    const lastSeenAtMs = heardAtMs ?? this.device(device)?.liveness.lastSeenAtMs ?? this.atMs;
     return this.send({ type: "device_silent", deviceId: device.id, lastSeenAtMs }, SYSTEM);
   }
 
@@ -184,8 +186,9 @@ export class Scenario {
   settles(transactionId = 9_001, intentId: number = this.#intents): this {
     return this.send({ type: "settlement_succeeded", intentId, transactionId }, SETTLEMENT);
   }
-  refusesToSettle(code: SettlementRefusal = "order_changed", intentId: number = this.#intents): this {
-    return this.send({ type: "settlement_refused", intentId, code }, SETTLEMENT);
+  refusesToSettle(code: SettlementRefusal = "order_changed", more: Sending & { attestationId?: string } = {}): this {
+    const { intentId = this.#intents, attestationId } = more;
+    return this.send({ type: "settlement_refused", intentId, code, attestationId }, SETTLEMENT);
   }
 
   // What a companion does.

@@ -26,7 +26,8 @@ export async function timeline(deps: AuditDeps, request: Request): Promise<Reply
   const before = await findOrganizationIntent(deps.database, key);
   const isComplete = await waitUntilCopied(deps, before?.stationId);
   const known = await findOrganizationIntent(deps.database, key);
-  if (known === undefined) throw new RefusedError({ code: isComplete ? "not_found" : "unavailable" });
+  if (known === undefined && isComplete) throw new RefusedError({ code: "not_found" });
+  if (known === undefined) throw new RefusedError({ code: "unavailable", retryAfterMs: AUDIT_LIMITS.catchUpMs });
   const facts = await gatherFacts(deps, { ...key, ...known, isComplete });
   return render(known.stationId, facts);
 }

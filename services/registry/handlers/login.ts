@@ -9,7 +9,7 @@ import { permissionsOf } from "../permissions.ts";
 import { mintSessionToken } from "../secrets/session-token.ts";
 import { recordEvent } from "../sql/registry-events.ts";
 import { endOlderSessions, endSession, insertSession } from "../sql/sessions.ts";
-import { findUserByEmail, type UserRow } from "../sql/users.ts";
+import { findUserByEmail, lockPasswordHash, type UserRow } from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";
 
 /**
@@ -32,10 +32,15 @@ export async function handleLogin(
   return { ...session, barrier: await flush(deps, sessionKey(user.user_id)) };
 }
 
-async function openSession(deps: RegistryDeps, user: UserRow): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
+async function openSession(
+  deps: RegistryDeps,
+  user: UserRow & { readonly password_hash: string },
+): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
   const { token, hash } = mintSessionToken();
   const { user_id: userId, organization_id: organizationId, name, role } = user;
   return deps.sql.begin(async (tx) => {
+    // The password may have been changed while this one was checked; its sessions were ended then, and this is no new one.
+    if ((await lockPasswordHash(tx, userId)) !== user.password_hash) throw new RefusedError({ code: "login_failed" });
     const session = await insertSession(tx, {
       organizationId,
       userId,

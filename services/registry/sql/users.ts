@@ -1,4 +1,4 @@
-import type { Queryable } from "../../db/pool.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { Role } from "../permissions.ts";
 
 export interface UserRow {
@@ -58,4 +58,14 @@ export async function findUserByEmail(
 
 export async function setPasswordHash(sql: Queryable, userId: number, passwordHash: string): Promise<void> {
   await sql`update users set password_hash = ${passwordHash} where user_id = ${userId}`;
+}
+
+/**
+ * The user's password hash as it is now; the user is held until the transaction ends, so that sessions of one user are
+ * opened and ended one after another.
+ */
+export async function lockPasswordHash(sql: Transaction, userId: number): Promise<string | undefined> {
+  const [row] = await sql<{ password_hash: string }[]>`
+    select password_hash from users where user_id = ${userId} for no key update`;
+  return row?.password_hash;
 }

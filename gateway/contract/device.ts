@@ -1,0 +1,192 @@
+/** The device API on the wire, exactly as the contract has it. Its request schemas are tolerant, its answers exact. */
+import { z } from "zod";
+import { REPORTED_OUTCOMES } from "../../machines/payment-intent.ts";
+import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
+import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
+import { LIMITS } from "../limits.ts";
+import { INTENT_STATUSES } from "./intent.ts";
+import { DEVICE_SCOPES } from "./scopes.ts";
+import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
+
+const SNAPSHOT_EXAMPLE = {
+  device_id: 5,
+  name: "Counter tablet",
+  kind: "smart_pos_companion",
+  capabilities: ["handoff_present", "outcome_report"],
+  status: "active",
+  station_name: "Counter 1",
+  station_status: "active",
+  handoff_target: "pay://collect",
+  blocked_reason: "",
+  server_time: "2026-11-20T12:00:00.000Z",
+};
+
+export const deviceSnapshotSchema = z
+  .object({
+    device_id: idSchema,
+    name: z.string(),
+    kind: z.enum(DEVICE_KINDS),
+    capabilities: z.array(z.enum(CAPABILITIES)),
+    status: z.enum(DEVICE_STATUSES),
+    station_name: z.string(),
+    station_status: z.enum(STATION_STATUSES),
+    handoff_target: z.string().meta({ description: "Opaque launch reference configured by the owner; may be blank." }),
+    blocked_reason: z.enum(["", ...BLOCKED_REASONS]).meta({ description: "Why the device may not act; empty when it may." }),
+    server_time: timestampSchema,
+  })
+  .meta({ id: "DeviceSnapshot", examples: [SNAPSHOT_EXAMPLE] });
+
+/** Unknown fields are ignored: a device of tomorrow must be able to talk to a service of today. */
+export const enrollBodySchema = z
+  .looseObject({
+    code: z.string().meta({ description: "The one-time code; case and hyphen do not matter.", examples: ["7K3QX-9M2TB"] }),
+  })
+  .meta({ id: "Enroll", examples: [{ code: "7K3QX-9M2TB" }] });
+
+export const enrollmentSchema = z
+  .object({
+    credential: z.string().meta({
+      description: "The bearer credential; shown this once.",
+      examples: ["dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8"],
+    }),
+    scopes: z.array(z.enum(DEVICE_SCOPES)),
+    device: deviceSnapshotSchema,
+  })
+  .meta({ id: "Enrollment" });
+
+/** How deep a value is nested; text and numbers are 0. */
+function depthOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return 1 + Object.values(value).reduce((deepest: number, inner: unknown) => Math.max(deepest, depthOf(inner)), 0);
+}
+
+export const heartbeatBodySchema = z
+  .looseObject({
+    summary: z
+      .record(z.string(), z.unknown())
+      .refine((summary) => Buffer.byteLength(JSON.stringify(summary)) <= LIMITS.summaryBytes, {
+        error: `Larger than ${LIMITS.summaryBytes} bytes.`,
+      })
+      .refine((summary) => depthOf(summary) <= LIMITS.summaryDepth, {
+        error: `Nested deeper than ${LIMITS.summaryDepth} levels.`,
+      })
+      .optional()
+      .meta({ description: "Anything the owner may want to see: version, battery, network. At most 4 KiB and 8 levels." }),
+  })
+  .meta({ id: "Heartbeat", examples: [{ summary: { app_version: "4.2.0", battery_percent: 81 } }] });
+
+export const assignmentSchema = z
+  .object({
+    intent_id: idSchema,
+    intent_display_number: idSchema,
+    order_display_number: idSchema,
+    station_name: z.string(),
+    amount: amountSchema,
+    currency: currencySchema,
+    status: z.enum(INTENT_STATUSES),
+    handoff_target: z.string(),
+    expires_at: timestampSchema.meta({ description: "The real deadline; a lapsed intent becomes expired." }),
+  })
+  .meta({
+    id: "Assignment",
+    examples: [
+      {
+        intent_id: 7,
+        intent_display_number: 3,
+        order_display_number: 12,
+        station_name: "Counter 1",
+        amount: "25.00",
+        currency: "EUR",
+        status: "presented",
+        handoff_target: "pay://collect",
+        expires_at: "2026-11-20T12:03:00.000Z",
+      },
+    ],
+  });
+
+export const assignmentReplySchema = z
+  .object({
+    assignment: assignmentSchema.nullable().meta({ description: "Null when there is nothing to collect." }),
+    server_time: timestampSchema,
+  })
+  .meta({ id: "AssignmentReply" });
+
+const MAX_TEXT = 255;
+
+export const reportBodySchema = z
+  .looseObject({
+    intent_id: z.int().meta({ description: "Must be assigned to this device.", examples: [7] }),
+    outcome: z.enum(REPORTED_OUTCOMES),
+    provider_reference: z
+      .string()
+      .max(MAX_TEXT)
+      .optional()
+      .meta({ description: "The payment application's own reference; the attestation inherits it." }),
+    provider_code: z.string().max(MAX_TEXT).optional().meta({ description: "The coded result, kept verbatim." }),
+    client_idempotency_key: z
+      .string()
+      .max(MAX_TEXT)
+      .optional()
+      .meta({ description: "The same key gets the same answer; always send one." }),
+  })
+  .meta({
+    id: "HandoffReport",
+    examples: [
+      {
+        intent_id: 7,
+        outcome: "reported_success",
+        provider_reference: "RRN-000451",
+        provider_code: "00",
+        client_idempotency_key: "c1b7c7a2-7f0e-4a57-8f0e-0e6a3e7b9d11",
+      },
+    ],
+  });
+
+export const reportedOutcomeSchema = z
+  .object({
+    outcome: z.enum(REPORTED_OUTCOMES),
+    provider_reference: z.string(),
+    provider_code: z.string(),
+    reported_at: timestampSchema,
+  })
+  .meta({ id: "ReportedOutcome" });
+
+export const reportReplySchema = z
+  .object({ report: reportedOutcomeSchema, assignment: assignmentSchema })
+  .meta({ id: "HandoffReportReply" });
+
+export const displayStateSchema = z
+  .object({
+    state: z.enum(["idle", "total", "qr", "paid"]),
+    order_display_number: z.int().min(0).meta({ description: "0 in `idle`." }),
+    amount: amountSchema.meta({ description: "`0.00` in `idle`." }),
+    currency: currencySchema,
+    qr_payload: z.string().meta({ description: "A value only in `qr` and only for devices with `qr_dynamic_present`." }),
+    intent_status: z.enum(["", ...INTENT_STATUSES]).meta({ description: "Empty while no intent is shown." }),
+    server_time: timestampSchema,
+  })
+  .meta({
+    id: "DisplayState",
+    examples: [
+      {
+        state: "total",
+        order_display_number: 12,
+        amount: "25.00",
+        currency: "EUR",
+        qr_payload: "",
+        intent_status: "presented",
+        server_time: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
+
+/** Polls with an entity tag (contract, "GET assignment", "GET display"). */
+export const conditionalHeaderSchema = z.object({
+  "If-None-Match": z
+    .string()
+    .optional()
+    .meta({ description: "The last ETag; lists and `*` work.", examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'] }),
+});
+export const etagHeaderSchema = z.object({
+  ETag: z.string().meta({ description: "Weak; `server_time` is left out of it." }),
+});

@@ -1,0 +1,51 @@
+/** What handlers ask of the bus: services, actors and the heartbeat stream, with the waits that let a caller read its own write. */
+import type { z } from "zod";
+import type { Bus } from "../services/bus/connection.ts";
+import { type Barrier, barrierSchema } from "../services/bus/messages/caller.ts";
+import { call, type Operation } from "../services/bus/operation.ts";
+import { UnavailableError } from "../services/bus/refusals.ts";
+import { askStation } from "../services/bus/station-client.ts";
+import { heartbeatSubject } from "../services/bus/subjects.ts";
+import type { AcceptedResponse, GatewayBus } from "./handlers/context.ts";
+import { Refusal } from "./handlers/context.ts";
+import { LIMITS } from "./limits.ts";
+import type { Replicas } from "./replica/replicas.ts";
+
+export function createGatewayBus(bus: Bus, replicas: Replicas): GatewayBus {
+  return {
+    async call<TRequest extends z.ZodType, TReply extends z.ZodType>(
+      operation: Operation<TRequest, TReply>,
+      request: z.infer<TRequest>,
+    ): Promise<z.infer<TReply>> {
+      const reply = await call(bus.nc, operation, request);
+      const barrier = barrierOf(operation, reply);
+      if (barrier !== undefined) await replicas.waitFor(barrier, LIMITS.barrierVisibleMs);
+      return reply;
+    },
+
+    async command(stationId, request) {
+      const response = await askStation(bus.nc, stationId, request);
+      await replicas.feeds.stations.waitFor(response.sequence, LIMITS.commandVisibleMs);
+      const { reply } = response;
+      if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
+      const { code, status, reason, holder } = reply;
+      throw new Refusal(code, { status, reason: reason ?? holder });
+    },
+
+    async heartbeat(device, heartbeat) {
+      const subject = heartbeatSubject(device.stationId, device.deviceId);
+      try {
+        await bus.js.publish(subject, JSON.stringify(heartbeat), { timeout: LIMITS.heartbeatStoredMs, retries: 1 });
+      } catch (error) {
+        throw new UnavailableError(subject, error);
+      }
+    },
+  };
+}
+
+/** The barrier of a reply: the reply itself, or its `barrier` field. */
+function barrierOf(operation: Operation<z.ZodType, z.ZodType>, reply: unknown): Barrier | undefined {
+  if (operation.reply === barrierSchema) return reply as Barrier;
+  if (typeof reply !== "object" || reply === null || !("barrier" in reply)) return undefined;
+  return barrierSchema.safeParse(reply.barrier).data;
+}

@@ -1,0 +1,44 @@
+/** POST assignment/report: evidence, never truth (contract, "POST assignment/report"). */
+import type { z } from "zod";
+import type { PaymentIntent, Report } from "../../../machines/payment-intent.ts";
+import { assignmentView } from "../../../machines/views/assignment.ts";
+import type { reportBodySchema } from "../../contract/device.ts";
+import { toTimestamp } from "../../contract/shared.ts";
+import { reportCommandId } from "../command-id.ts";
+import { type DeviceHandler, ok, Refusal } from "../context.ts";
+
+export const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (context) => {
+  const { deps, device, body } = context;
+  const { reply, intent } = await deps.bus
+    .command(device.stationId, {
+      commandId: reportCommandId(device.deviceId, body.intent_id, body.client_idempotency_key),
+      actor: { kind: "device", id: device.deviceId },
+      command: {
+        type: "intent_report",
+        intentId: body.intent_id,
+        outcome: body.outcome,
+        providerReference: body.provider_reference ?? "",
+        providerCode: body.provider_code ?? "",
+      },
+    })
+    .catch(hideForeignIntents);
+  if (reply.type !== "report" || intent === null) throw new Refusal("handoff_not_assigned");
+  return ok({ report: reportView(reply.report), assignment: assignmentView(intent satisfies PaymentIntent) });
+};
+
+/** An unknown intent, another device's and another station's cannot be told apart: none says more than the contract's code. */
+function hideForeignIntents(error: unknown): never {
+  if (error instanceof Refusal && HIDDEN.has(error.code)) throw new Refusal("handoff_not_assigned");
+  throw error;
+}
+
+const HIDDEN: ReadonlySet<string> = new Set(["handoff_not_assigned", "intent_unknown", "station_unknown", "device_unknown"]);
+
+function reportView(report: Report) {
+  return {
+    outcome: report.outcome,
+    provider_reference: report.providerReference,
+    provider_code: report.providerCode,
+    reported_at: toTimestamp(report.reportedAtMs),
+  };
+}

@@ -1,0 +1,47 @@
+/** Reads a request body, bounded in size and time. Must be called before the first await of its request. */
+import { LIMITS } from "../limits.ts";
+import { Refusal } from "../handlers/context.ts";
+import type { Exchange } from "./exchange.ts";
+
+/** The client went away while its body was awaited: nobody is left to answer. */
+export class ClientGoneError extends Error {
+  constructor() {
+    super("The client went away.");
+    this.name = "ClientGoneError";
+  }
+}
+
+/** Rejects with `body_too_large`, `request_timeout` or `ClientGoneError`. */
+export function readBody(exchange: Exchange): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let isDone = false;
+  const settle = (act: () => void): void => {
+    if (isDone) return;
+    isDone = true;
+    exchange.onGone = () => undefined;
+    exchange.deadlineMs = exchange.startedAtMs + LIMITS.requestTimeoutMs;
+    act();
+  };
+  exchange.deadlineMs = exchange.startedAtMs + LIMITS.bodyTimeoutMs;
+  exchange.onDeadline = () => settle(() => reject(new Refusal("request_timeout")));
+  exchange.onGone = () => settle(() => reject(new ClientGoneError()));
+  exchange.res.onData((chunk, isLast) => {
+    if (isDone) return;
+    size += chunk.byteLength;
+    if (size > LIMITS.bodyBytes) {
+      settle(() => reject(new Refusal("body_too_large")));
+      return;
+    }
+    // The chunk's memory is the server's and is taken back after this call.
+    chunks.push(Buffer.from(new Uint8Array(chunk)));
+    if (isLast) settle(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
+  });
+  return promise;
+}
+
+/** Whether the headers announce more than is accepted, so that it need not even be sent. */
+export function announcesTooMuch(contentLength: string | undefined): boolean {
+  return contentLength !== undefined && Number(contentLength) > LIMITS.bodyBytes;
+}

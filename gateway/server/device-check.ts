@@ -1,0 +1,74 @@
+/** The gate for device requests that have a handler: a refusal is thrown, a caller is returned. */
+import type { ErrorCode } from "../contract/errors.ts";
+import { DEVICE_SCOPES, type DeviceScope } from "../contract/scopes.ts";
+import { type DeviceCaller, Refusal } from "../handlers/context.ts";
+import { type DeviceGate, SHUT, SHUT_CODES } from "../polls/device-gate.ts";
+import type { Rendered } from "../polls/rendered.ts";
+import type { ViewCache } from "../polls/view-cache.ts";
+import type { PollName } from "../polls/poll-name.ts";
+import { scopeBit } from "../replica/credential-replica.ts";
+import type { Replicas } from "../replica/replicas.ts";
+import { CREDENTIAL_RATE } from "../throttle/limits.ts";
+import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
+
+export interface DeviceCheckDeps {
+  readonly replicas: Replicas;
+  readonly gate: DeviceGate;
+  readonly views: ViewCache;
+}
+
+export class DeviceCheck {
+  readonly #deps: DeviceCheckDeps;
+
+  constructor(deps: DeviceCheckDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The device of a credential. Throws `replica_stale`, `credential_missing`, `credential_invalid`, `throttled`,
+   * `scope_denied` or, where a blocked device is refused, the reason of its standing. A device that has passed the gate
+   * already comes with its slot and is not throttled a second time.
+   */
+  check(
+    authorization: string,
+    scope: DeviceScope,
+    blocked: "answered" | "refused",
+    passed: number | undefined,
+  ): DeviceCaller {
+    const { gate } = this.#deps;
+    const nowMs = Date.now();
+    const slot = passed ?? gate.pass(authorization, scopeBit(scope), nowMs);
+    if (slot < 0) throw this.#shut(slot, nowMs);
+    const device = this.#callerOf(slot);
+    const view = this.view("self", device, nowMs);
+    if (blocked === "refused" && view.blocked !== "") throw new Refusal(view.blocked as ErrorCode);
+    return device;
+  }
+
+  /** A device's current view. Throws `credential_invalid` when its station no longer has it. */
+  view(name: PollName, device: DeviceCaller, nowMs: number): Rendered {
+    const { replicas, views } = this.#deps;
+    const commit = replicas.stations.commit(device.stationId);
+    const view = commit && views.view(name, device.slot, device.deviceId, commit, replicas.switches.current(), nowMs);
+    if (view === undefined) throw new Refusal("credential_invalid");
+    return view;
+  }
+
+  #callerOf(slot: number): DeviceCaller {
+    const { table } = this.#deps.gate;
+    const mask = table.scopeMasks[slot] as number;
+    return {
+      slot,
+      deviceId: table.deviceIds[slot] as number,
+      stationId: table.stationIds[slot] as number,
+      scopes: DEVICE_SCOPES.filter((scope) => (mask & scopeBit(scope)) !== 0),
+    };
+  }
+
+  #shut(shut: number, nowMs: number): Refusal {
+    const code = SHUT_CODES[shut] as ErrorCode;
+    if (shut !== SHUT.throttled) return new Refusal(code);
+    const retryAfterMs = waitMs(CREDENTIAL_RATE, this.#deps.gate.throttledUntilFullAtMs, nowMs);
+    return new Refusal(code, { headers: throttleHeaders("credential", CREDENTIAL_RATE, retryAfterMs) });
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * A request that is not answered from memory:
+ *
+ *   facts copied ──► caller ──► body read, parsed, validated ──► handler ──► reply or refusal ──► one log line
+ *
+ * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
+ */
+import type { z } from "zod";
+import type { SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { Log } from "../../services/runtime/log.ts";
+import type { DeviceCaller, HandlerDeps, Reply } from "../handlers/context.ts";
+import { Refusal } from "../handlers/context.ts";
+import type { ErasedHandler, Route } from "../route.ts";
+import { announcesTooMuch, ClientGoneError, readBody } from "./body.ts";
+import type { DeviceCheck } from "./device-check.ts";
+import type { Exchange } from "./exchange.ts";
+import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
+import { parseBody } from "./parse-body.ts";
+import { refusalOf } from "./refusal-of.ts";
+import { type Answer, errorAnswer, SECURITY_HEADERS } from "./response.ts";
+import { checkSession, refuseForeignOrigin, type SessionCheckDeps } from "./session-check.ts";
+import { parseQuery, validate } from "./validate.ts";
+
+export interface PipelineDeps {
+  readonly log: Log;
+  readonly handlerDeps: HandlerDeps;
+  readonly sessionCheck: SessionCheckDeps;
+  readonly deviceCheck: DeviceCheck;
+}
+
+interface Caller {
+  readonly caller?: SessionEntry;
+  readonly device?: DeviceCaller;
+}
+
+/** Runs a request to its answer; never rejects. `slot` is a device that has passed the gate already. */
+export async function runExchange(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: number): Promise<void> {
+  const { facts } = exchange;
+  let who: Caller = {};
+  let code: string | undefined;
+  try {
+    exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    who = findCaller(deps, route, facts, slot);
+    const body = route.body === undefined ? undefined : await takeBody(route, exchange);
+    exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    const reply = await handlerOf(route)({
+      ...who,
+      body: route.body === undefined ? undefined : validate(route.body as z.ZodType, body),
+      query: route.query === undefined ? undefined : validate(route.query as z.ZodType, parseQuery(facts.query)),
+      id: (name: string) => idOf(route, facts, name),
+      header: (name: string) => headerOf(facts, name),
+      requestId: facts.requestId,
+      address: facts.address,
+      secure: facts.secure,
+      deps: deps.handlerDeps,
+    } as Parameters<ErasedHandler>[0]);
+    exchange.answer(replyAnswer(route, reply, facts));
+  } catch (error) {
+    if (!(error instanceof ClientGoneError)) code = refuse(deps.log, exchange, error);
+  }
+  logExchange(deps.log, route, exchange, who, code);
+}
+
+function findCaller(deps: PipelineDeps, route: Route, facts: RequestFacts, slot: number | undefined): Caller {
+  checkIds(route, facts);
+  const { who } = route;
+  switch (who.kind) {
+    case "anyone":
+      if (who.cookie === true) refuseForeignOrigin(facts);
+      return {};
+    case "session":
+      return { caller: checkSession(deps.sessionCheck, facts, who.permission) };
+    case "device": {
+      const authorization = facts.headers.authorization ?? "";
+      return { device: deps.deviceCheck.check(authorization, who.scope, who.blocked, slot) };
+    }
+  }
+}
+
+async function takeBody(route: Route, exchange: Exchange): Promise<unknown> {
+  const { headers } = exchange.facts;
+  if (announcesTooMuch(headers["content-length"])) throw new Refusal("body_too_large");
+  const bytes = await readBody(exchange);
+  if (bytes.length === 0 && route.bodyOptional === true) return {};
+  return parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
+}
+
+/** A row of a poll has a handler only where memory may not be enough. */
+function handlerOf(route: Route): ErasedHandler {
+  if (route.handler === undefined) throw new Error(`${route.operationId} has no handler.`);
+  return route.handler as ErasedHandler;
+}
+
+function refuse(log: Log, exchange: Exchange, error: unknown): string {
+  const { code, facts, isUnexpected } = refusalOf(error);
+  const { requestId, url } = exchange.facts;
+  if (isUnexpected) log.error({ err: error, requestId, url }, "a request failed unexpectedly");
+  // A body that was not read to its end would be taken for the next request.
+  const close = code === "body_too_large" || code === "request_timeout";
+  exchange.answer(errorAnswer(code, requestId, facts), { close });
+  return code;
+}
+
+function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
+  const text = reply.body === undefined ? reply.ready : JSON.stringify(reply.body);
+  return {
+    status: reply.status,
+    headers: {
+      ...(text === undefined ? {} : { "Content-Type": "application/json" }),
+      // What a person or a device is told is theirs alone; a handler may say otherwise.
+      ...(route.who.kind === "device"
+        ? { "Cache-Control": "private, no-cache", Vary: "Authorization" }
+        : { "Cache-Control": "no-store" }),
+      "X-Request-Id": facts.requestId,
+      ...SECURITY_HEADERS,
+      ...(facts.secure ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
+      ...reply.headers,
+    },
+    body: text,
+  };
+}
+
+const ID = /^[1-9]\d{0,14}$/;
+
+function checkIds(route: Route, facts: RequestFacts): void {
+  for (const [index] of pathParameters(route.path).entries()) {
+    if (!ID.test(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
+  }
+}
+
+function idOf(route: Route, facts: RequestFacts, name: string): number {
+  const index = pathParameters(route.path).indexOf(name);
+  if (index < 0) throw new Error(`${route.path} has no {${name}}.`);
+  return Number(facts.parameters[index]);
+}
+
+function headerOf(facts: RequestFacts, name: string): string {
+  if (!COPIED_HEADERS.includes(name as CopiedHeader)) throw new Error(`The header ${name} is not copied; see facts.ts.`);
+  return facts.headers[name] ?? "";
+}
+
+/** The names between braces, in order. */
+export function pathParameters(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
+}
+
+/** One wide line per request. What every device does every few seconds is only written when somebody looks closely. */
+function logExchange(log: Log, route: Route, exchange: Exchange, who: Caller, refusal: string | undefined): void {
+  const { facts, status } = exchange;
+  const isRoutine = status < 500 && (route.quiet === true || facts.method === "HEAD" || status === 0);
+  const level = status >= 500 ? "warn" : isRoutine ? "debug" : "info";
+  if (!log.isLevelEnabled(level)) return;
+  log[level](
+    {
+      requestId: facts.requestId,
+      method: facts.method,
+      route: route.path,
+      operation: route.operationId,
+      ids: facts.parameters.length === 0 ? undefined : facts.parameters,
+      status: status === 0 ? "client_gone" : status,
+      refusal,
+      durationMs: Math.round((performance.now() - exchange.startedAtMs) * 10) / 10,
+      address: facts.address,
+      userId: who.caller?.userId,
+      organizationId: who.caller?.organizationId,
+      deviceId: who.device?.deviceId,
+      stationId: who.device?.stationId,
+    },
+    "request",
+  );
+}

@@ -1,0 +1,149 @@
+/** The HTTP server: each row of the route table on its path, and an answer for everything else. */
+import {
+  App,
+  type HttpRequest,
+  type HttpResponse,
+  type ListenOptions,
+  SSLApp,
+  type TemplatedApp,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from "uWebSockets.js";
+import { UserError } from "../../services/runtime/user-error.ts";
+import type { ErrorCode } from "../contract/errors.ts";
+import { LIMITS } from "../limits.ts";
+import type { Method, Route } from "../route.ts";
+import type { ClientAddress } from "./client-address.ts";
+import { Exchange, Exchanges } from "./exchange.ts";
+import { copyRequest } from "./facts.ts";
+import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
+import { requestIdFrom } from "./request-id.ts";
+import { errorAnswer, type Headers, SECURITY_HEADERS, writeAnswer } from "./response.ts";
+import { ANSWERED, Poll, type PollDeps } from "../polls/polls.ts";
+
+/** The package declares this enumeration but does not export it. */
+const EXCLUSIVE_PORT = 1 as ListenOptions;
+const SHARED_PORT = 0 as ListenOptions;
+
+export interface ServerDeps {
+  readonly pipeline: PipelineDeps;
+  readonly polls: Omit<PollDeps, "isDraining">;
+  readonly clientAddress: ClientAddress;
+  readonly tls: { readonly keyFile: string; readonly certFile: string } | undefined;
+}
+
+export class Server {
+  readonly #app: TemplatedApp;
+  readonly #deps: ServerDeps;
+  readonly #exchanges = new Exchanges();
+  #isDraining = false;
+  #socket: us_listen_socket | undefined;
+
+  constructor(deps: ServerDeps, routes: readonly Route[]) {
+    this.#deps = deps;
+    this.#app =
+      deps.tls === undefined
+        ? App()
+        : SSLApp({ key_file_name: deps.tls.keyFile, cert_file_name: deps.tls.certFile });
+    for (const [path, rows] of Map.groupBy(routes, (route) => route.path)) this.#addPath(path, rows);
+    this.#app.any("/*", (res, req) => this.#refuse(res, req, "path_not_found"));
+  }
+
+  /** Listens and returns the port. Throws UserError `port_taken`. With `shared`, several gateways listen on one port (Linux). */
+  listen(options: { readonly host: string; readonly port: number; readonly shared: boolean }): number {
+    const { host, port, shared } = options;
+    const listen = this.#app.listen.bind(this.#app) as (
+      host: string,
+      port: number,
+      options: ListenOptions,
+      done: (socket: us_listen_socket | false) => void,
+    ) => void;
+    listen(host, port, shared ? SHARED_PORT : EXCLUSIVE_PORT, (socket) => {
+      if (socket !== false) this.#socket = socket;
+    });
+    if (this.#socket === undefined) {
+      throw new UserError(`Port ${port} on ${host} is taken or not allowed.`, { code: "port_taken" });
+    }
+    return us_socket_local_port(this.#socket as Parameters<typeof us_socket_local_port>[0]);
+  }
+
+  /** Takes no further connections, lets running requests finish (bounded) and closes the rest. */
+  async stop(): Promise<void> {
+    this.#isDraining = true;
+    if (this.#socket !== undefined) us_listen_socket_close(this.#socket);
+    this.#socket = undefined;
+    await this.#exchanges.drain(LIMITS.drainMs);
+    this.#app.close();
+  }
+
+  #addPath(path: string, rows: readonly Route[]): void {
+    const pattern = path.replaceAll(/\{(\w+)\}/g, ":$1");
+    const allow = allowedMethods(rows);
+    for (const row of rows) {
+      const handler = this.#handlerOf(row, false);
+      switch (row.method) {
+        case "GET":
+          this.#app.get(pattern, handler);
+          this.#app.head(pattern, this.#handlerOf(row, true));
+          break;
+        case "POST":
+          this.#app.post(pattern, handler);
+          break;
+        case "PUT":
+          this.#app.put(pattern, handler);
+          break;
+        case "PATCH":
+          this.#app.patch(pattern, handler);
+          break;
+        case "DELETE":
+          this.#app.del(pattern, handler);
+          break;
+      }
+    }
+    this.#app.options(pattern, (res, req) => this.#answerOptions(res, req, allow));
+    this.#app.any(pattern, (res, req) => this.#refuse(res, req, "method_not_allowed", { Allow: allow }));
+  }
+
+  #handlerOf(row: Route, isHead: boolean): (res: HttpResponse, req: HttpRequest) => void {
+    const parameterCount = pathParameters(row.path).length;
+    if (row.poll === undefined) return (res, req) => this.#run(row, res, req, parameterCount);
+    const poll = new Poll({ ...this.#deps.polls, isDraining: () => this.#isDraining }, row);
+    return (res, req) => {
+      const slot = poll.answer(res, req, isHead);
+      if (slot !== ANSWERED) this.#run(row, res, req, parameterCount, slot);
+    };
+  }
+
+  #run(row: Route, res: HttpResponse, req: HttpRequest, parameterCount: number, slot?: number): void {
+    if (this.#exchanges.size >= LIMITS.requestsInFlight) return this.#refuse(res, req, "busy");
+    const facts = copyRequest(res, req, parameterCount, this.#deps.clientAddress);
+    const exchange = new Exchange(res, facts, {
+      isDraining: () => this.#isDraining,
+      onOver: (over) => this.#exchanges.remove(over),
+    });
+    this.#exchanges.add(exchange);
+    void runExchange(this.#deps.pipeline, row, exchange, slot);
+  }
+
+  #answerOptions(res: HttpResponse, req: HttpRequest, allow: string): void {
+    const headers = { Allow: allow, "X-Request-Id": requestIdFrom(req.getHeader("x-request-id")), ...SECURITY_HEADERS };
+    writeAnswer(res, { status: 204, headers, body: undefined }, { isHead: false, close: this.#isDraining });
+  }
+
+  #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, headers: Headers = {}): void {
+    const requestId = requestIdFrom(req.getHeader("x-request-id"));
+    const isHead = req.getCaseSensitiveMethod() === "HEAD";
+    // A body that nobody reads may follow; only a connection that ends cannot take it for a request.
+    const close = this.#isDraining || req.getHeader("content-length") !== "" || req.getHeader("transfer-encoding") !== "";
+    writeAnswer(res, errorAnswer(code, requestId, { headers }), { isHead, close });
+    this.#deps.pipeline.log.debug({ requestId, method: req.getCaseSensitiveMethod(), url: req.getUrl(), refusal: code }, "refused");
+  }
+}
+
+function allowedMethods(rows: readonly Route[]): string {
+  const methods = new Set<Method | "HEAD" | "OPTIONS">(rows.map((row) => row.method));
+  if (methods.has("GET")) methods.add("HEAD");
+  methods.add("OPTIONS");
+  return [...methods].join(", ");
+}

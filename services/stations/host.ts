@@ -1,0 +1,217 @@
+/** The actor host: owns partitions, takes their commands, keeps their deadlines and sees their settlements through. */
+import type { Msg } from "nats";
+import { partitionOf } from "../../machines/partition.ts";
+import type { MachineSettings } from "../../machines/settings.ts";
+import type { Bus } from "../bus/connection.ts";
+import { stationRequestSchema } from "../bus/messages/station-request.ts";
+import { invalidRequest } from "../bus/operation.ts";
+import { parseStationId } from "../bus/subjects.ts";
+import type { SwitchesReplica } from "../bus/switches-replica.ts";
+import type { Log } from "../runtime/log.ts";
+import { CommandRunner } from "./command-runner.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import { Mailboxes } from "./mailboxes.ts";
+import { OwnWork } from "./own-work.ts";
+import { Ownership } from "./ownership.ts";
+import { Partition } from "./partition.ts";
+import { type ScanDeps, scanHeartbeats, scanStations } from "./scan.ts";
+import { SettlementSaga } from "./settlement-saga.ts";
+import { type KnownStation, StateCache } from "./state-cache.ts";
+import { StationLog } from "./station-log.ts";
+import { type StationAnswer, UNAVAILABLE } from "./work.ts";
+
+export interface HostDeps {
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly hostId: string;
+  readonly switches: SwitchesReplica;
+  readonly settings: MachineSettings;
+}
+
+export class StationHost {
+  readonly #deps: HostDeps;
+  readonly #partitions = new Map<number, Partition>();
+  readonly #cache = new StateCache();
+  readonly #stationLog: StationLog;
+  readonly #mailboxes: Mailboxes;
+  readonly #ownWork: OwnWork;
+  readonly #saga: SettlementSaga;
+  readonly #ownership: Ownership;
+  readonly #scans = new AbortController();
+  readonly #ticker: NodeJS.Timeout;
+  readonly #stopListening: () => void;
+
+  constructor(deps: HostDeps) {
+    this.#deps = deps;
+    const { bus, log, settings, switches } = deps;
+    this.#stationLog = new StationLog(bus);
+    const runner = new CommandRunner({
+      nc: bus.nc,
+      log,
+      stationLog: this.#stationLog,
+      cache: this.#cache,
+      switches,
+      settings,
+      onKnown: (stationId, known) => this.#observe(stationId, known),
+      awaitSettlement: (stationId, work) => this.#saga.await(stationId, work),
+    });
+    this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
+    this.#ownWork = new OwnWork(this.#mailboxes);
+    this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes });
+    this.#ownership = new Ownership({
+      bus,
+      log,
+      hostId: deps.hostId,
+      acquire: (partitions) => this.#acquire(partitions),
+      release: (partitions) => this.#release(partitions),
+      drop: (partitions) => this.#drop(partitions),
+    });
+    this.#ticker = setInterval(() => this.#tick(), STATION_LIMITS.tickMs);
+    this.#stopListening = bus.onChange((isUp) => this.#onBusChange(isUp));
+  }
+
+  async start(): Promise<void> {
+    await this.#ownership.start();
+    await this.#deps.bus.nc.flush();
+  }
+
+  /** Hands over what this host owns and ends; takes less than 500 ms. */
+  async stop(): Promise<void> {
+    this.#scans.abort();
+    this.#stopListening();
+    clearInterval(this.#ticker);
+    await this.#ownership.stop();
+    this.#stationLog.close();
+  }
+
+  /** The partitions that this host serves now. */
+  owned(): ReadonlySet<number> {
+    return new Set(this.#partitions.keys());
+  }
+
+  /** How many states are kept decoded: what a resident station costs, as opposed to a passive one. */
+  residentStates(): number {
+    return this.#cache.size;
+  }
+
+  #receive(message: Msg): void {
+    const answer = (given: StationAnswer): void => {
+      message.respond(JSON.stringify(given));
+    };
+    if (!this.#ownership.isCurrent()) return answer(UNAVAILABLE);
+    let body: unknown;
+    try {
+      body = message.json();
+    } catch {
+      body = undefined;
+    }
+    const parsed = stationRequestSchema.safeParse(body);
+    if (!parsed.success) {
+      const { errors } = invalidRequest(parsed.error);
+      this.#deps.log.error({ subject: message.subject, errors }, "a command was not understood");
+      return answer(UNAVAILABLE);
+    }
+    this.#mailboxes.submit(parseStationId(message.subject), { ...parsed.data, answer });
+  }
+
+  #observe(stationId: number, { state }: KnownStation): void {
+    if (state === null) return;
+    const partition = this.#partitions.get(partitionOf(stationId));
+    // A command that ends after its partition was given up must not leave anything behind.
+    if (partition === undefined) return this.#cache.delete(stationId);
+    partition.observe(stationId, state);
+    if (state.intent?.status === "settling") this.#saga.start(stationId, state.intent);
+  }
+
+  #acquire(indexes: readonly number[]): void {
+    for (const index of indexes) {
+      this.#partitions.set(
+        index,
+        new Partition(index, {
+          nc: this.#deps.bus.nc,
+          ownWork: this.#ownWork,
+          deviceSilenceMs: this.#deps.settings.deviceSilenceMs,
+          onRequest: (message) => this.#receive(message),
+        }),
+      );
+    }
+    const opened = indexes.map((index) => this.#partitions.get(index)).filter((partition) => partition !== undefined);
+    void this.#insistOnScan("wake-ups", opened, async (still) => {
+      await scanStations(this.#scanDeps(), still, this.#scans.signal);
+      for (const index of still) this.#partitions.get(index)?.finishScan();
+      await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
+      for (const index of still) this.#partitions.get(index)?.presence.setMayJudge(true);
+    });
+  }
+
+  /** A planned hand-over: what has arrived is finished, then the partitions are nobody's. */
+  async #release(indexes: readonly number[]): Promise<void> {
+    const { bus } = this.#deps;
+    const released = new Set(indexes);
+    const deadline = performance.now() + STATION_LIMITS.handOverMs;
+    const timeIsUp = new Promise((resolve) => setTimeout(resolve, STATION_LIMITS.handOverMs));
+    const drained = Promise.all(indexes.map(async (index) => await this.#partitions.get(index)?.drain()));
+    if (bus.isUp()) await Promise.race([drained.catch(() => undefined), timeIsUp]);
+    while (bus.isUp() && performance.now() < deadline && this.#isBusy(released)) {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    this.#drop(indexes);
+  }
+
+  #drop(indexes: readonly number[]): void {
+    for (const index of indexes) {
+      this.#partitions.get(index)?.close();
+      this.#partitions.delete(index);
+      this.#mailboxes.refuse(index);
+      this.#saga.abandon(index);
+      this.#cache.deletePartition(index);
+    }
+  }
+
+  #isBusy(partitions: ReadonlySet<number>): boolean {
+    return this.#mailboxes.isBusy(partitions) || this.#saga.isBusy(partitions);
+  }
+
+  /** After an outage that was too short to lose the leases, heartbeats may have been missed: they are read again. */
+  #onBusChange(isUp: boolean): void {
+    const opened = [...this.#partitions.values()];
+    for (const partition of opened) partition.presence.setMayJudge(false);
+    if (!isUp) return;
+    void this.#insistOnScan("heartbeats", opened, async (still) => {
+      await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
+      for (const index of still) this.#partitions.get(index)?.presence.setMayJudge(true);
+    });
+  }
+
+  #scanDeps(): ScanDeps {
+    return { bus: this.#deps.bus, log: this.#deps.log, partition: (index) => this.#partitions.get(index) };
+  }
+
+  /** Repeats a scan until it succeeds, for those of the partitions that are still the same. */
+  async #insistOnScan(
+    what: string,
+    opened: readonly Partition[],
+    scan: (still: readonly number[]) => Promise<void>,
+  ): Promise<void> {
+    const startedAtMs = Date.now();
+    while (!this.#scans.signal.aborted) {
+      const still = opened.filter((partition) => this.#partitions.get(partition.index) === partition);
+      if (still.length === 0) return;
+      try {
+        await scan(still.map((partition) => partition.index));
+        this.#deps.log.info({ what, partitions: still.length, tookMs: Date.now() - startedAtMs }, "scanned");
+        return;
+      } catch (error) {
+        if (this.#scans.signal.aborted) return;
+        this.#deps.log.warn({ err: error, what }, "a scan has to be repeated");
+        await new Promise((resolve) => setTimeout(resolve, STATION_LIMITS.scanRetryMs));
+      }
+    }
+  }
+
+  #tick(): void {
+    const nowMs = Date.now();
+    if (this.#ownership.isCurrent()) for (const partition of this.#partitions.values()) partition.tick(nowMs);
+    this.#cache.passivate(nowMs);
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * One owned partition: its subscriptions, the deadlines of its stations and the presence of its devices. What a passive
+ * station costs this host is at most an entry among the deadlines.
+ */
+import type { Msg, NatsConnection, Subscription } from "nats";
+import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
+import type { StationState } from "../../machines/station/state.ts";
+import { parseHeartbeatSubject, partitionCommandsSubject, partitionStoredHeartbeatsSubject } from "../bus/subjects.ts";
+import { DeadlineQueue } from "./deadline-queue.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import type { OwnWork } from "./own-work.ts";
+import { Presence } from "./presence.ts";
+import type { Wake } from "./wake.ts";
+
+export interface PartitionDeps {
+  readonly nc: NatsConnection;
+  readonly ownWork: OwnWork;
+  readonly deviceSilenceMs: number;
+  readonly onRequest: (message: Msg) => void;
+}
+
+export class Partition {
+  readonly index: number;
+  readonly presence: Presence;
+  readonly #deps: PartitionDeps;
+  readonly #deadlines = new DeadlineQueue();
+  readonly #commands: Subscription;
+  readonly #heartbeats: Subscription;
+  /** While the log is scanned: stations whose newest state is known better than the scan can tell. */
+  #known: Set<number> | undefined = new Set();
+  #isClosed = false;
+
+  /** Opens the partition: commands and heartbeats are taken from here on. */
+  constructor(index: number, deps: PartitionDeps) {
+    this.index = index;
+    this.#deps = deps;
+    this.presence = new Presence(deps);
+    this.#commands = deps.nc.subscribe(partitionCommandsSubject(index), {
+      callback: (error, message) => {
+        if (error === null) deps.onRequest(message);
+      },
+    });
+    this.#heartbeats = deps.nc.subscribe(partitionStoredHeartbeatsSubject(index), {
+      callback: (error, message) => {
+        if (error !== null) return;
+        const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
+        this.presence.heard(stationId, deviceId, Date.now());
+      },
+    });
+  }
+
+  /** Takes over what a state that was read or committed says about deadlines and devices. */
+  observe(stationId: number, state: StationState): void {
+    this.#known?.add(stationId);
+    this.#setDeadline(stationId, nextDeadlineMs(state));
+    this.presence.observe(stationId, state);
+  }
+
+  /** Takes over what the scan of the log says about a station; `undefined` means that its state has to be looked at. */
+  noteWake(stationId: number, wake: Wake | undefined): void {
+    if (this.#known?.has(stationId) === true) return;
+    if (wake === undefined || wake.isSettling) return this.#look(stationId);
+    this.#setDeadline(stationId, wake.dueMs);
+    this.presence.noteOnline(stationId, wake.onlineDevices);
+  }
+
+  /** The scan is over: every station with something to come is known. */
+  finishScan(): void {
+    this.#known = undefined;
+    this.presence.finishScan();
+  }
+
+  tick(nowMs: number): void {
+    for (const stationId of this.#deadlines.takeDue(nowMs)) this.#look(stationId);
+    this.presence.tick(nowMs);
+  }
+
+  /** Acts for nobody from here on. Commands that the server has sent already still come and are taken while it drains. */
+  async drain(): Promise<void> {
+    this.#end();
+    await this.#commands.drain();
+  }
+
+  /** Ends at once. */
+  close(): void {
+    this.#end();
+    this.#commands.unsubscribe();
+  }
+
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.presence.close();
+    this.#heartbeats.unsubscribe();
+  }
+
+  #setDeadline(stationId: number, dueMs: number | null): void {
+    if (dueMs === null) this.#deadlines.delete(stationId);
+    else this.#deadlines.set(stationId, dueMs);
+  }
+
+  /** Applies due deadlines; reading the state also finds a settlement to see through and sets the next deadline. */
+  #look(stationId: number): void {
+    const commandId = `tick:${Date.now()}`;
+    this.#deps.ownWork.submit({
+      stationId,
+      commandId,
+      command: { type: "tick" },
+      isVoid: () => this.#isClosed,
+      done: (answer) => {
+        if (answer === undefined && !this.#isClosed) {
+          this.#deadlines.set(stationId, Date.now() + STATION_LIMITS.retryMs);
+        }
+      },
+    });
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * What a host that acquires partitions has to learn: who must be woken when (from the headers of STATION_LOG) and which
+ * devices are being heard (from LIVENESS). Commands are served meanwhile.
+ */
+import { partitionOf } from "../../machines/partition.ts";
+import type { Bus } from "../bus/connection.ts";
+import { type FeedMessage, openFeed } from "../bus/feed.ts";
+import { LIVENESS, STATION_LOG } from "../bus/streams.ts";
+import {
+  HEARTBEATS_ALL,
+  parseHeartbeatSubject,
+  parseStationId,
+  partitionHeartbeatsSubject,
+  partitionLogSubject,
+  STATION_LOG_ALL,
+} from "../bus/subjects.ts";
+import type { Log } from "../runtime/log.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import type { Partition } from "./partition.ts";
+import { decodeWake, WAKE_HEADER } from "./wake.ts";
+
+export interface ScanDeps {
+  readonly bus: Bus;
+  readonly log: Log;
+  /** The partition while this host holds it; what belongs to another is passed over. */
+  readonly partition: (index: number) => Partition | undefined;
+}
+
+/** Reads the newest commit of each station: who is to be woken when. Rejects when `signal` is aborted. */
+export async function scanStations(deps: ScanDeps, partitions: readonly number[], signal: AbortSignal): Promise<void> {
+  await scan(deps, signal, partitions, {
+    stream: STATION_LOG.name,
+    wholeFilter: STATION_LOG_ALL,
+    filterOf: partitionLogSubject,
+    receive: (message) => {
+      const stationId = parseStationId(message.subject);
+      const wake = decodeWake(message.headers?.get(WAKE_HEADER));
+      deps.partition(partitionOf(stationId))?.noteWake(stationId, wake);
+    },
+  });
+}
+
+/** Reads the newest heartbeat of each device. Rejects when `signal` is aborted. */
+export async function scanHeartbeats(
+  deps: ScanDeps,
+  partitions: readonly number[],
+  signal: AbortSignal,
+): Promise<void> {
+  await scan(deps, signal, partitions, {
+    stream: LIVENESS.name,
+    wholeFilter: HEARTBEATS_ALL,
+    filterOf: partitionHeartbeatsSubject,
+    receive: (message) => {
+      const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
+      deps.partition(partitionOf(stationId))?.presence.heardBefore(stationId, deviceId, message.storedAtMs);
+    },
+  });
+}
+
+interface Source {
+  readonly stream: string;
+  readonly wholeFilter: string;
+  readonly filterOf: (partition: number) => string;
+  readonly receive: (message: FeedMessage) => void;
+}
+
+/** One consumer for the whole stream, or a few at a time for single partitions, whichever moves less. */
+async function scan(deps: ScanDeps, signal: AbortSignal, partitions: readonly number[], source: Source): Promise<void> {
+  const isWhole = partitions.length >= STATION_LIMITS.scanWholeFrom;
+  const filters = isWhole ? [source.wholeFilter] : partitions.map(source.filterOf);
+  const readNext = async (): Promise<void> => {
+    for (let filter = filters.pop(); filter !== undefined; filter = filters.pop()) {
+      await readAll(deps, signal, source, filter);
+    }
+  };
+  await Promise.all(Array.from({ length: STATION_LIMITS.scanConcurrency }, readNext));
+}
+
+async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filter: string): Promise<void> {
+  signal.throwIfAborted();
+  const feed = openFeed(deps.bus, {
+    stream: source.stream,
+    filter,
+    headersOnly: true,
+    onMessage: source.receive,
+    onReset: () => undefined,
+    log: deps.log,
+  });
+  const stop = (): void => feed.stop();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    await feed.caughtUp;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    feed.stop();
+  }
+}

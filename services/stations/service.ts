@@ -1,0 +1,21 @@
+/** Starts the actor host as a service. */
+import { randomUUID } from "node:crypto";
+import { followSwitches } from "../bus/switches-replica.ts";
+import type { Service, ServiceDeps } from "../runtime/service.ts";
+import { StationHost } from "./host.ts";
+import { readStationsSettings } from "./settings.ts";
+
+/** Resolves when the host takes part in the ownership of partitions; alone, it owns all of them by then. */
+export async function startStationsService(deps: ServiceDeps): Promise<Service> {
+  const { bus, log, environment } = deps;
+  const settings = readStationsSettings(environment);
+  const switches = await followSwitches(bus, log);
+  const host = new StationHost({ bus, log, hostId: randomUUID(), switches, settings });
+  await host.start();
+  return {
+    async stop() {
+      await host.stop();
+      switches.stop();
+    },
+  };
+}

@@ -1,0 +1,143 @@
+/**
+ * The settlement saga: a committed `settling` leads to one call of the payment seam and one commit of its answer
+ * (design §2.4). The seam is idempotent by intent, so the saga may be started again by any host at any time: it is, on
+ * each first look at a station that is found settling.
+ *
+ *   settling committed ──► settlement.settle ──► settlement_succeeded | settlement_refused committed ──► attestation answered
+ *                              └── no answer: pause, again ──┘
+ */
+import type { NatsConnection } from "nats";
+import { partitionOf } from "../../machines/partition.ts";
+import type { PaymentIntent } from "../../machines/payment-intent.ts";
+import { settle } from "../bus/messages/settlement.ts";
+import type { ReplyOf } from "../bus/operation.ts";
+import { call } from "../bus/operation.ts";
+import type { Log } from "../runtime/log.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import type { Mailboxes } from "./mailboxes.ts";
+import { isFailure, type OwnCommand, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
+
+export interface SettlementSagaDeps {
+  readonly nc: NatsConnection;
+  readonly log: Log;
+  readonly mailboxes: Mailboxes;
+}
+
+interface Settlement {
+  readonly intentId: number;
+  /** The attestation's requester and its repetitions. */
+  readonly waiting: Map<Work, NodeJS.Timeout>;
+  isAbandoned: boolean;
+}
+
+export class SettlementSaga {
+  readonly #deps: SettlementSagaDeps;
+  readonly #settlements = new Map<number, Settlement>();
+
+  constructor(deps: SettlementSagaDeps) {
+    this.#deps = deps;
+  }
+
+  /** Sees a settlement through; does nothing when this intent's is under way already. */
+  start(stationId: number, intent: PaymentIntent): void {
+    const underWay = this.#settlements.get(stationId);
+    if (underWay?.intentId === intent.intentId) return;
+    const settlement: Settlement = { intentId: intent.intentId, waiting: new Map(), isAbandoned: false };
+    this.#settlements.set(stationId, settlement);
+    void this.#run(stationId, settlement, intent);
+  }
+
+  /** Lets an attestation wait for the end of the settlement; false when too many do, or none is under way. */
+  await(stationId: number, work: Work): boolean {
+    const settlement = this.#settlements.get(stationId);
+    if (settlement === undefined || settlement.waiting.size >= STATION_LIMITS.settleWaiters) return false;
+    const timer = setTimeout(() => {
+      settlement.waiting.delete(work);
+      work.answer(UNAVAILABLE);
+    }, STATION_LIMITS.settleAnswerMs);
+    settlement.waiting.set(work, timer);
+    return true;
+  }
+
+  /** Leaves the settlements of a partition to its next owner. */
+  abandon(partition: number): void {
+    for (const [stationId, settlement] of this.#settlements) {
+      if (partitionOf(stationId) !== partition) continue;
+      settlement.isAbandoned = true;
+      this.#settlements.delete(stationId);
+      for (const work of this.#takeWaiting(settlement)) work.answer(UNAVAILABLE);
+    }
+  }
+
+  isBusy(partitions: ReadonlySet<number>): boolean {
+    for (const stationId of this.#settlements.keys()) if (partitions.has(partitionOf(stationId))) return true;
+    return false;
+  }
+
+  async #run(stationId: number, settlement: Settlement, intent: PaymentIntent): Promise<void> {
+    const startedAtMs = Date.now();
+    const outcome = await this.#insist(settlement, () => this.#callSeam(stationId, intent));
+    if (outcome === undefined) return;
+    const { intentId } = intent;
+    const command: OwnCommand = outcome.settled
+      ? { type: "settlement_succeeded", intentId, transactionId: outcome.transactionId }
+      : { type: "settlement_refused", intentId, code: outcome.code };
+    const committed = await this.#insist(settlement, () => this.#commit(stationId, command));
+    if (committed === undefined) return;
+    const { settled } = outcome;
+    this.#deps.log.info({ stationId, intentId, settled, tookMs: Date.now() - startedAtMs }, "settlement ended");
+    if (this.#settlements.get(stationId) === settlement) this.#settlements.delete(stationId);
+    // The commit holds the attestation's answer now, so whoever waits is answered like any repetition.
+    for (const work of this.#takeWaiting(settlement)) this.#deps.mailboxes.submit(stationId, work);
+  }
+
+  async #callSeam(stationId: number, intent: PaymentIntent): Promise<ReplyOf<typeof settle>> {
+    const { intentId, orderId, route, amountMinor, currency, attestation } = intent;
+    const reference = attestation?.reference ?? "";
+    const attestedBy = attestation?.cashierId ?? 0;
+    return await call(
+      this.#deps.nc,
+      settle,
+      { intentId, stationId, orderId, route, amountMinor, currency, reference, attestedBy },
+      STATION_LIMITS.settleMs,
+    );
+  }
+
+  async #commit(stationId: number, command: OwnCommand): Promise<StationAnswer> {
+    const intentId = "intentId" in command ? command.intentId : 0;
+    const answer = await new Promise<StationAnswer>((resolve) => {
+      this.#deps.mailboxes.submitFirst(stationId, {
+        commandId: `settled:${intentId}`,
+        actor: { kind: "settlement", id: 0 },
+        command,
+        answer: resolve,
+      });
+    });
+    if (isFailure(answer)) throw new Error("The outcome of a settlement could not be committed yet.");
+    return answer;
+  }
+
+  /** Repeats with growing pauses until it succeeds; undefined when the partition was given up meanwhile. */
+  async #insist<T>(settlement: Settlement, attempt: () => Promise<T>): Promise<T | undefined> {
+    let pauseMs: number = STATION_LIMITS.settlePauseMs;
+    while (!settlement.isAbandoned) {
+      try {
+        return await attempt();
+      } catch (error) {
+        this.#deps.log.warn({ err: error, intentId: settlement.intentId, pauseMs }, "a settlement has to wait");
+      }
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      pauseMs = Math.min(pauseMs * 2, STATION_LIMITS.settleLongestPauseMs);
+    }
+    return undefined;
+  }
+
+  #takeWaiting(settlement: Settlement): Work[] {
+    const waiting = [...settlement.waiting];
+    settlement.waiting.clear();
+    return waiting.map(([work, timer]) => {
+      clearTimeout(timer);
+      return work;
+    });
+  }
+}

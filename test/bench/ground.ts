@@ -1,0 +1,95 @@
+/** What a bench stands on: real nats-server and PostgreSQL with durable settings, and our processes as `npm start` runs them. */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Child } from "../../deploy/child.ts";
+import { ensureDatabase } from "../../deploy/embedded/ensure-database.ts";
+import { findNatsServer } from "../../deploy/embedded/find-nats-server.ts";
+import { startNats } from "../../deploy/embedded/nats.ts";
+import { startPostgres } from "../../deploy/embedded/postgres.ts";
+import { startServiceProcess } from "../../deploy/service-process.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { migrate } from "../../services/db/migrate.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const DATABASE_NAME = "bench";
+
+export interface BenchProcess {
+  readonly pid: number;
+  /** What it said when it became ready, for example its port. */
+  readonly ready: Readonly<Record<string, unknown>>;
+  /** Sends it a message and resolves with its next one. */
+  ask<T>(): Promise<T>;
+  stop(): Promise<void>;
+}
+
+export interface Ground {
+  readonly bus: Bus;
+  readonly natsVersion: string;
+  readonly natsPid: number;
+  startProcess(name: string, script: string, args: string[], environment?: NodeJS.ProcessEnv): Promise<BenchProcess>;
+  /** Starts PostgreSQL with the migrated schema at its first call. */
+  databaseUrl(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export async function startGround(say: (line: string) => void): Promise<Ground> {
+  const folder = mkdtempSync(join(tmpdir(), "device-payments-bench-"));
+  const log = (name: string): string => join(folder, `${name}.log`);
+  const running: Child[] = [];
+  const binary = await findNatsServer({ environment: process.env, checkout: CHECKOUT, say });
+  const token = randomBytes(12).toString("hex");
+  const nats = await startNats({ binary, folder: join(folder, "nats"), logFile: log("nats-server"), token });
+  const silent = { info: () => undefined, warn: () => undefined };
+  const bus = await connectBus({ url: nats.url, name: "bench", log: silent });
+  await ensureStreams(bus, { replicas: 1 });
+  let database: Promise<string> | undefined;
+  const startDatabase = async (): Promise<string> => {
+    mkdirSync(join(folder, "postgres"), { recursive: true });
+    const password = randomBytes(12).toString("hex");
+    const server = await startPostgres({ folder: join(folder, "postgres"), logFile: log("postgres"), password });
+    running.push(server.child);
+    await ensureDatabase(server.url("postgres"), DATABASE_NAME);
+    await migrate({ databaseUrl: server.url(DATABASE_NAME), log: () => undefined });
+    return server.url(DATABASE_NAME);
+  };
+  return {
+    bus,
+    natsVersion: nats.version,
+    natsPid: nats.child.pid,
+    async startProcess(name, script, args, environment = {}) {
+      const env = { ...process.env, NATS_URL: nats.url, LOG_LEVEL: "warn", ...environment };
+      const control = { stopping: new AbortController().signal, fail: say };
+      const { child, ready } = await startServiceProcess({
+        name,
+        script: join(CHECKOUT, script),
+        args,
+        environment: env,
+        logFile: log(name),
+        control: { ...control, fail: (error) => say(error.message) },
+      });
+      running.push(child);
+      return {
+        pid: child.pid,
+        ready,
+        ask: <T>() =>
+          new Promise<T>((resolve) => {
+            child.process.once("message", (message) => resolve(message as T));
+            child.process.send({ ask: true });
+          }),
+        stop: async () => {
+          await child.stop();
+        },
+      };
+    },
+    databaseUrl: () => (database ??= startDatabase()),
+    async stop() {
+      await bus.close();
+      for (const child of running.toReversed()) await child.stop();
+      await nats.child.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

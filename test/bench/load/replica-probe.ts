@@ -1,0 +1,30 @@
+/**
+ * The gateway's own station replica in a process of its own, which says when each marked commit became visible.
+ * Times are on the system's clock with microseconds, which processes of one machine share.
+ */
+import { pino } from "pino";
+import { Feed } from "../../../gateway/replica/feed.ts";
+import { StationReplica } from "../../../gateway/replica/station-replica.ts";
+import { connectBus } from "../../../services/bus/connection.ts";
+import { parseStationId } from "../../../services/bus/subjects.ts";
+
+const log = pino({ level: "warn" });
+const bus = await connectBus({ url: process.env["NATS_URL"] ?? "", name: "replica-probe", log });
+const replica = new StationReplica();
+const seen: [number, number, number][] = [];
+const feed = new Feed(
+  { nc: bus.nc, jsm: bus.jsm, isUp: () => bus.isUp(), log },
+  {
+    stream: replica.stream,
+    filter: replica.filter,
+    reset: () => replica.reset(),
+    apply: (subject, data, sequence) => {
+      replica.apply(subject, data);
+      seen.push([parseStationId(subject), sequence, performance.timeOrigin + performance.now()]);
+    },
+  },
+);
+await feed.start();
+process.on("message", () => process.send?.({ seen }));
+process.on("disconnect", () => process.exit(0));
+process.send?.({ ready: true });

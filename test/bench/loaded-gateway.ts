@@ -1,0 +1,35 @@
+/** A gateway process whose replica holds a whole population. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Ground } from "./ground.ts";
+import { DISPLAY_PATH } from "./polls.ts";
+import type { PopulatedDevice } from "./population.ts";
+
+export interface LoadedGateway {
+  readonly pid: number;
+  readonly port: number;
+  /** From the start of the process until its last station could be polled. */
+  readonly loadMs: number;
+  stop(): Promise<void>;
+}
+
+const LOAD_LIMIT_MS = 180_000;
+const LOOK_MS = 100;
+
+/** Resolves when the last device of the population is answered; rejects after three minutes. */
+export async function startLoadedGateway(ground: Ground, devices: readonly PopulatedDevice[]): Promise<LoadedGateway> {
+  const startedAtMs = performance.now();
+  const gateway = await ground.startProcess("gateway", "gateway/main.ts", [], { HOST: "127.0.0.1", PORT: "0" });
+  const port = Number(gateway.ready["port"]);
+  const last = devices.at(-1);
+  for (;;) {
+    const response = await fetch(`http://127.0.0.1:${port}${DISPLAY_PATH}`, {
+      headers: { authorization: `Bearer ${last?.credential}` },
+    });
+    await response.arrayBuffer();
+    if (response.status === 200) break;
+    if (performance.now() - startedAtMs > LOAD_LIMIT_MS)
+      throw new Error(`The gateway still answers ${response.status} after three minutes.`);
+    await delay(LOOK_MS);
+  }
+  return { pid: gateway.pid, port, loadMs: performance.now() - startedAtMs, stop: () => gateway.stop() };
+}

@@ -1,0 +1,79 @@
+/** `npm run bench`: every figure beside its control, printed as one table and stored as JSON. `-- --short` for a quick look. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
+import { join } from "node:path";
+import { commandFigures, measureCommands } from "./commands.ts";
+import { curveFigures, measureCurve } from "./cost-curve.ts";
+import { measureDisplayPolls } from "./display-polls.ts";
+import { type Figure, table } from "./figure.ts";
+import { startGround } from "./ground.ts";
+import { pollFigures } from "./polls.ts";
+import { measureVisibility, visibilityFigures } from "./visibility.ts";
+
+const isShort = process.argv.includes("--short");
+const only = process.argv.find((argument) => argument.startsWith("--only="))?.slice("--only=".length);
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+const figures: Figure[] = [];
+const raw: Record<string, unknown> = {};
+
+/** Each part has a ground of its own, so that none measures what another left behind. */
+async function part<T>(
+  name: string,
+  measure: (ground: Awaited<ReturnType<typeof startGround>>) => Promise<T>,
+  rows: (measured: T) => Figure[],
+): Promise<void> {
+  if (only !== undefined && only !== name) return;
+  say(`${name} …`);
+  const ground = await startGround(say);
+  try {
+    const measured = await measure(ground);
+    raw["natsServer"] = ground.natsVersion;
+    raw[name] = measured;
+    figures.push(...rows(measured));
+  } finally {
+    await ground.stop();
+  }
+}
+
+await part(
+  "polls",
+  (ground) => measureDisplayPolls(ground, { credentials: isShort ? 2_000 : 20_000, rounds: isShort ? 2 : 3 }),
+  pollFigures,
+);
+await part(
+  "commands",
+  (ground) =>
+    measureCommands({
+      ground,
+      stations: 64,
+      collectionsPerStation: isShort ? 5 : 40,
+      serialCollections: isShort ? 20 : 200,
+    }),
+  commandFigures,
+);
+await part("visibility", (ground) => measureVisibility(ground, { commits: isShort ? 500 : 5_000 }), visibilityFigures);
+await part(
+  "curve",
+  (ground) => measureCurve(ground, isShort ? [1_000, 10_000] : [1_000, 10_000, 100_000, 1_000_000], say),
+  curveFigures,
+);
+
+const machine = {
+  cpu: cpus()[0]?.model ?? "unknown",
+  cores: cpus().length,
+  memoryBytes: totalmem(),
+  node: process.version,
+};
+process.stdout.write(
+  `\n${table(figures)}\n\n${machine.cores} × ${machine.cpu}, Node ${machine.node}, nats-server ${String(raw["natsServer"])}\n`,
+);
+if (!isShort && only === undefined) {
+  const folder = join(import.meta.dirname, "results");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(
+    join(folder, "latest.json"),
+    `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, figures, raw }, null, 2)}\n`,
+  );
+  writeFileSync(join(folder, "latest.txt"), `${table(figures)}\n`);
+}

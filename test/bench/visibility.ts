@@ -1,0 +1,99 @@
+/** Commit → visible at every gateway: from the moment of publishing a commit until two replicas hold it. */
+import { setTimeout as delay } from "node:timers/promises";
+import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { type Figure, wholeNumber } from "./figure.ts";
+import type { Ground } from "./ground.ts";
+import { percentile } from "./percentile.ts";
+import { commitOfStation } from "./population.ts";
+
+export interface VisibilityFigures {
+  readonly commits: number;
+  readonly commitsPerSecond: number;
+  /** Until the slower of the two replicas had it, from before publishing and from the acknowledgement. */
+  readonly fromPublishP50Us: number;
+  readonly fromPublishP99Us: number;
+  readonly fromAckP99Us: number;
+  readonly ackP50Us: number;
+}
+
+const REPLICAS = 2;
+/** Commits published together; a counter at its busiest, a thousand stations wide. */
+const BATCH = 4;
+const PAUSE_MS = 2;
+const STATIONS = 200;
+const SETTLE_MS = 500;
+
+/** The system's clock with microseconds. */
+const nowMs = (): number => performance.timeOrigin + performance.now();
+
+export async function measureVisibility(ground: Ground, plan: { commits: number }): Promise<VisibilityFigures> {
+  const probes = await Promise.all(
+    Array.from({ length: REPLICAS }, (_, index) =>
+      ground.startProcess(`probe-${index}`, "test/bench/load/replica-probe.ts", []),
+    ),
+  );
+  const published = new Map<number, { sentAtMs: number; ackedAtMs: number }>();
+  const startedAtMs = nowMs();
+  for (let sent = 0; sent < plan.commits; sent += BATCH) {
+    await Promise.all(
+      Array.from({ length: BATCH }, async (_, index) => {
+        const stationId = 1 + ((sent + index) % STATIONS);
+        const body = commitOfStation(stationId);
+        const sentAtMs = nowMs();
+        const ack = await ground.bus.js.publish(stationLogSubject(stationId), body);
+        published.set(ack.seq, { sentAtMs, ackedAtMs: nowMs() });
+      }),
+    );
+    await delay(PAUSE_MS);
+  }
+  const commitsPerSecond = (plan.commits / (nowMs() - startedAtMs)) * 1_000;
+  await delay(SETTLE_MS);
+  const visibleAtMs = new Map<number, number>();
+  for (const probe of probes) {
+    for (const [, sequence, atMs] of await probe
+      .ask<{ seen: [number, number, number][] }>()
+      .then((answer) => answer.seen)) {
+      visibleAtMs.set(sequence, Math.max(atMs, visibleAtMs.get(sequence) ?? 0));
+    }
+    await probe.stop();
+  }
+  const fromPublishUs: number[] = [];
+  const fromAckUs: number[] = [];
+  const ackUs: number[] = [];
+  for (const [sequence, { sentAtMs, ackedAtMs }] of published) {
+    const atMs = visibleAtMs.get(sequence);
+    if (atMs === undefined) throw new Error(`Commit ${sequence} never became visible.`);
+    fromPublishUs.push((atMs - sentAtMs) * 1_000);
+    fromAckUs.push((atMs - ackedAtMs) * 1_000);
+    ackUs.push((ackedAtMs - sentAtMs) * 1_000);
+  }
+  return {
+    commits: published.size,
+    commitsPerSecond,
+    fromPublishP50Us: percentile(fromPublishUs, 0.5),
+    fromPublishP99Us: percentile(fromPublishUs, 0.99),
+    fromAckP99Us: percentile(fromAckUs, 0.99),
+    ackP50Us: percentile(ackUs, 0.5),
+  };
+}
+
+export function visibilityFigures(figures: VisibilityFigures): Figure[] {
+  return [
+    {
+      name: `commit → visible at both of ${REPLICAS} replicas, p99 (µs; ${wholeNumber(figures.commitsPerSecond)} commits/s)`,
+      measured: wholeNumber(figures.fromPublishP99Us),
+      control: `acknowledged: p50 ${wholeNumber(figures.ackP50Us)}`,
+      ratio: "",
+      goal: "≤ 5,000",
+      met: figures.fromPublishP99Us <= 5_000,
+    },
+    {
+      name: "commit → visible, p50 (µs)",
+      measured: wholeNumber(figures.fromPublishP50Us),
+      control: "",
+      ratio: "",
+      goal: "",
+      met: undefined,
+    },
+  ];
+}

@@ -1,0 +1,15 @@
+// A service process: its argument says what becomes of it.
+const what = process.argv[2];
+const keepAlive = setInterval(() => undefined, 1_000);
+process.on("SIGTERM", () => {
+  if (what === "deaf") return;
+  clearInterval(keepAlive);
+  process.disconnect();
+});
+if (what === "refuses") {
+  process.send?.({ ready: false, code: "no_luck", message: "There is no luck today." });
+  process.exit(3);
+}
+if (what === "crashes") throw new Error("a detail for the log");
+if (what !== "silent") process.send?.({ ready: true, port: 4711 });
+if (what === "dies") setTimeout(() => process.exit(5), 200);

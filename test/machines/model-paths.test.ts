@@ -1,0 +1,254 @@
+/**
+ * Model-based tests: xstate/graph walks each machine's own graph, and each walk is driven through what uses the machine:
+ * the station's real commands for intent, lease and liveness. What the model says must be what the station shows.
+ */
+
+import { describe, expect, it } from "vitest";
+import type { AnyMachineSnapshot, AnyStateMachine, EventFromLogic, InputFrom } from "xstate";
+import { getShortestPaths, getSimplePaths } from "xstate/graph";
+import { LEASE_STATES, type LeaseEvent, leaseMachine } from "../../machines/lease.ts";
+import { LIVENESS_STATES, type LivenessEvent, livenessMachine } from "../../machines/liveness.ts";
+import {
+  INTENT_STATES,
+  type IntentEvent,
+  type IntentRecord,
+  type IntentState,
+  paymentIntentMachine,
+} from "../../machines/payment-intent.ts";
+import { take } from "../../machines/pure-transition.ts";
+import {
+  DEVICE_STATUSES,
+  type DeviceStandingEvent,
+  deviceStandingMachine,
+  STATION_STATUSES,
+  type StationStandingEvent,
+  stationStandingMachine,
+} from "../../machines/standing.ts";
+import {
+  aCounter,
+  aServedCounter,
+  CASEY,
+  COMPANION,
+  COMPANION_DEVICE,
+  ROBIN,
+  type Scenario,
+  START_MS,
+} from "./scenario.ts";
+
+/** A walk without the graph's own initial step: the events that were sent and where each of them led. */
+interface Walk<TEvent> {
+  readonly name: string;
+  readonly steps: readonly { readonly event: TEvent; readonly value: string }[];
+}
+
+/** Longer walks repeat a circle that a shorter one has shown already. */
+const MAX_STATES_WALKED = 5_000;
+
+function walksOf<TMachine extends AnyStateMachine>(
+  machine: TMachine,
+  events: readonly EventFromLogic<TMachine>[],
+  options: { readonly input?: InputFrom<TMachine>; readonly ways: "shortest" | "simple" },
+): readonly Walk<EventFromLogic<TMachine>>[] {
+  const any: AnyStateMachine = machine;
+  const find = options.ways === "shortest" ? getShortestPaths : getSimplePaths;
+  const paths = find(any, {
+    events: [...events],
+    input: options.input,
+    limit: MAX_STATES_WALKED,
+    serializeState: (state: AnyMachineSnapshot) => situationOf(state),
+  });
+  return paths.map((path) => {
+    const steps = path.steps
+      .filter((step) => step.event.type !== "xstate.init")
+      .map(({ event, state }) => ({ event: event as EventFromLogic<TMachine>, value: state.value as string }));
+    return { name: steps.map((step) => step.event.type).join(" → ") || "nothing", steps };
+  });
+}
+
+/** States that differ only in times and counts above one are one situation; the walk would never end otherwise. */
+function situationOf(state: AnyMachineSnapshot): string {
+  const { presentedAtMs, reportCount, holder, lastSeenAtMs } = state.context as Record<string, unknown>;
+  const cashierId = (holder as { cashierId?: number } | null | undefined)?.cashierId;
+  return JSON.stringify([
+    state.value,
+    presentedAtMs != null,
+    Math.min(Number(reportCount ?? 0), 1),
+    cashierId,
+    lastSeenAtMs,
+  ]);
+}
+
+const reached = (walks: readonly Walk<unknown>[], initial: string): readonly string[] => [
+  ...new Set([initial, ...walks.flatMap((walk) => walk.steps.map((step) => step.value))]),
+];
+
+describe("the payment intent's paths, walked by the station", () => {
+  const attestation = {
+    commandId: "a",
+    cashierId: 31,
+    cashierName: "Casey",
+    reference: "",
+    atMs: 1,
+    transactionId: null,
+  };
+  const report = {
+    deviceId: 701,
+    outcome: "reported_success",
+    providerReference: "R",
+    providerCode: "",
+    reportedAtMs: 1,
+  } as const;
+  const EVENTS = [
+    { type: "PRESENT", atMs: 1 },
+    { type: "REPORT", report },
+    { type: "ATTEST", attestation },
+    { type: "SETTLED", atMs: 1, transactionId: 1 },
+    { type: "REFUSED" },
+    { type: "CANCEL", atMs: 1 },
+    { type: "EXPIRE", atMs: 1 },
+  ] as const satisfies readonly IntentEvent[];
+
+  /** How the station brings each of the machine's events about. */
+  const SAID: Record<IntentEvent["type"], (counter: Scenario) => Scenario> = {
+    PRESENT: (counter) => counter.fetches(),
+    REPORT: (counter) => counter.reports("reported_success", { reference: "R" }),
+    ATTEST: (counter) => counter.attests(),
+    SETTLED: (counter) => counter.settles(),
+    REFUSED: (counter) => counter.refusesToSettle(),
+    CANCEL: (counter) => counter.cancels(),
+    EXPIRE: (counter) => counter.waits(180_000).ticks(),
+  };
+
+  for (const route of ["smart_pos", "cash"] as const) {
+    const { status: _status, ...input } = aServedCounter().picks(route).intent ?? { status: "created" };
+    const events = route === "cash" ? EVENTS.filter(({ type }) => type !== "PRESENT" && type !== "REPORT") : EVENTS;
+    const walks = walksOf(paymentIntentMachine, events, { input: input as IntentRecord, ways: "simple" });
+
+    it.each(walks)(`${route}: $name`, ({ steps }) => {
+      const counter = aServedCounter().picks(route);
+      for (const { event, value } of steps) {
+        SAID[event.type](counter.waits(10));
+        expect(counter.intent?.status, event.type).toBe(value);
+      }
+    });
+
+    it(`${route}: the walks reach every state that the route has`, () => {
+      const missing: readonly IntentState[] = route === "cash" ? ["presented", "processing"] : [];
+      const expected = INTENT_STATES.filter((state) => !missing.includes(state));
+      expect(reached(walks, "created").toSorted()).toEqual(expected.toSorted());
+    });
+  }
+
+  it("every state is at most four events away from created", () => {
+    const { status: _status, ...input } = aServedCounter().picks("smart_pos").intent ?? { status: "created" };
+    const walks = walksOf(paymentIntentMachine, EVENTS, { input: input as IntentRecord, ways: "shortest" });
+    expect(Math.max(...walks.map((walk) => walk.steps.length))).toBeLessThanOrEqual(4);
+  });
+});
+
+describe("the lease's paths, walked by the station", () => {
+  const holder = { cashierId: CASEY.id, cashierName: "Casey", acquiredAtMs: 1, expiresAtMs: 2 };
+  const robin = { cashierId: ROBIN.id, cashierName: "Robin", acquiredAtMs: 1, expiresAtMs: 2 };
+  const EVENTS = [
+    { type: "ACQUIRE", holder },
+    { type: "ACQUIRE", holder: robin },
+    { type: "RENEW", cashierId: CASEY.id, expiresAtMs: 2 },
+    { type: "RELEASE", cashierId: CASEY.id },
+    { type: "RELEASE", cashierId: ROBIN.id },
+    { type: "LAPSE" },
+  ] as const satisfies readonly LeaseEvent[];
+
+  function say(counter: Scenario, event: LeaseEvent): void {
+    const id = event.type === "ACQUIRE" ? event.holder.cashierId : event.type === "LAPSE" ? 0 : event.cashierId;
+    const by = id === ROBIN.id ? ROBIN : CASEY;
+    if (event.type === "ACQUIRE") counter.leased(by);
+    else if (event.type === "RENEW") counter.renews(by);
+    else if (event.type === "RELEASE") counter.releases(by);
+    else counter.waits(15 * 60_000).ticks();
+  }
+
+  const walks = walksOf(leaseMachine, EVENTS, { ways: "simple" });
+  it.each(walks)("$name", ({ steps }) => {
+    const counter = aCounter();
+    for (const { event, value } of steps) {
+      say(counter.waits(10), event);
+      expect(counter.station.lease === null ? "free" : "held", event.type).toBe(value);
+    }
+  });
+
+  it("the walks reach every state", () => {
+    expect(reached(walks, "free").toSorted()).toEqual([...LEASE_STATES].toSorted());
+  });
+});
+
+describe("liveness paths, walked by the station", () => {
+  // The graph needs a finite world: three moments at which a device may be heard or missed.
+  const MOMENTS_MS = [10_000, 20_000, 30_000];
+  const EVENTS: readonly LivenessEvent[] = MOMENTS_MS.flatMap((atMs) => [
+    { type: "SEEN", seenAtMs: START_MS + atMs } as const,
+    { type: "SILENT", lastSeenAtMs: START_MS + atMs, atMs: START_MS + atMs + 25_000 } as const,
+  ]);
+  const walks = walksOf(livenessMachine, EVENTS, { ways: "simple" });
+
+  it.each(walks)("$name", ({ steps }) => {
+    const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
+    counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 }).waits(60_000);
+    for (const { event, value } of steps) {
+      if (event.type === "SEEN") counter.hears(COMPANION, event.seenAtMs);
+      else counter.loses(COMPANION, event.lastSeenAtMs);
+      expect(counter.device()?.liveness.state).toBe(value);
+    }
+  });
+
+  it("the walks reach every state", () => {
+    expect(reached(walks, "offline").toSorted()).toEqual([...LIVENESS_STATES].toSorted());
+  });
+});
+
+describe("standing paths", () => {
+  const STATION_EVENTS = [
+    { type: "SUSPEND" },
+    { type: "RESUME" },
+    { type: "CLOSE" },
+  ] as const satisfies readonly StationStandingEvent[];
+  const DEVICE_EVENTS = [
+    { type: "CLAIM" },
+    { type: "SUSPEND" },
+    { type: "RESUME" },
+    { type: "RESET" },
+    { type: "REVOKE" },
+  ] as const satisfies readonly DeviceStandingEvent[];
+  const stationWalks = walksOf(stationStandingMachine, STATION_EVENTS, { ways: "simple" });
+  const deviceWalks = walksOf(deviceStandingMachine, DEVICE_EVENTS, { ways: "simple" });
+
+  it.each(stationWalks)("station: $name", ({ steps }) => {
+    const counter = aCounter();
+    let at = "active";
+    for (const { event, value } of steps) {
+      at = take(stationStandingMachine, { value: at, context: {} }, event)?.value ?? at;
+      counter.describesStation({
+        status: value as (typeof STATION_STATUSES)[number],
+        revision: counter.station.revision + 1,
+      });
+      expect([at, counter.station.status]).toEqual([value, value]);
+    }
+  });
+
+  it.each(deviceWalks)("device: $name", ({ steps }) => {
+    const counter = aCounter();
+    let at = "pending";
+    let revision = 1;
+    for (const { event, value } of steps) {
+      at = take(deviceStandingMachine, { value: at, context: {} }, event)?.value ?? at;
+      revision += 1;
+      const status = value as (typeof DEVICE_STATUSES)[number];
+      counter.describesDevice({ ...COMPANION_DEVICE, status, revision });
+      expect([at, counter.device()?.status ?? "revoked"]).toEqual([value, value]);
+    }
+  });
+
+  it("the walks reach every state", () => {
+    expect(reached(stationWalks, "active").toSorted()).toEqual([...STATION_STATUSES].toSorted());
+    expect(reached(deviceWalks, "pending").toSorted()).toEqual([...DEVICE_STATUSES].toSorted());
+  });
+});

@@ -1,0 +1,182 @@
+/**
+ * Random lives of a station. `checkStep` (invariants.ts) holds of every step; here is what holds of whole lives, and the
+ * proof that the lives are not dull: every command, event and refusal is met somewhere.
+ */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+import type { StationState } from "../../machines/station/state.ts";
+import { type Step, step } from "../../machines/station/step.ts";
+import { checkStep, deepFreeze } from "./invariants.ts";
+import { type Happening, inputOf, LIFE_BEGINS_MS, life, OPENING } from "./random-commands.ts";
+
+/** Enough that a fault planted in any guard is found; see "the lives are not dull". */
+const RUNS = 300;
+
+interface Lived {
+  readonly command: string;
+  readonly before: StationState | null;
+  readonly step: Step;
+}
+
+function live(told: readonly Happening[], check: typeof checkStep | undefined): readonly Lived[] {
+  const lived: Lived[] = [];
+  let state: StationState | null = null;
+  let atMs = LIFE_BEGINS_MS;
+  let nextIntentId = 1_000;
+  for (const [index, happening] of [...OPENING, ...told].entries()) {
+    atMs += happening.waitMs;
+    nextIntentId += 1;
+    const input = inputOf(happening, { state, atMs, nextIntentId }, index);
+    deepFreeze(input.command);
+    const after = deepFreeze(step(state, input));
+    if (after.state === null) continue;
+    check?.(state, input, after);
+    lived.push({ command: input.command.type, before: state, step: after });
+    state = after.state;
+  }
+  return lived;
+}
+
+describe("every random life of a station", () => {
+  it("keeps all that holds of every step", () => {
+    fc.assert(
+      fc.property(life, (told) => {
+        live(told, checkStep);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("I1 no command changes the money of an intent, and no device ever names any", () => {
+    fc.assert(
+      fc.property(life, (told) => {
+        const first = new Map<number, unknown>();
+        for (const { step: after, command } of live(told, undefined)) {
+          for (const intent of [after.state.intent, ...after.state.ended]) {
+            if (intent === null) continue;
+            const { amountMinor, currency, orderId, orderDisplayNumber } = intent;
+            const money = JSON.stringify([amountMinor, currency, orderId, orderDisplayNumber]);
+            expect(first.get(intent.intentId) ?? money).toBe(money);
+            if (!first.has(intent.intentId)) expect(command).toBe("intent_create");
+            first.set(intent.intentId, money);
+          }
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("I3 a report never ends an intent", () => {
+    fc.assert(
+      fc.property(life, (told) => {
+        for (const { command, before, step: after } of live(told, undefined)) {
+          if (command !== "intent_report" || before?.intent == null) continue;
+          const ends = after.events.filter(({ type }) => type === "intent_succeeded" || type === "intent_cancelled");
+          expect(ends).toEqual([]);
+          if (after.state.intent === null) expect(after.events[0]?.type).toBe("intent_expired");
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("I7 an intent ends once, by one of three events, and never expires or is cancelled while settling", () => {
+    fc.assert(
+      fc.property(life, (told) => {
+        const ended = new Map<number, string>();
+        const settling = new Set<number>();
+        for (const { step: after } of live(told, undefined)) {
+          for (const event of after.events) {
+            if (event.type === "settlement_started") settling.add(event.intentId);
+            if (event.type === "settlement_refused") settling.delete(event.intentId);
+            if (
+              event.type !== "intent_succeeded" &&
+              event.type !== "intent_cancelled" &&
+              event.type !== "intent_expired"
+            )
+              continue;
+            expect(ended.get(event.intentId), "ends once").toBeUndefined();
+            if (event.type !== "intent_succeeded") expect(settling.has(event.intentId)).toBe(false);
+            ended.set(event.intentId, event.type);
+          }
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("I6 the same command id gets the same answer for as long as it is remembered", () => {
+    fc.assert(
+      fc.property(life, (told) => {
+        for (const { before, step: after } of live(told, undefined)) {
+          if (!after.repeated) continue;
+          expect(after.events).toEqual([]);
+          expect(after.state).toEqual(before);
+          expect(before?.replies.map(({ reply }) => reply)).toContainEqual(after.reply);
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe("the lives are not dull", () => {
+  const met = { commands: new Set<string>(), events: new Set<string>(), refusals: new Set<string>(), repeated: 0 };
+  for (const told of fc.sample(life, { numRuns: 2_000, seed: 20_261_121 })) {
+    for (const { command, step: after } of live(told, undefined)) {
+      met.commands.add(command);
+      for (const event of after.events) met.events.add(event.type);
+      if (!after.reply.ok) met.refusals.add(after.reply.code);
+      if (after.repeated) met.repeated += 1;
+    }
+  }
+
+  it("every command is sent and many are repeated", () => {
+    expect(met.commands.size).toBe(16);
+    expect(met.repeated).toBeGreaterThan(100);
+  });
+
+  it("every event happens", () => {
+    expect([...met.events].toSorted()).toEqual(EVERY_EVENT.toSorted());
+  });
+
+  it("every refusal that a step can make is made", () => {
+    const elsewhere = new Set<string>(MADE_ELSEWHERE);
+    const expected = REFUSAL_CODES.filter((code) => !elsewhere.has(code));
+    expect([...met.refusals].toSorted()).toEqual(expected.toSorted());
+  });
+});
+
+const EVERY_EVENT: string[] = [
+  "station_changed",
+  "device_changed",
+  "order_shown",
+  "order_cleared",
+  "device_online",
+  "device_offline",
+  "lease_acquired",
+  "lease_renewed",
+  "lease_released",
+  "lease_lapsed",
+  "intent_created",
+  "intent_presented",
+  "outcome_reported",
+  "late_evidence_kept",
+  "settlement_started",
+  "settlement_refused",
+  "intent_succeeded",
+  "settlement_conflict",
+  "intent_cancelled",
+  "intent_expired",
+];
+
+/** Codes that need a world larger than the random one, or that are reasons of `route_not_offered` only. */
+const MADE_ELSEWHERE: readonly string[] = [
+  "station_unknown",
+  "device_limit_reached",
+  "order_not_open",
+  "order_unknown",
+  "station_frozen",
+  "organization_frozen",
+];

@@ -1,0 +1,135 @@
+/** The situations in which a station can be asked, and one command of each type to ask with. */
+import type { Actor } from "../../machines/actor.ts";
+import type { StationCommand, StationCommandType } from "../../machines/station/command.ts";
+import type { StationReply } from "../../machines/station/reply.ts";
+import {
+  aCounter,
+  aServedCounter,
+  CASEY,
+  COMPANION,
+  COMPANION_DEVICE,
+  ORDER,
+  REGISTRY,
+  ROBIN,
+  Scenario,
+  SETTLEMENT,
+  STATION,
+  STATION_ID,
+  SYSTEM,
+} from "./scenario.ts";
+
+/** Casey asks, and the companion; every situation says what they find. */
+export const SITUATIONS = {
+  /** The station was never described. */
+  unknown: () => new Scenario(),
+  /** Nobody holds the lease; an order is open. */
+  unattended: () => aCounter().order(),
+  /** Casey holds the lease; an order is open; nothing is collected. */
+  served: () => aServedCounter(),
+  /** Another cashier holds the lease and has a reported intent. */
+  elsewhere: () => aCounter().order().leased(ROBIN).picks("smart_pos", { by: ROBIN }).reports("reported_success"),
+  created: () => aServedCounter().picks("smart_pos"),
+  presented: () => aServedCounter().picks("smart_pos").fetches(),
+  processing: () => aServedCounter().picks("smart_pos").fetches().reports("reported_success"),
+  settling: () => aServedCounter().picks("smart_pos").fetches().reports("reported_success").attests(),
+  succeeded: () => aServedCounter().picks("smart_pos").fetches().reports("reported_success").attests().settles(),
+  cancelled: () => aServedCounter().picks("smart_pos").cancels(),
+  expired: () => aServedCounter().picks("smart_pos").waits(180_000).ticks(),
+  /** The deadline has passed and nothing has noticed. */
+  overdue: () => aServedCounter().picks("smart_pos").waits(180_000),
+  /** The companion is silent. */
+  silent: () => aServedCounter().loses(COMPANION),
+  /** The owner suspended the companion after it had reported. */
+  device_suspended: () =>
+    aServedCounter()
+      .picks("smart_pos")
+      .reports("reported_success")
+      .describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 }),
+  /** The owner suspended the station after the companion had reported. */
+  station_suspended: () =>
+    aServedCounter()
+      .picks("smart_pos")
+      .reports("reported_success")
+      .describesStation({ status: "suspended", revision: 2 }),
+  station_closed: () => aServedCounter().describesStation({ status: "closed", revision: 2 }),
+} satisfies Record<string, () => Scenario>;
+export type Situation = keyof typeof SITUATIONS;
+
+type Asked<T extends StationCommandType> = (counter: Scenario) => Extract<StationCommand, { type: T }>;
+
+/** One fresh command of every type, about the situation's own intent, device and order. */
+export const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Actor; readonly ask: Asked<T> } } = {
+  station_put: {
+    by: REGISTRY,
+    ask: () => ({ type: "station_put", stationId: STATION_ID, station: { ...STATION, revision: 9 } }),
+  },
+  device_put: { by: REGISTRY, ask: () => ({ type: "device_put", device: { ...COMPANION_DEVICE, revision: 9 } }) },
+  order_put: {
+    by: SETTLEMENT,
+    ask: () => ({ type: "order_put", order: { ...ORDER, amountMinor: "1500", revision: 9 } }),
+  },
+  device_seen: {
+    by: SYSTEM,
+    ask: ({ atMs }) => ({ type: "device_seen", deviceId: COMPANION.id, seenAtMs: atMs }),
+  },
+  device_silent: {
+    by: SYSTEM,
+    ask: ({ atMs }) => ({ type: "device_silent", deviceId: COMPANION.id, lastSeenAtMs: atMs }),
+  },
+  lease_acquire: { by: CASEY, ask: () => ({ type: "lease_acquire" }) },
+  lease_renew: { by: CASEY, ask: () => ({ type: "lease_renew" }) },
+  lease_release: { by: CASEY, ask: () => ({ type: "lease_release" }) },
+  intent_create: {
+    by: CASEY,
+    ask: () => ({ type: "intent_create", route: "smart_pos", intentId: 2_000, order: ORDER }),
+  },
+  intent_attest: { by: CASEY, ask: ({ intentId }) => ({ type: "intent_attest", intentId }) },
+  intent_cancel: { by: CASEY, ask: ({ intentId }) => ({ type: "intent_cancel", intentId }) },
+  intent_present: { by: COMPANION, ask: ({ intentId }) => ({ type: "intent_present", intentId }) },
+  intent_report: {
+    by: COMPANION,
+    ask: ({ intentId }) => ({
+      type: "intent_report",
+      intentId,
+      outcome: "reported_success",
+      providerReference: "RRN-2",
+      providerCode: "00",
+    }),
+  },
+  settlement_succeeded: {
+    by: SETTLEMENT,
+    ask: ({ intentId }) => ({ type: "settlement_succeeded", intentId, transactionId: 9_001 }),
+  },
+  settlement_refused: {
+    by: SETTLEMENT,
+    ask: ({ intentId }) => ({ type: "settlement_refused", intentId, code: "order_changed" }),
+  },
+  tick: { by: SYSTEM, ask: () => ({ type: "tick" }) },
+};
+
+/** What the station says and commits, in one line: `reply + event, event`. */
+export function say(situation: Situation, type: StationCommandType): string {
+  const counter = SITUATIONS[situation]();
+  const { by, ask } = COMMANDS[type];
+  counter.waits(1_000).send(ask(counter), by);
+  const said = inWords(counter.reply);
+  return counter.happened.length === 0 ? said : `${said} + ${counter.happened.join(", ")}`;
+}
+
+function inWords(reply: StationReply | undefined): string {
+  if (reply === undefined) return "nothing";
+  if (!reply.ok) {
+    const detail = reply.reason ?? reply.status ?? reply.holder;
+    return detail === undefined ? reply.code : `${reply.code} (${detail})`;
+  }
+  switch (reply.type) {
+    case "accepted":
+      return "accepted";
+    case "lease":
+      return reply.lease === null ? "lease free" : `lease of ${reply.lease.cashierName}`;
+    case "intent":
+      return `intent ${reply.status}`;
+    case "report":
+      return "report kept";
+  }
+}

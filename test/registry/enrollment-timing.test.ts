@@ -1,0 +1,102 @@
+/**
+ * Codes that cannot be claimed must cost the same time, whatever the reason (I10).
+ *
+ * Statistic: the probability that a try with one kind of code takes longer than one with an unknown code (the
+ * Mann–Whitney statistic, AUC): 0.5 when nothing can be told from a single try, 1 when everything can. It looks at ranks
+ * only, so that the pauses of a busy machine weigh no more than any other try. The kinds take turns, so that a drift meets
+ * all of them alike. For 1,000 tries each its standard error is 0.013 when there is no difference; five of those are
+ * allowed. A step that one kind skips or adds, such as one statement more, moves it by 0.3 and more.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { enroll, listEnrollmentCodes, revokeEnrollmentCode } from "../../services/bus/messages/registry.ts";
+import {
+  newActiveDevice,
+  newCode,
+  newDevice,
+  newStation,
+  type RegistryFixture,
+  refusalOf,
+  startRegistry,
+} from "./registry-fixture.ts";
+
+const TRIES = 1_000;
+const WARM_UP_TRIES = 200;
+const CODES_PER_KIND = 8;
+const ALLOWED_DEVIATION = 0.065;
+
+let fixture: RegistryFixture;
+beforeAll(async () => {
+  fixture = await startRegistry();
+});
+afterAll(() => fixture.stop());
+
+type Kind = "unknown" | "unknown again" | "spent" | "expired" | "revoked" | "malformed";
+
+async function codesOfEachKind(): Promise<Record<Kind, string[]>> {
+  const codes: Record<Kind, string[]> = {
+    unknown: Array.from({ length: CODES_PER_KIND }, (_, index) => `0000${index}-00000`),
+    "unknown again": Array.from({ length: CODES_PER_KIND }, (_, index) => `1111${index}-00000`),
+    spent: [],
+    expired: [],
+    revoked: [],
+    malformed: ["", "ABC", "UUUUU-UUUUU", "0000-00000", "00000-000000", "?????-?????", "ÄÄÄÄÄ-ÄÄÄÄÄ", "A".repeat(60)],
+  };
+  const caller = fixture.owner;
+  for (let index = 0; index < CODES_PER_KIND; index += 1) {
+    const { stationId } = await newStation(fixture);
+    codes.spent.push((await newActiveDevice(fixture, stationId)).code);
+    const expiring = await newDevice(fixture, stationId);
+    codes.expired.push(await newCode(fixture, expiring.deviceId));
+    await fixture.sql`
+      update enrollment_codes set expires_at = now() - interval '1 second' where device_id = ${expiring.deviceId}`;
+    const revoking = await newDevice(fixture, stationId);
+    codes.revoked.push(await newCode(fixture, revoking.deviceId));
+    const listed = await fixture.ask(listEnrollmentCodes, { caller, deviceId: revoking.deviceId });
+    await fixture.ask(revokeEnrollmentCode, { caller, codeId: listed.enrollmentCodes[0]?.codeId ?? 0 });
+  }
+  return codes;
+}
+
+test("no kind of refused code can be told from an unknown one by its time, over 1,000 tries each", async () => {
+  const codes = await codesOfEachKind();
+  const kinds = Object.keys(codes) as Kind[];
+  const timesMs = Object.fromEntries(kinds.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;
+  for (let index = -WARM_UP_TRIES; index < TRIES; index += 1) {
+    // Each round starts with another kind, so that no kind always follows the same other.
+    for (let turn = 0; turn < kinds.length; turn += 1) {
+      const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
+      const code = codes[kind][Math.abs(index) % CODES_PER_KIND] ?? "";
+      const startedAtMs = performance.now();
+      await refusalOf(fixture.ask(enroll, { code }));
+      if (index >= 0) timesMs[kind].push(performance.now() - startedAtMs);
+    }
+  }
+  const findings = kinds.map((kind) => ({
+    kind,
+    medianMs: Number(median(timesMs[kind]).toFixed(3)),
+    auc: Number(probabilityOfLonger(timesMs[kind], timesMs.unknown).toFixed(3)),
+  }));
+  process.stderr.write(`refused codes: ${JSON.stringify(findings)}\n`);
+  for (const { kind, auc } of findings) {
+    expect(Math.abs(auc - 0.5), `${kind}: ${JSON.stringify(findings)}`).toBeLessThanOrEqual(ALLOWED_DEVIATION);
+  }
+}, 120_000);
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+/** The probability that a value of the first sample exceeds one of the second; ties count half. By ranks. */
+function probabilityOfLonger(first: readonly number[], second: readonly number[]): number {
+  const all = [...first.map((value) => ({ value, own: true })), ...second.map((value) => ({ value, own: false }))];
+  all.sort((a, b) => a.value - b.value);
+  let rankSum = 0;
+  for (let start = 0; start < all.length; ) {
+    let end = start;
+    while (end < all.length && all[end]?.value === all[start]?.value) end += 1;
+    const rank = (start + 1 + end) / 2;
+    for (let index = start; index < end; index += 1) if (all[index]?.own === true) rankSum += rank;
+    start = end;
+  }
+  return (rankSum - (first.length * (first.length + 1)) / 2) / (first.length * second.length);
+}

@@ -1,0 +1,140 @@
+/**
+ * A registry on a NATS and a database of the test's own. Without `relay` nobody answers `relay.flush`, so replies carry
+ * no barrier and the outbox keeps what was written: what the registry itself does can be seen.
+ */
+
+import type { z } from "zod";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import { call, type Operation, type ReplyOf } from "../../services/bus/operation.ts";
+import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { startRegistryService } from "../../services/registry/service.ts";
+import { startRelayService } from "../../services/relay/service.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { cloneDatabase, startNats } from "../support/servers.ts";
+
+/** Longer than in production: a password hash on a busy test machine takes its time. */
+const ASK_TIMEOUT_MS = 20_000;
+export const OWNER_PASSWORD = "owner of the sandbox";
+export const CASHIER_PASSWORD = "cashier of the sandbox";
+
+export interface RegistryFixture {
+  readonly bus: Bus;
+  readonly sql: Database;
+  readonly databaseUrl: string;
+  readonly natsUrl: string;
+  readonly sandbox: ReplyOf<typeof registry.seedSandbox>;
+  /** Owner and cashier of the seeded sandbox, as the gateway would present them. */
+  readonly owner: Caller;
+  readonly cashier: Caller;
+  /** For starting further services in this process. */
+  readonly serviceDeps: ServiceDeps;
+  readonly ask: <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    operation: Operation<TRequest, TReply>,
+    request: z.infer<TRequest>,
+  ) => Promise<z.infer<TReply>>;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startRegistry(
+  options: { readonly relay?: boolean; readonly environment?: NodeJS.ProcessEnv } = {},
+): Promise<RegistryFixture> {
+  const [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
+  const log = createLog({ service: "test", level: "silent" });
+  const bus = await connectBus({ url: nats.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1 });
+  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
+  const serviceDeps: ServiceDeps = { bus, log, settings, environment: options.environment ?? {} };
+  const services: Service[] = [await startRegistryService(serviceDeps)];
+  const ask: RegistryFixture["ask"] = (operation, request) => call(bus.nc, operation, request, ASK_TIMEOUT_MS);
+  const passwords = { ownerPassword: OWNER_PASSWORD, cashierPassword: CASHIER_PASSWORD };
+  const sandbox = await ask(registry.seedSandbox, passwords);
+  if (options.relay === true) services.push(await startRelayService(serviceDeps));
+  const sql = openDatabase({ url: database.url, maxConnections: 2 });
+  return {
+    bus,
+    sql,
+    databaseUrl: database.url,
+    natsUrl: nats.url,
+    sandbox,
+    owner: await callerOf(sql, sandbox.owner.email),
+    cashier: await callerOf(sql, sandbox.cashier.email),
+    serviceDeps,
+    ask,
+    stop: async () => {
+      for (const service of services.toReversed()) await service.stop();
+      await closeDatabase(sql);
+      await bus.close();
+      await Promise.all([nats.stop(), database.drop()]);
+    },
+  };
+}
+
+const PERMISSIONS = { owner: "organization.manage", cashier: "payments.collect" } as const;
+
+async function callerOf(sql: Database, email: string): Promise<Caller> {
+  const [row] = await sql<[{ user_id: number; organization_id: number; name: string; role: "owner" | "cashier" }]>`
+    select user_id, organization_id, name, role from users where email = ${email}`;
+  const { user_id: userId, organization_id: organizationId, name, role } = row;
+  return { userId, organizationId, name, role, permissions: [PERMISSIONS[role]] };
+}
+
+/** Another restaurant with an owner of its own. */
+export async function addOrganization(sql: Database, name: string): Promise<Caller> {
+  const [organization] = await sql<[{ organization_id: number }]>`
+    insert into organizations (name) values (${name}) returning organization_id`;
+  const email = `owner@${name.toLowerCase().replaceAll(" ", "-")}.example`;
+  await sql`
+    insert into users (organization_id, email, name, role, password_hash)
+    values (${organization.organization_id}, ${email}, ${`Owner of ${name}`}, 'owner', 'unused')`;
+  return callerOf(sql, email);
+}
+
+/** The refusal that a request ends with; fails the test when it is answered. */
+export async function refusalOf(asked: Promise<unknown>): Promise<BusRefusal> {
+  try {
+    await asked;
+  } catch (error) {
+    if (error instanceof RefusedError) return error.refusal;
+    throw error;
+  }
+  throw new Error("This request should have been refused.");
+}
+
+/** A new station of that organization, in its first filial. */
+export async function newStation(fixture: RegistryFixture, caller = fixture.owner): Promise<registry.Station> {
+  const { filials } = await fixture.ask(registry.listFilials, { caller });
+  const filial = filials[0] ?? (await fixture.ask(registry.createFilial, { caller, name: "First" })).filial;
+  const request = { caller, filialId: filial.filialId, name: "Counter", currency: "EUR" };
+  return (await fixture.ask(registry.createStation, request)).station;
+}
+
+/** A new companion at a station, pending. */
+export async function newDevice(
+  fixture: RegistryFixture,
+  stationId: number,
+  caller = fixture.owner,
+): Promise<registry.Device> {
+  const request = { caller, stationId, name: "Companion", kind: "smart_pos_companion" as const };
+  return (await fixture.ask(registry.registerDevice, request)).device;
+}
+
+/** An open code for a pending device, as shown to the owner. */
+export async function newCode(fixture: RegistryFixture, deviceId: number, caller = fixture.owner): Promise<string> {
+  return (await fixture.ask(registry.issueEnrollmentCode, { caller, deviceId })).code;
+}
+
+/** A device that has claimed a code. */
+export async function newActiveDevice(
+  fixture: RegistryFixture,
+  stationId: number,
+): Promise<{ readonly deviceId: number; readonly credential: string; readonly code: string }> {
+  const { deviceId } = await newDevice(fixture, stationId);
+  const code = await newCode(fixture, deviceId);
+  const { credential } = await fixture.ask(registry.enroll, { code });
+  return { deviceId, credential, code };
+}

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { DeviceStatus, StationStatus } from "../../machines/standing.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import {
+  newActiveDevice,
+  newCode,
+  newDevice,
+  newStation,
+  type RegistryFixture,
+  refusalOf,
+  startRegistry,
+} from "./registry-fixture.ts";
+
+let fixture: RegistryFixture;
+beforeAll(async () => {
+  fixture = await startRegistry();
+});
+afterAll(() => fixture.stop());
+
+type DeviceMove = "SUSPEND" | "RESUME" | "RESET" | "REVOKE";
+const moveDevice = async (deviceId: number, move: DeviceMove): Promise<DeviceStatus> =>
+  (await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move })).device.status;
+
+/** Every status against every move of the owner: where it leads, or that it is refused. */
+const DEVICE_MOVES: Record<DeviceStatus, Record<DeviceMove, DeviceStatus | "conflict">> = {
+  pending: { SUSPEND: "conflict", RESUME: "conflict", RESET: "pending", REVOKE: "revoked" },
+  active: { SUSPEND: "suspended", RESUME: "conflict", RESET: "pending", REVOKE: "revoked" },
+  suspended: { SUSPEND: "conflict", RESUME: "active", RESET: "pending", REVOKE: "revoked" },
+  revoked: { SUSPEND: "conflict", RESUME: "conflict", RESET: "conflict", REVOKE: "conflict" },
+};
+
+async function deviceInStatus(status: DeviceStatus): Promise<number> {
+  const { stationId } = await newStation(fixture);
+  if (status === "pending") return (await newDevice(fixture, stationId)).deviceId;
+  const { deviceId } = await newActiveDevice(fixture, stationId);
+  if (status === "suspended") await moveDevice(deviceId, "SUSPEND");
+  if (status === "revoked") await moveDevice(deviceId, "REVOKE");
+  return deviceId;
+}
+
+const stored = async (deviceId: number) => {
+  const [row] = await fixture.sql<[{ status: DeviceStatus; revision: number }]>`
+    select status, revision from devices where device_id = ${deviceId}`;
+  return row;
+};
+
+describe("a device's standing", () => {
+  for (const [from, moves] of Object.entries(DEVICE_MOVES) as [DeviceStatus, Record<DeviceMove, string>][]) {
+    for (const [move, to] of Object.entries(moves) as [DeviceMove, string][]) {
+      test(`${from} ─${move}─► ${to}`, async () => {
+        const deviceId = await deviceInStatus(from);
+        const before = await stored(deviceId);
+        if (to === "conflict") {
+          const refusal = await refusalOf(moveDevice(deviceId, move));
+          expect(refusal.code).toBe("conflict");
+          expect(refusal.detail).toMatch(
+            new RegExp(`^A ${from} device cannot be (suspended|resumed|reset|revoked)\\.$`),
+          );
+          expect(await stored(deviceId)).toEqual(before);
+        } else {
+          expect(await moveDevice(deviceId, move)).toBe(to);
+          expect(await stored(deviceId)).toEqual({ status: to, revision: before.revision + 1 });
+        }
+      });
+    }
+  }
+
+  test("a reset device has lost its credential and must claim a new code", async () => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newActiveDevice(fixture, stationId);
+    await moveDevice(deviceId, "RESET");
+    const valid =
+      await fixture.sql`select 1 from device_credentials where device_id = ${deviceId} and revoked_at is null`;
+    expect(valid).toHaveLength(0);
+    const { deviceId: again } = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+    expect(again).toBe(deviceId);
+    expect((await stored(deviceId)).status).toBe("active");
+  });
+
+  test("a suspended device keeps its credential for when it is resumed", async () => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newActiveDevice(fixture, stationId);
+    await moveDevice(deviceId, "SUSPEND");
+    await moveDevice(deviceId, "RESUME");
+    const valid =
+      await fixture.sql`select 1 from device_credentials where device_id = ${deviceId} and revoked_at is null`;
+    expect(valid).toHaveLength(1);
+  });
+
+  test.each(["RESET", "REVOKE"] as const)("%s voids a code that is still open", async (move) => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newDevice(fixture, stationId);
+    const code = await newCode(fixture, deviceId);
+    await moveDevice(deviceId, move);
+    expect(await refusalOf(fixture.ask(registry.enroll, { code }))).toEqual({ code: "enrollment_code_invalid" });
+  });
+
+  test("two moves at once follow one another: one of them finds the device where the other left it", async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const { stationId } = await newStation(fixture);
+      const { deviceId } = await newActiveDevice(fixture, stationId);
+      const outcomes = await Promise.allSettled([moveDevice(deviceId, "SUSPEND"), moveDevice(deviceId, "SUSPEND")]);
+      expect(outcomes.map((outcome) => outcome.status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    }
+  });
+});
+
+type StationMove = "SUSPEND" | "RESUME" | "CLOSE";
+const STATION_MOVES: Record<StationStatus, Record<StationMove, StationStatus | "conflict">> = {
+  active: { SUSPEND: "suspended", RESUME: "conflict", CLOSE: "closed" },
+  suspended: { SUSPEND: "conflict", RESUME: "active", CLOSE: "closed" },
+  closed: { SUSPEND: "conflict", RESUME: "conflict", CLOSE: "conflict" },
+};
+
+describe("a station's standing", () => {
+  const moveStation = async (stationId: number, move: StationMove): Promise<StationStatus> =>
+    (await fixture.ask(registry.moveStation, { caller: fixture.owner, stationId, move })).station.status;
+
+  for (const [from, moves] of Object.entries(STATION_MOVES) as [StationStatus, Record<StationMove, string>][]) {
+    for (const [move, to] of Object.entries(moves) as [StationMove, string][]) {
+      test(`${from} ─${move}─► ${to}`, async () => {
+        const { stationId } = await newStation(fixture);
+        if (from === "suspended") await moveStation(stationId, "SUSPEND");
+        if (from === "closed") await moveStation(stationId, "CLOSE");
+        if (to === "conflict") expect((await refusalOf(moveStation(stationId, move))).code).toBe("conflict");
+        else expect(await moveStation(stationId, move)).toBe(to);
+      });
+    }
+  }
+
+  test("closing voids the open codes, and a closed station takes neither devices nor codes", async () => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newDevice(fixture, stationId);
+    const code = await newCode(fixture, deviceId);
+    await moveStation(stationId, "CLOSE");
+    expect(await refusalOf(fixture.ask(registry.enroll, { code }))).toEqual({ code: "enrollment_code_invalid" });
+    expect((await refusalOf(newCode(fixture, deviceId))).code).toBe("conflict");
+    expect((await refusalOf(newDevice(fixture, stationId))).code).toBe("conflict");
+  });
+});

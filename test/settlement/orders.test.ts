@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  changeOrderLines,
+  getOrder,
+  listOrders,
+  openOrder,
+  prepareIntent,
+  settle,
+  voidOrder,
+} from "../../services/bus/messages/settlement.ts";
+import { cashierOf, refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
+
+let world: SettlementWorld;
+beforeAll(async () => {
+  world = await startSettlementWorld();
+});
+afterAll(() => world.stop());
+
+const line = (unitAmountMinor: string, quantity = 1) => ({ name: "Line", quantity, unitAmountMinor });
+const coffee = { name: "Coffee", quantity: 2, unitAmountMinor: "350" };
+const cake = { name: "Cake", quantity: 1, unitAmountMinor: "550" };
+
+async function payCash(orderId: number, stationId: number): Promise<void> {
+  const { intentId, order } = await world.ask(prepareIntent, { stationId, orderId });
+  const { amountMinor, currency } = order;
+  const request = { intentId, stationId, orderId, route: "cash" as const, amountMinor, currency };
+  expect(await world.ask(settle, { ...request, reference: "", attestedBy: 7 })).toMatchObject({ settled: true });
+}
+
+describe("opening an order", () => {
+  test("takes the station's currency, adds up its lines and numbers from one at each station", async () => {
+    const { stationId, cashier } = await world.openStation("USD");
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee, cake] });
+    expect(order).toMatchObject({
+      orderDisplayNumber: 1,
+      stationId,
+      status: "open",
+      version: 1,
+      currency: "USD",
+      totalMinor: "1250",
+      lines: [coffee, cake],
+      transaction: null,
+    });
+    const second = await world.ask(openOrder, { caller: cashier, stationId, lines: [] });
+    expect(second.order).toMatchObject({ orderDisplayNumber: 2, totalMinor: "0", lines: [] });
+    expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(order);
+  });
+
+  test("writes what the station must hear in the same transaction, in the cashier's name", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [cake] });
+    await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
+    await world.ask(voidOrder, { caller: cashier, orderId: order.orderId });
+    const rows = await world.database<{ payload: { command: unknown; actor: unknown } }[]>`
+      select payload from outbox where key = ${`station.${stationId}`} order by outbox_id`;
+    const { orderId, orderDisplayNumber } = order;
+    const told = { orderId, orderDisplayNumber, currency: "EUR" };
+    expect(rows.map((row) => row.payload.command)).toEqual([
+      { type: "order_put", order: { ...told, amountMinor: "550", status: "open", revision: 1 } },
+      { type: "order_put", order: { ...told, amountMinor: "700", status: "open", revision: 2 } },
+      { type: "order_put", order: { ...told, amountMinor: "700", status: "voided", revision: 3 } },
+    ]);
+    expect(rows[0]?.payload.actor).toEqual({ kind: "cashier", id: cashier.userId, name: "Ada" });
+  });
+
+  test("is refused at a foreign, unknown or closed station and without the permission", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const foreign = await world.openStation();
+    const lines = [cake];
+    const refused = [
+      world.ask(openOrder, { caller: cashier, stationId: foreign.stationId, lines }),
+      world.ask(openOrder, { caller: cashier, stationId: 999_999_999, lines }),
+      world.ask(openOrder, { caller: { ...cashier, permissions: ["organization.manage"] }, stationId, lines }),
+    ];
+    expect(await Promise.all(refused.map(refusalOf))).toEqual([
+      { code: "not_found" },
+      { code: "not_found" },
+      { code: "permission_denied" },
+    ]);
+    await world.database`update stations set status = 'closed' where station_id = ${stationId}`;
+    expect(await refusalOf(world.ask(openOrder, { caller: cashier, stationId, lines }))).toEqual({
+      code: "station_closed",
+    });
+    const [count] = await world.database`select count(*) as orders from orders where station_id = ${stationId}`;
+    expect(count).toEqual({ orders: 0 });
+  });
+});
+
+describe("an idempotency key", () => {
+  test("opens one order, also concurrently, and always gets the order as it was opened", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey: "k-1" };
+    const replies = await Promise.all(Array.from({ length: 16 }, () => world.ask(openOrder, request)));
+    const [first] = replies;
+    expect(new Set(replies.map(({ order }) => order.orderId)).size).toBe(1);
+    const orderId = first?.order.orderId ?? 0;
+    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: [cake] });
+    expect((await world.ask(openOrder, request)).order).toEqual(first?.order);
+    const [count] = await world.database`select count(*) as orders from orders where station_id = ${stationId}`;
+    expect(count).toEqual({ orders: 1 });
+  });
+
+  test("is refused with another body, and is each user's own", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey: "k-2" };
+    const { order } = await world.ask(openOrder, request);
+    const reused = { code: "idempotency_key_reused" };
+    expect(await refusalOf(world.ask(openOrder, { ...request, lines: [cake] }))).toEqual(reused);
+    const other = await world.ask(openOrder, { ...request, caller: cashierOf(cashier.organizationId, 8) });
+    expect(other.order.orderId).not.toBe(order.orderId);
+  });
+
+  test.each([
+    ["empty", ""],
+    ["too long", "x".repeat(201)],
+    ["not a text", "a\0b"],
+  ])("that is %s is refused", async (_what, idempotencyKey) => {
+    const { stationId, cashier } = await world.openStation();
+    const refusal = await refusalOf(world.ask(openOrder, { caller: cashier, stationId, lines: [], idempotencyKey }));
+    expect(refusal.code).toBe("invalid_request");
+  });
+});
+
+describe("amounts", () => {
+  const fits: [string, ReturnType<typeof line>[], string][] = [
+    ["EUR", [line("999999999999")], "999999999999"],
+    ["JPY", [line("9999999999")], "9999999999"],
+    ["JPY", [line("1")], "1"],
+    ["KWD", [line("9999999999990")], "9999999999990"],
+    ["KWD", [line("10", 3)], "30"],
+  ];
+  test.each(fits)("%s %j fit the contract's pattern", async (currency, lines, totalMinor) => {
+    const { stationId, cashier } = await world.openStation(currency);
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines });
+    expect(order.totalMinor).toBe(totalMinor);
+    expect((await world.ask(prepareIntent, { stationId, orderId: order.orderId })).order.amountMinor).toBe(totalMinor);
+  });
+
+  const tooLarge: [string, ReturnType<typeof line>[], string][] = [
+    ["EUR", [line("1000000000000")], "/lines/0/unit_amount"],
+    ["EUR", [line("999999999999"), line("1")], "/lines"],
+    ["EUR", [line("999999999999", 9_999)], "/lines"],
+    ["JPY", [line("10000000000")], "/lines/0/unit_amount"],
+    ["JPY", [line("9999999999", 2)], "/lines"],
+    ["KWD", [line("5")], "/lines/0/unit_amount"],
+    ["KWD", [line("10"), line("1005")], "/lines/1/unit_amount"],
+  ];
+  test.each(tooLarge)("%s %j are refused when the order is written", async (currency, lines, pointer) => {
+    const { stationId, cashier } = await world.openStation(currency);
+    const refusal = await refusalOf(world.ask(openOrder, { caller: cashier, stationId, lines }));
+    expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [line("10")] });
+    const change = world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines });
+    expect(await refusalOf(change)).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
+    expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(order);
+  });
+
+  test.each(["a\0b", "half \ud800"])("a name that is no text is refused: %j", async (name) => {
+    const { stationId, cashier } = await world.openStation();
+    const lines = [{ name, quantity: 1, unitAmountMinor: "1" }];
+    expect(await refusalOf(world.ask(openOrder, { caller: cashier, stationId, lines }))).toMatchObject({
+      code: "invalid_request",
+      errors: [{ pointer: "/lines/0/name" }],
+    });
+  });
+});
+
+describe("changing and voiding", () => {
+  test("the same lines again change nothing; other lines are a new version", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
+    const same = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
+    expect(same.order).toEqual(order);
+    const other = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake, coffee] });
+    expect(other.order).toMatchObject({ version: 2, totalMinor: "1250", lines: [cake, coffee] });
+  });
+
+  test("voiding twice is harmless; a voided order cannot be changed", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
+    const once = await world.ask(voidOrder, { caller: cashier, orderId: order.orderId });
+    expect(once.order).toMatchObject({ status: "voided", version: 2 });
+    expect((await world.ask(voidOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(once.order);
+    const change = world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake] });
+    expect(await refusalOf(change)).toEqual({ code: "conflict", detail: "This order is voided." });
+  });
+
+  test("a paid order can be neither changed nor voided, and shows its transaction", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
+    const { orderId } = order;
+    await payCash(orderId, stationId);
+    const paid = { code: "conflict", detail: "This order is paid." };
+    expect(await refusalOf(world.ask(voidOrder, { caller: cashier, orderId }))).toEqual(paid);
+    expect(await refusalOf(world.ask(changeOrderLines, { caller: cashier, orderId, lines: [cake] }))).toEqual(paid);
+    expect((await world.ask(getOrder, { caller: cashier, orderId })).order).toMatchObject({
+      status: "paid",
+      version: 2,
+      transaction: { route: "cash", amountMinor: "700", currency: "EUR", reference: "" },
+    });
+  });
+
+  test("another organization's order is not found", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const foreign = (await world.openStation()).cashier;
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
+    const { orderId } = order;
+    const refused = [
+      world.ask(getOrder, { caller: foreign, orderId }),
+      world.ask(voidOrder, { caller: foreign, orderId }),
+      world.ask(changeOrderLines, { caller: foreign, orderId, lines: [] }),
+    ];
+    expect(await Promise.all(refused.map(refusalOf))).toEqual(refused.map(() => ({ code: "not_found" })));
+    expect(await world.ask(listOrders, { caller: foreign, stationId, limit: 10 })).toEqual({ orders: [] });
+  });
+});
+
+test("a station's orders are listed newest first, by status", async () => {
+  const { stationId, cashier } = await world.openStation();
+  const opened = [];
+  for (const lines of [[coffee], [cake], [coffee, cake]]) {
+    opened.push((await world.ask(openOrder, { caller: cashier, stationId, lines })).order);
+  }
+  const [first, second, third] = opened.map((order) => order.orderId) as [number, number, number];
+  await world.ask(voidOrder, { caller: cashier, orderId: second });
+  await payCash(first, stationId);
+  const ids = async (filter: { status?: "open" | "paid" | "voided"; limit?: number }) => {
+    const { limit = 10, ...status } = filter;
+    const { orders } = await world.ask(listOrders, { caller: cashier, stationId, limit, ...status });
+    return orders.map((order) => order.orderId);
+  };
+  expect(await ids({})).toEqual([third, second, first]);
+  expect(await ids({ limit: 2 })).toEqual([third, second]);
+  expect(await ids({ status: "open" })).toEqual([third]);
+  expect(await ids({ status: "paid" })).toEqual([first]);
+  expect(await ids({ status: "voided" })).toEqual([second]);
+});

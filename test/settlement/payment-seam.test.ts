@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  changeOrderLines,
+  openOrder,
+  prepareIntent,
+  settle,
+  voidOrder,
+} from "../../services/bus/messages/settlement.ts";
+import type { RequestOf } from "../../services/bus/operation.ts";
+import { refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
+
+let world: SettlementWorld;
+beforeAll(async () => {
+  world = await startSettlementWorld();
+});
+afterAll(() => world.stop());
+
+type Settle = RequestOf<typeof settle>;
+
+async function openWorth(unitAmountMinor: string) {
+  const { stationId, cashier } = await world.openStation();
+  const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor }];
+  const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines });
+  return { stationId, cashier, orderId: order.orderId };
+}
+
+/** What the actor host sends for a fresh intent of this order. */
+async function attested(stationId: number, orderId: number, more: Partial<Settle> = {}): Promise<Settle> {
+  const { intentId, order } = await world.ask(prepareIntent, { stationId, orderId });
+  const { amountMinor, currency } = order;
+  const route = "smart_pos";
+  return { intentId, stationId, orderId, route, amountMinor, currency, reference: "R-1", attestedBy: 7, ...more };
+}
+
+async function transactionsOf(orderId: number) {
+  return await world.database`
+    select transaction_id, intent_id, amount_minor, reference, route, attested_by from transactions where order_id = ${orderId}`;
+}
+
+describe("I2: the payment seam", () => {
+  test("64 intents at once settle an order once; the others learn that it is paid", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    const requests = await Promise.all(Array.from({ length: 64 }, () => attested(stationId, orderId)));
+    const replies = await Promise.all(requests.map((request) => world.ask(settle, request)));
+    expect(replies.filter((reply) => reply.settled)).toHaveLength(1);
+    expect(replies.filter((reply) => !reply.settled && reply.code === "order_already_paid")).toHaveLength(63);
+    expect(await transactionsOf(orderId)).toHaveLength(1);
+  });
+
+  test("64 requests for one intent at once get one and the same transaction", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    const request = await attested(stationId, orderId);
+    const replies = await Promise.all(Array.from({ length: 64 }, () => world.ask(settle, request)));
+    const [row] = await transactionsOf(orderId);
+    expect(new Set(replies.map((reply) => JSON.stringify(reply)))).toEqual(
+      new Set([JSON.stringify({ settled: true, transactionId: row?.["transaction_id"] })]),
+    );
+    expect(await transactionsOf(orderId)).toHaveLength(1);
+    expect(await world.ask(settle, request)).toEqual(replies[0]);
+  });
+
+  test("records what was attested", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    const request = await attested(stationId, orderId, { reference: "slip \0 17", attestedBy: 42 });
+    const { intentId } = request;
+    expect(await world.ask(settle, request)).toMatchObject({ settled: true });
+    const [row] = await transactionsOf(orderId);
+    // A NUL cannot be stored; it must not keep a settlement from ending.
+    const reference = "slip \uFFFD 17";
+    expect(row).toMatchObject({
+      intent_id: intentId,
+      amount_minor: 1250,
+      reference,
+      route: "smart_pos",
+      attested_by: 42,
+    });
+  });
+
+  test("refuses an order whose amount changed, and settles again once it is as it was", async () => {
+    const { stationId, orderId, cashier } = await openWorth("1250");
+    const request = await attested(stationId, orderId);
+    const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
+    await world.ask(changeOrderLines, { caller: cashier, orderId, lines });
+    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
+    expect(await transactionsOf(orderId)).toEqual([]);
+    const back = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
+    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: back });
+    expect(await world.ask(settle, request)).toMatchObject({ settled: true });
+  });
+
+  test("refuses another currency, a voided order, a paid order and an order that the station does not have", async () => {
+    const { stationId, orderId, cashier } = await openWorth("1250");
+    const other = await openWorth("1250");
+    const request = await attested(stationId, orderId);
+    const code = async (more: Partial<Settle>) => {
+      const reply = await world.ask(settle, { ...request, ...more });
+      return reply.settled ? "settled" : reply.code;
+    };
+    expect(await code({ currency: "USD" })).toBe("order_changed");
+    expect(await code({ amountMinor: "1251" })).toBe("order_changed");
+    expect(await code({ stationId: other.stationId })).toBe("order_unknown");
+    expect(await code({ orderId: 999_999_999 })).toBe("order_unknown");
+    await world.ask(voidOrder, { caller: cashier, orderId });
+    expect(await code({})).toBe("order_voided");
+    expect(await transactionsOf(orderId)).toEqual([]);
+
+    expect(await world.ask(settle, await attested(other.stationId, other.orderId))).toMatchObject({ settled: true });
+    const late = await attested(other.stationId, other.orderId);
+    expect(await world.ask(settle, late)).toEqual({ settled: false, code: "order_already_paid" });
+  });
+
+  test("an intent that settled one order settles no other", async () => {
+    const { stationId, orderId, cashier } = await openWorth("1250");
+    const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
+    const second = await world.ask(openOrder, { caller: cashier, stationId, lines });
+    const request = await attested(stationId, orderId);
+    expect(await world.ask(settle, request)).toMatchObject({ settled: true });
+    expect(await world.ask(settle, { ...request, orderId: second.order.orderId })).toMatchObject({ settled: false });
+    expect(await transactionsOf(second.order.orderId)).toEqual([]);
+  });
+
+  test("a fresh intent id is never given twice, and only for the station's own order", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    const other = await openWorth("1250");
+    const prepared = await Promise.all(Array.from({ length: 32 }, () => attested(stationId, orderId)));
+    expect(new Set(prepared.map((request) => request.intentId)).size).toBe(32);
+    const foreign = world.ask(prepareIntent, { stationId: other.stationId, orderId });
+    expect(await refusalOf(foreign)).toEqual({ code: "not_found" });
+  });
+});
+
+describe("what is recorded stays", () => {
+  test("transactions can be neither changed nor deleted nor truncated", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    await world.ask(settle, await attested(stationId, orderId));
+    const { database } = world;
+    const never = /never change once written/;
+    await expect(database`update transactions set amount_minor = 1 where order_id = ${orderId}`).rejects.toThrow(never);
+    await expect(database`delete from transactions where order_id = ${orderId}`).rejects.toThrow(never);
+    await expect(database`truncate transactions`).rejects.toThrow(never);
+    await expect(database`update orders set status = 'open' where order_id = ${orderId}`).rejects.toThrow(never);
+    expect(await transactionsOf(orderId)).toHaveLength(1);
+  });
+
+  test("the database itself refuses a second sale and a negative amount", async () => {
+    const { stationId, orderId } = await openWorth("1250");
+    await world.ask(settle, await attested(stationId, orderId));
+    const copy = (amount: string) => world.database`
+      insert into transactions (organization_id, order_id, station_id, intent_id, route, amount_minor, currency, reference, attested_by)
+      select organization_id, order_id, station_id, nextval('intent_ids'), route, ${amount}::bigint, currency, reference, attested_by
+      from transactions where order_id = ${orderId}`;
+    await expect(copy("1250")).rejects.toThrow(/transactions_one_sale_per_order/);
+    await expect(copy("-1")).rejects.toThrow(/amount_minor_check/);
+    const open = await openWorth("1250");
+    const negative = world.database`update orders set total_minor = -1 where order_id = ${open.orderId}`;
+    await expect(negative).rejects.toThrow(/total_minor_check/);
+  });
+});
