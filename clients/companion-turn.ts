@@ -26,7 +26,7 @@ export function createCompanionTurn(deps: {
     if (current === null || current.intent_id === doneIntentId || current.status === "processing")
       return clientLimits.companionPollMs;
     const { intent_id: intentId, amount, currency } = current;
-    log.info({ intentId, amount, currency }, `collecting ${amount} ${currency}`);
+    log.info({ intentId, amount, currency }, `collecting ${currency} ${amount}`);
     await pause(clientLimits.collectMs, signal);
     if (signal.aborted) return 0;
     await reportSuccess(client, log, intentId, signal);

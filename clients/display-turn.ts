@@ -24,5 +24,5 @@ export function createDisplayTurn(deps: {
 
 function sentence(display: DisplayState): string {
   if (display.state === "idle") return "showing idle";
-  return `showing ${display.state}: ${display.amount} ${display.currency} for order ${display.order_display_number}`;
+  return `showing ${display.state}: ${display.currency} ${display.amount} for order ${display.order_display_number}`;
 }

@@ -15,8 +15,12 @@ export function applicationSteps(context: ApplicationContext): Step[] {
     natsStep(context),
     postgresStep(context),
     migrationStep(context),
-    servicesStep(context, { name: "services", services: ["registry", "settlement", "audit", "relay"] }),
-    servicesStep(context, { name: "stations", services: ["stations"] }),
+    servicesStep(context, {
+      name: "services",
+      services: ["registry", "settlement", "audit", "relay"],
+      usesDatabase: true,
+    }),
+    servicesStep(context, { name: "stations", services: ["stations"], usesDatabase: false }),
     gatewayStep(context),
     ...sandboxSteps(context),
   ];

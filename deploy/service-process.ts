@@ -46,28 +46,28 @@ export async function startServiceProcess(
     orphanSignal: "0",
   }).finally(() => closeSync(log));
 
-  const started = new AbortController();
   const ownSentence: OwnSentence = {};
-  const hooks = { child, ownSentence, started: started.signal };
-  const ready = await Promise.race([
+  const started = new AbortController();
+  const outcome = await Promise.race([
     readyMessage(child, ownSentence),
-    endWhileStarting(options, hooks),
-    giveUp(options, hooks),
+    lastWords(child),
+    patienceOver(AbortSignal.any([options.control.stopping, started.signal])),
   ]).finally(() => started.abort());
-  void failWhenItEnds({ name: options.name, child, logFile: options.logFile, control: options.control, ownSentence });
-  return { ready, child, stop: stopChild(child) };
+  if (typeof outcome === "object" && "ready" in outcome) {
+    void failWhenItEnds({ name: options.name, child, logFile: options.logFile, control: options.control, ownSentence });
+    return { ready: outcome, child, stop: stopChild(child) };
+  }
+  if (typeof outcome === "object") {
+    const sentence = `${options.name} ${describeExit(outcome)} while starting; its log is ${options.logFile}.`;
+    throw ownSentence.error ?? new UserError(sentence, { code: "service_start_failed" });
+  }
+  await child.stop();
+  throw new UserError(`${options.name} ${outcome}; its log is ${options.logFile}.`, { code: "service_start_timeout" });
 }
 
 /** The sentence in which a service said itself why it ends, once it did. */
 interface OwnSentence {
   error?: UserError;
-}
-
-interface StartHooks {
-  child: Child;
-  ownSentence: OwnSentence;
-  /** Aborted when waiting is over, for better or worse. */
-  started: AbortSignal;
 }
 
 function readyMessage(child: Child, ownSentence: OwnSentence): Promise<ReadyMessage> {
@@ -81,12 +81,6 @@ function readyMessage(child: Child, ownSentence: OwnSentence): Promise<ReadyMess
   });
 }
 
-async function endWhileStarting(options: ServiceProcessOptions, hooks: StartHooks): Promise<never> {
-  const exit = await lastWords(hooks.child);
-  const sentence = `${options.name} ${describeExit(exit)} while starting; its log is ${options.logFile}.`;
-  throw hooks.ownSentence.error ?? new UserError(sentence, { code: "service_start_failed" });
-}
-
 /** Waits for the end of a child. Its exit may be noticed before its last message is read, so the channel is read to its end. */
 async function lastWords(child: Child): Promise<Exit> {
   const exit = await child.exited;
@@ -94,15 +88,11 @@ async function lastWords(child: Child): Promise<Exit> {
   return exit;
 }
 
-/** Ends the child and throws when the time for starting is over, or when the whole system is to stop. */
-async function giveUp(options: ServiceProcessOptions, hooks: StartHooks): Promise<never> {
-  const signal = AbortSignal.any([options.control.stopping, hooks.started]);
-  const isLate = await delay(deployLimits.serviceReadyMs, true, { signal }).catch(() => false);
-  if (!hooks.started.aborted) await hooks.child.stop();
-  const sentence = isLate
-    ? `was not ready within ${deployLimits.serviceReadyMs / 1000} s`
-    : "was stopped while starting";
-  throw new UserError(`${options.name} ${sentence}; its log is ${options.logFile}.`, { code: "service_start_timeout" });
+/** Resolves, in words, when the time for starting is over or the signal says that nobody waits any more. */
+async function patienceOver(signal: AbortSignal): Promise<string> {
+  const seconds = deployLimits.serviceReadyMs / 1000;
+  const late = `was not ready within ${seconds} s`;
+  return await delay(deployLimits.serviceReadyMs, late, { signal }).catch(() => "was stopped while starting");
 }
 
 /** How to stop a child as a step of the supervisor. */

@@ -15,8 +15,16 @@ export function migrationStep(context: ApplicationContext): Step {
   };
 }
 
+/** A process of services/main.ts. */
+export interface ServicesProcess {
+  name: string;
+  services: string[];
+  /** Only a process that works with the database learns where it is. */
+  usesDatabase: boolean;
+}
+
 /** One process that runs the named services. */
-export function servicesStep(context: ApplicationContext, process: { name: string; services: string[] }): Step {
+export function servicesStep(context: ApplicationContext, process: ServicesProcess): Step {
   return {
     name: process.name,
     start: async (control) => {
@@ -26,7 +34,7 @@ export function servicesStep(context: ApplicationContext, process: { name: strin
         args: process.services,
         environment: {
           ...baseEnvironment(context),
-          DATABASE_URL: context.addresses.get("database"),
+          ...(process.usesDatabase ? { DATABASE_URL: context.addresses.get("database") } : {}),
         },
         logFile: logFile(context, process.name),
         control,

@@ -118,7 +118,7 @@ export const cashierRoutes: readonly Route[] = [
     headers,
     body: orderLinesBodySchema,
     replies: { 201: { description: "The order.", schema: orderSchema } },
-    errors: ["not_found", "idempotency_key_reused"],
+    errors: ["not_found", "station_closed", "idempotency_key_reused"],
     handler: openCashierOrder,
   }),
   route({
@@ -185,6 +185,7 @@ export const cashierRoutes: readonly Route[] = [
       "station_leased",
       "collection_active",
       "route_not_offered",
+      "order_unknown",
       "order_already_paid",
       "order_voided",
       "amount_not_collectable",

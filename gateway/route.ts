@@ -85,7 +85,9 @@ export interface PollRoute extends RouteFacts {
 }
 
 /** A row as the server and the document see it: its body's type was checked when `route` built it. */
-export type Route = (RouteFacts & { readonly who: Who; readonly handler: ErasedHandler; readonly poll?: undefined }) | PollRoute;
+export type Route =
+  | (RouteFacts & { readonly who: Who; readonly handler: ErasedHandler; readonly poll?: undefined })
+  | PollRoute;
 export type Who =
   | AnyoneRoute<Schema, Schema>["who"]
   | SessionRoute<Schema, Schema>["who"]

@@ -33,11 +33,14 @@
 import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
 import { backofficeRoutes } from "./backoffice-routes.ts";
 import { cashierRoutes } from "./cashier-routes.ts";
+import { deviceRoutes } from "./device-routes.ts";
 import type { Route } from "./route.ts";
+import { serviceRoutes } from "./service-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 
 export const routes: readonly Route[] = [
   // --- device (contract) ---
+  ...deviceRoutes,
   // --- session ---
   ...sessionRoutes("backoffice", "organization.manage"),
   ...sessionRoutes("cashier", "payments.collect"),
@@ -49,4 +52,5 @@ export const routes: readonly Route[] = [
   ...backofficeDeviceRoutes,
   // --- back office: end ---
   // --- service ---
+  ...serviceRoutes,
 ];

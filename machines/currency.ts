@@ -7,32 +7,34 @@
 export type AmountMinor = string;
 
 /** ISO 4217 exponents that differ from two. `Intl` gives cash-rounding exponents for some of these, so the table is ours. */
-const EXPONENTS: Readonly<Record<string, number>> = {
-  BIF: 0,
-  CLP: 0,
-  DJF: 0,
-  GNF: 0,
-  ISK: 0,
-  JPY: 0,
-  KMF: 0,
-  KRW: 0,
-  PYG: 0,
-  RWF: 0,
-  UGX: 0,
-  UYI: 0,
-  VND: 0,
-  VUV: 0,
-  XAF: 0,
-  XOF: 0,
-  XPF: 0,
-  BHD: 3,
-  IQD: 3,
-  JOD: 3,
-  KWD: 3,
-  LYD: 3,
-  OMR: 3,
-  TND: 3,
-};
+const EXPONENTS: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    BIF: 0,
+    CLP: 0,
+    DJF: 0,
+    GNF: 0,
+    ISK: 0,
+    JPY: 0,
+    KMF: 0,
+    KRW: 0,
+    PYG: 0,
+    RWF: 0,
+    UGX: 0,
+    UYI: 0,
+    VND: 0,
+    VUV: 0,
+    XAF: 0,
+    XOF: 0,
+    XPF: 0,
+    BHD: 3,
+    IQD: 3,
+    JOD: 3,
+    KWD: 3,
+    LYD: 3,
+    OMR: 3,
+    TND: 3,
+  }),
+);
 
 /** The active ISO 4217 codes with two decimals; a code in neither table is not a currency here. */
 const TWO_DECIMALS = new Set(
@@ -47,7 +49,7 @@ const TWO_DECIMALS = new Set(
 
 /** How many decimals a currency has, or undefined when the code is not an ISO 4217 currency. */
 export function currencyExponent(currency: string): number | undefined {
-  return EXPONENTS[currency] ?? (TWO_DECIMALS.has(currency) ? 2 : undefined);
+  return EXPONENTS.get(currency) ?? (TWO_DECIMALS.has(currency) ? 2 : undefined);
 }
 
 /** The contract's pattern for an amount: at most ten integer digits and two fraction digits ("Limits" 3). */

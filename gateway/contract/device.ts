@@ -31,7 +31,9 @@ export const deviceSnapshotSchema = z
     station_name: z.string(),
     station_status: z.enum(STATION_STATUSES),
     handoff_target: z.string().meta({ description: "Opaque launch reference configured by the owner; may be blank." }),
-    blocked_reason: z.enum(["", ...BLOCKED_REASONS]).meta({ description: "Why the device may not act; empty when it may." }),
+    blocked_reason: z
+      .enum(["", ...BLOCKED_REASONS])
+      .meta({ description: "Why the device may not act; empty when it may." }),
     server_time: timestampSchema,
   })
   .meta({ id: "DeviceSnapshot", examples: [SNAPSHOT_EXAMPLE] });
@@ -39,7 +41,9 @@ export const deviceSnapshotSchema = z
 /** Unknown fields are ignored: a device of tomorrow must be able to talk to a service of today. */
 export const enrollBodySchema = z
   .looseObject({
-    code: z.string().meta({ description: "The one-time code; case and hyphen do not matter.", examples: ["7K3QX-9M2TB"] }),
+    code: z
+      .string()
+      .meta({ description: "The one-time code; case and hyphen do not matter.", examples: ["7K3QX-9M2TB"] }),
   })
   .meta({ id: "Enroll", examples: [{ code: "7K3QX-9M2TB" }] });
 
@@ -71,7 +75,9 @@ export const heartbeatBodySchema = z
         error: `Nested deeper than ${LIMITS.summaryDepth} levels.`,
       })
       .optional()
-      .meta({ description: "Anything the owner may want to see: version, battery, network. At most 4 KiB and 8 levels." }),
+      .meta({
+        description: "Anything the owner may want to see: version, battery, network. At most 4 KiB and 8 levels.",
+      }),
   })
   .meta({ id: "Heartbeat", examples: [{ summary: { app_version: "4.2.0", battery_percent: 81 } }] });
 
@@ -161,7 +167,9 @@ export const displayStateSchema = z
     order_display_number: z.int().min(0).meta({ description: "0 in `idle`." }),
     amount: amountSchema.meta({ description: "`0.00` in `idle`." }),
     currency: currencySchema,
-    qr_payload: z.string().meta({ description: "A value only in `qr` and only for devices with `qr_dynamic_present`." }),
+    qr_payload: z
+      .string()
+      .meta({ description: "A value only in `qr` and only for devices with `qr_dynamic_present`." }),
     intent_status: z.enum(["", ...INTENT_STATUSES]).meta({ description: "Empty while no intent is shown." }),
     server_time: timestampSchema,
   })

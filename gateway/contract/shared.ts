@@ -24,12 +24,10 @@ export const currencySchema = z
   .regex(/^[A-Z]{3}$/)
   .meta({ examples: ["EUR"] });
 
-export const fieldErrorSchema = z
-  .object({
-    pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),
-    detail: z.string(),
-  })
-  .meta({ id: "FieldError" });
+export const fieldErrorSchema = z.object({
+  pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),
+  detail: z.string(),
+});
 
 /** The body of every refusal. */
 export const errorBodySchema = z

@@ -13,6 +13,7 @@ import type { FieldError } from "../../services/bus/refusals.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { PollName } from "../polls/poll-name.ts";
 import type { Rendered } from "../polls/rendered.ts";
+import type { Readiness } from "../readiness.ts";
 import type { AddressThrottle } from "../throttle/address-throttle.ts";
 
 /** What every handler may use. */
@@ -26,6 +27,7 @@ export interface HandlerDeps {
   deviceView(name: PollName, device: DeviceCaller): Rendered;
   /** Throws `replica_stale` unless everything that a device's request depends on is fresh. */
   requireFresh(): void;
+  readiness(): Readiness;
   /** Attempts to enroll, by client address. */
   readonly enrollThrottle: AddressThrottle;
   nowMs(): number;

@@ -23,6 +23,7 @@ const BEARER_CHARACTERS = "Bearer ".length;
 export class DeviceGate {
   readonly table: CredentialTable;
   readonly #isFresh: (nowMs: number) => boolean;
+  #freshAtMs = -1;
   /** Of the last throttled request: what the refusal says about waiting. */
   throttledUntilFullAtMs = 0;
 
@@ -33,19 +34,23 @@ export class DeviceGate {
 
   /** The credential's slot in the table, or one of `SHUT`. Each request that gets to the throttle takes a token. */
   pass(authorization: string, scopeBit: number, nowMs: number): number {
-    if (!this.#isFresh(nowMs)) return SHUT.stale;
+    // Freshness is a matter of seconds, so it is looked at once a millisecond and not once a poll.
+    if (nowMs !== this.#freshAtMs) {
+      if (!this.#isFresh(nowMs)) return SHUT.stale;
+      this.#freshAtMs = nowMs;
+    }
     if (!isBearer(authorization)) return SHUT.missing;
     if (authorization.length > BEARER_CHARACTERS + MAX_CREDENTIAL_CHARACTERS) return SHUT.invalid;
     const { table } = this;
     const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
     if (slot < 0) return SHUT.invalid;
-    const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs[slot] as number, nowMs);
+    const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);
     if (fullAtMs < 0) {
-      this.throttledUntilFullAtMs = table.fullAtMs[slot] as number;
+      this.throttledUntilFullAtMs = table.fullAtMs(slot);
       return SHUT.throttled;
     }
-    table.fullAtMs[slot] = fullAtMs;
-    return ((table.scopeMasks[slot] as number) & scopeBit) === 0 ? SHUT.scope : slot;
+    table.setFullAtMs(slot, fullAtMs);
+    return (table.scopeMask(slot) & scopeBit) === 0 ? SHUT.scope : slot;
   }
 }
 

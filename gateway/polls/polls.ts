@@ -8,10 +8,9 @@ import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { RefusalFacts } from "../handlers/context.ts";
 import { scopeBit } from "../replica/credential-replica.ts";
-import type { Replicas } from "../replica/replicas.ts";
 import type { PollRoute } from "../route.ts";
 import { isSaneRequestId, requestIdFrom } from "../server/request-id.ts";
-import { errorAnswer, writeAnswer } from "../server/response.ts";
+import { endBodiless, errorAnswer, writeAnswer } from "../server/response.ts";
 import { CREDENTIAL_RATE } from "../throttle/limits.ts";
 import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
 import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
@@ -25,7 +24,6 @@ import type { ViewCache } from "./view-cache.ts";
 export const ANSWERED = -1;
 
 export interface PollDeps {
-  readonly replicas: Replicas;
   readonly gate: DeviceGate;
   readonly views: ViewCache;
   /** True once the gateway is shutting down: each answer then closes its connection. */
@@ -54,14 +52,11 @@ export class Poll {
 
   /** Answers and returns `ANSWERED`, or returns the credential's slot when memory is not enough. */
   answer(res: HttpResponse, req: HttpRequest, isHead: boolean): number {
-    const { replicas, gate, views } = this.#deps;
+    const { gate, views } = this.#deps;
     const nowMs = Date.now();
     const slot = gate.pass(req.getHeader("authorization"), this.#scopeBit, nowMs);
     if (slot < 0) return this.#refuseShut(res, req, slot, nowMs);
-    const commit = replicas.stations.commit(gate.table.stationIds[slot] as number);
-    const deviceId = gate.table.deviceIds[slot] as number;
-    const view =
-      commit && views.view(this.#name, slot, deviceId, commit, replicas.switches.current(), nowMs);
+    const view = views.view(this.#name, slot, gate.table.deviceId(slot), gate.table.stationId(slot), nowMs);
     // Its credential is about to be gone as well.
     if (view === undefined) return this.#refuse(res, req, "credential_invalid");
     if (this.#refusesBlocked && view.blocked !== "") return this.#refuse(res, req, view.blocked as ErrorCode);
@@ -75,28 +70,25 @@ export class Poll {
 
   #fresh(res: HttpResponse, req: HttpRequest, view: Rendered, nowMs: number, isHead: boolean): number {
     const body = view.head + serverTime(nowMs) + TAIL;
-    res.writeHeader("Content-Type", "application/json");
-    this.#writeCommon(res, req, view);
+    res.writeHeader("Content-Type", view.freshHeaders);
+    this.#echoRequestId(res, req);
     if (isHead) {
       res.writeHeader("Content-Length", String(Buffer.byteLength(body)));
-      res.endWithoutBody(undefined, this.#deps.isDraining());
+      endBodiless(res, this.#deps.isDraining());
     } else res.end(body, this.#deps.isDraining());
     return ANSWERED;
   }
 
   #unchanged(res: HttpResponse, req: HttpRequest, view: Rendered): number {
     res.writeStatus("304 Not Modified");
-    this.#writeCommon(res, req, view);
-    res.endWithoutBody(undefined, this.#deps.isDraining());
+    res.writeHeader("ETag", view.unchangedHeaders);
+    this.#echoRequestId(res, req);
+    endBodiless(res, this.#deps.isDraining());
     return ANSWERED;
   }
 
-  #writeCommon(res: HttpResponse, req: HttpRequest, view: Rendered): void {
-    res.writeHeader("Cache-Control", "private, no-cache");
-    res.writeHeader("Vary", "Authorization");
-    res.writeHeader("X-Content-Type-Options", "nosniff");
-    if (this.#hasEtag) res.writeHeader("ETag", view.etag);
-    // Polls are not logged one by one, so an id is only of use to a client that chose it.
+  /** Polls are not logged one by one, so an id is only of use to a client that chose it. */
+  #echoRequestId(res: HttpResponse, req: HttpRequest): void {
     const requestId = req.getHeader("x-request-id");
     if (requestId !== "" && isSaneRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
   }

@@ -1,38 +1,65 @@
 /**
- * Device credentials by the SHA-256 of the credential, for a million devices: an open-addressing hash table in typed
- * arrays, because a million small objects would cost several times the memory and make every garbage collection slow.
- * A credential's throttle lives in its slot, so throttling costs no memory of its own.
+ * Device credentials by the SHA-256 of the credential, for a million devices: an open-addressing hash table in one block
+ * of memory, because a million small objects would cost several times that and make every garbage collection slow.
+ *
+ * A slot is 64 bytes, one cache line, so that a look-up with everything that follows from it waits for memory once:
+ *
+ *   word  0 … 7        8             9        10, 11           12, 13     14, 15
+ *         SHA-256      state, mask   unused   full at (ms)     device id  station id
+ *
+ * "Full at" is the credential's throttle (`throttle/token-bucket.ts`), which so costs no memory of its own.
  */
 
-const WORDS = 8;
+const SLOT_WORDS = 16;
+const SLOT_DOUBLES = 8;
+const KEY_WORDS = 8;
+const STATE_WORD = 8;
+const FULL_AT_DOUBLE = 5;
+const DEVICE_DOUBLE = 6;
+const STATION_DOUBLE = 7;
+
 const EMPTY = 0;
-const USED = 1;
+const USED = 0x100;
 /** A slot whose entry was removed: look-ups go on past it. */
-const REMOVED = 2;
+const REMOVED = 0x200;
+const MASK_BITS = 0xff;
+
 const FIRST_CAPACITY = 1_024;
 /** Beyond this share of slots in use, look-ups get long; the table doubles. */
 const MAX_LOAD = 0.7;
 
 export class CredentialTable {
   size = 0;
-  deviceIds!: Float64Array;
-  stationIds!: Float64Array;
-  /** One bit for each of DEVICE_SCOPES. */
-  scopeMasks!: Uint8Array;
-  /** When the throttle's bucket is full again, in milliseconds; see `throttle/token-bucket.ts`. */
-  fullAtMs!: Float64Array;
-  #states!: Uint8Array;
-  #keys!: Uint32Array;
+  #words!: Uint32Array;
+  #doubles!: Float64Array;
   #capacity = 0;
   #touched = 0;
-  readonly #key = new Uint32Array(WORDS);
+  readonly #key = new Uint32Array(KEY_WORDS);
 
   constructor() {
     this.#allocate(FIRST_CAPACITY);
   }
 
-  get capacity(): number {
-    return this.#capacity;
+  deviceId(slot: number): number {
+    return this.#doubles[slot * SLOT_DOUBLES + DEVICE_DOUBLE] as number;
+  }
+
+  stationId(slot: number): number {
+    return this.#doubles[slot * SLOT_DOUBLES + STATION_DOUBLE] as number;
+  }
+
+  /** One bit for each of DEVICE_SCOPES. */
+  scopeMask(slot: number): number {
+    return (this.#words[slot * SLOT_WORDS + STATE_WORD] as number) & MASK_BITS;
+  }
+
+  /** When the throttle's bucket is full again. */
+  fullAtMs(slot: number): number {
+    return this.#doubles[slot * SLOT_DOUBLES + FULL_AT_DOUBLE] as number;
+  }
+
+  setFullAtMs(slot: number, fullAtMs: number): void {
+    this.#doubles[slot * SLOT_DOUBLES + FULL_AT_DOUBLE] = fullAtMs;
   }
 
   clear(): void {
@@ -40,17 +67,17 @@ export class CredentialTable {
     this.size = 0;
   }
 
-  /** The slot of a SHA-256 given as 32 characters, each one byte ("latin1"), or -1. A slot holds until the next `set`. */
+  /** The slot of a SHA-256 given as 32 characters, each one byte ("binary"), or -1. A slot holds until the next `set`. */
   find(digest: string): number {
     const key = this.#key;
-    for (let word = 0, at = 0; word < WORDS; word += 1, at += 4) {
+    for (let word = 0, at = 0; word < KEY_WORDS; word += 1, at += 4) {
       key[word] =
         digest.charCodeAt(at) |
         (digest.charCodeAt(at + 1) << 8) |
         (digest.charCodeAt(at + 2) << 16) |
         (digest.charCodeAt(at + 3) << 24);
     }
-    return this.#find();
+    return this.#find(key);
   }
 
   set(digest: string, deviceId: number, stationId: number, scopeMask: number): void {
@@ -59,75 +86,64 @@ export class CredentialTable {
       if (this.#touched + 1 > this.#capacity * MAX_LOAD) this.#grow();
       slot = this.#insert(this.#key);
       this.size += 1;
-      this.fullAtMs[slot] = 0;
+      this.setFullAtMs(slot, 0);
     }
-    this.deviceIds[slot] = deviceId;
-    this.stationIds[slot] = stationId;
-    this.scopeMasks[slot] = scopeMask;
+    this.#words[slot * SLOT_WORDS + STATE_WORD] = USED | scopeMask;
+    this.#doubles[slot * SLOT_DOUBLES + DEVICE_DOUBLE] = deviceId;
+    this.#doubles[slot * SLOT_DOUBLES + STATION_DOUBLE] = stationId;
   }
 
-  delete(digest: string): number {
+  delete(digest: string): void {
     const slot = this.find(digest);
-    if (slot < 0) return slot;
-    this.#states[slot] = REMOVED;
+    if (slot < 0) return;
+    this.#words[slot * SLOT_WORDS + STATE_WORD] = REMOVED;
     this.size -= 1;
-    return slot;
   }
 
-  #find(): number {
-    const mask = this.#capacity - 1;
-    const key = this.#key;
-    const keys = this.#keys;
+  #find(key: Uint32Array): number {
+    const words = this.#words;
+    const lastSlot = this.#capacity - 1;
     const first = key[0] as number;
-    for (let slot = first & mask; ; slot = (slot + 1) & mask) {
-      const state = this.#states[slot];
+    for (let slot = first & lastSlot; ; slot = (slot + 1) & lastSlot) {
+      const at = slot * SLOT_WORDS;
+      const state = words[at + STATE_WORD] as number;
       if (state === EMPTY) return -1;
-      const at = slot * WORDS;
-      if (state === USED && keys[at] === first) {
+      if (words[at] === first && (state & USED) !== 0) {
         let word = 1;
-        while (word < WORDS && keys[at + word] === key[word]) word += 1;
-        if (word === WORDS) return slot;
+        while (word < KEY_WORDS && words[at + word] === key[word]) word += 1;
+        if (word === KEY_WORDS) return slot;
       }
     }
   }
 
+  /** Takes the first slot that is not in use for this key, which must not be in the table. */
   #insert(key: Uint32Array): number {
-    const mask = this.#capacity - 1;
-    let slot = (key[0] as number) & mask;
-    while (this.#states[slot] === USED) slot = (slot + 1) & mask;
-    if (this.#states[slot] === EMPTY) this.#touched += 1;
-    this.#states[slot] = USED;
-    this.#keys.set(key, slot * WORDS);
+    const words = this.#words;
+    const lastSlot = this.#capacity - 1;
+    let slot = (key[0] as number) & lastSlot;
+    while (((words[slot * SLOT_WORDS + STATE_WORD] as number) & USED) !== 0) slot = (slot + 1) & lastSlot;
+    if (words[slot * SLOT_WORDS + STATE_WORD] === EMPTY) this.#touched += 1;
+    words.set(key, slot * SLOT_WORDS);
+    words[slot * SLOT_WORDS + STATE_WORD] = USED;
     return slot;
   }
 
   /** Twice the room, or the same room again when it is removed entries that fill it. */
   #grow(): void {
-    const before = { ...this.#columns(), states: this.#states, keys: this.#keys, capacity: this.#capacity };
+    const before = this.#words;
     this.#allocate(this.size > this.#capacity * (MAX_LOAD / 2) ? this.#capacity * 2 : this.#capacity);
-    for (let old = 0; old < before.capacity; old += 1) {
-      if (before.states[old] !== USED) continue;
-      const slot = this.#insert(before.keys.subarray(old * WORDS, old * WORDS + WORDS));
-      this.deviceIds[slot] = before.deviceIds[old] as number;
-      this.stationIds[slot] = before.stationIds[old] as number;
-      this.scopeMasks[slot] = before.scopeMasks[old] as number;
-      this.fullAtMs[slot] = before.fullAtMs[old] as number;
+    for (let at = 0; at < before.length; at += SLOT_WORDS) {
+      if (((before[at + STATE_WORD] as number) & USED) === 0) continue;
+      const slot = this.#insert(before.subarray(at, at + KEY_WORDS));
+      this.#words.set(before.subarray(at, at + SLOT_WORDS), slot * SLOT_WORDS);
     }
   }
 
-  #columns() {
-    const { deviceIds, stationIds, scopeMasks, fullAtMs } = this;
-    return { deviceIds, stationIds, scopeMasks, fullAtMs };
-  }
-
   #allocate(capacity: number): void {
+    const memory = new ArrayBuffer(capacity * SLOT_WORDS * 4);
     this.#capacity = capacity;
     this.#touched = 0;
-    this.#states = new Uint8Array(capacity);
-    this.#keys = new Uint32Array(capacity * WORDS);
-    this.deviceIds = new Float64Array(capacity);
-    this.stationIds = new Float64Array(capacity);
-    this.scopeMasks = new Uint8Array(capacity);
-    this.fullAtMs = new Float64Array(capacity);
+    this.#words = new Uint32Array(memory);
+    this.#doubles = new Float64Array(memory);
   }
 }

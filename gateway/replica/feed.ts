@@ -193,7 +193,8 @@ export class Feed {
       try {
         if (this.#deps.isUp()) {
           await this.#follow();
-          if (reason !== "start") this.#deps.log.info({ stream: this.#target.stream, reason, attempt }, "a feed was resumed");
+          if (reason !== "start")
+            this.#deps.log.info({ stream: this.#target.stream, reason, attempt }, "a feed was resumed");
           break;
         }
       } catch (error) {

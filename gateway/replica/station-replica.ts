@@ -5,40 +5,49 @@ import { STATION_LOG } from "../../services/bus/streams.ts";
 import { parseStationId, STATION_LOG_ALL } from "../../services/bus/subjects.ts";
 import type { FeedTarget } from "./feed.ts";
 
+/** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not look it up again. */
+export interface StationCell {
+  /** A new object for each commit, so that a view made from it can be compared by identity; undefined once it is void. */
+  commit: Uint8Array | undefined;
+}
+
 export class StationReplica implements FeedTarget {
   readonly stream = STATION_LOG.name;
   readonly filter = STATION_LOG_ALL;
-  readonly #commits = new Map<number, Uint8Array>();
+  readonly #cells = new Map<number, StationCell>();
 
   get size(): number {
-    return this.#commits.size;
+    return this.#cells.size;
   }
 
-  /** The bytes of the newest commit: a new object for each commit, so that a view made from it can be compared by identity. */
-  commit(stationId: number): Uint8Array | undefined {
-    return this.#commits.get(stationId);
+  cell(stationId: number): StationCell | undefined {
+    return this.#cells.get(stationId);
   }
 
   /** The newest state, decoded at each call; undefined when there is no such station. */
   state(stationId: number): StationState | undefined {
-    const commit = this.#commits.get(stationId);
+    const commit = this.#cells.get(stationId)?.commit;
     return commit === undefined ? undefined : stateOf(commit);
   }
 
   reset(): void {
-    this.#commits.clear();
+    for (const cell of this.#cells.values()) cell.commit = undefined;
+    this.#cells.clear();
   }
 
   apply(subject: string, data: Uint8Array): void {
     const stationId = parseStationId(subject);
+    const cell = this.#cells.get(stationId);
     if (data.length === 0) {
-      this.#commits.delete(stationId);
+      if (cell !== undefined) cell.commit = undefined;
+      this.#cells.delete(stationId);
       return;
     }
     // A copy of its own, without the pool: a slice of the socket's buffer would keep all of that alive.
     const commit = Buffer.allocUnsafeSlow(data.length);
     commit.set(data);
-    this.#commits.set(stationId, commit);
+    if (cell === undefined) this.#cells.set(stationId, { commit });
+    else cell.commit = commit;
   }
 }
 

@@ -1,6 +1,7 @@
 /** Reads a request body, bounded in size and time. Must be called before the first await of its request. */
-import { LIMITS } from "../limits.ts";
+
 import { Refusal } from "../handlers/context.ts";
+import { LIMITS } from "../limits.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** The client went away while its body was awaited: nobody is left to answer. */

@@ -1,6 +1,7 @@
 /** Whose request it is. A forwarded address counts only when a configured proxy says so; anybody can write the header. */
-import { BlockList, isIP } from "node:net";
+
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import { BlockList, isIP } from "node:net";
 
 export interface ClientAddress {
   /** The address as text (IPv6 with all eight groups) and whether the client's own connection is encrypted. */
@@ -41,7 +42,8 @@ function forwardedAddress(header: string, isTrusted: (address: string) => boolea
 /** Four or sixteen bytes as text; an IPv4 address that came through an IPv6 socket is shown as IPv4. */
 export function addressText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
-  const isMapped = bytes.length === 16 && bytes[10] === 0xff && bytes[11] === 0xff && bytes.every((b, i) => i > 9 || b === 0);
+  const isMapped =
+    bytes.length === 16 && bytes[10] === 0xff && bytes[11] === 0xff && bytes.every((b, i) => i > 9 || b === 0);
   if (isMapped) return bytes.subarray(12).join(".");
   const groups: string[] = [];
   for (let at = 0; at + 1 < bytes.length; at += 2) {

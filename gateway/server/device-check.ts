@@ -3,16 +3,14 @@ import type { ErrorCode } from "../contract/errors.ts";
 import { DEVICE_SCOPES, type DeviceScope } from "../contract/scopes.ts";
 import { type DeviceCaller, Refusal } from "../handlers/context.ts";
 import { type DeviceGate, SHUT, SHUT_CODES } from "../polls/device-gate.ts";
+import type { PollName } from "../polls/poll-name.ts";
 import type { Rendered } from "../polls/rendered.ts";
 import type { ViewCache } from "../polls/view-cache.ts";
-import type { PollName } from "../polls/poll-name.ts";
 import { scopeBit } from "../replica/credential-replica.ts";
-import type { Replicas } from "../replica/replicas.ts";
 import { CREDENTIAL_RATE } from "../throttle/limits.ts";
 import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
 
 export interface DeviceCheckDeps {
-  readonly replicas: Replicas;
   readonly gate: DeviceGate;
   readonly views: ViewCache;
 }
@@ -47,20 +45,18 @@ export class DeviceCheck {
 
   /** A device's current view. Throws `credential_invalid` when its station no longer has it. */
   view(name: PollName, device: DeviceCaller, nowMs: number): Rendered {
-    const { replicas, views } = this.#deps;
-    const commit = replicas.stations.commit(device.stationId);
-    const view = commit && views.view(name, device.slot, device.deviceId, commit, replicas.switches.current(), nowMs);
+    const view = this.#deps.views.view(name, device.slot, device.deviceId, device.stationId, nowMs);
     if (view === undefined) throw new Refusal("credential_invalid");
     return view;
   }
 
   #callerOf(slot: number): DeviceCaller {
     const { table } = this.#deps.gate;
-    const mask = table.scopeMasks[slot] as number;
+    const mask = table.scopeMask(slot);
     return {
       slot,
-      deviceId: table.deviceIds[slot] as number,
-      stationId: table.stationIds[slot] as number,
+      deviceId: table.deviceId(slot),
+      stationId: table.stationId(slot),
       scopes: DEVICE_SCOPES.filter((scope) => (mask & scopeBit(scope)) !== 0),
     };
   }

@@ -73,7 +73,9 @@ function parseMultipart(body: Buffer, contentType: string): unknown {
 function fromFields(fields: readonly (readonly [string, string])[]): Record<string, unknown> {
   const value: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   for (const [name, text] of fields) {
-    value[name] = /^\s*[{[]/.test(text) ? parseJson(text, `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`) : text;
+    value[name] = /^\s*[{[]/.test(text)
+      ? parseJson(text, `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`)
+      : text;
   }
   return value;
 }

@@ -135,7 +135,8 @@ function idOf(route: Route, facts: RequestFacts, name: string): number {
 }
 
 function headerOf(facts: RequestFacts, name: string): string {
-  if (!COPIED_HEADERS.includes(name as CopiedHeader)) throw new Error(`The header ${name} is not copied; see facts.ts.`);
+  if (!COPIED_HEADERS.includes(name as CopiedHeader))
+    throw new Error(`The header ${name} is not copied; see facts.ts.`);
   return facts.headers[name] ?? "";
 }
 

@@ -1,6 +1,7 @@
 /** How an answer is written: status line, common headers, JSON body. Everything goes out in one corked write. */
-import { STATUS_CODES } from "node:http";
+
 import type { HttpResponse } from "uWebSockets.js";
+import { STATUS_CODES } from "node:http";
 import { ERRORS, type ErrorCode } from "../contract/errors.ts";
 import type { RefusalFacts } from "../handlers/context.ts";
 
@@ -34,7 +35,7 @@ export function writeAnswer(res: HttpResponse, answer: Answer, options: { isHead
     for (const name in answer.headers) res.writeHeader(name, answer.headers[name] as string);
     if (answer.body === undefined) {
       // A 204 or 304 has no Content-Length at all; other bodiless answers say 0, or the client waits for the end.
-      if (answer.status === 204 || answer.status === 304) res.endWithoutBody(undefined, options.close);
+      if (answer.status === 204 || answer.status === 304) endBodiless(res, options.close);
       else res.end("", options.close);
       return;
     }
@@ -43,8 +44,17 @@ export function writeAnswer(res: HttpResponse, answer: Answer, options: { isHead
       return;
     }
     res.writeHeader("Content-Length", String(Buffer.byteLength(answer.body)));
-    res.endWithoutBody(undefined, options.close);
+    endBodiless(res, options.close);
   });
+}
+
+/**
+ * Ends a response that has no body. The server's own call takes a length and a flag to close, but with either it counts
+ * the response as not ended and aborts the process; so the client is told to close instead.
+ */
+export function endBodiless(res: HttpResponse, close: boolean): void {
+  if (close) res.writeHeader("Connection", "close");
+  res.endWithoutBody();
 }
 
 /** The answer to a refusal: `{"code","detail","request_id"}` and what the facts add (design §4, "error body"). */

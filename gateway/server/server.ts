@@ -13,6 +13,7 @@ import {
 import { UserError } from "../../services/runtime/user-error.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import { LIMITS } from "../limits.ts";
+import { ANSWERED, Poll, type PollDeps } from "../polls/polls.ts";
 import type { Method, Route } from "../route.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { Exchange, Exchanges } from "./exchange.ts";
@@ -20,7 +21,6 @@ import { copyRequest } from "./facts.ts";
 import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
 import { requestIdFrom } from "./request-id.ts";
 import { errorAnswer, type Headers, SECURITY_HEADERS, writeAnswer } from "./response.ts";
-import { ANSWERED, Poll, type PollDeps } from "../polls/polls.ts";
 
 /** The package declares this enumeration but does not export it. */
 const EXCLUSIVE_PORT = 1 as ListenOptions;
@@ -43,9 +43,7 @@ export class Server {
   constructor(deps: ServerDeps, routes: readonly Route[]) {
     this.#deps = deps;
     this.#app =
-      deps.tls === undefined
-        ? App()
-        : SSLApp({ key_file_name: deps.tls.keyFile, cert_file_name: deps.tls.certFile });
+      deps.tls === undefined ? App() : SSLApp({ key_file_name: deps.tls.keyFile, cert_file_name: deps.tls.certFile });
     for (const [path, rows] of Map.groupBy(routes, (route) => route.path)) this.#addPath(path, rows);
     this.#app.any("/*", (res, req) => this.#refuse(res, req, "path_not_found"));
   }
@@ -53,7 +51,7 @@ export class Server {
   /** Listens and returns the port. Throws UserError `port_taken`. With `shared`, several gateways listen on one port (Linux). */
   listen(options: { readonly host: string; readonly port: number; readonly shared: boolean }): number {
     const { host, port, shared } = options;
-    const listen = this.#app.listen.bind(this.#app) as (
+    const listen = this.#app.listen.bind(this.#app) as unknown as (
       host: string,
       port: number,
       options: ListenOptions,
@@ -135,9 +133,13 @@ export class Server {
     const requestId = requestIdFrom(req.getHeader("x-request-id"));
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
     // A body that nobody reads may follow; only a connection that ends cannot take it for a request.
-    const close = this.#isDraining || req.getHeader("content-length") !== "" || req.getHeader("transfer-encoding") !== "";
+    const close =
+      this.#isDraining || req.getHeader("content-length") !== "" || req.getHeader("transfer-encoding") !== "";
     writeAnswer(res, errorAnswer(code, requestId, { headers }), { isHead, close });
-    this.#deps.pipeline.log.debug({ requestId, method: req.getCaseSensitiveMethod(), url: req.getUrl(), refusal: code }, "refused");
+    this.#deps.pipeline.log.debug(
+      { requestId, method: req.getCaseSensitiveMethod(), url: req.getUrl(), refusal: code },
+      "refused",
+    );
   }
 }
 

@@ -31,7 +31,9 @@ export function parseQuery(query: string): Record<string, string> {
   const values: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [name, value] of new URLSearchParams(query)) {
     if (name in values) {
-      throw new Refusal("invalid_request", { errors: [{ pointer: pointerTo([name]), detail: "Given more than once." }] });
+      throw new Refusal("invalid_request", {
+        errors: [{ pointer: pointerTo([name]), detail: "Given more than once." }],
+      });
     }
     values[name] = value;
   }

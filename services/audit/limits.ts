@@ -18,7 +18,7 @@ export const AUDIT_LIMITS = {
   holdRenewalMs: 500,
   /** First and longest pause after a copier failed, for example because the database is away. */
   retryPauseMs: 100,
-  longestRetryPauseMs: 5_000,
+  longestRetryPauseMs: 2_000,
 
   /** How long a reader waits for the newest commits to be copied: less than an actor host waits for the reader. */
   catchUpMs: 1_500,

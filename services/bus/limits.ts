@@ -19,7 +19,7 @@ export const BUS_LIMITS = {
   askAttemptMs: 3_000,
   /** First and longest pause between attempts while a partition has no owner (a planned hand-over takes less than 500 ms). */
   askPauseMs: 20,
-  askLongestPauseMs: 250,
+  askLongestPauseMs: 100,
 
   /** A feed without a message or idle heartbeat for this long is asked for anew; well within the 1.5 s after which a replica is stale. */
   feedSilenceMs: 1_000,

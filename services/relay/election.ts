@@ -26,14 +26,18 @@ export interface ElectionOptions {
 }
 
 export interface Election {
+  /** Resolves when the first attempt is over: this relay delivers, stands by, or could not reach PostgreSQL yet. */
+  readonly stood: Promise<void>;
   /** Ends the term, if there is one, and stands no more. */
   readonly stop: () => Promise<void>;
 }
 
 export function standForElection(options: ElectionOptions): Election {
   const stopping = new AbortController();
-  const running = run(options, stopping.signal);
+  const { promise: stood, resolve: haveStood } = Promise.withResolvers<void>();
+  const running = run(options, stopping.signal, haveStood);
   return {
+    stood,
     stop: async () => {
       stopping.abort();
       await running;
@@ -41,24 +45,25 @@ export function standForElection(options: ElectionOptions): Election {
   };
 }
 
-async function run(options: ElectionOptions, stopping: AbortSignal): Promise<void> {
+async function run(options: ElectionOptions, stopping: AbortSignal, haveStood: () => void): Promise<void> {
   let lastReason = "";
   while (!stopping.aborted) {
     try {
-      await standOnce(options, stopping);
+      await standOnce(options, stopping, haveStood);
       lastReason = "";
     } catch (error) {
       // Told once and not at each try: PostgreSQL may be away for hours.
       const reason = String(error);
       if (!stopping.aborted && reason !== lastReason) options.log.warn({ err: error }, "the relay cannot deliver now");
       lastReason = reason;
+      haveStood();
     }
     await delay(RELAY_LIMITS.electionIntervalMs, undefined, { signal: stopping }).catch(() => undefined);
   }
 }
 
 /** Stands by until elected, leads until that ends. */
-async function standOnce(options: ElectionOptions, stopping: AbortSignal): Promise<void> {
+async function standOnce(options: ElectionOptions, stopping: AbortSignal, haveStood: () => void): Promise<void> {
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, stopping]);
   const session = openDatabase({
@@ -73,8 +78,11 @@ async function standOnce(options: ElectionOptions, stopping: AbortSignal): Promi
       const { isLeader, backendPid } = await tryLeaderLock(session);
       if (isLeader) {
         options.log.info({ backendPid }, "this relay delivers");
-        return await options.lead({ session, backendPid, signal });
+        const leading = options.lead({ session, backendPid, signal });
+        haveStood();
+        return await leading;
       }
+      haveStood();
       await delay(RELAY_LIMITS.electionIntervalMs, undefined, { signal }).catch(() => undefined);
     }
   } finally {

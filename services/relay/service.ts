@@ -16,6 +16,9 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const election = standForElection({ databaseUrl, log: deps.log, lead: (term) => lead(work, term) });
   const housekeeping = setInterval(() => void removeOldRows(work), RELAY_LIMITS.housekeepingIntervalMs);
   housekeeping.unref();
+  // Whoever is told that this has started may write and flush at once; the subscription must be there by then.
+  await election.stood;
+  await nc.flush();
   return {
     stop: async () => {
       clearInterval(housekeeping);

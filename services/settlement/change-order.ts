@@ -10,14 +10,9 @@ import type { Transaction } from "../db/pool.ts";
 import { actorOf, requireCollector } from "./access.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { orderTotal } from "./order-total.ts";
-import { findOrder, lockOrder } from "./sql/read-orders.ts";
-import { deleteLines, insertLines, markVoided, updateTotal } from "./sql/write-orders.ts";
+import { lockOrder } from "./sql/read-orders.ts";
+import { markVoided, replaceLines } from "./sql/write-orders.ts";
 import { noteForStation, tellStation } from "./station-notice.ts";
-
-interface OrderKey {
-  readonly organizationId: number;
-  readonly orderId: number;
-}
 
 /**
  * Replaces the lines. The same lines again change nothing, so that a repetition is harmless. Refuses with
@@ -30,16 +25,12 @@ export async function changeLines(
   const { caller, orderId, lines } = request;
   requireCollector(caller);
   const order = await deps.database.begin(async (sql) => {
-    const key = { organizationId: caller.organizationId, orderId };
-    const before = await lockKnownOrder(sql, key);
+    const before = await lockKnownOrder(sql, { organizationId: caller.organizationId, orderId });
     if (before.status !== "open") throw closedOrder(before);
     if (isDeepStrictEqual(before.lines, lines)) return before;
     const total = orderTotal(lines, before.currency);
     if ("errors" in total) throw new RefusedError({ code: "invalid_request", errors: [...total.errors] });
-    await deleteLines(sql, orderId);
-    await insertLines(sql, orderId, lines);
-    await updateTotal(sql, orderId, total.totalMinor);
-    const changed = await readBack(sql, key);
+    const changed = await replaceLines(sql, before, { lines, totalMinor: total.totalMinor });
     await noteForStation(sql, changed, actorOf(caller));
     return changed;
   });
@@ -56,27 +47,22 @@ export async function voidOpenOrder(
   const { caller, orderId } = request;
   requireCollector(caller);
   const order = await deps.database.begin(async (sql) => {
-    const key = { organizationId: caller.organizationId, orderId };
-    const before = await lockKnownOrder(sql, key);
+    const before = await lockKnownOrder(sql, { organizationId: caller.organizationId, orderId });
     if (before.status === "voided") return before;
     if (before.status === "paid") throw closedOrder(before);
-    await markVoided(sql, orderId);
-    const voided = await readBack(sql, key);
+    const voided = await markVoided(sql, before);
     await noteForStation(sql, voided, actorOf(caller));
     return voided;
   });
   return { order, barrier: await tellStation(deps, order.stationId) };
 }
 
-async function lockKnownOrder(sql: Transaction, key: OrderKey): Promise<Order> {
+async function lockKnownOrder(
+  sql: Transaction,
+  key: { readonly organizationId: number; readonly orderId: number },
+): Promise<Order> {
   const order = await lockOrder(sql, key);
   if (order === undefined) throw new RefusedError({ code: "not_found" });
-  return order;
-}
-
-async function readBack(sql: Transaction, key: OrderKey): Promise<Order> {
-  const order = await findOrder(sql, key);
-  if (order === undefined) throw new Error("An order that was just written cannot be read.");
   return order;
 }
 

@@ -9,8 +9,7 @@ import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
 import { isStorableText, orderTotal } from "./order-total.ts";
 import { findOpening } from "./sql/openings.ts";
-import { findOrder } from "./sql/read-orders.ts";
-import { drawDisplayNumber, findStation, insertLines, insertOpening, insertOrder } from "./sql/write-orders.ts";
+import { findStation, insertOpening, insertOrder } from "./sql/write-orders.ts";
 import { noteForStation, tellStation } from "./station-notice.ts";
 
 type Request = RequestOf<typeof openOrder>;
@@ -49,13 +48,9 @@ async function write(sql: Transaction, request: Request): Promise<Order> {
   const { currency } = station;
   const total = orderTotal(lines, currency);
   if ("errors" in total) throw new RefusedError({ code: "invalid_request", errors: [...total.errors] });
-  const displayNumber = await drawDisplayNumber(sql, stationId);
   const { totalMinor } = total;
   const openedBy = caller.userId;
-  const orderId = await insertOrder(sql, { organizationId, stationId, displayNumber, currency, totalMinor, openedBy });
-  await insertLines(sql, orderId, lines);
-  const order = await findOrder(sql, { organizationId, orderId });
-  if (order === undefined) throw new Error("An order that was just written cannot be read.");
+  const order = await insertOrder(sql, { organizationId, stationId, currency, lines, totalMinor, openedBy });
   if (idempotencyKey !== undefined) {
     const isFirst = await insertOpening(sql, { userId: caller.userId, idempotencyKey, order });
     if (!isFirst) throw new KeyTakenError();

@@ -33,7 +33,7 @@ export async function tellStation(deps: { readonly bus: Bus; readonly log: Log }
   try {
     return await call(deps.bus.nc, flushOutbox, { key: stationKey(stationId) }, SETTLEMENT_LIMITS.flushTimeoutMs);
   } catch (error) {
-    deps.log.warn({ err: error, stationId }, "the relay did not deliver at once");
+    deps.log.warn({ reason: String(error), stationId }, "the relay did not deliver at once");
     return {};
   }
 }

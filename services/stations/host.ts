@@ -1,7 +1,6 @@
 /** The actor host: owns partitions, takes their commands, keeps their deadlines and sees their settlements through. */
 import type { Msg } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
-import type { MachineSettings } from "../../machines/settings.ts";
 import type { Bus } from "../bus/connection.ts";
 import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
@@ -15,6 +14,7 @@ import { OwnWork } from "./own-work.ts";
 import { Ownership } from "./ownership.ts";
 import { Partition } from "./partition.ts";
 import { type ScanDeps, scanHeartbeats, scanStations } from "./scan.ts";
+import type { StationsSettings } from "./settings.ts";
 import { SettlementSaga } from "./settlement-saga.ts";
 import { type KnownStation, StateCache } from "./state-cache.ts";
 import { StationLog } from "./station-log.ts";
@@ -25,7 +25,7 @@ export interface HostDeps {
   readonly log: Log;
   readonly hostId: string;
   readonly switches: SwitchesReplica;
-  readonly settings: MachineSettings;
+  readonly settings: StationsSettings;
 }
 
 export class StationHost {
@@ -51,7 +51,7 @@ export class StationHost {
       stationLog: this.#stationLog,
       cache: this.#cache,
       switches,
-      settings,
+      settings: settings.machine,
       onKnown: (stationId, known) => this.#observe(stationId, known),
       awaitSettlement: (stationId, work) => this.#saga.await(stationId, work),
     });
@@ -130,7 +130,7 @@ export class StationHost {
         new Partition(index, {
           nc: this.#deps.bus.nc,
           ownWork: this.#ownWork,
-          deviceSilenceMs: this.#deps.settings.deviceSilenceMs,
+          deviceSilenceMs: this.#deps.settings.machine.deviceSilenceMs,
           onRequest: (message) => this.#receive(message),
         }),
       );
@@ -150,8 +150,8 @@ export class StationHost {
     const released = new Set(indexes);
     const deadline = performance.now() + STATION_LIMITS.handOverMs;
     const timeIsUp = new Promise((resolve) => setTimeout(resolve, STATION_LIMITS.handOverMs));
-    const drained = Promise.all(indexes.map(async (index) => await this.#partitions.get(index)?.drain()));
-    if (bus.isUp()) await Promise.race([drained.catch(() => undefined), timeIsUp]);
+    const drained = indexes.map(async (index) => await this.#partitions.get(index)?.drain());
+    if (bus.isUp()) await Promise.race([Promise.all(drained), timeIsUp]);
     while (bus.isUp() && performance.now() < deadline && this.#isBusy(released)) {
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
@@ -212,6 +212,6 @@ export class StationHost {
   #tick(): void {
     const nowMs = Date.now();
     if (this.#ownership.isCurrent()) for (const partition of this.#partitions.values()) partition.tick(nowMs);
-    this.#cache.passivate(nowMs);
+    this.#cache.passivate(nowMs - this.#deps.settings.passivateMs);
   }
 }

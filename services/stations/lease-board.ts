@@ -71,6 +71,15 @@ export class LeaseBoard {
     return this.#records.has(hostId);
   }
 
+  /** Whether another host is late: the time of the bucket then has to go on, or nobody would see it grow old. */
+  misses(hostId: string): boolean {
+    for (const record of this.#records.values()) {
+      const ageMs = this.#newestAtMs - record.storedAtMs;
+      if (record.hostId !== hostId && ageMs >= STATION_LIMITS.lateMs && ageMs < STATION_LIMITS.takeOverMs) return true;
+    }
+    return false;
+  }
+
   /** Writes this host's record; rejects when the server does not acknowledge it in time. */
   async renew(
     hostId: string,

@@ -9,6 +9,8 @@ export const STATION_LIMITS = {
   selfStopMs: 1_500,
   /** A host whose newest record is this much older than the newest record of all is taken for dead: one second after it stopped itself. */
   takeOverMs: 2_500,
+  /** A host that is this late makes the others renew at each review, so that they see its age to a tenth of a second. */
+  lateMs: 1_000,
   /** How often ownership is looked at when nothing happens. */
   reviewMs: 100,
   /** How long a partition that is handed over may finish what it has begun; the whole hand-over stays below 500 ms. */
@@ -65,6 +67,4 @@ export const STATION_LIMITS = {
   // Memory.
   /** States kept decoded (about 15 KB each): the stations of the busiest minutes; others are read again in one round trip. */
   cachedStates: 4_096,
-  /** A state that nobody has asked for in this time is dropped: the station is passive and costs nothing but its deadlines. */
-  passivateMs: 30_000,
 } as const;

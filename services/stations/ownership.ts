@@ -87,6 +87,8 @@ export class Ownership {
     if (this.#isLeaving) return;
     if (!this.isCurrent()) return this.#dropAll();
     const { hostId } = this.#deps;
+    if (this.#board.misses(hostId) && performance.now() - this.#renewedAt >= STATION_LIMITS.reviewMs)
+      void this.#renew();
     const others = this.#board.live().filter((record) => record.hostId !== hostId);
     const candidates = others.filter((record) => !record.isLeaving).map((record) => record.hostId);
     const owners = assignPartitions([...candidates, hostId]);

@@ -78,7 +78,8 @@ export class Partition {
   /** Acts for nobody from here on. Commands that the server has sent already still come and are taken while it drains. */
   async drain(): Promise<void> {
     this.#end();
-    await this.#commands.drain();
+    // Without a connection there is nothing to drain.
+    await this.#commands.drain().catch(() => undefined);
   }
 
   /** Ends at once. */

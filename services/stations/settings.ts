@@ -1,6 +1,6 @@
 /** What an operator may set about the actor host. */
 import { z } from "zod";
-import { DEFAULT_MACHINE_SETTINGS, INTENT_LIFETIME_BOUNDS_MS, type MachineSettings } from "../../machines/settings.ts";
+import { DEFAULT_MACHINE_SETTINGS, INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
 import { parseSettings } from "../runtime/settings.ts";
 
 const milliseconds = z.coerce.number().int();
@@ -16,13 +16,20 @@ const schema = z
     DEVICE_SILENCE_MS: milliseconds.min(500).max(3_600_000).default(DEFAULT_MACHINE_SETTINGS.deviceSilenceMs),
     /** How long a cashier's station lease lasts without a renewal. */
     STATION_LEASE_MS: milliseconds.min(1_000).max(86_400_000).default(DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs),
+    /** How long a station's state stays in memory after its last command; its deadlines are kept in any case. */
+    STATION_PASSIVATE_MS: milliseconds.min(0).max(3_600_000).default(30_000),
   })
   .transform((values) => ({
-    intentLifetimeMs: values.INTENT_LIFETIME_MS,
-    deviceSilenceMs: values.DEVICE_SILENCE_MS,
-    leaseLifetimeMs: values.STATION_LEASE_MS,
+    machine: {
+      intentLifetimeMs: values.INTENT_LIFETIME_MS,
+      deviceSilenceMs: values.DEVICE_SILENCE_MS,
+      leaseLifetimeMs: values.STATION_LEASE_MS,
+    },
+    passivateMs: values.STATION_PASSIVATE_MS,
   }));
+export type StationsSettings = z.infer<typeof schema>;
 
-export function readStationsSettings(environment: NodeJS.ProcessEnv): MachineSettings {
+/** Throws UserError `invalid_setting`. */
+export function readStationsSettings(environment: NodeJS.ProcessEnv): StationsSettings {
   return parseSettings(schema, environment);
 }

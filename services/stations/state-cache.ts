@@ -52,10 +52,10 @@ export class StateCache {
       if (partitionOf(stationId) === partition) this.#cached.delete(stationId);
   }
 
-  /** Drops what nobody has used for a while. */
-  passivate(nowMs: number): void {
+  /** Drops what nobody has used since then: the station is passive and costs nothing but its deadlines. */
+  passivate(unusedSinceMs: number): void {
     for (const [stationId, cached] of this.#cached) {
-      if (nowMs - cached.usedAtMs < STATION_LIMITS.passivateMs) return;
+      if (cached.usedAtMs > unusedSinceMs) return;
       this.#cached.delete(stationId);
     }
   }

@@ -69,17 +69,19 @@ async function lock(dependencies: Record<string, string>): Promise<void> {
   await npm(["install", "--package-lock-only", "--silent"], project);
 }
 
+/** The folder a process works in; empty when it cannot be seen. */
+function workingFolder(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return "";
+  }
+}
+
 /** A process that works inside the project's node_modules: an install script. Throws when there is none. */
 function processIn(checkout: string): number {
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
-  const folderOf = (pid: string) => {
-    try {
-      return readlinkSync(`/proc/${pid}/cwd`);
-    } catch {
-      return "";
-    }
-  };
-  const found = pids.find((pid) => folderOf(pid).startsWith(join(checkout, "node_modules")));
+  const found = pids.find((pid) => workingFolder(pid).startsWith(join(checkout, "node_modules")));
   if (found === undefined) throw new Error("No install script is running.");
   return Number(found);
 }
@@ -123,17 +125,21 @@ describe("the bootstrap", () => {
     );
   });
 
-  test("reaches the target within a second when nothing changed, and says nothing", async () => {
-    const tookMs: number[] = [];
-    for (let round = 0; round < 3; round += 1) {
+  test("reaches the target within milliseconds when nothing changed, and says nothing", async () => {
+    const bootstrapMs: number[] = [];
+    const plainMs: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
       const startedMs = performance.now();
       const program = start();
       expect(await program.ended).toBe(0);
-      tookMs.push(performance.now() - startedMs);
+      bootstrapMs.push(performance.now() - startedMs);
       expect(program.output()).toBe('{"node":"yes","args":[]}\n');
+      const plainStartMs = performance.now();
+      await runProgram(process.execPath, ["target.ts"], { cwd: project }).ended;
+      plainMs.push(performance.now() - plainStartMs);
     }
-    // The best of three, because the machine may be busy with other tests.
-    expect(Math.min(...tookMs)).toBeLessThan(1_000);
+    // Two starts of Node and little else. Measured against one start, because the machine may be busy with other tests.
+    expect(Math.min(...bootstrapMs)).toBeLessThan(5 * Math.min(...plainMs));
   });
 
   test("installs again when the lock file changed", { timeout: NPM_MS }, async () => {

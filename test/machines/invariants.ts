@@ -31,7 +31,8 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
   checkCollections(before, input, after);
   checkMoney(before, after.state);
   checkRepetition(input, after);
-  checkDeadline(input, after.state);
+  // A repetition does nothing at all; what is overdue then waits for the next command or tick.
+  if (!after.repeated) checkDeadline(input, after.state);
   checkCommit(input, after);
   checkViews(input, after.state);
 }

@@ -11,7 +11,6 @@ import { LIVENESS_STATES, type LivenessEvent, livenessMachine } from "../../mach
 import {
   INTENT_STATES,
   type IntentEvent,
-  type IntentRecord,
   type IntentState,
   paymentIntentMachine,
 } from "../../machines/payment-intent.ts";
@@ -71,7 +70,7 @@ function situationOf(state: AnyMachineSnapshot): string {
   const cashierId = (holder as { cashierId?: number } | null | undefined)?.cashierId;
   return JSON.stringify([
     state.value,
-    presentedAtMs != null,
+    typeof presentedAtMs === "number",
     Math.min(Number(reportCount ?? 0), 1),
     cashierId,
     lastSeenAtMs,
@@ -122,7 +121,7 @@ describe("the payment intent's paths, walked by the station", () => {
   for (const route of ["smart_pos", "cash"] as const) {
     const { status: _status, ...input } = aServedCounter().picks(route).intent ?? { status: "created" };
     const events = route === "cash" ? EVENTS.filter(({ type }) => type !== "PRESENT" && type !== "REPORT") : EVENTS;
-    const walks = walksOf(paymentIntentMachine, events, { input: input as IntentRecord, ways: "simple" });
+    const walks = walksOf(paymentIntentMachine, events, { input, ways: "simple" });
 
     it.each(walks)(`${route}: $name`, ({ steps }) => {
       const counter = aServedCounter().picks(route);
@@ -141,10 +140,19 @@ describe("the payment intent's paths, walked by the station", () => {
 
   it("every state is at most four events away from created", () => {
     const { status: _status, ...input } = aServedCounter().picks("smart_pos").intent ?? { status: "created" };
-    const walks = walksOf(paymentIntentMachine, EVENTS, { input: input as IntentRecord, ways: "shortest" });
+    const walks = walksOf(paymentIntentMachine, EVENTS, { input, ways: "shortest" });
     expect(Math.max(...walks.map((walk) => walk.steps.length))).toBeLessThanOrEqual(4);
   });
 });
+
+function sayLease(counter: Scenario, event: LeaseEvent): void {
+  const id = event.type === "ACQUIRE" ? event.holder.cashierId : event.type === "LAPSE" ? 0 : event.cashierId;
+  const by = id === ROBIN.id ? ROBIN : CASEY;
+  if (event.type === "ACQUIRE") counter.leased(by);
+  else if (event.type === "RENEW") counter.renews(by);
+  else if (event.type === "RELEASE") counter.releases(by);
+  else counter.waits(15 * 60_000).ticks();
+}
 
 describe("the lease's paths, walked by the station", () => {
   const holder = { cashierId: CASEY.id, cashierName: "Casey", acquiredAtMs: 1, expiresAtMs: 2 };
@@ -158,20 +166,11 @@ describe("the lease's paths, walked by the station", () => {
     { type: "LAPSE" },
   ] as const satisfies readonly LeaseEvent[];
 
-  function say(counter: Scenario, event: LeaseEvent): void {
-    const id = event.type === "ACQUIRE" ? event.holder.cashierId : event.type === "LAPSE" ? 0 : event.cashierId;
-    const by = id === ROBIN.id ? ROBIN : CASEY;
-    if (event.type === "ACQUIRE") counter.leased(by);
-    else if (event.type === "RENEW") counter.renews(by);
-    else if (event.type === "RELEASE") counter.releases(by);
-    else counter.waits(15 * 60_000).ticks();
-  }
-
   const walks = walksOf(leaseMachine, EVENTS, { ways: "simple" });
   it.each(walks)("$name", ({ steps }) => {
     const counter = aCounter();
     for (const { event, value } of steps) {
-      say(counter.waits(10), event);
+      sayLease(counter.waits(10), event);
       expect(counter.station.lease === null ? "free" : "held", event.type).toBe(value);
     }
   });

@@ -257,11 +257,10 @@ describe("descriptions that overtake one another", () => {
       status: "active",
       revision: 9,
     } as const;
-    counter.send(
-      { type: "station_put", stationId: 1, station: { ...station, ...{ devices: [], lease: 1 } } },
-      { kind: "registry", id: 0 },
-    );
-    counter.describesDevice({ ...COMPANION_DEVICE, revision: 9, ...{ liveness: "online", secret: "s" } });
+    const swollenStation = { ...station, devices: [], lease: 1 };
+    counter.send({ type: "station_put", stationId: 1, station: swollenStation }, { kind: "registry", id: 0 });
+    const swollenDevice = { ...COMPANION_DEVICE, revision: 9, liveness: "online", secret: "s" };
+    counter.describesDevice(swollenDevice);
     expect(JSON.stringify(counter.station)).not.toMatch(/xxxx|secret/);
     expect(counter.station).toMatchObject({ stationId: 12_345, lease: null });
     expect(counter.station.devices).toHaveLength(2);

@@ -1,5 +1,5 @@
-/** Random lives of a station: small worlds, so that commands meet each other often. */
-import fc from "fast-check";
+/** Random lives of a station: a small world, so that commands meet each other often. */
+import * as fc from "fast-check";
 import type { Actor } from "../../machines/actor.ts";
 import { REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -20,198 +20,221 @@ import {
   SYSTEM,
 } from "./scenario.ts";
 
-/** One thing that happens to a station; which intent it names is decided when it happens. */
-export interface Happening {
-  readonly build: (at: Moment) => StationCommand;
-  readonly by: Actor;
-  readonly key: string | undefined;
-  readonly waitMs: number;
-  readonly switches: KillSwitches;
-}
-
+/** When something happens: whom and what it names is decided then. */
 interface Moment {
   readonly state: StationState | null;
   readonly atMs: number;
   readonly nextIntentId: number;
 }
 
-const deviceId = fc.constantFrom(701, 702, 703);
-const revision = fc.integer({ min: 1, max: 6 });
-const cashier = fc.constantFrom(CASEY, ROBIN);
-const device = deviceId.map((id): Actor => ({ kind: "device", id }));
-const reference = fc.constantFrom("", "RRN-1", "RRN-2");
-
-/** Mostly what is being collected, now and then what has ended, now and then what never was. */
-const someIntent = fc.constantFrom("active", "active", "active", "active", "ended", "none");
-type SomeIntent = "active" | "ended" | "none";
-
-function named(which: SomeIntent, { state }: Moment): number {
-  if (which === "active") return state?.intent?.intentId ?? state?.ended[0]?.intentId ?? 1;
-  return which === "ended" ? (state?.ended.at(-1)?.intentId ?? 1) : 4_711;
+/** One thing that happens to a station. */
+export interface Happening {
+  readonly by: (at: Moment) => Actor;
+  readonly build: (at: Moment) => StationCommand;
+  readonly key: string | undefined;
+  readonly waitMs: number;
+  readonly switches: KillSwitches;
 }
 
-const order = fc
-  .record({
-    orderId: fc.constantFrom(501, 502, 503),
-    status: fc.constantFrom("open", "open", "open", ...ORDER_STATUSES),
-    revision,
-    amountMinor: fc.constantFrom("0", "1", "1250", "999999999999", "1000000000000"),
-    currency: fc.constantFrom("EUR", "JPY", "KWD"),
-  })
-  .map((change) => ({ ...ORDER, ...change, orderDisplayNumber: change.orderId - 500 }));
+type By = fc.Arbitrary<Happening["by"]>;
+type Build = fc.Arbitrary<Happening["build"]>;
+type Told = readonly [weight: number, by: By, build: Build];
 
-type Told = { readonly by: fc.Arbitrary<Actor>; readonly build: fc.Arbitrary<Happening["build"]> };
+/** The usual value most of the time, any of the others now and then. */
+function mostly<const T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> {
+  return fc.oneof(
+    { weight: 8, arbitrary: fc.constant(usual) },
+    { weight: 2, arbitrary: fc.constantFrom(usual, ...others) },
+  );
+}
 
-const byFeed = (by: Actor, build: Told["build"]): Told => ({ by: fc.constant(by), build });
+const always = (actor: Actor): By => fc.constant(() => actor);
+const CASHIER: By = mostly(CASEY, ROBIN).map((actor) => () => actor);
+const DEVICE: By = mostly<number | undefined>(undefined, 701, 702, 703).map((id) => ({ state }) => ({
+  kind: "device",
+  id: id ?? state?.intent?.deviceId ?? COMPANION_DEVICE.deviceId,
+}));
 
-const TOLD: readonly Told[] = [
-  byFeed(
-    REGISTRY,
-    fc
-      .record({ status: fc.constantFrom("active", "active", "active", ...STATION_STATUSES), revision })
-      .map((change) => () => ({
-        type: "station_put",
-        stationId: STATION_ID,
-        station: { ...STATION, ...change },
-      })),
-  ),
-  byFeed(
-    REGISTRY,
+const deviceId = mostly(701, 702, 703);
+const revision = fc.integer({ min: 1, max: 9 });
+const reference = fc.constantFrom("", "RRN-1", "RRN-2");
+
+/** The id of what is being collected, of what ended last or long ago, or of nothing. */
+const intentId = mostly<"active" | "last" | "oldest" | "none">("active", "last", "oldest", "none").map(
+  (which) =>
+    ({ state }: Moment): number => {
+      const last = state?.ended[0]?.intentId ?? 1;
+      if (which === "active") return state?.intent?.intentId ?? last;
+      if (which === "last") return last;
+      return which === "oldest" ? (state?.ended.at(-1)?.intentId ?? 1) : 4_711;
+    },
+);
+
+/** Whoever writes an order refuses an amount that the contract cannot write; an intent checks it once more. */
+const WRITABLE = ["1", "1250", "9999999990", "0"] as const;
+const UNWRITABLE = "1000000000000";
+
+/** The order with this number's turn: few at a time, fresh ones as life goes on. */
+const orderWith = (...unusual: readonly string[]) =>
+  fc
+    .record({
+      turn: fc.integer({ min: 0, max: 2 }),
+      status: mostly("open", ...ORDER_STATUSES),
+      revision,
+      amountMinor: mostly("1250", ...WRITABLE, ...unusual),
+      currency: fc.constantFrom("EUR", "JPY", "KWD"),
+    })
+    .map(({ turn, ...change }) => ({ nextIntentId }: Moment) => {
+      const orderDisplayNumber = Math.floor(nextIntentId / 8) + turn;
+      return { ...ORDER, ...change, orderId: 500 + orderDisplayNumber, orderDisplayNumber };
+    });
+
+const FEEDS: readonly Told[] = [
+  [
+    1,
+    always(REGISTRY),
+    fc.record({ status: mostly("active", ...STATION_STATUSES), revision }).map((change) => () => ({
+      type: "station_put",
+      stationId: STATION_ID,
+      station: { ...STATION, ...change },
+    })),
+  ],
+  [
+    2,
+    always(REGISTRY),
     fc
       .record({
         deviceId,
-        status: fc.constantFrom("active", "active", "active", ...DEVICE_STATUSES),
-        kind: fc.constantFrom("smart_pos_companion", ...DEVICE_KINDS),
-        capabilities: fc.constantFrom([...CAPABILITIES], [...COMPANION_DEVICE.capabilities]),
+        status: mostly("active", ...DEVICE_STATUSES),
+        kind: mostly("smart_pos_companion", ...DEVICE_KINDS),
+        capabilities: mostly([...COMPANION_DEVICE.capabilities], [...CAPABILITIES], []),
         revision,
       })
       .map((change) => () => ({ type: "device_put", device: { ...COMPANION_DEVICE, ...change } })),
-  ),
-  byFeed(
-    SETTLEMENT,
-    order.map((put) => () => ({ type: "order_put", order: put })),
-  ),
-  byFeed(
-    SYSTEM,
-    fc.tuple(deviceId, fc.integer({ min: -30_000, max: 5_000 })).map(([id, skewMs]) => ({ atMs }: Moment) => ({
+  ],
+  [3, always(SETTLEMENT), orderWith().map((order) => (at) => ({ type: "order_put", order: order(at) }))],
+  [
+    4,
+    always(SYSTEM),
+    fc.tuple(deviceId, fc.integer({ min: -30_000, max: 5_000 })).map(([id, skewMs]) => ({ atMs }) => ({
       type: "device_seen",
       deviceId: id,
       seenAtMs: atMs + skewMs,
     })),
-  ),
-  byFeed(
-    SYSTEM,
-    fc.tuple(deviceId, fc.integer({ min: 0, max: 60_000 })).map(([id, agoMs]) => ({ atMs }: Moment) => ({
+  ],
+  [
+    1,
+    always(SYSTEM),
+    fc.tuple(deviceId, fc.integer({ min: 0, max: 60_000 })).map(([id, agoMs]) => ({ atMs }) => ({
       type: "device_silent",
       deviceId: id,
       lastSeenAtMs: atMs - agoMs,
     })),
-  ),
-  { by: cashier, build: fc.constant(() => ({ type: "lease_acquire" })) },
-  { by: cashier, build: fc.constant(() => ({ type: "lease_renew", lifetimeMs: 60_000 })) },
-  { by: cashier, build: fc.constant(() => ({ type: "lease_release" })) },
-  ...[1, 2].map(
-    (): Told => ({
-      by: cashier,
-      build: fc
-        .tuple(fc.constantFrom(...ROUTES), order, fc.option(deviceId, { nil: undefined }))
-        .map(([route, put, preferred]) => ({ nextIntentId }: Moment) => ({
-          type: "intent_create",
-          route,
-          intentId: nextIntentId,
-          order: put,
-          deviceId: preferred,
-        })),
-    }),
-  ),
-  ...[1, 2].map(
-    (): Told => ({
-      by: cashier,
-      build: fc.tuple(someIntent, reference).map(([which, typed]) => (at: Moment) => ({
-        type: "intent_attest",
-        intentId: named(which, at),
-        reference: typed,
+  ],
+  [1, always(SYSTEM), fc.constant(() => ({ type: "tick" }))],
+];
+
+const PEOPLE: readonly Told[] = [
+  [4, CASHIER, fc.constant(() => ({ type: "lease_acquire" }))],
+  [2, CASHIER, fc.constant(() => ({ type: "lease_renew", lifetimeMs: 600_000 }))],
+  [1, CASHIER, fc.constant(() => ({ type: "lease_release" }))],
+  [
+    8,
+    CASHIER,
+    fc
+      .tuple(mostly("smart_pos", ...ROUTES), orderWith(UNWRITABLE), mostly(undefined, 701, 702, 703))
+      .map(([route, order, preferred]) => (at) => ({
+        type: "intent_create",
+        route,
+        intentId: at.nextIntentId,
+        order: order(at),
+        deviceId: preferred,
       })),
-    }),
-  ),
-  {
-    by: cashier,
-    build: someIntent.map((which) => (at: Moment) => ({ type: "intent_cancel", intentId: named(which, at) })),
-  },
-  {
-    by: device,
-    build: someIntent.map((which) => (at: Moment) => ({ type: "intent_present", intentId: named(which, at) })),
-  },
-  ...[1, 2].map(
-    (): Told => ({
-      by: device,
-      build: fc
-        .tuple(someIntent, fc.constantFrom(...REPORTED_OUTCOMES), reference)
-        .map(([which, outcome, providerReference]) => (at: Moment) => ({
-          type: "intent_report",
-          intentId: named(which, at),
-          outcome,
-          providerReference,
-          providerCode: "",
-        })),
-    }),
-  ),
-  byFeed(
-    SETTLEMENT,
-    someIntent.map((which) => (at: Moment) => ({
-      type: "settlement_succeeded",
-      intentId: named(which, at),
-      transactionId: 9_001,
+  ],
+  [
+    8,
+    CASHIER,
+    fc.tuple(intentId, reference).map(([id, typed]) => (at) => ({
+      type: "intent_attest",
+      intentId: id(at),
+      reference: typed,
     })),
-  ),
-  byFeed(
-    SETTLEMENT,
-    fc.tuple(someIntent, fc.constantFrom(...SETTLEMENT_REFUSALS)).map(([which, code]) => (at: Moment) => ({
+  ],
+  [2, CASHIER, intentId.map((id) => (at) => ({ type: "intent_cancel", intentId: id(at) }))],
+];
+
+const DEVICES: readonly Told[] = [
+  [5, DEVICE, intentId.map((id) => (at) => ({ type: "intent_present", intentId: id(at) }))],
+  [
+    8,
+    DEVICE,
+    fc
+      .tuple(intentId, fc.constantFrom(...REPORTED_OUTCOMES), reference)
+      .map(([id, outcome, providerReference]) => (at) => ({
+        type: "intent_report",
+        intentId: id(at),
+        outcome,
+        providerReference,
+        providerCode: "",
+      })),
+  ],
+];
+
+const SEAM: readonly Told[] = [
+  [
+    5,
+    always(SETTLEMENT),
+    intentId.map((id) => (at) => ({ type: "settlement_succeeded", intentId: id(at), transactionId: 9_001 })),
+  ],
+  [
+    2,
+    always(SETTLEMENT),
+    fc.tuple(intentId, fc.constantFrom(...SETTLEMENT_REFUSALS)).map(([id, code]) => (at) => ({
       type: "settlement_refused",
-      intentId: named(which, at),
+      intentId: id(at),
       code,
     })),
-  ),
-  byFeed(
-    SYSTEM,
-    fc.constant(() => ({ type: "tick" })),
-  ),
+  ],
 ];
 
 /** Mostly moments, sometimes past a deadline, sometimes a little back: the next host's clock is another one. */
 const waitMs = fc.oneof(
-  { weight: 12, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
-  { weight: 2, arbitrary: fc.constantFrom(30_000, 180_000, 900_000) },
+  { weight: 16, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
+  { weight: 1, arbitrary: fc.constantFrom(30_000, 180_000, 900_000) },
   { weight: 1, arbitrary: fc.integer({ min: -500, max: 0 }) },
 );
 
-const switches = fc.constantFrom<KillSwitches>(
-  ...Array.from({ length: 12 }, () => NO_KILL_SWITCHES),
+const switches = mostly<KillSwitches>(
+  NO_KILL_SWITCHES,
   { ...NO_KILL_SWITCHES, platform: true },
   { ...NO_KILL_SWITCHES, devices: new Set([701]) },
 );
 
-/** Few keys, so that repetitions happen; feeds never share a key with anybody. */
-const key = fc.option(fc.constantFrom("k1", "k2", "k3", "k4"), { nil: undefined, freq: 3 });
+/** Few keys, so that repetitions happen. */
+const key = mostly(undefined, "k1", "k2", "k3", "k4");
 
-const happening: fc.Arbitrary<Happening> = fc.oneof(
-  ...TOLD.map(({ by, build }) => fc.record({ by, build, key, waitMs, switches })),
+/** A life of a described station. */
+export const life: fc.Arbitrary<readonly Happening[]> = fc.array(
+  fc.oneof(
+    ...[...FEEDS, ...PEOPLE, ...DEVICES, ...SEAM].map(([weight, by, build]) => ({
+      weight,
+      arbitrary: fc.record({ by, build, key, waitMs, switches }),
+    })),
+  ),
+  { maxLength: 80, size: "max" },
 );
 
-/** A life from the station's first description on. */
-export const life: fc.Arbitrary<readonly Happening[]> = fc.array(happening, { maxLength: 60, size: "max" });
-
-/** The command as the station receives it; every life begins with a described station and a live companion. */
+/** The command as the station receives it. A key counts per actor and kind of command, as the gateway builds it. */
 export function inputOf(told: Happening, moment: Moment, index: number): StepInput {
-  const isFeed = told.by.kind === "registry" || told.by.kind === "settlement" || told.by.kind === "system";
-  const commandId = told.key === undefined || isFeed ? `c${index}` : `${told.by.id}:${told.key}`;
-  const { by: actor, build, switches: on } = told;
+  const actor = told.by(moment);
+  const command = told.build(moment);
+  const isKeyed = told.key !== undefined && (actor.kind === "cashier" || actor.kind === "device");
   return {
-    command: build(moment),
-    commandId,
+    command,
+    commandId: isKeyed ? `${actor.id}:${command.type}:${told.key}` : `c${index}`,
     actor,
     atMs: moment.atMs,
-    switches: on,
+    switches: told.switches,
     settings: DEFAULT_MACHINE_SETTINGS,
   };
 }
@@ -225,7 +248,7 @@ export const OPENING: readonly Happening[] = [
 ];
 
 function opening(by: Actor, build: Happening["build"]): Happening {
-  return { by, build, key: undefined, waitMs: 0, switches: NO_KILL_SWITCHES };
+  return { by: () => by, build, key: undefined, waitMs: 0, switches: NO_KILL_SWITCHES };
 }
 
 export const LIFE_BEGINS_MS = START_MS;

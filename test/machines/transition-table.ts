@@ -50,8 +50,9 @@ export function holdsItsTable<TMachine extends AnyStateMachine, TState extends s
     });
 
     it("has exactly these events", () => {
-      const [anyState] = Object.values(subject.table) as Record<TEventType, Cell<TState>>[];
-      expect([...machine.events].toSorted()).toEqual(Object.keys(anyState ?? {}).toSorted());
+      const [anyRow] = Object.values<Record<TEventType, Cell<TState>>>(subject.table);
+      const events: readonly string[] = machine.events;
+      expect(events.toSorted()).toEqual(Object.keys(anyRow ?? {}).toSorted());
     });
   });
 }

@@ -29,7 +29,8 @@ const listCodes = async (deviceId: number) =>
   (await fixture.ask(registry.listEnrollmentCodes, { caller: fixture.owner, deviceId })).enrollmentCodes;
 const revokeCode = (codeId: number) => fixture.ask(registry.revokeEnrollmentCode, { caller: fixture.owner, codeId });
 const letExpire = (deviceId: number) => fixture.sql`
-  update enrollment_codes set expires_at = now() - interval '1 second' where device_id = ${deviceId}`;
+  update enrollment_codes set expires_at = now() - interval '1 second'
+  where device_id = ${deviceId} and spent_at is null and revoked_at is null`;
 
 describe("a claimed code", () => {
   test("gives the device its credential and scopes, once, and makes it active", async () => {

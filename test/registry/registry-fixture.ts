@@ -76,7 +76,7 @@ export async function startRegistry(
 
 const PERMISSIONS = { owner: "organization.manage", cashier: "payments.collect" } as const;
 
-async function callerOf(sql: Database, email: string): Promise<Caller> {
+export async function callerOf(sql: Database, email: string): Promise<Caller> {
   const [row] = await sql<[{ user_id: number; organization_id: number; name: string; role: "owner" | "cashier" }]>`
     select user_id, organization_id, name, role from users where email = ${email}`;
   const { user_id: userId, organization_id: organizationId, name, role } = row;

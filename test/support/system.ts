@@ -13,6 +13,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Child } from "../../deploy/child.ts";
+import { freePort } from "../../deploy/embedded/free-port.ts";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
@@ -67,7 +68,7 @@ export interface SystemOptions {
 export async function startSystem(options: SystemOptions = {}): Promise<TestSystem> {
   const folder = temporaryFolder("system");
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
-  const [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
+  const [nats, database, port] = await Promise.all([startNats(), cloneDatabase(), freePort()]);
   const environment = { ...process.env, LOG_LEVEL: "info", NATS_URL: nats.url, ...options.environment };
   const withDatabase = { ...environment, DATABASE_URL: database.url };
   const start = (name: string, script: string, args: string[], env: NodeJS.ProcessEnv) =>
@@ -75,13 +76,13 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   const services = await start("services", "services/main.ts", SERVICES, withDatabase);
   const [stations, gateway] = await Promise.all([
     start("stations", "services/main.ts", ["stations"], environment),
-    start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: "0" }),
+    start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: String(port) }),
   ]);
   const bus = await connectBus({ url: nats.url, name: "test", log: { info: () => undefined, warn: () => undefined } });
   const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
   const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
   return {
-    baseUrl: `http://127.0.0.1:${gateway.port()}`,
+    baseUrl: `http://127.0.0.1:${port}`,
     nats,
     database,
     bus,
@@ -107,25 +108,23 @@ interface TestProcessOptions {
   readonly logFile: string;
 }
 
-async function startTestProcess(options: TestProcessOptions): Promise<TestProcess & { port(): number }> {
-  const launch = async (environment: NodeJS.ProcessEnv): Promise<{ child: Child; port: number }> => {
+async function startTestProcess(options: TestProcessOptions): Promise<TestProcess> {
+  const launch = async (): Promise<Child> => {
     // A process that ends by itself shows as the failed request or the failed restart that follows.
     const control = { stopping: new AbortController().signal, fail: () => undefined };
-    const { child, ready } = await startServiceProcess({ ...options, environment, control });
-    return { child, port: Number(ready.port ?? 0) };
+    return (await startServiceProcess({ ...options, control })).child;
   };
-  let running = await launch(options.environment);
+  let child = await launch();
   return {
-    pid: () => running.child.pid,
-    port: () => running.port,
+    pid: () => child.pid,
     async kill9() {
-      await running.child.kill();
+      await child.kill();
     },
     async stop() {
-      await running.child.stop();
+      await child.stop();
     },
     async restart() {
-      running = await launch({ ...options.environment, PORT: String(running.port) });
+      child = await launch();
     },
   };
 }

@@ -12,7 +12,7 @@ type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
 
 /**
  * Refusals: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with the `reason`,
- * `order_already_paid`, `order_voided`, `amount_not_collectable`, `not_found`, `idempotency_key_reused`.
+ * `order_unknown`, `order_already_paid`, `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
  */
 export const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
   const { body, deps } = context;

@@ -32,7 +32,12 @@ function hideForeignIntents(error: unknown): never {
   throw error;
 }
 
-const HIDDEN: ReadonlySet<string> = new Set(["handoff_not_assigned", "intent_unknown", "station_unknown", "device_unknown"]);
+const HIDDEN: ReadonlySet<string> = new Set([
+  "handoff_not_assigned",
+  "intent_unknown",
+  "station_unknown",
+  "device_unknown",
+]);
 
 function reportView(report: Report) {
   return {

@@ -1,4 +1,3 @@
-import { verify } from "@node-rs/argon2";
 import type { Actor } from "../../../machines/actor.ts";
 import type { DeviceKind } from "../../../machines/station/state.ts";
 import type { seedSandbox } from "../../bus/messages/registry.ts";
@@ -74,7 +73,7 @@ interface PreparedUser extends SandboxUser {
 /** Hashing takes a while, so it is done before the transaction. */
 async function preparePassword(deps: RegistryDeps, user: SandboxUser, password: string): Promise<PreparedUser> {
   const known = await findUserByEmail(deps.sql, user.email);
-  const fits = known !== undefined && (await verify(known.password_hash, password));
+  const fits = await deps.passwords.verify(known?.password_hash, password);
   return { ...user, passwordHash: fits ? undefined : await deps.passwords.hash(password) };
 }
 

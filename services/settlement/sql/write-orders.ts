@@ -14,57 +14,81 @@ export async function findStation(
   return row;
 }
 
-/** The station's next order number. Holds the station's counter until the transaction ends. */
-export async function drawDisplayNumber(sql: Transaction, stationId: number): Promise<number> {
-  const [row] = await sql<{ last_number: number }[]>`
-    insert into order_counters as c (station_id, last_number) values (${stationId}, 1)
-    on conflict (station_id) do update set last_number = c.last_number + 1
-    returning last_number`;
-  if (row === undefined) throw new Error("A station's counter gave no number.");
-  return row.last_number;
-}
-
 export interface NewOrder {
   readonly organizationId: number;
   readonly stationId: number;
-  readonly displayNumber: number;
   readonly currency: string;
+  readonly lines: readonly OrderLine[];
   readonly totalMinor: bigint;
   readonly openedBy: number;
 }
 
-export async function insertOrder(sql: Transaction, order: NewOrder): Promise<number> {
-  const [row] = await sql<{ order_id: number }[]>`
-    insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
-    values (${order.organizationId}, ${order.stationId}, ${order.displayNumber}, ${order.currency},
-            ${order.totalMinor.toString()}::bigint, ${order.openedBy})
-    returning order_id`;
+/** Draws the station's next order number and writes the order with its lines. Holds the station's counter until the end. */
+export async function insertOrder(sql: Transaction, order: NewOrder): Promise<Order> {
+  const { organizationId, stationId, currency, lines, openedBy } = order;
+  const totalMinor = order.totalMinor.toString();
+  const [row] = await sql<{ order_id: number; display_number: number; version: number; opened_at_ms: number }[]>`
+    with numbered as (
+      insert into order_counters as c (station_id, last_number) values (${stationId}, 1)
+      on conflict (station_id) do update set last_number = c.last_number + 1
+      returning last_number
+    ), opened as (
+      insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
+      select ${organizationId}, ${stationId}, last_number, ${currency}, ${totalMinor}::bigint, ${openedBy} from numbered
+      returning order_id, display_number, version, opened_at
+    ), written as (
+      insert into order_lines (order_id, ordinal, name, quantity, unit_amount_minor)
+      select opened.order_id, l.ordinal - 1, l.line ->> 'name', (l.line ->> 'quantity')::integer,
+             (l.line ->> 'unitAmountMinor')::bigint
+      from opened, jsonb_array_elements(${sql.json([...lines])}) with ordinality as l (line, ordinal)
+    )
+    select order_id, display_number, version, floor(extract(epoch from opened_at) * 1000)::bigint as opened_at_ms
+    from opened`;
   if (row === undefined) throw new Error("An order was not inserted.");
-  return row.order_id;
+  return {
+    orderId: row.order_id,
+    orderDisplayNumber: row.display_number,
+    stationId,
+    status: "open",
+    version: row.version,
+    currency,
+    totalMinor,
+    lines: [...lines],
+    transaction: null,
+    openedAtMs: row.opened_at_ms,
+  };
 }
 
-export async function insertLines(sql: Transaction, orderId: number, lines: readonly OrderLine[]): Promise<void> {
+/**
+ * Replaces the lines and the total: a new version, which is returned. The caller holds the order's lock and knows it to
+ * be open as `before`.
+ */
+export async function replaceLines(
+  sql: Transaction,
+  before: Order,
+  next: { readonly lines: readonly OrderLine[]; readonly totalMinor: bigint },
+): Promise<Order> {
+  const { orderId } = before;
+  const totalMinor = next.totalMinor.toString();
   await sql`
-    insert into order_lines (order_id, ordinal, name, quantity, unit_amount_minor)
-    select ${orderId}::bigint, l.ordinal - 1, l.line ->> 'name', (l.line ->> 'quantity')::integer,
-           (l.line ->> 'unitAmountMinor')::bigint
-    from jsonb_array_elements(${sql.json([...lines])}) with ordinality as l (line, ordinal)`;
+    with fewer as (
+      delete from order_lines where order_id = ${orderId} and ordinal >= ${next.lines.length}
+    ), written as (
+      insert into order_lines (order_id, ordinal, name, quantity, unit_amount_minor)
+      select ${orderId}::bigint, l.ordinal - 1, l.line ->> 'name', (l.line ->> 'quantity')::integer,
+             (l.line ->> 'unitAmountMinor')::bigint
+      from jsonb_array_elements(${sql.json([...next.lines])}) with ordinality as l (line, ordinal)
+      on conflict (order_id, ordinal) do update
+      set name = excluded.name, quantity = excluded.quantity, unit_amount_minor = excluded.unit_amount_minor
+    )
+    update orders set total_minor = ${totalMinor}::bigint, version = version + 1 where order_id = ${orderId}`;
+  return { ...before, version: before.version + 1, totalMinor, lines: [...next.lines] };
 }
 
-export async function deleteLines(sql: Transaction, orderId: number): Promise<void> {
-  await sql`delete from order_lines where order_id = ${orderId}`;
-}
-
-/** A new total is a new version. The caller holds the order's lock and knows it to be open. */
-export async function updateTotal(sql: Transaction, orderId: number, totalMinor: bigint): Promise<void> {
-  await sql`
-    update orders set total_minor = ${totalMinor.toString()}::bigint, version = version + 1
-    where order_id = ${orderId}`;
-}
-
-/** The caller holds the order's lock and knows it to be open. */
-export async function markVoided(sql: Transaction, orderId: number): Promise<void> {
-  await sql`update orders set status = 'voided', version = version + 1 where order_id = ${orderId}`;
+/** Voids the order and returns it. The caller holds the order's lock and knows it to be open as `before`. */
+export async function markVoided(sql: Transaction, before: Order): Promise<Order> {
+  await sql`update orders set status = 'voided', version = version + 1 where order_id = ${before.orderId}`;
+  return { ...before, version: before.version + 1, status: "voided" };
 }
 
 /** Keeps the answer to an opening under its idempotency key. False when the key is taken. */

@@ -1,0 +1,175 @@
+/** The OpenAPI 3.1 document, made from the route table and the schemas; checked in as `openapi.json`. */
+import { z } from "zod";
+import {
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiResponseObject,
+  type ZodOpenApiResponsesObject,
+} from "zod-openapi";
+import { type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
+import { pathParameters } from "../server/pipeline.ts";
+import { ErrorReplies } from "./error-replies.ts";
+import { ERRORS } from "./errors.ts";
+import { errorBodySchema } from "./shared.ts";
+
+const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
+  device: "What a smart POS companion or a customer display calls.",
+  session: "Logging in and out, for people and their programs.",
+  cashier: "Orders, the station's lease, and collections.",
+  backoffice: "Places, devices, people and the audit trail, for the owner.",
+  service: "The gateway itself.",
+};
+
+const INTRODUCTION = `Third-party devices take part in collecting restaurant payments without ever holding order money truth: a device shows, launches and reports; a cashier attests; every amount is authored by the service.
+
+Devices send their credential as a bearer token and may make one request a second, ten at once. Paths end in a slash. Every refusal has the same body; its \`code\` is from the closed list below.
+
+| code | status | retry safe | money may have moved | meaning |
+|---|---|---|---|---|
+${Object.entries(ERRORS)
+  .map(
+    ([code, { status, retryable, moneyMayHaveMoved, sentence }]) =>
+      `| \`${code}\` | ${status} | ${retryable ? "yes" : "no"} | ${moneyMayHaveMoved ? "yes" : "no"} | ${sentence} |`,
+  )
+  .join("\n")}`;
+
+/** The document of these routes; undocumented ones are left out. */
+export function buildDocument(routes: readonly Route[]) {
+  const errors = new ErrorReplies();
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const route of routes.filter((row) => row.undocumented !== true)) {
+    paths[route.path] ??= {};
+    (paths[route.path] as Record<string, ZodOpenApiOperationObject>)[route.method.toLowerCase()] = operationOf(
+      route,
+      errors,
+    );
+  }
+  return createDocument({
+    openapi: "3.1.0",
+    info: {
+      title: "Device Payments",
+      version: "1.0.0",
+      description: INTRODUCTION,
+      contact: { name: "The operator of this installation" },
+      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
+    },
+    servers: [{ url: "/", description: "This gateway." }],
+    tags: TAGS.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
+    paths,
+    components: {
+      schemas: { Error: errorBodySchema },
+      responses: errors.components as Record<string, ZodOpenApiResponseObject>,
+      securitySchemes: {
+        deviceCredential: {
+          type: "http",
+          scheme: "bearer",
+          description: "The credential that enroll returned once.",
+        },
+        sessionBearer: { type: "http", scheme: "bearer", description: "The token that logging in returned once." },
+        sessionCookie: {
+          type: "apiKey",
+          in: "cookie",
+          name: "dp_session",
+          description: "For the service's own pages; requests from other origins are refused.",
+        },
+      },
+    },
+    "x-error-codes": Object.fromEntries(
+      Object.entries(ERRORS).map(([code, meaning]) => [
+        code,
+        {
+          status: meaning.status,
+          meaning: meaning.sentence,
+          retryable: meaning.retryable,
+          money_may_have_moved: meaning.moneyMayHaveMoved,
+          cashier_action: meaning.cashierAction ?? null,
+        },
+      ]),
+    ),
+  });
+}
+
+function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObject {
+  const names = pathParameters(route.path);
+  const hasParameters = names.length > 0 || route.query !== undefined || route.headers !== undefined;
+  return {
+    operationId: route.operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    description: route.description ?? `${route.summary}.`,
+    security: securityOf(route),
+    ...(hasParameters
+      ? {
+          requestParams: {
+            ...(names.length > 0 ? { path: pathSchema(names) } : {}),
+            ...(route.query === undefined ? {} : { query: route.query as z.ZodObject }),
+            ...(route.headers === undefined ? {} : { header: route.headers }),
+          },
+        }
+      : {}),
+    ...(route.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: route.bodyOptional !== true,
+            content: Object.fromEntries(
+              (route.bodyTypes ?? ["application/json"]).map((type) => [type, { schema: route.body as z.ZodType }]),
+            ),
+          },
+        }),
+    responses: responsesOf(route, errors),
+  };
+}
+
+function pathSchema(names: readonly string[]): z.ZodObject {
+  const id = (name: string) =>
+    z
+      .int()
+      .positive()
+      .meta({ description: `The id \`${name}\`.`, examples: [42] });
+  return z.object(Object.fromEntries(names.map((name) => [name, id(name)])));
+}
+
+function securityOf(route: Route): Record<string, string[]>[] {
+  switch (route.who.kind) {
+    case "anyone":
+      return [];
+    case "device":
+      return [{ deviceCredential: [] }];
+    case "session":
+      return [{ sessionBearer: [] }, { sessionCookie: [] }];
+  }
+}
+
+/** Polls are not logged one by one, so they only echo an id that the client chose. */
+function requestIdHeader(route: Route): z.ZodObject {
+  const id = z.string().meta({ description: "The client's own `X-Request-Id`, or a new one." });
+  return z.object({ "X-Request-Id": route.poll === undefined ? id : id.optional() });
+}
+
+function responsesOf(route: Route, errors: ErrorReplies): ZodOpenApiResponsesObject {
+  const good = Object.entries(route.replies).map(([status, reply]) => [status, goodReply(route, reply)] as const);
+  return { ...errors.of(route), ...Object.fromEntries(good) } as ZodOpenApiResponsesObject;
+}
+
+function goodReply(route: Route, reply: ReplyFacts) {
+  return {
+    description: reply.description,
+    headers: z.object({ ...requestIdHeader(route).shape, ...reply.headers?.shape }),
+    ...(reply.schema === null
+      ? {}
+      : {
+          content: {
+            "application/json": {
+              schema: reply.schema,
+              ...(reply.examples === undefined ? {} : { examples: reply.examples }),
+            },
+          },
+        }),
+  };
+}
+
+/** The bytes that are checked in. */
+export function documentText(document: ReturnType<typeof buildDocument>): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}

@@ -1,0 +1,28 @@
+/** Runs one gateway: `node gateway/main.ts`, with NATS_URL, HOST and PORT in the environment. */
+import { connectBus } from "../services/bus/connection.ts";
+import { exitWith, runProcess } from "../services/runtime/lifecycle.ts";
+import { createLog } from "../services/runtime/log.ts";
+import { parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
+import { startGateway } from "./app.ts";
+import { gatewaySettingsSchema } from "./settings.ts";
+
+async function main(): Promise<void> {
+  const shared = parseSettings(sharedSettingsSchema, process.env);
+  const settings = parseSettings(gatewaySettingsSchema, process.env);
+  const log = createLog({ service: "gateway", level: shared.logLevel });
+  await runProcess({ name: "gateway", log }, async (run) => {
+    const bus = await run.step(
+      "bus",
+      () => connectBus({ url: shared.natsUrl, name: "gateway", log }),
+      (started) => started.close(),
+    );
+    const gateway = await run.step(
+      "gateway",
+      () => startGateway({ bus, log, settings }),
+      (started) => started.stop(),
+    );
+    return { host: settings.host, port: gateway.port };
+  });
+}
+
+main().catch(exitWith);

@@ -1,0 +1,92 @@
+/** The gateway's own routes: health, the OpenAPI document and the API page. */
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { OPENAPI_FILE } from "./contract/openapi-location.ts";
+import { healthSchema, readinessSchema } from "./contract/service.ts";
+import { health, ready } from "./handlers/meta/health.ts";
+import { staticFile } from "./handlers/meta/static-file.ts";
+import { anyone, type Route, route } from "./route.ts";
+
+export const serviceRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/healthz",
+    operationId: "service_health",
+    tag: "service",
+    summary: "Whether the process is alive",
+    who: anyone,
+    replies: { 200: { description: "It is.", schema: healthSchema } },
+    errors: [],
+    quiet: true,
+    handler: health,
+  }),
+  route({
+    method: "GET",
+    path: "/readyz",
+    operationId: "service_ready",
+    tag: "service",
+    summary: "Whether this gateway should be sent requests",
+    description: "By dependency: the bus and each feed that the answers come from.",
+    who: anyone,
+    replies: {
+      200: { description: "Ready.", schema: readinessSchema },
+      503: {
+        description: "Not ready: a feed is silent, and answers that depend on it are refused.",
+        schema: readinessSchema,
+      },
+    },
+    errors: [],
+    quiet: true,
+    handler: ready,
+  }),
+  route({
+    method: "GET",
+    path: "/openapi.json",
+    operationId: "service_openapi",
+    tag: "service",
+    summary: "This document",
+    who: anyone,
+    replies: {
+      200: { description: "OpenAPI 3.1.", schema: z.looseObject({ openapi: z.string() }).meta({ id: "OpenApi" }) },
+      304: { description: "Unchanged since the ETag that was sent.", schema: null },
+    },
+    errors: [],
+    handler: staticFile(() => OPENAPI_FILE, "application/json"),
+  }),
+  ...[
+    page("/docs/", "service_docs", () => new URL("web/docs.html", import.meta.url), "text/html; charset=utf-8"),
+    page(
+      "/docs/page.js",
+      "service_docs_js",
+      () => new URL("web/docs.js", import.meta.url),
+      "text/javascript; charset=utf-8",
+    ),
+    page("/docs/swagger-ui.css", "service_docs_ui_css", () => swaggerFile("swagger-ui.css"), "text/css; charset=utf-8"),
+    page(
+      "/docs/swagger-ui.js",
+      "service_docs_ui_js",
+      () => swaggerFile("swagger-ui-bundle.js"),
+      "text/javascript; charset=utf-8",
+    ),
+  ],
+];
+
+/** The API page comes whole from here, without any outside host. */
+function page(path: `/docs/${string}`, operationId: string, file: () => URL | string, contentType: string): Route {
+  return route({
+    method: "GET",
+    path,
+    operationId,
+    tag: "service",
+    summary: "The API page",
+    who: anyone,
+    replies: { 200: { description: "The file.", schema: null } },
+    errors: [],
+    undocumented: true,
+    handler: staticFile(file, contentType),
+  });
+}
+
+function swaggerFile(name: string): string {
+  return fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`));
+}

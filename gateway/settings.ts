@@ -1,0 +1,46 @@
+/** The gateway's own settings; NATS_URL and LOG_LEVEL are shared by all processes. */
+import { isIP } from "node:net";
+import { z } from "zod";
+
+const isProxy = (entry: string): boolean => {
+  const [address = "", prefix] = entry.split("/");
+  const bits = isIP(address) === 6 ? 128 : 32;
+  return isIP(address) !== 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
+};
+
+export const gatewaySettingsSchema = z
+  .object({
+    HOST: z.string().default("127.0.0.1"),
+    PORT: z.coerce.number().int().min(0).max(65_535).default(8_080),
+    /** Several gateways on one port; the kernel spreads the connections (Linux). */
+    SHARED_PORT: z.stringbool().default(false),
+    /** Addresses and CIDR ranges of proxies whose X-Forwarded-For and X-Forwarded-Proto count, separated by commas. */
+    TRUSTED_PROXIES: z
+      .string()
+      .default("")
+      .transform((text) =>
+        text
+          .split(",")
+          .map((entry) => entry.trim())
+          .filter((entry) => entry !== ""),
+      )
+      .refine((entries) => entries.every(isProxy), "list addresses or CIDR ranges, separated by commas"),
+    /** PEM files for TLS at the gateway itself; both or none. */
+    TLS_KEY_FILE: z.string().optional(),
+    TLS_CERT_FILE: z.string().optional(),
+  })
+  .refine((values) => (values.TLS_KEY_FILE === undefined) === (values.TLS_CERT_FILE === undefined), {
+    path: ["TLS_KEY_FILE"],
+    error: "set TLS_KEY_FILE and TLS_CERT_FILE together",
+  })
+  .transform((values) => ({
+    host: values.HOST,
+    port: values.PORT,
+    sharedPort: values.SHARED_PORT,
+    trustedProxies: values.TRUSTED_PROXIES,
+    tls:
+      values.TLS_KEY_FILE === undefined || values.TLS_CERT_FILE === undefined
+        ? undefined
+        : { keyFile: values.TLS_KEY_FILE, certFile: values.TLS_CERT_FILE },
+  }));
+export type GatewaySettings = z.infer<typeof gatewaySettingsSchema>;

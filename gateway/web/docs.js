@@ -1,0 +1,9 @@
+// Shows the API document of this gateway. Without a validator address the page asks nobody else.
+globalThis.SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#api",
+  validatorUrl: null,
+  deepLinking: true,
+  displayRequestDuration: true,
+  persistAuthorization: false,
+});

@@ -1,0 +1,119 @@
+/** A NATS server, a database and the audit service on them, with stations whose commits the test scripts. */
+import type { z } from "zod";
+import { startAuditService } from "../../services/audit/service.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { STATION_LOG } from "../../services/bus/streams.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createLog, type Log } from "../../services/runtime/log.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { ScriptedStation } from "./scripted-station.ts";
+
+export interface AuditWorld {
+  readonly nats: TestServer;
+  readonly databaseUrl: string;
+  readonly bus: Bus;
+  readonly database: Database;
+  /** Starts one more audit service on a connection of its own. Its `stop` may be called twice. */
+  startAudit(options?: { log?: Log; databaseUrl?: string }): Promise<Service>;
+  /** A station in a fresh organization, with a companion; nothing is committed yet. */
+  newStation(): Promise<ScriptedStation>;
+  ownerOf(station: ScriptedStation): Caller;
+  ask<TOperation extends Operation<z.ZodType, z.ZodType>>(
+    operation: TOperation,
+    request: RequestOf<TOperation>,
+  ): Promise<ReplyOf<TOperation>>;
+  /** Resolves when everything in the log now is copied; fails after ten seconds. */
+  untilCopied(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startAuditWorld(): Promise<AuditWorld> {
+  const nats = await startNats();
+  const testDatabase = await cloneDatabase();
+  const silent = createLog({ service: "audit", level: "silent" });
+  const bus = await connectBus({ url: nats.url, name: "test", log: silent });
+  await ensureStreams(bus, { replicas: 1 });
+  const database = openDatabase({ url: testDatabase.url });
+  const services: Service[] = [];
+  const world: AuditWorld = {
+    nats,
+    databaseUrl: testDatabase.url,
+    bus,
+    database,
+    async startAudit({ log = silent, databaseUrl = testDatabase.url } = {}) {
+      const own = await connectBus({ url: nats.url, name: "audit", log: silent });
+      const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl, logLevel: "silent" as const };
+      const started = await startAuditService({ bus: own, log, settings, environment: {} });
+      let stopped: Promise<void> | undefined;
+      const service = {
+        stop: () => (stopped ??= started.stop().then(() => own.close())),
+      };
+      services.push(service);
+      return service;
+    },
+    newStation: () => newStation(bus, database),
+    ownerOf: ({ facts }) => ({
+      userId: 99,
+      name: "Olga",
+      organizationId: facts.organizationId,
+      role: "owner",
+      permissions: ["organization.manage"],
+    }),
+    ask: (operation, request) => call(bus.nc, operation, request) as Promise<ReplyOf<typeof operation>>,
+    async untilCopied() {
+      const { state } = await bus.jsm.streams.info(STATION_LOG.name);
+      const deadlineMs = Date.now() + 10_000;
+      for (;;) {
+        const [row] = await database<{ sequence: number }[]>`select sequence from audit_position`;
+        if ((row?.sequence ?? 0) >= state.last_seq) return;
+        if (Date.now() > deadlineMs) throw new Error(`copied to ${row?.sequence}, the log is at ${state.last_seq}`);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    },
+    async stop() {
+      await Promise.all(services.map((service) => service.stop()));
+      await closeDatabase(database);
+      await bus.close();
+      await nats.stop();
+      await testDatabase.drop();
+    },
+  };
+  return world;
+}
+
+async function newStation(bus: Bus, sql: Database): Promise<ScriptedStation> {
+  const [row] = await sql<{ organization_id: number; filial_id: number; station_id: number; device_id: number }[]>`
+    with o as (insert into organizations (name) values ('Organization') returning organization_id),
+    f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning organization_id, filial_id),
+    s as (insert into stations (organization_id, filial_id, name, currency)
+          select organization_id, filial_id, 'Counter 1', 'EUR' from f returning organization_id, filial_id, station_id)
+    insert into devices (organization_id, station_id, name, kind, capabilities)
+    select organization_id, station_id, 'Renamed terminal', 'smart_pos_companion', '{handoff_present,outcome_report}' from s
+    returning organization_id, (select filial_id from s), station_id, device_id`;
+  if (row === undefined) throw new Error("no station");
+  return new ScriptedStation(bus, {
+    organizationId: row.organization_id,
+    filialId: row.filial_id,
+    stationId: row.station_id,
+    companionId: row.device_id,
+    cashier: { id: 7, name: "Ada" },
+  });
+}
+
+/** What the copy holds of a station, in the order of the log: one `version.ordinal type` an event. */
+export async function copiedEvents(sql: Database, stationId: number): Promise<string[]> {
+  const rows = await sql<{ version: number; ordinal: number; type: string }[]>`
+    select version, ordinal, type from station_events where station_id = ${stationId} order by version, ordinal`;
+  return rows.map((row) => `${row.version}.${row.ordinal} ${row.type}`);
+}
+
+/** What the copy should hold of a station. */
+export function committedEvents(station: ScriptedStation): string[] {
+  return station.commits.flatMap(({ commit }) =>
+    commit.events.map((event, ordinal) => `${commit.version}.${ordinal} ${event.type}`),
+  );
+}

@@ -1,0 +1,180 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { recallHistory } from "../../services/bus/messages/audit.ts";
+import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
+import { orderSnapshot } from "./scripted-station.ts";
+
+let world: AuditWorld;
+beforeAll(async () => {
+  world = await startAuditWorld();
+});
+afterAll(() => world.stop());
+
+/** A log that a test can read. */
+function recordingLog() {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ level: "info" }, { write: (line: string) => lines.push(JSON.parse(line)) });
+  return { log, lines };
+}
+
+describe("the audit copy", () => {
+  test("has every event of every commit once, with who did it, when, and where it stands in the stream", async () => {
+    const audit = await world.startAudit();
+    const station = await (await world.newStation()).open();
+    await station.collect(1001, orderSnapshot(1));
+    await station.report(1001, { outcome: "reported_declined", providerReference: "", providerCode: "51" });
+    await world.untilCopied();
+    const { stationId, organizationId, companionId } = station.facts;
+    expect(await copiedEvents(world.database, stationId)).toEqual(committedEvents(station));
+    const newest = station.commits.at(-1);
+    const [row] = await world.database`
+      select * from station_events where station_id = ${stationId} order by version desc limit 1`;
+    expect(row).toMatchObject({
+      organization_id: organizationId,
+      intent_id: 1001,
+      at: new Date(station.nowMs),
+      type: "outcome_reported",
+      actor_kind: "device",
+      actor_id: companionId,
+      actor_name: "Counter terminal",
+      machine_version: newest?.commit.machineVersion,
+      stream_sequence: newest?.sequence,
+    });
+    const { type: _type, ...data } = newest?.commit.events[0] ?? { type: "" };
+    expect(row?.["data"]).toEqual(data);
+    await audit.stop();
+  });
+
+  test("continues where it stopped, and copying again from the start doubles nothing", async () => {
+    const station = await (await world.newStation()).open();
+    const first = await world.startAudit();
+    await station.collectCash(1101);
+    await world.untilCopied();
+    await first.stop();
+    await station.collectCash(1102);
+    const second = await world.startAudit();
+    await station.collectCash(1103);
+    await world.untilCopied();
+    await second.stop();
+    const { stationId } = station.facts;
+    const before = await world.database`select * from station_events order by station_id, version, ordinal`;
+    expect(await copiedEvents(world.database, stationId)).toEqual(committedEvents(station));
+
+    await world.database`update audit_position set sequence = 0`;
+    const third = await world.startAudit();
+    await world.untilCopied();
+    await third.stop();
+    expect(await world.database`select * from station_events order by station_id, version, ordinal`).toEqual(before);
+  });
+
+  test("is made by one of several copiers, and another takes over when it stops", async () => {
+    const station = await (await world.newStation()).open();
+    const audits = await Promise.all([world.startAudit(), world.startAudit(), world.startAudit()]);
+    for (const [index, audit] of audits.entries()) {
+      await station.collectCash(1200 + index);
+      await world.untilCopied();
+      const [row] = await world.database`select held_until > now() as held from audit_position`;
+      expect(row).toEqual({ held: true });
+      if (index < 2) await audit.stop();
+    }
+    expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
+    await audits[2]?.stop();
+  });
+
+  test("is not stopped by what a text column cannot hold", async () => {
+    const audit = await world.startAudit();
+    const station = await (await world.newStation()).open({ name: "Terminal \0" });
+    await station.collect(1301, orderSnapshot(1));
+    const key = "k\0\ud800";
+    await station.report(1301, { providerReference: "a\0b", providerCode: "\ud800" }, key);
+    await world.untilCopied();
+    const { stationId } = station.facts;
+    const [row] = await world.database`
+      select data, actor_name from station_events where station_id = ${stationId} and type = 'outcome_reported'`;
+    expect(row?.["data"]).toMatchObject({ providerReference: "a\uFFFDb", providerCode: "\uFFFD" });
+    expect(row?.["actor_name"]).toBe("Terminal \uFFFD");
+    // The answer is kept to the letter, and its command is told from one with a similar key.
+    const { response } = await world.ask(recallHistory, { stationId, commandId: `report:1301:${key}` });
+    expect(response).toMatchObject({ reply: { report: { providerReference: "a\0b" } } });
+    const other = await world.ask(recallHistory, { stationId, commandId: "report:1301:k\uFFFD\uFFFD" });
+    expect(other.response).toBeNull();
+    await audit.stop();
+  });
+});
+
+describe("a gap", () => {
+  test("is found when the log no longer has what was missed, and what the newest state still tells is kept", async () => {
+    const station = await (await world.newStation()).open();
+    const first = await world.startAudit();
+    await world.untilCopied();
+    await first.stop();
+    const copied = station.commits.length;
+    // 40 collections of three commits each: the stream keeps 64 of a station's messages.
+    for (let index = 0; index < 40; index += 1) await station.collectCash(2000 + index);
+    const { log, lines } = recordingLog();
+    const second = await world.startAudit({ log });
+    await world.untilCopied();
+    const { stationId } = station.facts;
+    const missing = station.commits.length - 64 - copied;
+    expect(missing).toBe(56);
+    const fromVersion = copied + 1;
+    const toVersion = copied + missing;
+    const kept = committedEvents(station).filter((event) => !isBetween(event, fromVersion, toVersion));
+    const events = await copiedEvents(world.database, stationId);
+    expect(events.toSorted()).toEqual([...kept, `${fromVersion}.0 audit_gap`].toSorted());
+    const [gap] = await world.database`
+      select data, organization_id from station_events where station_id = ${stationId} and type = 'audit_gap'`;
+    expect(gap).toEqual({ data: { fromVersion, toVersion }, organization_id: station.facts.organizationId });
+    expect(lines.filter((line) => line["msg"] === "commits are missing in the audit copy")).toMatchObject([
+      { level: 50, stationId, fromVersion, toVersion },
+    ]);
+
+    // Collection 2017 ended within the gap; the state after it still had the answer.
+    const commandId = "attest:2017";
+    const { response, intent } = await world.ask(recallHistory, { stationId, commandId, intentId: 2017 });
+    expect(response).toMatchObject({ reply: { ok: true, status: "succeeded", intentId: 2017 } });
+    expect(intent).toMatchObject({ status: "succeeded", intentId: 2017 });
+    await second.stop();
+  });
+
+  test("shows in place of a message that is no commit, and the copy goes on", async () => {
+    const { log, lines } = recordingLog();
+    const audit = await world.startAudit({ log });
+    const station = await (await world.newStation()).open();
+    const { stationId } = station.facts;
+    const other = stationLogSubject(stationId + 500_000);
+    for (const text of [
+      "",
+      "no json",
+      "null",
+      "[]",
+      '{"version":1}',
+      '{"version":1,"machineVersion":1,"events":[],"state":{}}',
+    ]) {
+      await world.bus.js.publish(other, text);
+    }
+    await station.collectCash(2101);
+    await world.untilCopied();
+    expect(await copiedEvents(world.database, stationId)).toEqual(committedEvents(station));
+    expect(lines.filter((line) => line["msg"] === "a message in the station log is no commit")).toHaveLength(6);
+    await audit.stop();
+  });
+});
+
+test("a log that is younger than its copy is said to be so and copied from its start", async () => {
+  const station = await (await world.newStation()).open();
+  const { log, lines } = recordingLog();
+  await world.database`update audit_position set sequence = 1000000`;
+  const audit = await world.startAudit({ log });
+  await expect
+    .poll(() => copiedEvents(world.database, station.facts.stationId), { timeout: 5_000 })
+    .toEqual(committedEvents(station));
+  expect(lines).toContainEqual(expect.objectContaining({ msg: "the station log is younger than its audit copy" }));
+  await audit.stop();
+});
+
+function isBetween(event: string, fromVersion: number, toVersion: number): boolean {
+  const version = Number(event.slice(0, event.indexOf(".")));
+  return version >= fromVersion && version <= toVersion;
+}

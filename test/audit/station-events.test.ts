@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { purgeOnce } from "../../services/audit/retention.ts";
+import { type AuditEvent, listStationEvents } from "../../services/bus/messages/audit.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { type AuditWorld, committedEvents, startAuditWorld } from "./audit-world.ts";
+import { orderSnapshot } from "./scripted-station.ts";
+
+let world: AuditWorld;
+beforeAll(async () => {
+  world = await startAuditWorld();
+  await world.startAudit();
+});
+afterAll(() => world.stop());
+
+const label = (event: AuditEvent) => `${event.version}.${event.ordinal} ${event.type}`;
+
+test.each([1, 2, 3, 500])("a station's events are paged without losing any, %i at a time", async (limit) => {
+  const station = await (await world.newStation()).open();
+  await station.collectCash(10_000 + limit);
+  // A commit of two events: the deadline, then the command's own.
+  await station.collect(20_000 + limit, orderSnapshot(1));
+  station.nowMs += 3_600_000;
+  await station.collect(30_000 + limit, orderSnapshot(2));
+  const { stationId } = station.facts;
+  const seen: string[] = [];
+  let sinceVersion = 0;
+  for (let hasMore = true; hasMore; ) {
+    const page = await world.ask(listStationEvents, { caller: world.ownerOf(station), stationId, sinceVersion, limit });
+    seen.push(...page.events.map(label));
+    sinceVersion = page.events.at(-1)?.version ?? sinceVersion;
+    hasMore = page.hasMore;
+  }
+  expect(seen).toEqual(committedEvents(station));
+  expect(committedEvents(station).some((event) => event.includes(".1 "))).toBe(true);
+});
+
+test("another organization's station is not found, and a cashier may not look", async () => {
+  const station = await (await world.newStation()).open();
+  const foreign = await world.newStation();
+  const { stationId } = station.facts;
+  const ask = (more: object) =>
+    world.ask(listStationEvents, { caller: world.ownerOf(station), stationId, sinceVersion: 0, limit: 10, ...more });
+  await expect(ask({ caller: world.ownerOf(foreign) })).rejects.toMatchObject({ refusal: { code: "not_found" } });
+  await expect(ask({ stationId: 888_888 })).rejects.toMatchObject({ refusal: { code: "not_found" } });
+  const cashier = { ...world.ownerOf(station), permissions: ["payments.collect"] };
+  await expect(ask({ caller: cashier })).rejects.toMatchObject({ refusal: { code: "permission_denied" } });
+});
+
+test("what is past its retention goes, the rest stays, and a gap is not made of it", async () => {
+  const station = await world.newStation();
+  const now = station.nowMs;
+  station.nowMs = Date.now() - 40 * 24 * 3_600_000;
+  await station.open();
+  await station.collectCash(41_001);
+  const old = station.commits.length;
+  station.nowMs = Math.max(now, Date.now());
+  await station.do({ type: "lease_acquire" }, station.cashier);
+  await station.collectCash(41_002);
+  await world.untilCopied();
+  const deps = { bus: world.bus, database: world.database, log: createLog({ service: "audit", level: "silent" }) };
+  await purgeOnce(deps, { eventRetentionDays: 60, commandRetentionDays: 30 });
+  const { stationId } = station.facts;
+  const count = async () => {
+    const [row] = await world.database`
+      select (select count(*) from station_events where station_id = ${stationId}) as events,
+             (select count(*) from station_commands where station_id = ${stationId}) as commands,
+             (select count(*) from intent_history where station_id = ${stationId}) as intents`;
+    return row;
+  };
+  const events = committedEvents(station).length;
+  expect(await count()).toEqual({ events, commands: 3, intents: 2 });
+  await purgeOnce(deps, { eventRetentionDays: 30, commandRetentionDays: 30 });
+  expect(await count()).toEqual({ events: events - old, commands: 3, intents: 1 });
+  await station.collectCash(41_003);
+  await world.untilCopied();
+  const gaps = await world.database`select from station_events where station_id = ${stationId} and type = 'audit_gap'`;
+  expect(gaps).toHaveLength(0);
+});

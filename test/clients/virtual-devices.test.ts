@@ -1,0 +1,255 @@
+/** The virtual companion and display as programs: real clients of a real system, through good days and bad ones. */
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { apiClient } from "../support/api-client.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+
+const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
+
+let system: TestSystem;
+let folder: TemporaryFolder;
+let cashier: Person;
+let owner: Person;
+let station: string;
+let companionId: number;
+const running: RunningProgram[] = [];
+
+beforeAll(async () => {
+  system = await startSystem();
+  folder = temporaryFolder("clients");
+  [cashier, owner] = await Promise.all([
+    logIn(system.baseUrl, "cashier", system.cashier),
+    logIn(system.baseUrl, "backoffice", system.owner),
+  ]);
+  station = `stations/${system.sandbox.stations[1]?.stationId}`;
+  companionId = seeded("smart_pos_companion").deviceId;
+  await cashier.good("POST", `${station}/lease/`);
+});
+afterEach(async () => {
+  for (const program of running.splice(0)) {
+    program.process.kill("SIGTERM");
+    await program.ended;
+  }
+  const { intents } = await cashier.good<{ intents: { intent_id: number; cancel_offered: boolean }[] }>(
+    "GET",
+    `${station}/intents/`,
+  );
+  if (intents[0]?.cancel_offered === true)
+    await cashier.good("POST", `${station}/intents/${intents[0].intent_id}/cancel/`);
+});
+afterAll(async () => {
+  await system.stop();
+  folder.remove();
+});
+
+function seeded(kind: string) {
+  const device = system.sandbox.stations[1]?.devices.find((candidate) => candidate.kind === kind);
+  if (device === undefined) throw new Error(`The sandbox has no ${kind}.`);
+  return device;
+}
+
+function start(name: string, settings: { code?: string | null; baseUrl?: string } = {}): RunningProgram {
+  const program = runProgram(process.execPath, [join(CLIENTS, `${name}.ts`)], {
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    env: {
+      PATH: process.env["PATH"],
+      BASE_URL: settings.baseUrl ?? system.baseUrl,
+      CREDENTIAL_FILE: join(folder.path, `${name}.json`),
+      ENROLLMENT_CODE: settings.code ?? "",
+    },
+  });
+  running.push(program);
+  return program;
+}
+
+async function newCompanion(): Promise<RunningProgram> {
+  await owner.good("POST", `devices/${companionId}/reset/`);
+  const { code } = await owner.good<{ code: string }>("POST", `devices/${companionId}/enrollment-codes/`);
+  const program = start("virtual-companion", { code });
+  await program.waitFor(/"attached"/);
+  return program;
+}
+
+/** Somebody else with the companion's credential. */
+function twinOfCompanion() {
+  const text = readFileSync(join(folder.path, "virtual-companion.json"), "utf8");
+  const { credential } = JSON.parse(text) as { credential: string };
+  return apiClient(`${system.baseUrl}/api/payments/v1/devices/`, credential);
+}
+
+async function beginCollection(): Promise<string> {
+  const lines = [{ name: "Soup of the day", quantity: 2, unit_amount: "6.25" }];
+  const order = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  await vi.waitFor(
+    async () => {
+      const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
+      expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
+    },
+    { timeout: 15_000, interval: 200 },
+  );
+  const body = { order_id: order.order_id, route: "smart_pos" };
+  const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
+  return `${station}/intents/${intent.intent_id}/`;
+}
+
+const reported = (intent: string) =>
+  vi.waitFor(
+    async () => {
+      const read = await cashier.good<{ reports: unknown[]; report_count: number }>("GET", intent);
+      expect(read.report_count).toBe(1);
+      return read;
+    },
+    { timeout: 15_000, interval: 250 },
+  );
+
+describe("a virtual companion and a virtual display", () => {
+  it("make a newcomer see a whole collection by only creating an intent and attesting it", async () => {
+    const companion = start("virtual-companion", { code: seeded("smart_pos_companion").enrollmentCode });
+    const display = start("virtual-display", { code: seeded("customer_display").enrollmentCode });
+    await Promise.all([companion.waitFor(/"attached"/), display.waitFor(/showing idle/)]);
+
+    const intent = await beginCollection();
+    await display.waitFor(/showing total: EUR 12\.50 for order \d+/);
+    await companion.waitFor(/collecting EUR 12\.50/);
+    expect(await reported(intent)).toMatchObject({
+      status: "processing",
+      device_id: companionId,
+      reports: [{ outcome: "reported_success", provider_reference: expect.stringMatching(/^VIRT-\d{6}$/) }],
+    });
+    await cashier.good("POST", `${intent}attest/`);
+    await display.waitFor(/showing paid: EUR 12\.50[^]*showing idle/);
+
+    for (const program of [companion, display]) {
+      program.process.kill("SIGTERM");
+      expect(await program.ended).toBe(0);
+    }
+  });
+
+  it("keep their credential where only they can read it, never in a log, and attach again without a code", async () => {
+    const file = join(folder.path, "virtual-companion.json");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const { credential } = JSON.parse(readFileSync(file, "utf8")) as { credential: string };
+    const companion = start("virtual-companion");
+    await companion.waitFor(/"attached"/);
+    expect(companion.output()).not.toContain(credential);
+    expect(system.log("gateway")).not.toContain(credential);
+  });
+});
+
+describe("a virtual companion", () => {
+  it("stays within one request per second, heartbeats included, while it collects", async () => {
+    await newCompanion();
+    await reported(await beginCollection());
+    await delay(10_000);
+    // Whoever shares the credential finds its burst of ten all but untouched; at more than one a second it would be gone.
+    const twin = twinOfCompanion();
+    let accepted = 0;
+    while ((await twin.call("GET", "me/")).status === 200) accepted += 1;
+    expect(accepted).toBeGreaterThanOrEqual(8);
+  });
+
+  it("does not report twice when it is killed after its report and started again", async () => {
+    const first = await newCompanion();
+    const intent = await beginCollection();
+    await reported(intent);
+    first.process.kill("SIGKILL");
+    await first.ended;
+    const second = start("virtual-companion");
+    await second.waitFor(/"attached"/);
+    await delay(4_000);
+    expect(await cashier.good("GET", intent)).toMatchObject({ report_count: 1 });
+  });
+
+  it("waits as long as Retry-After says when it is throttled, and then goes on", async () => {
+    const program = await newCompanion();
+    const twin = twinOfCompanion();
+    // Somebody uses up the credential's budget until the companion itself is refused.
+    const refused = program.waitFor(/"reason":"throttled"/);
+    let isRefused = false;
+    const hammering = (async () => {
+      while (!isRefused) {
+        await twin.call("GET", "me/");
+        await delay(50);
+      }
+    })();
+    await refused;
+    isRefused = true;
+    await hammering;
+    await program.waitFor(/accepts requests again/);
+    expect(isRunning(program.pid)).toBe(true);
+  });
+
+  it("outlives a killed gateway and collects again once it is back", async () => {
+    const program = await newCompanion();
+    await system.processes.gateway.kill9();
+    await program.waitFor(/"reason":"unreachable"/);
+    await system.processes.gateway.restart();
+    await program.waitFor(/accepts requests again/);
+    await reported(await beginCollection());
+  });
+
+  it("is blocked while suspended, and works again once resumed", async () => {
+    const program = await newCompanion();
+    await owner.good("POST", `devices/${companionId}/suspend/`);
+    await program.waitFor(/"reason":"device_suspended"/);
+    await owner.good("POST", `devices/${companionId}/resume/`);
+    await program.waitFor(/accepts requests again/);
+  });
+
+  it("whose credential was revoked ends with one sentence that says what to do", async () => {
+    const program = await newCompanion();
+    await owner.good("POST", `devices/${companionId}/reset/`);
+    expect(await program.ended).toBe(1);
+    const lines = program.output().split("\n");
+    expect(lines.filter((line) => line !== "" && !line.startsWith("{"))).toEqual([
+      "The device's credential or code is no longer valid: issue a new enrollment code in the back office and start again with ENROLLMENT_CODE set to it.",
+    ]);
+  });
+
+  it("ends in good order when its parent is gone", async () => {
+    const program = await newCompanion();
+    program.process.disconnect();
+    expect(await program.ended).toBe(0);
+  });
+
+  it("waits for a service that is not there yet, and can be stopped meanwhile", async () => {
+    await newCompanion();
+    const program = start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
+    await delay(1_500);
+    expect(isRunning(program.pid)).toBe(true);
+    program.process.kill("SIGINT");
+    expect(await program.ended).toBe(0);
+  });
+});
+
+describe("a virtual device that cannot start", () => {
+  it("says in one sentence that it needs a code, a usable code, or a usable setting", async () => {
+    const lastWords = async (program: RunningProgram): Promise<string> => {
+      expect(await program.ended).toBe(1);
+      return program.output().trim();
+    };
+    const fresh = temporaryFolder("fresh");
+    const run = (environment: Record<string, string>): RunningProgram =>
+      runProgram(process.execPath, [join(CLIENTS, "virtual-display.ts")], {
+        env: {
+          PATH: process.env["PATH"],
+          CREDENTIAL_FILE: join(fresh.path, "d.json"),
+          BASE_URL: system.baseUrl,
+          ...environment,
+        },
+      });
+    expect(await lastWords(run({}))).toMatch(/^The device is not enrolled yet: issue an enrollment code .*\.$/);
+    expect(await lastWords(run({ ENROLLMENT_CODE: "AAAAA-AAAAA" }))).toMatch(
+      /^The device's credential or code is no longer valid: .*\.$/,
+    );
+    expect(await lastWords(run({ BASE_URL: "ftp://nowhere" }))).toBe(
+      "The virtual-display cannot start: check the setting BASE_URL.",
+    );
+    fresh.remove();
+  });
+});

@@ -1,0 +1,164 @@
+/** Every route of the people's APIs, by the route table: who may not call it, and that no other organization is reached. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { routes } from "../../../gateway/routes.ts";
+import { send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { addOrganization } from "../../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+const guarded = routes.filter(({ who }) => who.kind === "session");
+const peopleRoutes = guarded.filter(({ tag }) => tag === "cashier" || tag === "backoffice");
+
+let system: TestSystem;
+let owner: Person;
+let cashier: Person;
+/** The same two people of another organization. */
+let strangers: Readonly<Record<"cashier" | "backoffice", Person>>;
+/** Things of the first organization, by the name they have in a path. */
+let ids: Readonly<Record<string, number>>;
+/** A body that the first organization's own person could send. */
+let bodies: Readonly<Record<string, unknown>>;
+
+beforeAll(async () => {
+  system = await startSystem();
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const elsewhere = await addOrganization(system);
+  const strangeOwner = await logIn(system.baseUrl, "backoffice", elsewhere.owner);
+  const details = { email: "carl@elsewhere.example", password: "a long enough password" };
+  await strangeOwner.good("POST", "users/", { body: { ...details, name: "Carl", role: "cashier" } });
+  strangers = { backoffice: strangeOwner, cashier: await logIn(system.baseUrl, "cashier", details) };
+
+  const { filialId } = system.sandbox;
+  const [station] = system.sandbox.stations;
+  const station_id = station?.stationId ?? 0;
+  const device_id = station?.devices[0]?.deviceId ?? 0;
+  const lines = { lines: [{ name: "Soup", quantity: 1, unit_amount: "5.00" }] };
+  await cashier.good("POST", `stations/${station_id}/lease/`);
+  const order = await cashier.good<{ order_id: number }>("POST", `stations/${station_id}/orders/`, { body: lines });
+  const body = { order_id: order.order_id, route: "cash" };
+  const intent = await cashier.good<{ intent_id: number }>("POST", `stations/${station_id}/intents/`, { body });
+  const path = `devices/${device_id}/enrollment-codes/`;
+  const { enrollment_code } = await owner.good<{ enrollment_code: { code_id: number } }>("POST", path);
+  ids = {
+    station_id,
+    device_id,
+    order_id: order.order_id,
+    intent_id: intent.intent_id,
+    code_id: enrollment_code.code_id,
+  };
+  bodies = {
+    cashier_order_open: lines,
+    cashier_order_change: lines,
+    cashier_intent_create: body,
+    backoffice_station_create: { filial_id: filialId, name: "Theirs", currency: "EUR" },
+    backoffice_station_rename: { name: "Theirs" },
+    backoffice_device_register: { station_id, name: "Theirs", kind: "customer_display" },
+    backoffice_device_change: { name: "Theirs" },
+    backoffice_filial_create: { name: "Theirs" },
+    backoffice_user_create: {
+      email: "t@theirs.example",
+      name: "T",
+      role: "cashier",
+      password: "a long enough password",
+    },
+  };
+});
+afterAll(() => system.stop());
+
+const pathOf = (path: string): string => path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(ids[name]));
+const sending = (operationId: string, token?: string) => ({
+  ...(bodies[operationId] === undefined ? {} : { json: bodies[operationId] }),
+  ...(token === undefined ? {} : { token }),
+});
+
+/** What the first organization owns, to compare before and after strangers have tried everything. */
+async function inventory(): Promise<unknown> {
+  const { station_id, order_id, intent_id, device_id } = ids;
+  return Promise.all([
+    owner.good("GET", "filials/"),
+    owner.good("GET", "stations/"),
+    owner.good("GET", "devices/"),
+    owner.good("GET", "users/"),
+    owner.good("GET", `devices/${device_id}/enrollment-codes/`),
+    cashier.good("GET", `orders/${order_id}/`),
+    cashier.good("GET", `stations/${station_id}/orders/`),
+    cashier.good("GET", `stations/${station_id}/lease/`),
+    cashier.good("GET", `stations/${station_id}/intents/${intent_id}/`),
+  ]);
+}
+
+describe("every route of the people's APIs", () => {
+  it("is in this test's view: some thirty of them", () => {
+    expect(guarded.length).toBeGreaterThanOrEqual(35);
+    for (const { operationId, body, bodyOptional } of peopleRoutes)
+      if (body !== undefined && bodyOptional !== true) expect(bodies, operationId).toHaveProperty(operationId);
+  });
+
+  it("is closed to nobody in particular", async () => {
+    for (const { method, path, operationId } of guarded) {
+      const answer = await send(system.baseUrl, method, pathOf(path), sending(operationId));
+      expect(answer, operationId).toMatchObject({ status: 401, body: { code: "session_missing" } });
+    }
+  });
+
+  it("is closed to people without its permission, and to devices", async () => {
+    for (const { method, path, operationId, who } of guarded) {
+      if (who.kind !== "session" || who.permission === null) continue;
+      const wrong = who.permission === "payments.collect" ? owner : cashier;
+      const answer = await send(system.baseUrl, method, pathOf(path), sending(operationId, wrong.token));
+      expect(answer, operationId).toMatchObject({ status: 403, body: { code: "permission_denied" } });
+      const device = await send(system.baseUrl, method, pathOf(path), sending(operationId, "dp_00_not-a-session"));
+      expect(device, operationId).toMatchObject({ status: 401, body: { code: "session_invalid" } });
+    }
+  });
+
+  it("reaches nothing of another organization: each thing of it does not exist", async () => {
+    const before = await inventory();
+    const withIds = peopleRoutes.filter(({ path }) => path.includes("{"));
+    expect(withIds.length).toBeGreaterThanOrEqual(28);
+    for (const { method, path, operationId, tag } of withIds) {
+      const stranger = strangers[tag as "cashier" | "backoffice"];
+      const theirs = await send(system.baseUrl, method, pathOf(path), sending(operationId, stranger.token));
+      expect(theirs, operationId).toMatchObject({ status: 404, body: { code: "not_found" } });
+      // A thing that exists nowhere answers the same, so that ids cannot be probed.
+      const nowhere = path.replaceAll(/\{\w+\}/g, "987654");
+      const none = await send(system.baseUrl, method, nowhere, sending(operationId, stranger.token));
+      expect({ ...none.body, request_id: "" }, operationId).toEqual({ ...theirs.body, request_id: "" });
+    }
+    expect(await inventory()).toEqual(before);
+  });
+
+  it("takes no thing of another organization in a body either", async () => {
+    const { station_id } = ids;
+    const { filialId } = system.sandbox;
+    const { backoffice, cashier: carl } = strangers;
+    const device = { body: { station_id, name: "Spy", kind: "customer_display" } };
+    const station = { body: { filial_id: filialId, name: "Spy", currency: "EUR" } };
+    await backoffice.refused("not_found", "POST", "devices/", device);
+    await backoffice.refused("not_found", "POST", "stations/", station);
+    await backoffice.refused("not_found", "GET", `devices/?station_id=${station_id}`);
+    const { filial_id } = await backoffice.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Own" } });
+    const body = { filial_id, name: "Own", currency: "EUR" };
+    const own = await backoffice.good<{ station_id: number }>("POST", "stations/", { body });
+    await carl.good("POST", `stations/${own.station_id}/lease/`);
+    const intent = { body: { order_id: ids["order_id"], route: "cash" } };
+    await carl.refused("order_unknown", "POST", `stations/${own.station_id}/intents/`, intent);
+    await carl.refused("intent_unknown", "GET", `stations/${own.station_id}/intents/${ids["intent_id"]}/`);
+  });
+
+  it("lists only its own", async () => {
+    const names = system.sandbox.stations.flatMap(({ name, devices }) => [
+      name,
+      ...devices.map((device) => device.name),
+    ]);
+    const foreign = new RegExp([...names, system.owner.email, system.cashier.email].join("|"));
+    expect(JSON.stringify(await owner.good("GET", "devices/"))).toMatch(foreign);
+    for (const [stranger, path] of [
+      [strangers.backoffice, "devices/"],
+      [strangers.backoffice, "users/"],
+      [strangers.cashier, "stations/"],
+    ] as const)
+      expect(JSON.stringify(await stranger.good("GET", path))).not.toMatch(foreign);
+  });
+});

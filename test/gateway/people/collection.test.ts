@@ -1,0 +1,239 @@
+/** The main job, end to end: order → smart POS → fetch → report → attest → paid once; the display follows. */
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { z } from "zod";
+import type { orderSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
+import type { intentSchema, intentsSchema } from "../../../gateway/contract/intent.ts";
+import type { stationEventsSchema, timelineSchema } from "../../../gateway/contract/timeline.ts";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+type Order = z.infer<typeof orderSchema>;
+type Intent = z.infer<typeof intentSchema>;
+
+let system: TestSystem;
+let cashier: Person;
+let owner: Person;
+let companion: TestDevice;
+let display: TestDevice;
+let station: string;
+
+const LINES = {
+  lines: [
+    { name: "Soup of the day", quantity: 2, unit_amount: "6.25" },
+    { name: "Wine", quantity: 1, unit_amount: "12.5" },
+  ],
+};
+
+beforeAll(async () => {
+  system = await startSystem();
+  [cashier, owner] = await Promise.all([
+    logIn(system.baseUrl, "cashier", system.cashier),
+    logIn(system.baseUrl, "backoffice", system.owner),
+  ]);
+  const [first] = system.sandbox.stations;
+  const codeOf = (kind: string): string =>
+    first?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "none";
+  companion = await enrollDevice(system.baseUrl, codeOf("smart_pos_companion"));
+  display = await enrollDevice(system.baseUrl, codeOf("customer_display"));
+  station = `stations/${first?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+});
+afterAll(() => system.stop());
+
+const openOrder = (): Promise<Order> => cashier.good("POST", `${station}/orders/`, { body: LINES });
+const readIntent = (intent: Intent): Promise<Intent> => cashier.good("GET", `${station}/intents/${intent.intent_id}/`);
+const shown = (): Promise<Record<string, unknown>> => display.good("GET", "display/");
+
+async function handOver(order: Order): Promise<Intent> {
+  await companion.good("POST", "heartbeat/", { body: {} });
+  await vi.waitFor(async () => {
+    const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
+    expect(routes.find(({ route }) => route === "smart_pos")).toMatchObject({ offered: true, reason: null });
+  });
+  return cashier.good("POST", `${station}/intents/`, { body: { order_id: order.order_id, route: "smart_pos" } });
+}
+
+function report(intent: Intent, outcome: string, reference: string) {
+  return {
+    body: {
+      intent_id: intent.intent_id,
+      outcome,
+      provider_reference: reference,
+      provider_code: "00",
+      client_idempotency_key: `key-${intent.intent_id}-${outcome}`,
+    },
+  };
+}
+
+describe("one smart POS collection", () => {
+  let order: Order;
+  let intent: Intent;
+
+  it("begins with an order, whose total the display shows", async () => {
+    expect(await shown()).toMatchObject({ state: "idle", amount: "0.00", order_display_number: 0, currency: "EUR" });
+    order = await openOrder();
+    expect(order).toMatchObject({ status: "open", total: "25.00", currency: "EUR", transaction: null });
+    expect(await shown()).toMatchObject({
+      state: "total",
+      amount: "25.00",
+      order_display_number: order.order_display_number,
+      intent_status: "",
+    });
+  });
+
+  it("is handed to the live companion with the amount of the order", async () => {
+    intent = await handOver(order);
+    expect(intent).toMatchObject({
+      status: "created",
+      route: "smart_pos",
+      amount: "25.00",
+      device_id: companion.deviceId,
+      reports: [],
+      settle_offered: false,
+      cancel_offered: true,
+      attestation: null,
+    });
+    const early = await cashier.refused("evidence_required", "POST", `${station}/intents/${intent.intent_id}/attest/`);
+    expect(early).toMatchObject({ status: 409, body: { status: "created" } });
+  });
+
+  it("is presented by the companion's fetch", async () => {
+    const { assignment } = await companion.good<{ assignment: Record<string, unknown> }>("GET", "assignment/");
+    expect(assignment).toMatchObject({ intent_id: intent.intent_id, amount: "25.00", status: "presented" });
+    await vi.waitFor(async () => expect((await readIntent(intent)).status).toBe("presented"));
+    expect((await readIntent(intent)).presented_at).not.toBeNull();
+  });
+
+  it("is evidence, not money, once the companion has reported", async () => {
+    await companion.good("POST", "assignment/report/", report(intent, "reported_success", "SLIP-1"));
+    const seen = await readIntent(intent);
+    expect(seen).toMatchObject({ status: "processing", report_count: 1, settle_offered: true, attestation: null });
+    expect(seen.reports).toMatchObject([
+      { outcome: "reported_success", provider_reference: "SLIP-1", provider_code: "00", device_id: companion.deviceId },
+    ]);
+    const unpaid = await cashier.good<Order>("GET", `orders/${order.order_id}/`);
+    expect(unpaid).toMatchObject({ status: "open", transaction: null });
+    expect(await shown()).toMatchObject({ state: "total", intent_status: "processing" });
+  });
+
+  it("is paid once the cashier attests, with the device's own reference", async () => {
+    const settled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/attest/`);
+    expect(settled).toMatchObject({
+      status: "succeeded",
+      settle_offered: false,
+      cancel_offered: false,
+      attestation: { cashier_id: cashier.userId, cashier_name: cashier.name, reference: "SLIP-1" },
+    });
+    // The very next read sees it: the display's and the order's.
+    expect(await shown()).toMatchObject({ state: "paid", amount: "25.00", intent_status: "succeeded" });
+    const paid = await cashier.good<Order>("GET", `orders/${order.order_id}/`);
+    expect(paid).toMatchObject({
+      status: "paid",
+      transaction: {
+        transaction_id: settled.attestation?.transaction_id,
+        intent_id: intent.intent_id,
+        route: "smart_pos",
+        amount: "25.00",
+        reference: "SLIP-1",
+      },
+    });
+  });
+
+  it("is paid only once, whatever is tried again", async () => {
+    const attest = `${station}/intents/${intent.intent_id}/attest/`;
+    const again = await cashier.refused("intent_not_actionable", "POST", attest);
+    expect(again).toMatchObject({ status: 409, body: { status: "succeeded" } });
+    const body = { order_id: order.order_id, route: "cash" };
+    expect((await cashier.refused("order_already_paid", "POST", `${station}/intents/`, { body })).status).toBe(409);
+    const sql = postgres(system.database.url, { max: 1 });
+    const sales = await sql`select amount_minor::text from transactions where order_id = ${order.order_id}`;
+    await sql.end();
+    expect(sales).toEqual([{ amount_minor: "2500" }]);
+  });
+
+  it("leaves the display idle eight seconds later", async () => {
+    await vi.waitFor(async () => expect((await shown()).state).toBe("idle"), { timeout: 15_000, interval: 1_500 });
+  });
+
+  it("is explained to the owner step by step", async () => {
+    const timeline = await vi.waitFor(async () => {
+      const read = await owner.good<z.infer<typeof timelineSchema>>("GET", `intents/${intent.intent_id}/timeline/`);
+      expect(read.entries.at(-1)?.type).toBe("intent_succeeded");
+      return read;
+    });
+    expect(timeline).toMatchObject({ intent_id: intent.intent_id, status: "succeeded", money_moved: "yes" });
+    expect(timeline.summary).toBe(
+      `EUR 25.00 for order ${order.order_display_number} was collected by smart POS as transaction 1, reference SLIP-1.`,
+    );
+    expect(timeline.entries.map(({ type }) => type)).toEqual([
+      "intent_created",
+      "intent_presented",
+      "outcome_reported",
+      "settlement_started",
+      "intent_succeeded",
+    ]);
+    expect(timeline.entries.map(({ actor }) => actor.kind)).toEqual([
+      "cashier",
+      "device",
+      "device",
+      "cashier",
+      expect.any(String),
+    ]);
+    for (const entry of timeline.entries) expect(entry.sentence).toMatch(/^[A-Z].*\.$/);
+    expect(timeline.entries[0]?.data).toMatchObject({ amount: "25.00", currency: "EUR", route: "smart_pos" });
+    const times = timeline.entries.map(({ at }) => at);
+    expect(times).toEqual(times.toSorted());
+  });
+
+  it("is in the station's events, page by page without a gap", async () => {
+    const events: z.infer<typeof stationEventsSchema>["events"] = [];
+    for (let since = 0, more = true; more; ) {
+      const path = `${station}/events/?limit=3&since_version=${since}`;
+      const page = await owner.good<z.infer<typeof stationEventsSchema>>("GET", path);
+      events.push(...page.events);
+      since = page.events.at(-1)?.version ?? since;
+      more = page.has_more;
+    }
+    const versions = [...new Set(events.map(({ version }) => version))];
+    expect(versions).toEqual(versions.map((_, index) => index + 1));
+    expect(events.filter(({ intent_id }) => intent_id === intent.intent_id).map(({ type }) => type)).toContain(
+      "outcome_reported",
+    );
+  });
+});
+
+describe("a collection that the device reports as declined", () => {
+  it("still is offered to settle, and settles when the cashier attests", async () => {
+    const intent = await handOver(await openOrder());
+    await companion.good("POST", "assignment/report/", report(intent, "reported_declined", ""));
+    const declined = await readIntent(intent);
+    expect(declined).toMatchObject({ status: "processing", settle_offered: true, cancel_offered: true });
+    const body = { reference: "TYPED-1" };
+    const settled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/attest/`, { body });
+    expect(settled).toMatchObject({ status: "succeeded", attestation: { reference: "TYPED-1" } });
+  });
+});
+
+describe("a collection that the cashier cancels", () => {
+  it("ends unpaid; a success reported afterwards is refused, kept, and told to the owner as money that may have moved", async () => {
+    const order = await openOrder();
+    const intent = await handOver(order);
+    const cancelled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/cancel/`);
+    expect(cancelled).toMatchObject({ status: "cancelled", settle_offered: false, cancel_offered: false });
+    expect(cancelled.ended_at).not.toBeNull();
+    const late = await companion.call("POST", "assignment/report/", report(intent, "reported_success", "LATE-1"));
+    expect(late).toMatchObject({ status: 409, body: { code: "intent_not_actionable", status: "cancelled" } });
+    expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({ status: "open" });
+    await vi.waitFor(async () => {
+      const timeline = await owner.good<z.infer<typeof timelineSchema>>("GET", `intents/${intent.intent_id}/timeline/`);
+      expect(timeline.entries.at(-1)).toMatchObject({ type: "late_evidence_kept", money_moved: "maybe" });
+      expect(timeline.money_moved).toBe("maybe");
+    });
+    const { intents } = await cashier.good<z.infer<typeof intentsSchema>>("GET", `${station}/intents/`);
+    expect(intents[0]).toMatchObject({ intent_id: intent.intent_id, status: "cancelled" });
+    await cashier.refused("intent_not_actionable", "POST", `${station}/intents/${intent.intent_id}/attest/`);
+    await cashier.refused("intent_not_actionable", "POST", `${station}/intents/${intent.intent_id}/cancel/`);
+  });
+});

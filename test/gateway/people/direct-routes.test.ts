@@ -1,0 +1,229 @@
+/** Cash and the attested terminal settle through the same seam; an order that changed is never settled on old terms. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
+import type { orderSchema, ordersSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
+import type { intentSchema, intentsSchema } from "../../../gateway/contract/intent.ts";
+import { STATE_LIMITS } from "../../../machines/settings.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+type Order = z.infer<typeof orderSchema>;
+type Intent = z.infer<typeof intentSchema>;
+
+let system: TestSystem;
+let cashier: Person;
+let station: string;
+let otherStation: string;
+
+beforeAll(async () => {
+  system = await startSystem();
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  otherStation = `stations/${system.sandbox.stations[1]?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+});
+afterAll(() => system.stop());
+
+const lines = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, unit_amount }] });
+const openOrder = (amount = "9.90", at = station): Promise<Order> =>
+  cashier.good("POST", `${at}/orders/`, { body: lines(amount) });
+const readOrder = (order: Order): Promise<Order> => cashier.good("GET", `orders/${order.order_id}/`);
+const collect = (order: Order, route: string): Promise<Intent> =>
+  cashier.good("POST", `${station}/intents/`, { body: { order_id: order.order_id, route } });
+const path = (intent: Intent, step = ""): string => `${station}/intents/${intent.intent_id}/${step}`;
+
+describe("cash", () => {
+  it("is attested without a device and pays the order", async () => {
+    const order = await openOrder();
+    const intent = await collect(order, "cash");
+    expect(intent).toMatchObject({ status: "created", device_id: null, settle_offered: true });
+    const settled = await cashier.good<Intent>("POST", path(intent, "attest/"));
+    expect(settled).toMatchObject({ status: "succeeded", attestation: { reference: "" } });
+    expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { route: "cash", amount: "9.90" } });
+  });
+
+  it("shows on the next order's number: each order has its own", async () => {
+    const [first, second] = [await openOrder(), await openOrder()];
+    expect(second.order_display_number).toBe(first.order_display_number + 1);
+    const { orders } = await cashier.good<z.infer<typeof ordersSchema>>(
+      "GET",
+      `${station}/orders/?status=open&limit=2`,
+    );
+    expect(orders.map(({ order_id }) => order_id)).toEqual([second.order_id, first.order_id]);
+  });
+});
+
+describe("an attested terminal", () => {
+  it("needs the reference of the terminal's slip", async () => {
+    const order = await openOrder();
+    const intent = await collect(order, "attested_terminal");
+    const bare = await cashier.refused("reference_required", "POST", path(intent, "attest/"));
+    expect(bare.status).toBe(409);
+    expect(await readOrder(order)).toMatchObject({ status: "open" });
+    const body = { reference: "TERM-0042" };
+    const settled = await cashier.good<Intent>("POST", path(intent, "attest/"), { body });
+    expect(settled).toMatchObject({ status: "succeeded", attestation: { reference: "TERM-0042" } });
+    expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { reference: "TERM-0042" } });
+  });
+});
+
+describe("an order that changes during its collection", () => {
+  it("is not settled: the guest was shown another amount", async () => {
+    const order = await openOrder("10.00");
+    const intent = await collect(order, "cash");
+    const changed = await cashier.good<Order>("PUT", `orders/${order.order_id}/lines/`, { body: lines("11.00") });
+    expect(changed).toMatchObject({ total: "11.00", version: order.version + 1 });
+    const refused = await cashier.refused("order_changed", "POST", path(intent, "attest/"));
+    expect(refused).toMatchObject({ status: 409, body: { status: "created" } });
+    expect(await readOrder(order)).toMatchObject({ status: "open", transaction: null });
+    // The collection goes back to where it was; the cashier cancels it and collects what is due now.
+    expect(await cashier.good<Intent>("GET", path(intent))).toMatchObject({
+      status: "created",
+      attestation: null,
+      amount: "10.00",
+    });
+    await cashier.good("POST", path(intent, "cancel/"));
+    const second = await collect(order, "cash");
+    expect(second.amount).toBe("11.00");
+    await cashier.good("POST", path(second, "attest/"));
+    expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { amount: "11.00" } });
+  });
+
+  it("is not settled once it is voided, and a voided order begins no collection", async () => {
+    const order = await openOrder();
+    const intent = await collect(order, "cash");
+    expect(await cashier.good<Order>("POST", `orders/${order.order_id}/void/`)).toMatchObject({ status: "voided" });
+    expect((await cashier.refused("order_voided", "POST", path(intent, "attest/"))).status).toBe(409);
+    await cashier.good("POST", path(intent, "cancel/"));
+    const body = { order_id: order.order_id, route: "cash" };
+    expect((await cashier.refused("order_voided", "POST", `${station}/intents/`, { body })).status).toBe(409);
+  });
+});
+
+describe("what is refused at the order", () => {
+  it("a change or a void of an order that is paid or voided", async () => {
+    const paid = await openOrder();
+    await cashier.good("POST", path(await collect(paid, "cash"), "attest/"));
+    const voided = await openOrder();
+    await cashier.good("POST", `orders/${voided.order_id}/void/`);
+    for (const { order_id } of [paid, voided]) {
+      const change = await cashier.refused("conflict", "PUT", `orders/${order_id}/lines/`, { body: lines("1") });
+      expect(change.status).toBe(409);
+    }
+    expect((await cashier.refused("conflict", "POST", `orders/${paid.order_id}/void/`)).status).toBe(409);
+  });
+
+  it("an order that does not exist", async () => {
+    for (const [method, tail] of [
+      ["GET", ""],
+      ["PUT", "lines/"],
+      ["POST", "void/"],
+    ] as const) {
+      const sending = method === "PUT" ? { body: lines("1") } : {};
+      expect((await cashier.refused("not_found", method, `orders/999999/${tail}`, sending)).status).toBe(404);
+    }
+  });
+
+  it("lines that are no lines, each named by its pointer", async () => {
+    const body = {
+      lines: [
+        { name: "Soup", quantity: 1, unit_amount: "1.005" },
+        { name: "", quantity: 0, unit_amount: "1" },
+        { name: "Tip", quantity: 1, unit_amount: "1", tax: "19" },
+      ],
+    };
+    const refused = await cashier.refused("invalid_request", "POST", `${station}/orders/`, { body });
+    expect(refused.status).toBe(400);
+    expect(refused.body.errors?.map(({ pointer }) => pointer)).toEqual([
+      "/lines/0/unit_amount",
+      "/lines/1/name",
+      "/lines/1/quantity",
+      "/lines/2/tax",
+    ]);
+  });
+
+  it("a total that the contract's amount cannot carry", async () => {
+    const body = { lines: [{ name: "Gold", quantity: 9_999, unit_amount: "9999999999.99" }] };
+    expect((await cashier.refused("invalid_request", "POST", `${station}/orders/`, { body })).status).toBe(400);
+  });
+});
+
+describe("what is refused at the collection", () => {
+  it("a route that is not offered, with the reason that the routes show", async () => {
+    const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
+    const order = await openOrder();
+    expect(Object.fromEntries(routes.map(({ route, reason }) => [route, reason]))).toEqual({
+      smart_pos: "no_companion",
+      dynamic_qr: "provider_not_configured",
+      attested_terminal: null,
+      cash: null,
+    });
+    for (const { route, reason } of routes.filter(({ offered }) => !offered)) {
+      const body = { order_id: order.order_id, route };
+      const refused = await cashier.refused("route_not_offered", "POST", `${station}/intents/`, { body });
+      expect(refused).toMatchObject({ status: 409, body: { reason } });
+    }
+  });
+
+  it("an order of another station, and one that does not exist", async () => {
+    const foreign = await openOrder("1.00", otherStation);
+    for (const order_id of [foreign.order_id, 999_999]) {
+      const body = { order_id, route: "cash" };
+      expect((await cashier.refused("order_unknown", "POST", `${station}/intents/`, { body })).status).toBe(404);
+    }
+  });
+
+  it("an order with nothing to collect", async () => {
+    const order = await cashier.good<Order>("POST", `${station}/orders/`, { body: { lines: [] } });
+    expect(order.total).toBe("0.00");
+    const body = { order_id: order.order_id, route: "cash" };
+    expect((await cashier.refused("amount_not_collectable", "POST", `${station}/intents/`, { body })).status).toBe(409);
+  });
+
+  it("a second collection while one is active", async () => {
+    const intent = await collect(await openOrder(), "cash");
+    const body = { order_id: (await openOrder()).order_id, route: "cash" };
+    const refused = await cashier.refused("collection_active", "POST", `${station}/intents/`, { body });
+    expect(refused).toMatchObject({ status: 409, body: { status: "created" } });
+    await cashier.good("POST", path(intent, "cancel/"));
+  });
+
+  it("a deadline out of bounds, an unknown route and an amount from outside", async () => {
+    const order_id = (await openOrder()).order_id;
+    for (const [field, value] of [
+      ["lifetime_seconds", 29],
+      ["lifetime_seconds", 1_801],
+      ["route", "barter"],
+      ["amount", "0.01"],
+      ["order_id", "1"],
+    ] as const) {
+      const body = { order_id, route: "cash", [field]: value };
+      const refused = await cashier.refused("invalid_request", "POST", `${station}/intents/`, { body });
+      expect(refused.body.errors?.map(({ pointer }) => pointer)).toEqual([`/${field}`]);
+    }
+  });
+
+  it("an intent that does not exist, or is another station's", async () => {
+    const intent = await collect(await openOrder(), "cash");
+    for (const unknown of [`${station}/intents/999999/`, `${otherStation}/intents/${intent.intent_id}/`])
+      expect((await cashier.refused("intent_unknown", "GET", unknown)).status).toBe(404);
+    expect((await cashier.refused("intent_unknown", "POST", `${station}/intents/999999/attest/`)).status).toBe(404);
+    expect((await cashier.refused("intent_unknown", "POST", `${station}/intents/999999/cancel/`)).status).toBe(404);
+    await cashier.good("POST", path(intent, "cancel/"));
+  });
+});
+
+describe("an intent that has left the station's bounded memory", () => {
+  it("is read from the audit trail as it ended", async () => {
+    const first = await collect(await openOrder("3.21"), "cash");
+    const settled = await cashier.good<Intent>("POST", path(first, "attest/"));
+    for (let count = 0; count < STATE_LIMITS.endedIntents; count += 1) {
+      await cashier.good("POST", path(await collect(await openOrder("1"), "cash"), "cancel/"));
+    }
+    const { intents } = await cashier.good<z.infer<typeof intentsSchema>>("GET", `${station}/intents/`);
+    expect(intents.map(({ intent_id }) => intent_id)).not.toContain(first.intent_id);
+    expect(intents).toHaveLength(STATE_LIMITS.endedIntents);
+    const recalled = await cashier.good<Intent>("GET", path(first));
+    expect(recalled).toEqual(settled);
+  });
+});

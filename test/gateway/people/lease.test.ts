@@ -1,0 +1,115 @@
+/** One cashier drives a station; the others see who, and wait. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { z } from "zod";
+import type { cashierStationsSchema, leaseSchema, orderSchema } from "../../../gateway/contract/cashier.ts";
+import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+type Lease = z.infer<typeof leaseSchema>;
+
+const LEASE_MS = 1_500;
+const long = { body: { lifetime_seconds: 600 } };
+
+let system: TestSystem;
+let owner: Person;
+let ada: Person;
+let ben: Person;
+let station: string;
+let order: z.infer<typeof orderSchema>;
+
+beforeAll(async () => {
+  system = await startSystem({ environment: { STATION_LEASE_MS: String(LEASE_MS) } });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  const details = { email: "ben@sandbox.example", password: "a long enough password" };
+  await owner.good("POST", "users/", { body: { ...details, name: "Ben", role: "cashier" } });
+  ada = await logIn(system.baseUrl, "cashier", system.cashier);
+  ben = await logIn(system.baseUrl, "cashier", details);
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "5.00" }] };
+  order = await ada.good("POST", `${station}/orders/`, { body });
+});
+afterAll(() => system.stop());
+
+const create = () => ({ body: { order_id: order.order_id, route: "cash" } });
+
+describe("a free station", () => {
+  it("has no lease, and collects nothing without one", async () => {
+    expect(await ada.good<Lease>("GET", `${station}/lease/`)).toEqual({ lease: null });
+    expect((await ada.refused("lease_required", "POST", `${station}/intents/`, create())).status).toBe(409);
+    expect((await ada.refused("lease_required", "PUT", `${station}/lease/`)).status).toBe(409);
+  });
+
+  it("may be released by anybody, which changes nothing", async () => {
+    expect(await ben.good<Lease>("DELETE", `${station}/lease/`)).toEqual({ lease: null });
+  });
+});
+
+describe("a station that a cashier holds", () => {
+  it("says so to everybody, and to the holder that it is theirs", async () => {
+    const { lease } = await ada.good<Lease>("POST", `${station}/lease/`, long);
+    expect(lease).toMatchObject({ cashier_id: ada.userId, cashier_name: ada.name, mine: true });
+    const heldMs = Date.parse(lease?.expires_at ?? "") - Date.parse(lease?.acquired_at ?? "");
+    expect(heldMs).toBe(600_000);
+    expect(await ben.good<Lease>("GET", `${station}/lease/`)).toEqual({ lease: { ...lease, mine: false } });
+    const { stations } = await ben.good<z.infer<typeof cashierStationsSchema>>("GET", "stations/");
+    expect(stations[0]).toMatchObject({ lease: { cashier_id: ada.userId }, active_intent_id: null });
+    expect(stations.map(({ station_id }) => station_id)).toEqual(
+      stations.map(({ station_id }) => station_id).toSorted((a, b) => a - b),
+    );
+  });
+
+  it("is refused to the other cashier with the holder's name, whatever they try", async () => {
+    const intent = await ada.good<z.infer<typeof intentSchema>>("POST", `${station}/intents/`, create());
+    const tries = [
+      ["POST", "lease/"],
+      ["PUT", "lease/"],
+      ["DELETE", "lease/"],
+      ["POST", "intents/", create()],
+      ["POST", `intents/${intent.intent_id}/attest/`],
+      ["POST", `intents/${intent.intent_id}/cancel/`],
+    ] as const;
+    for (const [method, tail, sending] of tries) {
+      const refused = await ben.refused("station_leased", method, `${station}/${tail}`, sending);
+      expect(refused).toMatchObject({ status: 409, body: { reason: ada.name } });
+    }
+    const { stations } = await ben.good<z.infer<typeof cashierStationsSchema>>("GET", "stations/");
+    expect(stations[0]?.active_intent_id).toBe(intent.intent_id);
+    await ada.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
+  });
+
+  it("is kept by renewing and passes on when it is given back", async () => {
+    const before = await ada.good<Lease>("GET", `${station}/lease/`);
+    const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, { body: { lifetime_seconds: 1_200 } });
+    expect(renewed.lease?.acquired_at).toBe(before.lease?.acquired_at);
+    expect(Date.parse(renewed.lease?.expires_at ?? "")).toBeGreaterThan(Date.parse(before.lease?.expires_at ?? ""));
+    expect(await ada.good<Lease>("DELETE", `${station}/lease/`)).toEqual({ lease: null });
+    const { lease } = await ben.good<Lease>("POST", `${station}/lease/`);
+    expect(lease).toMatchObject({ cashier_id: ben.userId, mine: true });
+  });
+
+  it("is free again when the lease lapses", async () => {
+    await ben.good("POST", `${station}/lease/`);
+    await vi.waitFor(async () => expect(await ada.good<Lease>("GET", `${station}/lease/`)).toEqual({ lease: null }), {
+      timeout: LEASE_MS * 3,
+      interval: 100,
+    });
+    await ben.refused("lease_required", "POST", `${station}/intents/`, create());
+    await ada.good("POST", `${station}/lease/`, long);
+  });
+
+  it("is won by exactly one of many who ask at once", async () => {
+    await ada.good("DELETE", `${station}/lease/`);
+    const asked = await Promise.all(
+      [ada, ben, ada, ben].map((who) => who.call<Lease>("POST", `${station}/lease/`, long)),
+    );
+    const holders = new Set(asked.filter(({ status }) => status === 200).map(({ body }) => body.lease?.cashier_id));
+    expect(holders.size).toBe(1);
+    expect(asked.filter(({ status }) => status === 409)).toHaveLength(2);
+  });
+
+  it("takes a lifetime within bounds only", async () => {
+    for (const lifetime_seconds of [29, 43_201, 60.5, "600"])
+      await ada.refused("invalid_request", "POST", `${station}/lease/`, { body: { lifetime_seconds } });
+  });
+});

@@ -1,0 +1,152 @@
+/** Sessions: bearer for programs, cookie for pages, each API for the people who may use it. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
+import type { newSessionSchema, sessionSchema } from "../../../gateway/contract/session.ts";
+import { type Refused, send } from "../../support/http.ts";
+import { logIn } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+type NewSession = z.infer<typeof newSessionSchema>;
+type Session = z.infer<typeof sessionSchema>;
+
+let system: TestSystem;
+
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(() => system.stop());
+
+const open = (api: string, body: unknown, headers = {}) =>
+  send<NewSession & Refused>(system.baseUrl, "POST", `/api/${api}/v1/session/`, { json: body, headers });
+
+describe("logging in", () => {
+  it("answers with the person, a token, and a cookie that no script can read and no other site can send", async () => {
+    const answer = await open("cashier", system.cashier);
+    expect(answer.status).toBe(200);
+    const { token, user, expires_at } = answer.body;
+    expect(user).toMatchObject({
+      role: "cashier",
+      permissions: ["payments.collect"],
+      organization_id: system.sandbox.organizationId,
+    });
+    expect(Date.parse(expires_at)).toBeGreaterThan(Date.now() + 3_600_000);
+    const cookie = answer.headers.get("set-cookie") ?? "";
+    expect(cookie).toMatch(new RegExp(`^dp_session=${token}; Path=/; Max-Age=\\d+; HttpOnly; SameSite=Strict$`));
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+  });
+
+  it("is refused alike for a wrong password, an unknown person and an empty store of neither", async () => {
+    const wrong = await open("cashier", { ...system.cashier, password: "not the password" });
+    const unknown = await open("cashier", { ...system.cashier, email: "nobody@sandbox.example" });
+    for (const answer of [wrong, unknown]) {
+      expect(answer).toMatchObject({ status: 401, body: { code: "login_failed" } });
+      expect(answer.headers.get("set-cookie")).toBeNull();
+    }
+    expect({ ...wrong.body, request_id: "" }).toEqual({ ...unknown.body, request_id: "" });
+  });
+
+  it("is for those who may use that API: the owner collects no money, the cashier registers no devices", async () => {
+    for (const [api, details] of [
+      ["cashier", system.owner],
+      ["backoffice", system.cashier],
+    ] as const) {
+      const answer = await open(api, details);
+      expect(answer).toMatchObject({ status: 403, body: { code: "permission_denied" } });
+      expect(answer.body).not.toHaveProperty("token");
+      expect(answer.headers.get("set-cookie")).toBeNull();
+    }
+  });
+
+  it("takes no half body", async () => {
+    for (const body of [{}, { email: "" }, { ...system.cashier, remember: true }, { ...system.cashier, password: 1 }])
+      expect(await open("cashier", body)).toMatchObject({ status: 400, body: { code: "invalid_request" } });
+  });
+
+  it("is refused to a page of another site, so that nobody can be logged in as somebody else", async () => {
+    for (const headers of [{ origin: "https://elsewhere.example" }, { "sec-fetch-site": "cross-site" }])
+      expect(await open("cashier", system.cashier, headers)).toMatchObject({
+        status: 403,
+        body: { code: "csrf_refused" },
+      });
+  });
+});
+
+describe("a session", () => {
+  it("says whose it is", async () => {
+    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+    const session = await cashier.good<Session>("GET", "session/");
+    expect(session).toEqual({
+      expires_at: expect.any(String),
+      user: expect.objectContaining({ user_id: cashier.userId }),
+    });
+  });
+
+  it("is nothing without a token, and nothing with somebody's guess", async () => {
+    const get = (headers: Record<string, string>) =>
+      send(system.baseUrl, "GET", "/api/cashier/v1/session/", { headers });
+    expect(await get({})).toMatchObject({ status: 401, body: { code: "session_missing" } });
+    for (const headers of [
+      { authorization: "Bearer nonsense" },
+      { authorization: `Bearer ${"A".repeat(43)}` },
+      { cookie: "dp_session=nonsense" },
+    ] as Record<string, string>[])
+      expect(await get(headers)).toMatchObject({ status: 401, body: { code: "session_invalid" } });
+  });
+
+  it("ends everywhere at once when its person logs out, and the cookie goes with it", async () => {
+    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+    const other = await logIn(system.baseUrl, "cashier", system.cashier);
+    const answer = await cashier.call("DELETE", "session/");
+    expect(answer.status).toBe(204);
+    expect(answer.headers.get("set-cookie")).toMatch(/^dp_session=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/);
+    expect((await cashier.refused("session_invalid", "GET", "session/")).status).toBe(401);
+    expect((await other.call("GET", "session/")).status).toBe(200);
+  });
+});
+
+describe("the cookie of a page", () => {
+  const withCookie = (token: string, headers: Record<string, string> = {}) => ({
+    headers: { cookie: `theme=dark; dp_session=${token}`, ...headers },
+  });
+
+  it("reads and acts for the service's own pages only (CSRF)", async () => {
+    const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
+    const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
+    const post = (headers: Record<string, string>) => send(system.baseUrl, "POST", lease, withCookie(token, headers));
+    expect((await send(system.baseUrl, "GET", lease, withCookie(token))).status).toBe(200);
+    expect((await post({ origin: system.baseUrl })).status).toBe(200);
+    expect((await post({ "sec-fetch-site": "same-origin" })).status).toBe(200);
+    const foreign = [
+      { origin: "https://elsewhere.example" },
+      { origin: "null" },
+      { origin: system.baseUrl.replace(/:\d+$/, ":1") },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+    ] as Record<string, string>[];
+    for (const headers of foreign)
+      expect(await post(headers), JSON.stringify(headers)).toMatchObject({
+        status: 403,
+        body: { code: "csrf_refused" },
+      });
+  });
+
+  it("does not stand in the way of a program that sends its token itself", async () => {
+    const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
+    const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
+    const headers = { authorization: `Bearer ${token}`, origin: "https://elsewhere.example" };
+    expect((await send(system.baseUrl, "POST", lease, { headers })).status).toBe(200);
+  });
+});
+
+describe("guessing a password", () => {
+  it("is stopped with a time to wait", async () => {
+    const answers = [];
+    for (let attempt = 0; attempt < 12; attempt += 1)
+      answers.push(await open("backoffice", { ...system.owner, password: `guess number ${attempt}` }));
+    const last = answers.at(-1);
+    expect(last).toMatchObject({ status: 429, body: { code: "login_throttled" } });
+    expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
+    // Not even the right password passes while the door is shut.
+    expect(await open("backoffice", system.owner)).toMatchObject({ status: 429 });
+  });
+});

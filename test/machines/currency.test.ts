@@ -1,0 +1,119 @@
+/** Money: exponents, the contract's pattern, and writing and reading as inverses. */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  AMOUNT_PATTERN,
+  amountFitsWire,
+  currencyExponent,
+  formatAmount,
+  parseAmount,
+} from "../../machines/currency.ts";
+
+const CURRENCIES = ["EUR", "USD", "JPY", "KRW", "KWD", "TND"] as const;
+
+/** How many decimals Intl would show. */
+const digitsByIntl = (currency: string): number | undefined =>
+  new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits;
+
+describe("exponents", () => {
+  it.each([
+    ["EUR", 2],
+    ["JPY", 0],
+    ["KWD", 3],
+    ["ISK", 0],
+    ["HUF", 2],
+    ["MGA", 2],
+    ["XCG", 2],
+    ["XXX", undefined],
+    ["eur", undefined],
+    ["", undefined],
+    ["toString", undefined],
+    ["constructor", undefined],
+  ])("%s has %s decimals", (currency, exponent) => {
+    expect(currencyExponent(currency)).toBe(exponent);
+  });
+
+  it("agree with Intl, but where Intl gives the whole units that shops round to", () => {
+    const known = Intl.supportedValuesOf("currency").filter((currency) => currencyExponent(currency) !== undefined);
+    const others = known.filter((currency) => digitsByIntl(currency) !== currencyExponent(currency));
+    expect(known.length).toBeGreaterThan(150);
+    expect(others.map(digitsByIntl).every((digits) => digits === 0)).toBe(true);
+  });
+});
+
+describe("an amount on the wire", () => {
+  it.each([
+    ["1250", "EUR", "12.50"],
+    ["5", "EUR", "0.05"],
+    ["0", "EUR", "0.00"],
+    ["-5", "EUR", "-0.05"],
+    ["-1250", "JPY", "-1250"],
+    ["1250", "JPY", "1250"],
+    ["1250", "KWD", "1.25"],
+    ["10", "KWD", "0.01"],
+    ["999999999999", "EUR", "9999999999.99"],
+  ])("%s minor units of %s are %s", (minor, currency, text) => {
+    expect(formatAmount(minor, currency)).toBe(text);
+    expect(formatAmount(BigInt(minor), currency)).toBe(text);
+  });
+
+  it.each([
+    [999_999_999_999n, "EUR", true],
+    [1_000_000_000_000n, "EUR", false],
+    [9_999_999_999n, "JPY", true],
+    [10_000_000_000n, "JPY", false],
+    [9_999_999_999_990n, "KWD", true],
+    [1_255n, "KWD", false],
+    [-1n, "EUR", false],
+    [1n, "XXX", false],
+  ])("%s of %s fits: %s", (minor, currency, fits) => {
+    expect(amountFitsWire(minor, currency)).toBe(fits);
+  });
+
+  it("matches the contract's pattern and is read back as it was, whenever it fits", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...CURRENCIES), fc.bigInt({ min: 0n, max: 10n ** 14n }), (currency, minor) => {
+        fc.pre(amountFitsWire(minor, currency));
+        const text = formatAmount(minor, currency);
+        expect(text).toMatch(AMOUNT_PATTERN);
+        expect(parseAmount(text, currency)).toBe(minor);
+      }),
+    );
+  });
+
+  it("fits exactly when the pattern can write it without loss", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...CURRENCIES), fc.bigInt({ min: 0n, max: 10n ** 14n }), (currency, minor) => {
+        const text = formatAmount(minor, currency);
+        const isWritten = AMOUNT_PATTERN.test(text) && parseAmount(text, currency) === minor;
+        expect(amountFitsWire(minor, currency)).toBe(isWritten);
+      }),
+    );
+  });
+});
+
+describe("an amount that was typed", () => {
+  it.each([
+    ["12.50", "EUR", 1_250n],
+    ["12.5", "EUR", 1_250n],
+    ["12", "EUR", 1_200n],
+    ["0", "EUR", 0n],
+    ["12", "JPY", 12n],
+    ["1.255", "KWD", 1_255n],
+    ["12.505", "EUR", undefined],
+    ["12.5", "JPY", undefined],
+    ["", "EUR", undefined],
+    [".5", "EUR", undefined],
+    ["5.", "EUR", undefined],
+    ["-5", "EUR", undefined],
+    ["+5", "EUR", undefined],
+    ["1e3", "EUR", undefined],
+    [" 5", "EUR", undefined],
+    ["5\n", "EUR", undefined],
+    ["٥", "EUR", undefined],
+    ["12345678901", "EUR", undefined],
+    ["5", "XXX", undefined],
+  ])("%j of %s is %s", (text, currency, minor) => {
+    expect(parseAmount(text, currency)).toBe(minor);
+  });
+});

@@ -1,0 +1,77 @@
+/** The stations whose commits are kept for every machine version: between them every row and every field is used. */
+import type { Commit } from "../../machines/station/commit.ts";
+import { aCounter, aServedCounter, COMPANION, COMPANION_DEVICE, DISPLAY_DEVICE, type Scenario } from "./scenario.ts";
+
+export const STORIES: Record<string, () => Scenario> = {
+  "a-described-station": () => aCounter(),
+  "an-open-order": () => aServedCounter(),
+  "a-created-intent": () => aServedCounter().picks("smart_pos", { key: "31:create:a" }),
+  "a-reported-intent": () =>
+    aServedCounter()
+      .picks("smart_pos")
+      .waits(900)
+      .fetches()
+      .waits(1_100)
+      .reports("reported_declined", { key: "701:report:a", code: "51" })
+      .waits(2_000)
+      .reports("reported_success", { key: "701:report:b", reference: "RRN-1", code: "00" }),
+  "a-settling-intent": () =>
+    aServedCounter().picks("attested_terminal").waits(500).attests({ key: "31:attest:a", reference: "SLIP-9" }),
+  "a-refused-settlement": () =>
+    aServedCounter().picks("cash").attests({ key: "31:attest:a" }).waits(40).refusesToSettle("order_changed"),
+  "every-kind-of-end": () => everyKindOfEnd(),
+  "a-full-memory": () => aFullMemory(),
+};
+
+/** The newest commit of a story. */
+export function commitOf(story: () => Scenario): Commit {
+  const commit = story().commits.at(-1);
+  if (commit === undefined) throw new Error("The story commits nothing.");
+  return commit;
+}
+
+function everyKindOfEnd(): Scenario {
+  return aServedCounter()
+    .picks("smart_pos")
+    .cancels()
+    .picks("cash")
+    .waits(180_000)
+    .ticks()
+    .picks("smart_pos")
+    .reports("reported_unknown")
+    .attests()
+    .settles(9_001)
+    .reports("reported_success", { key: "701:report:late" })
+    .order({ orderId: 502, orderDisplayNumber: 8, status: "voided", revision: 2 })
+    .describesDevice({ ...DISPLAY_DEVICE, status: "revoked", revision: 2 })
+    .loses(COMPANION)
+    .describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 })
+    .releases();
+}
+
+function aFullMemory(): Scenario {
+  const counter = aServedCounter();
+  for (let turn = 1; turn <= 12; turn += 1) {
+    counter
+      .order({ orderId: 600 + turn, orderDisplayNumber: 100 + turn })
+      .renews()
+      .waits(4_000)
+      .picks("smart_pos", { key: `31:create:${uuid(turn)}` })
+      .waits(900)
+      .fetches()
+      .waits(6_000)
+      .reports("reported_success", {
+        key: `701:report:${uuid(turn)}`,
+        reference: `RRN-20495731${9_000 + turn}`,
+        code: "00",
+      })
+      .waits(3_000)
+      .attests({ key: `31:attest:${uuid(turn)}` })
+      .waits(30)
+      .settles(9_000 + turn);
+  }
+  return counter;
+}
+
+/** As long as the keys that clients really send. */
+const uuid = (turn: number): string => `5f0c2a9e-8d1b-4c37-9a55-${String(turn).padStart(12, "0")}`;

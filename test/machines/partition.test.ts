@@ -1,0 +1,31 @@
+/** Partitions: stable, in range, and even for the ids that sequences give. */
+import { describe, expect, it } from "vitest";
+import { PARTITION_COUNT, partitionOf, partitionToken } from "../../machines/partition.ts";
+
+describe("a station's partition", () => {
+  it("never changes: subjects and credentials carry it", () => {
+    expect([1, 2, 3, 12_345, 1_000_000].map((id) => partitionToken(partitionOf(id)))).toEqual(STABLE);
+  });
+
+  it("is one of 256, as two lower-case hex digits", () => {
+    for (let id = 1; id <= 10_000; id += 1) {
+      const partition = partitionOf(id);
+      expect(Number.isInteger(partition) && partition >= 0 && partition < PARTITION_COUNT).toBe(true);
+      expect(partitionToken(partition)).toMatch(/^[0-9a-f]{2}$/);
+    }
+  });
+
+  it("spreads a block of neighbouring ids evenly, wherever the block begins", () => {
+    for (const first of [1, 5_000, 1_000_000]) {
+      const counts = Array.from({ length: PARTITION_COUNT }, () => 0);
+      const perPartition = 40;
+      for (let id = first; id < first + PARTITION_COUNT * perPartition; id += 1) {
+        counts[partitionOf(id)] = (counts[partitionOf(id)] ?? 0) + 1;
+      }
+      expect(Math.min(...counts)).toBeGreaterThan(perPartition * 0.8);
+      expect(Math.max(...counts)).toBeLessThan(perPartition * 1.2);
+    }
+  });
+});
+
+const STABLE = ["9e", "3c", "da", "a1", "fc"];

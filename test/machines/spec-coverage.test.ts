@@ -1,0 +1,89 @@
+/** SPEC.md is true: it names every word of the machines, and every test that it names exists. */
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { LEASE_STATES, leaseMachine } from "../../machines/lease.ts";
+import { LIVENESS_STATES, livenessMachine } from "../../machines/liveness.ts";
+import { INTENT_STATES, paymentIntentMachine, ROUTES } from "../../machines/payment-intent.ts";
+import { DEFAULT_MACHINE_SETTINGS, STATE_LIMITS } from "../../machines/settings.ts";
+import {
+  BLOCKED_REASONS,
+  DEVICE_STATUSES,
+  deviceStandingMachine,
+  STATION_STATUSES,
+  stationStandingMachine,
+} from "../../machines/standing.ts";
+import { REFUSAL_CODES, WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
+import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
+
+const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const spec = readFileSync(fromRoot("machines/SPEC.md"), "utf8");
+/** Diagrams do not explain; a word counts as named where the prose or a table names it. */
+const prose = spec.replaceAll(/```[^]*?```/g, "");
+const named = new Set([...prose.matchAll(/`([^`]+)`/g)].map(([, word]) => word));
+
+/** One line of the invariants' tables: `| I1 | what | file | test |`. */
+const rows = spec
+  .split("\n")
+  .filter((line) => /^\| [IM]\d+ +\|/.test(line))
+  .map((line) => {
+    const [, number = "", what = "", file = "", title = ""] = line.split("|").map((cell) => cell.trim());
+    return { number, what, file: file.replaceAll("`", ""), title };
+  });
+
+/** Titles of tests in a file, however they are declared. */
+function hasTitle(path: string, title: string): boolean {
+  return readFileSync(fromRoot(path), "utf8").includes(`"${title}`);
+}
+
+describe("SPEC.md names", () => {
+  const WORDS: Record<string, readonly string[]> = {
+    "every state of the payment intent": INTENT_STATES,
+    "every event of the payment intent": paymentIntentMachine.events,
+    "every route": ROUTES,
+    "every state of the lease": LEASE_STATES,
+    "every event of the lease": leaseMachine.events,
+    "every state of liveness": LIVENESS_STATES,
+    "every event of liveness": livenessMachine.events,
+    "every station status": STATION_STATUSES,
+    "every event of station standing": stationStandingMachine.events,
+    "every device status": DEVICE_STATUSES,
+    "every event of device standing": deviceStandingMachine.events,
+    "every command": STATION_COMMAND_TYPES,
+    "every event of a station": STATION_EVENT_TYPES,
+    "every refusal": REFUSAL_CODES,
+    "every reason of a route": WITHDRAWAL_REASONS,
+    "every blocked reason": BLOCKED_REASONS,
+    "every setting": Object.keys(DEFAULT_MACHINE_SETTINGS),
+  };
+  it.each(Object.entries(WORDS))("%s", (_what, words) => {
+    expect(words.filter((word) => !named.has(word))).toEqual([]);
+  });
+
+  it("every bound with its figure", () => {
+    const missing = Object.entries(STATE_LIMITS).filter(([name, limit]) => !spec.includes(`\`${name}\` ${limit}`));
+    expect(missing).toEqual([]);
+  });
+});
+
+describe("each invariant", () => {
+  it("of the design is there, from I1 to I15", () => {
+    const numbers = new Set(rows.map(({ number }) => number).filter((number) => number.startsWith("I")));
+    expect([...numbers]).toEqual(Array.from({ length: 15 }, (_, index) => `I${index + 1}`));
+  });
+
+  it("of the machines is there, without a gap", () => {
+    const numbers = rows.map(({ number }) => number).filter((number) => number.startsWith("M"));
+    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => `M${index + 1}`));
+    expect(numbers.length).toBeGreaterThanOrEqual(13);
+  });
+
+  it.each(rows)("$number names a test that exists: $title", ({ file, title }) => {
+    if (title.startsWith("later: ")) expect(file).toBe("");
+    else if (title.startsWith("planned: ")) expect(file).toMatch(/^test\/[a-z-]+\/$/);
+    else {
+      expect(existsSync(fromRoot(file)), `${file} exists`).toBe(true);
+      expect(hasTitle(file, title), `${file} has a test called "${title}"`).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,268 @@
+/** The views as decision tables: what a display, a companion and a cashier are shown, row by row. */
+import { describe, expect, it } from "vitest";
+import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
+import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
+import { displayView } from "../../machines/views/display.ts";
+import { routeOffers } from "../../machines/views/routes.ts";
+import {
+  aCounter,
+  aServedCounter,
+  COMPANION,
+  COMPANION_DEVICE,
+  DISPLAY,
+  DISPLAY_DEVICE,
+  type Scenario,
+  SECOND_COMPANION,
+  START_MS,
+} from "./scenario.ts";
+
+const paid = (): Scenario => aServedCounter().picks("cash").attests().settles();
+
+describe("the display", () => {
+  const SECOND_ORDER = { orderId: 502, orderDisplayNumber: 8, amountMinor: "700" } as const;
+  const ROWS: readonly [what: string, counter: () => Scenario, shown: string, holds: "until" | "always"][] = [
+    ["nothing is open", () => aCounter(), "idle 0 0.00 EUR ''", "always"],
+    ["an order is open", () => aCounter().order(), "total 7 12.50 EUR ''", "always"],
+    ["an intent is created", () => aServedCounter().picks("smart_pos"), "total 7 12.50 EUR 'created'", "until"],
+    ["it is presented", () => aServedCounter().picks("smart_pos").fetches(), "total 7 12.50 EUR 'presented'", "until"],
+    [
+      "an outcome is reported",
+      () => aServedCounter().picks("smart_pos").reports("reported_declined"),
+      "total 7 12.50 EUR 'processing'",
+      "until",
+    ],
+    ["the seam is at work", () => aServedCounter().picks("cash").attests(), "total 7 12.50 EUR 'processing'", "always"],
+    [
+      "the seam is at work past the deadline",
+      () => aServedCounter().picks("cash").attests().waits(3_600_000),
+      "total 7 12.50 EUR 'processing'",
+      "always",
+    ],
+    ["it is paid", () => paid(), "paid 7 12.50 EUR 'succeeded'", "until"],
+    ["it was paid 7.999 s ago", () => paid().waits(7_999), "paid 7 12.50 EUR 'succeeded'", "until"],
+    ["it was paid 8 s ago", () => paid().waits(8_000), "idle 0 0.00 EUR ''", "always"],
+    ["a new order ends the thank-you", () => paid().waits(1_000).order(SECOND_ORDER), "total 8 7.00 EUR ''", "always"],
+    [
+      "the next order was open before the payment",
+      () => aServedCounter().picks("cash").order(SECOND_ORDER).waits(1_000).attests().settles(),
+      "paid 7 12.50 EUR 'succeeded'",
+      "until",
+    ],
+    [
+      "and takes its turn after the thank-you",
+      () => aServedCounter().picks("cash").order(SECOND_ORDER).waits(1_000).attests().settles().waits(8_000),
+      "total 8 7.00 EUR ''",
+      "always",
+    ],
+    ["it is cancelled", () => aServedCounter().picks("cash").cancels(), "total 7 12.50 EUR ''", "always"],
+    [
+      "its deadline has passed and nothing is committed",
+      () => aServedCounter().picks("cash").waits(180_000),
+      "total 7 12.50 EUR ''",
+      "always",
+    ],
+    [
+      "the order is voided",
+      () => aCounter().order().order({ status: "voided", revision: 2 }),
+      "idle 0 0.00 EUR ''",
+      "always",
+    ],
+    [
+      "the order changed while it is collected",
+      () => aServedCounter().picks("cash").order({ amountMinor: "1500", revision: 2 }),
+      "total 7 12.50 EUR 'created'",
+      "until",
+    ],
+    [
+      "the currency has no decimals",
+      () => aCounter().order({ currency: "JPY", amountMinor: "1250" }),
+      "total 7 1250 JPY ''",
+      "always",
+    ],
+  ];
+
+  it.each(ROWS)("%s", (_what, build, shown, holds) => {
+    const counter = build();
+    const { view, validUntilMs } = displayView(counter.station, counter.atMs);
+    const { state, order_display_number: number, amount, currency, intent_status: status } = view;
+    expect(`${state} ${number} ${amount} ${currency} '${status}'`).toBe(shown);
+    expect(validUntilMs === null ? "always" : "until").toBe(holds);
+    expect(view.qr_payload).toBe("");
+  });
+
+  it("holds until exactly the moment at which it changes by itself", () => {
+    const counter = paid();
+    const { validUntilMs } = displayView(counter.station, counter.atMs);
+    expect(validUntilMs).toBe(counter.atMs + 8_000);
+    expect(displayView(counter.station, (validUntilMs ?? 0) - 1).view.state).toBe("paid");
+    expect(displayView(counter.station, validUntilMs ?? 0).view.state).toBe("idle");
+  });
+});
+
+describe("the assignment", () => {
+  it("has every field of the contract, and no other", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    const intent = assignedIntent(counter.station, COMPANION.id, counter.atMs);
+    expect(intent === null ? null : assignmentView(intent)).toEqual({
+      intent_id: 1_001,
+      intent_display_number: 1,
+      order_display_number: 7,
+      station_name: "Counter 1",
+      amount: "12.50",
+      currency: "EUR",
+      status: "created",
+      handoff_target: "posapp://collect/one",
+      expires_at: new Date(counter.atMs + 180_000).toISOString(),
+    });
+  });
+
+  const ROWS: readonly [what: string, counter: () => Scenario, status: string | null][] = [
+    ["nothing is collected", () => aServedCounter(), null],
+    ["it was created", () => aServedCounter().picks("smart_pos"), "created"],
+    ["it was presented", () => aServedCounter().picks("smart_pos").fetches(), "presented"],
+    ["it was reported", () => aServedCounter().picks("smart_pos").reports("reported_unknown"), "processing"],
+    [
+      "the seam is at work",
+      () => aServedCounter().picks("smart_pos").reports("reported_success").attests(),
+      "processing",
+    ],
+    ["it has expired, uncommitted", () => aServedCounter().picks("smart_pos").waits(180_000), null],
+    ["it was cancelled", () => aServedCounter().picks("smart_pos").cancels(), null],
+    ["another route is collected", () => aServedCounter().picks("cash"), null],
+  ];
+  it.each(ROWS)("when %s", (_what, build, status) => {
+    const counter = build();
+    const intent = assignedIntent(counter.station, COMPANION.id, counter.atMs);
+    expect(intent === null ? null : assignmentView(intent).status).toBe(status);
+    expect(assignedIntent(counter.station, SECOND_COMPANION.id, counter.atMs)).toBeNull();
+  });
+});
+
+describe("the device snapshot", () => {
+  it("has every field of the contract but server_time, and no other", () => {
+    expect(deviceSnapshotView(aCounter().station, COMPANION.id, NO_KILL_SWITCHES)).toEqual({
+      device_id: 701,
+      name: "Companion",
+      kind: "smart_pos_companion",
+      capabilities: ["handoff_present", "outcome_report"],
+      status: "active",
+      station_name: "Counter 1",
+      station_status: "active",
+      handoff_target: "posapp://collect/one",
+      blocked_reason: "",
+    });
+  });
+
+  it("names why the device may not act", () => {
+    const suspended = aCounter().describesStation({ status: "suspended", revision: 2 });
+    expect(deviceSnapshotView(suspended.station, DISPLAY.id, NO_KILL_SWITCHES)).toMatchObject({
+      station_status: "suspended",
+      blocked_reason: "station_suspended",
+      handoff_target: "",
+    });
+  });
+
+  it("is nothing for a device that the station does not have", () => {
+    expect(deviceSnapshotView(aCounter().station, 999, NO_KILL_SWITCHES)).toBeUndefined();
+  });
+});
+
+const offered = ({ station, switches }: Scenario): string =>
+  routeOffers(station, switches)
+    .map(({ route, reason }) => `${route}:${reason ?? "yes"}`)
+    .join(" ");
+
+describe("the routes offered", () => {
+  const second = { ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id };
+  const suspendedCompanion = { ...COMPANION_DEVICE, status: "suspended", revision: 2 } as const;
+
+  const ROWS: readonly [what: string, counter: () => Scenario, offers: string][] = [
+    [
+      "a live companion",
+      () => aCounter(),
+      "smart_pos:yes dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a silent companion",
+      () => aCounter().loses(),
+      "smart_pos:device_offline dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a companion that is heard again",
+      () => aCounter().loses().waits(30_000).hears(),
+      "smart_pos:yes dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a suspended companion",
+      () => aCounter().describesDevice(suspendedCompanion),
+      "smart_pos:device_suspended dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a suspended companion and a live one",
+      () => aCounter().describesDevice(suspendedCompanion).describesDevice(second).hears(SECOND_COMPANION),
+      "smart_pos:yes dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a suspended companion and a silent one",
+      () => aCounter().describesDevice(suspendedCompanion).describesDevice(second),
+      "smart_pos:device_offline dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a companion whose code was never claimed",
+      () => aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 }),
+      "smart_pos:no_companion dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a display that claims a companion's capabilities",
+      () =>
+        aCounter()
+          .describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 })
+          .describesDevice({ ...DISPLAY_DEVICE, capabilities: ["handoff_present", "outcome_report"], revision: 2 })
+          .hears(DISPLAY),
+      "smart_pos:no_companion dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a frozen companion",
+      () => aCounter().freezes({ devices: new Set([COMPANION.id]) }),
+      "smart_pos:device_frozen dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a platform freeze",
+      () => aCounter().freezes({ platform: true }),
+      "smart_pos:platform_frozen dynamic_qr:platform_frozen attested_terminal:platform_frozen cash:yes",
+    ],
+    [
+      "a suspended station",
+      () => aCounter().describesStation({ status: "suspended", revision: 2 }),
+      "smart_pos:station_suspended dynamic_qr:station_suspended attested_terminal:station_suspended cash:station_suspended",
+    ],
+    [
+      "a suspended station under a freeze",
+      () => aCounter().describesStation({ status: "suspended", revision: 2 }).freezes({ platform: true }),
+      "smart_pos:station_suspended dynamic_qr:station_suspended attested_terminal:station_suspended cash:station_suspended",
+    ],
+  ];
+  it.each(ROWS)("%s", (_what, build, offers) => {
+    expect(offered(build())).toBe(offers);
+  });
+
+  it("say since when the last companion is silent, leaving out those that may not act", () => {
+    const counter = aCounter().waits(20_000).describesDevice(second).hears(SECOND_COMPANION).waits(10_000);
+    counter.loses(COMPANION, START_MS + 500);
+    const sinceMs = counter.atMs;
+    counter.describesDevice({ ...second, status: "suspended", revision: 2 });
+    expect(routeOffers(counter.station, NO_KILL_SWITCHES)[0]).toEqual({
+      route: "smart_pos",
+      reason: "device_offline",
+      sinceMs,
+    });
+  });
+
+  it("do not say since when about a device that was never heard", () => {
+    const never = aCounter()
+      .describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 })
+      .describesDevice(second);
+    expect(routeOffers(never.station, NO_KILL_SWITCHES)[0]).toMatchObject({ reason: "device_offline", sinceMs: null });
+  });
+});

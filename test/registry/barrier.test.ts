@@ -1,0 +1,104 @@
+/** With the relay and the actor hosts at work, an answer says how far the replicas must come to show what was written. */
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { decodeCommit } from "../../machines/station/commit.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import { CREDENTIALS, SESSIONS, STATION_LOG } from "../../services/bus/streams.ts";
+import { stationLogSubject } from "../../services/bus/subjects.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { startStationsService } from "../../services/stations/service.ts";
+import {
+  newCode,
+  newDevice,
+  newStation,
+  OWNER_PASSWORD,
+  type RegistryFixture,
+  startRegistry,
+} from "./registry-fixture.ts";
+
+let fixture: RegistryFixture;
+let stations: Service;
+beforeAll(async () => {
+  fixture = await startRegistry({ relay: true });
+  stations = await startStationsService(fixture.serviceDeps);
+});
+afterAll(async () => {
+  await stations.stop();
+  await fixture.stop();
+});
+
+const newest = async (stream: string, subject: string) => {
+  const message = await fixture.bus.jsm.streams.getMessage(stream, { last_by_subj: subject });
+  return { sequence: message?.seq, operation: message?.header.get("KV-Operation"), text: message?.string() ?? "" };
+};
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const entry = (bucket: { name: string }, secret: string) =>
+  newest(`KV_${bucket.name}`, `$KV.${bucket.name}.${sha256(secret)}`);
+const station = async (stationId: number) => {
+  const { sequence, text } = await newest(STATION_LOG.name, stationLogSubject(stationId));
+  return { sequence, state: decodeCommit(text).state };
+};
+
+test("a device's whole life reaches the station's log and the gateways' credentials by the time of each answer", async () => {
+  const caller = fixture.owner;
+  const { stationId } = await newStation(fixture);
+  expect((await station(stationId)).state).toMatchObject({ stationId, name: "Counter", status: "active", devices: [] });
+  const { deviceId } = await newDevice(fixture, stationId);
+  expect((await station(stationId)).state.devices).toMatchObject([{ deviceId, status: "pending" }]);
+
+  const enrolled = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+  const put = await entry(CREDENTIALS, enrolled.credential);
+  expect(JSON.parse(put.text)).toEqual({ deviceId, stationId, scopes: enrolled.scopes });
+  const active = await station(stationId);
+  expect(active.state.devices).toMatchObject([{ deviceId, status: "active" }]);
+  expect(enrolled.barrier).toEqual({ stationLogSequence: active.sequence, credentialsRevision: put.sequence });
+
+  const suspended = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "SUSPEND" });
+  const log = await station(stationId);
+  expect(log.state.devices).toMatchObject([{ deviceId, status: "suspended" }]);
+  expect(suspended.barrier.stationLogSequence).toBe(log.sequence);
+  expect((await entry(CREDENTIALS, enrolled.credential)).operation).toBe("");
+
+  const reset = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "RESET" });
+  const deleted = await entry(CREDENTIALS, enrolled.credential);
+  expect(deleted.operation).toBe("DEL");
+  expect(reset.barrier.credentialsRevision).toBe(deleted.sequence);
+  expect((await station(stationId)).state.devices).toMatchObject([{ deviceId, status: "pending" }]);
+
+  const again = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+  await fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" });
+  expect((await entry(CREDENTIALS, again.credential)).operation).toBe("DEL");
+  expect((await station(stationId)).state.devices).toEqual([]);
+});
+
+test("a session is in its bucket when the log-in is answered, and out of it when the log-out is", async () => {
+  const { email } = fixture.sandbox.owner;
+  const reply = await fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address: "192.0.2.1" });
+  const put = await entry(SESSIONS, reply.token);
+  const session = JSON.parse(put.text) as { sessionId: number };
+  expect(session).toEqual({ ...fixture.owner, sessionId: session.sessionId, expiresAtMs: reply.expiresAtMs });
+  expect(reply.barrier).toEqual({ sessionsRevision: put.sequence });
+  const barrier = await fixture.ask(registry.logout, { caller: fixture.owner, sessionId: session.sessionId });
+  const deleted = await entry(SESSIONS, reply.token);
+  expect(deleted.operation).toBe("DEL");
+  expect(barrier).toEqual({ sessionsRevision: deleted.sequence });
+});
+
+test("a revoked credential goes at once also when nobody hosts its station", async () => {
+  const caller = fixture.owner;
+  const { stationId } = await newStation(fixture);
+  const { deviceId } = await newDevice(fixture, stationId);
+  const { credential } = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+  await stations.stop();
+  try {
+    const startedAtMs = Date.now();
+    const { device, barrier } = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" });
+    expect(device.status).toBe("revoked");
+    expect(barrier.stationLogSequence).toBeUndefined();
+    expect(barrier.credentialsRevision).toBeGreaterThan(0);
+    expect(Date.now() - startedAtMs).toBeLessThan(2_500);
+    expect((await entry(CREDENTIALS, credential)).operation).toBe("DEL");
+  } finally {
+    stations = await startStationsService(fixture.serviceDeps);
+  }
+});

@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import { heartbeatSubject } from "../../services/bus/subjects.ts";
+import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
+import {
+  addOrganization,
+  newActiveDevice,
+  newCode,
+  newDevice,
+  newStation,
+  type RegistryFixture,
+  refusalOf,
+  startRegistry,
+} from "./registry-fixture.ts";
+
+let fixture: RegistryFixture;
+beforeAll(async () => {
+  fixture = await startRegistry();
+});
+afterAll(() => fixture.stop());
+
+const register = (stationId: number, more: object = {}) =>
+  fixture.ask(registry.registerDevice, {
+    caller: fixture.owner,
+    stationId,
+    name: "Device",
+    kind: "smart_pos_companion",
+    ...more,
+  });
+const outboxOf = (stationId: number) => fixture.sql<{ kind: string; payload: { command: object; actor: object } }[]>`
+  select kind, payload from outbox where key = ${`station.${stationId}`} order by outbox_id`;
+
+describe("a registered device", () => {
+  test("is pending, has what was declared, and its station is told", async () => {
+    const { stationId } = await newStation(fixture);
+    const more = { name: " Till 3 ", capabilities: ["outcome_report"], handoffTarget: "pos://anything at all?x=1" };
+    const { device, barrier } = await register(stationId, more);
+    expect(device).toEqual({
+      deviceId: expect.any(Number),
+      stationId,
+      name: "Till 3",
+      kind: "smart_pos_companion",
+      capabilities: ["outcome_report"],
+      status: "pending",
+      handoffTarget: "pos://anything at all?x=1",
+      createdAtMs: expect.any(Number),
+      enrolledAtMs: null,
+    });
+    // Nobody relays in this test, and the registry answers all the same.
+    expect(barrier).toEqual({});
+    const { deviceId, name, kind, capabilities, status, handoffTarget } = device;
+    expect((await outboxOf(stationId)).at(-1)?.payload).toEqual({
+      stationId,
+      actor: { kind: "owner", id: fixture.owner.userId },
+      command: {
+        type: "device_put",
+        device: { deviceId, name, kind, capabilities, status, handoffTarget, revision: 1 },
+      },
+    });
+  });
+
+  test("has the capabilities of its kind when none are declared, and no others", async () => {
+    const { stationId } = await newStation(fixture);
+    expect((await register(stationId)).device.capabilities).toEqual(["handoff_present", "outcome_report"]);
+    const display = await register(stationId, { kind: "customer_display" });
+    expect(display.device.capabilities).toEqual(["display_total", "qr_dynamic_present"]);
+    const foreign = await refusalOf(register(stationId, { capabilities: ["qr_dynamic_present"] }));
+    expect(foreign).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/capabilities" }] });
+  });
+
+  test("carries a launch reference only where there is something to launch", async () => {
+    const { stationId } = await newStation(fixture);
+    const refusal = await refusalOf(register(stationId, { kind: "customer_display", handoffTarget: "pos://x" }));
+    expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/handoff_target" }] });
+    await register(stationId, { kind: "customer_display", handoffTarget: "" });
+  });
+
+  test("needs room at its station, also when many come at once", async () => {
+    const { stationId } = await newStation(fixture);
+    const tried = await Promise.allSettled(Array.from({ length: STATE_LIMITS.devices + 4 }, () => register(stationId)));
+    expect(tried.filter((one) => one.status === "fulfilled")).toHaveLength(STATE_LIMITS.devices);
+    expect((await refusalOf(register(stationId))).code).toBe("conflict");
+    const { devices } = await fixture.ask(registry.listDevices, { caller: fixture.owner, stationId });
+    const deviceId = devices[0]?.deviceId ?? 0;
+    await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
+    await register(stationId);
+  });
+});
+
+describe("a changed device", () => {
+  test("keeps what is not mentioned, grows its revision and tells its station", async () => {
+    const { stationId } = await newStation(fixture);
+    const { device } = await register(stationId, { handoffTarget: "pos://a" });
+    const { deviceId } = device;
+    const changed = await fixture.ask(registry.changeDevice, {
+      caller: fixture.owner,
+      deviceId,
+      handoffTarget: "pos://b",
+    });
+    expect(changed.device).toEqual({ ...device, handoffTarget: "pos://b" });
+    expect((await outboxOf(stationId)).at(-1)?.payload.command).toMatchObject({
+      device: { deviceId, handoffTarget: "pos://b", revision: 2 },
+    });
+    const foreign = { caller: fixture.owner, deviceId, capabilities: ["display_total" as const] };
+    expect((await refusalOf(fixture.ask(registry.changeDevice, foreign))).code).toBe("invalid_request");
+  });
+
+  test("is not a revoked one", async () => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newDevice(fixture, stationId);
+    await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
+    const change = fixture.ask(registry.changeDevice, { caller: fixture.owner, deviceId, name: "New" });
+    expect((await refusalOf(change)).code).toBe("conflict");
+  });
+});
+
+describe("the detail of a device", () => {
+  test("has the summary of its last heartbeat, or null when it was never heard", async () => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newActiveDevice(fixture, stationId);
+    const detail = () => fixture.ask(registry.getDevice, { caller: fixture.owner, deviceId });
+    expect((await detail()).lastHeartbeat).toBeNull();
+    const subject = heartbeatSubject(stationId, deviceId);
+    await fixture.bus.js.publish(subject, JSON.stringify({ atMs: 1, summary: { battery: 50 } }));
+    await fixture.bus.js.publish(subject, JSON.stringify({ atMs: 2, summary: { battery: 49, nested: { a: [1] } } }));
+    expect((await detail()).lastHeartbeat).toEqual({ atMs: 2, summary: { battery: 49, nested: { a: [1] } } });
+  });
+});
+
+describe("a station", () => {
+  test("needs a currency that exists", async () => {
+    const { filialId } = await newStation(fixture);
+    const request = { caller: fixture.owner, filialId, name: "Counter", currency: "XXX" };
+    expect(await refusalOf(fixture.ask(registry.createStation, request))).toMatchObject({
+      code: "invalid_request",
+      errors: [{ pointer: "/currency" }],
+    });
+  });
+
+  test("grows its revision with each change and tells its actor", async () => {
+    const { stationId } = await newStation(fixture);
+    const caller = fixture.owner;
+    await fixture.ask(registry.renameStation, { caller, stationId, name: "Bar" });
+    await fixture.ask(registry.moveStation, { caller, stationId, move: "SUSPEND" });
+    const told = (await outboxOf(stationId)).map((row) => row.payload.command);
+    expect(told).toMatchObject([
+      { type: "station_put", station: { name: "Counter", status: "active", revision: 1 } },
+      { type: "station_put", station: { name: "Bar", status: "active", revision: 2 } },
+      { type: "station_put", station: { name: "Bar", status: "suspended", revision: 3 } },
+    ]);
+  });
+});
+
+describe("a list that would not fit into one message", () => {
+  test("is refused with what to name instead, and then complete", async () => {
+    const caller = await addOrganization(fixture.sql, "Big Chain");
+    const { filialId, stationId } = await newStation(fixture, caller);
+    const { organizationId } = caller;
+    await fixture.sql`
+      insert into stations (organization_id, filial_id, name, currency)
+      select ${organizationId}, ${filialId}, 'Station', 'EUR' from generate_series(2, ${REGISTRY_LIMITS.listedStations})`;
+    expect((await fixture.ask(registry.listStations, { caller })).stations).toHaveLength(
+      REGISTRY_LIMITS.listedStations,
+    );
+    const { filial } = await fixture.ask(registry.createFilial, { caller, name: "Second" });
+    await fixture.ask(registry.createStation, { caller, filialId: filial.filialId, name: "One", currency: "EUR" });
+    expect(await refusalOf(fixture.ask(registry.listStations, { caller }))).toMatchObject({
+      code: "invalid_request",
+      errors: [{ pointer: "/filial_id" }],
+    });
+    const named = await fixture.ask(registry.listStations, { caller, filialId: filial.filialId });
+    expect(named.stations.map((station) => station.name)).toEqual(["One"]);
+
+    await fixture.sql`
+      insert into devices (organization_id, station_id, name, kind, capabilities, status)
+      select ${organizationId}, ${stationId}, repeat('n', 200), 'customer_display', '{}', status
+      from generate_series(1, ${REGISTRY_LIMITS.listedDevices}), unnest(array['active', 'revoked']) as status`;
+    const { devices } = await fixture.ask(registry.listDevices, { caller });
+    expect(devices).toHaveLength(REGISTRY_LIMITS.listedDevices + REGISTRY_LIMITS.listedRevokedDevices);
+    await newDevice(fixture, (await newStation(fixture, caller)).stationId, caller);
+    expect(await refusalOf(fixture.ask(registry.listDevices, { caller }))).toMatchObject({
+      code: "invalid_request",
+      errors: [{ pointer: "/station_id" }],
+    });
+  });
+});
+
+describe("a change, its audit trail and its outbox row", () => {
+  test("are one: when the outbox takes no row, nothing has happened", async () => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newDevice(fixture, stationId);
+    const code = await newCode(fixture, deviceId);
+    const caller = fixture.owner;
+    const everything = async () =>
+      JSON.stringify(
+        await fixture.sql`
+      select
+        (select json_agg(s order by station_id) from stations s) as stations,
+        (select json_agg(d order by device_id) from devices d) as devices,
+        (select json_agg(c order by code_id) from enrollment_codes c) as codes,
+        (select json_agg(k) from device_credentials k) as credentials,
+        (select count(*) from registry_events) as events, (select count(*) from outbox) as outbox`,
+      );
+    const before = await everything();
+    await fixture.sql`alter table outbox add constraint takes_nothing check (false) not valid`;
+    const tried = [
+      () => register(stationId),
+      () => fixture.ask(registry.enroll, { code }),
+      () => fixture.ask(registry.changeDevice, { caller, deviceId, name: "New" }),
+      () => fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" }),
+      () => fixture.ask(registry.renameStation, { caller, stationId, name: "New" }),
+      () => fixture.ask(registry.moveStation, { caller, stationId, move: "CLOSE" }),
+      () => newStation(fixture),
+    ];
+    for (const attempt of tried) expect((await refusalOf(attempt())).code).toBe("unavailable");
+    await fixture.sql`alter table outbox drop constraint takes_nothing`;
+    expect(await everything()).toBe(before);
+    expect((await fixture.ask(registry.enroll, { code })).deviceId).toBe(deviceId);
+  });
+
+  test("tell the owner who did what to which thing", async () => {
+    const caller = fixture.owner;
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newActiveDevice(fixture, stationId);
+    await fixture.ask(registry.moveDevice, { caller, deviceId, move: "SUSPEND" });
+    await fixture.ask(registry.moveStation, { caller, stationId, move: "CLOSE" });
+    const trail = await fixture.sql`
+      select action, actor_kind, actor_id, actor_name, data from registry_events
+      where (subject_kind = 'station' and subject_id = ${stationId})
+        or (subject_kind = 'device' and subject_id = ${deviceId})
+        or (subject_kind = 'enrollment_code' and (data ->> 'device_id')::bigint = ${deviceId})
+      order by event_id`;
+    const owner = { actor_kind: "user", actor_id: caller.userId, actor_name: "Sandbox Owner" };
+    expect(trail).toMatchObject([
+      { action: "station_created", ...owner, data: { name: "Counter", currency: "EUR" } },
+      { action: "device_registered", ...owner, data: { kind: "smart_pos_companion", station_id: stationId } },
+      { action: "enrollment_code_issued", ...owner, data: { device_id: deviceId } },
+      { action: "device_enrolled", actor_kind: "device", actor_id: deviceId, actor_name: "Companion" },
+      { action: "device_suspended", ...owner, data: { from: "active", to: "suspended" } },
+      { action: "station_closed", ...owner, data: { from: "active", to: "closed" } },
+    ]);
+  });
+});

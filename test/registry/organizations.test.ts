@@ -1,0 +1,135 @@
+/** What belongs to one organization does not exist for another, and each role may do its own and nothing else. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import {
+  addOrganization,
+  newCode,
+  newDevice,
+  newStation,
+  type RegistryFixture,
+  refusalOf,
+  startRegistry,
+} from "./registry-fixture.ts";
+
+let fixture: RegistryFixture;
+let stranger: Caller;
+let ids: { filialId: number; stationId: number; deviceId: number; codeId: number };
+beforeAll(async () => {
+  fixture = await startRegistry();
+  stranger = await addOrganization(fixture.sql, "Other Diner");
+  const { stationId, filialId } = await newStation(fixture);
+  const { deviceId } = await newDevice(fixture, stationId);
+  await newCode(fixture, deviceId);
+  const caller = fixture.owner;
+  const { enrollmentCodes } = await fixture.ask(registry.listEnrollmentCodes, { caller, deviceId });
+  ids = { filialId, stationId, deviceId, codeId: enrollmentCodes[0]?.codeId ?? 0 };
+});
+afterAll(() => fixture.stop());
+
+/** Every operation that names something of an organization. */
+const NAMING: Record<string, (caller: Caller) => Promise<unknown>> = {
+  getStation: (caller) => fixture.ask(registry.getStation, { caller, stationId: ids.stationId }),
+  createStation: (caller) =>
+    fixture.ask(registry.createStation, { caller, filialId: ids.filialId, name: "Counter", currency: "EUR" }),
+  renameStation: (caller) => fixture.ask(registry.renameStation, { caller, stationId: ids.stationId, name: "Mine" }),
+  moveStation: (caller) => fixture.ask(registry.moveStation, { caller, stationId: ids.stationId, move: "SUSPEND" }),
+  listDevices: (caller) => fixture.ask(registry.listDevices, { caller, stationId: ids.stationId }),
+  getDevice: (caller) => fixture.ask(registry.getDevice, { caller, deviceId: ids.deviceId }),
+  registerDevice: (caller) =>
+    fixture.ask(registry.registerDevice, { caller, stationId: ids.stationId, name: "Mine", kind: "customer_display" }),
+  changeDevice: (caller) => fixture.ask(registry.changeDevice, { caller, deviceId: ids.deviceId, name: "Mine" }),
+  moveDevice: (caller) => fixture.ask(registry.moveDevice, { caller, deviceId: ids.deviceId, move: "REVOKE" }),
+  issueEnrollmentCode: (caller) => fixture.ask(registry.issueEnrollmentCode, { caller, deviceId: ids.deviceId }),
+  listEnrollmentCodes: (caller) => fixture.ask(registry.listEnrollmentCodes, { caller, deviceId: ids.deviceId }),
+  revokeEnrollmentCode: (caller) => fixture.ask(registry.revokeEnrollmentCode, { caller, codeId: ids.codeId }),
+};
+
+/** Every operation that names nothing. */
+const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
+  listFilials: (caller) => fixture.ask(registry.listFilials, { caller }),
+  createFilial: (caller) => fixture.ask(registry.createFilial, { caller, name: "North" }),
+  listStations: (caller) => fixture.ask(registry.listStations, { caller }),
+  listAllDevices: (caller) => fixture.ask(registry.listDevices, { caller }),
+  listUsers: (caller) => fixture.ask(registry.listUsers, { caller }),
+  createUser: (caller) =>
+    fixture.ask(registry.createUser, {
+      caller,
+      email: `new-${caller.userId}@example.com`,
+      name: "New",
+      role: "cashier",
+      password: "long enough to be taken",
+    }),
+};
+
+describe("another organization's owner", () => {
+  test.each(Object.keys(NAMING))("%s answers as if the thing did not exist", async (name) => {
+    const state = async () =>
+      JSON.stringify(
+        await fixture.sql`
+      select s.*, d.*, c.* from stations s join devices d using (station_id) join enrollment_codes c using (device_id)
+      where station_id = ${ids.stationId}`,
+      );
+    const before = await state();
+    expect(await refusalOf((NAMING[name] as (caller: Caller) => Promise<unknown>)(stranger))).toEqual({
+      code: "not_found",
+    });
+    expect(await state()).toBe(before);
+  });
+
+  test("gets the very same answer for an id that nobody has", async () => {
+    ids = { ...ids, stationId: ids.stationId + 1_000_000 };
+    expect(await refusalOf(NAMING["getStation"]?.(stranger) as Promise<unknown>)).toEqual({ code: "not_found" });
+    ids = { ...ids, stationId: ids.stationId - 1_000_000 };
+  });
+
+  test("sees nothing of it in a list", async () => {
+    const station = await newStation(fixture, stranger);
+    expect(await fixture.ask(registry.listStations, { caller: stranger })).toMatchObject({
+      stations: [{ stationId: station.stationId, sandbox: false }],
+    });
+    const byFilial = await fixture.ask(registry.listStations, { caller: stranger, filialId: ids.filialId });
+    expect(byFilial).toEqual({ stations: [] });
+    expect(await fixture.ask(registry.listDevices, { caller: stranger })).toEqual({ devices: [] });
+    const { users } = await fixture.ask(registry.listUsers, { caller: stranger });
+    expect(users.map((user) => user.userId)).toEqual([stranger.userId]);
+  });
+
+  test("does not take its e-mail addresses", async () => {
+    const request = {
+      caller: stranger,
+      email: "Owner@Sandbox.example",
+      name: "Imposter",
+      role: "owner" as const,
+      password: "long enough to be taken",
+    };
+    expect(await refusalOf(fixture.ask(registry.createUser, request))).toEqual({ code: "already_exists" });
+  });
+});
+
+describe("a cashier", () => {
+  const MAY = ["getStation", "listStations"];
+  const all = { ...NAMING, ...LISTING };
+
+  test.each(Object.keys(all))("%s", async (name) => {
+    const asked = (all[name] as (caller: Caller) => Promise<unknown>)(fixture.cashier);
+    if (MAY.includes(name)) await expect(asked).resolves.toBeDefined();
+    else expect(await refusalOf(asked)).toEqual({ code: "permission_denied" });
+  });
+});
+
+describe("a user", () => {
+  test("is made by the owner and can log in with the permission of the role, and only that", async () => {
+    const password = "a password of enough length";
+    const { user } = await fixture.ask(registry.createUser, {
+      caller: fixture.owner,
+      email: "Second.Cashier@Example.com",
+      name: "Second",
+      role: "cashier",
+      password,
+    });
+    expect(user).toMatchObject({ email: "second.cashier@example.com", permissions: ["payments.collect"] });
+    const reply = await fixture.ask(registry.login, { email: user.email, password, address: "192.0.2.7" });
+    expect(reply.user).toEqual(user);
+  });
+});

@@ -1,0 +1,109 @@
+import { verify } from "@node-rs/argon2";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as registry from "../../services/bus/messages/registry.ts";
+import {
+  CASHIER_PASSWORD,
+  OWNER_PASSWORD,
+  type RegistryFixture,
+  refusalOf,
+  startRegistry,
+} from "./registry-fixture.ts";
+
+let fixture: RegistryFixture;
+beforeAll(async () => {
+  fixture = await startRegistry();
+});
+afterAll(() => fixture.stop());
+
+const seed = (ownerPassword = OWNER_PASSWORD, cashierPassword = CASHIER_PASSWORD) =>
+  fixture.ask(registry.seedSandbox, { ownerPassword, cashierPassword });
+
+const withoutCodes = (seeded: registry.Station[] | Awaited<ReturnType<typeof seed>>) =>
+  JSON.parse(
+    JSON.stringify(seeded, (key, value: unknown) => (key === "enrollmentCode" ? undefined : value)),
+  ) as unknown;
+
+describe("the sandbox", () => {
+  test("has two stations with a companion and a display each, all waiting for their codes", () => {
+    expect(fixture.sandbox).toMatchObject({
+      owner: { email: "owner@sandbox.example" },
+      cashier: { email: "cashier@sandbox.example" },
+      stations: [
+        {
+          name: "Sandbox Counter",
+          devices: [
+            { kind: "smart_pos_companion", enrollmentCode: expect.stringMatching(/^\w{5}-\w{5}$/) },
+            { kind: "customer_display", enrollmentCode: expect.stringMatching(/^\w{5}-\w{5}$/) },
+          ],
+        },
+        { name: "Sandbox Demo", devices: [{ kind: "smart_pos_companion" }, { kind: "customer_display" }] },
+      ],
+    });
+  });
+
+  test("is marked as a sandbox, with a launch reference for its companions", async () => {
+    const { stations } = await fixture.ask(registry.listStations, { caller: fixture.owner });
+    expect(stations.map((station) => station.sandbox)).toEqual([true, true]);
+    const { devices } = await fixture.ask(registry.listDevices, { caller: fixture.owner });
+    expect(devices.map((device) => device.handoffTarget)).toEqual([
+      "sandbox-pos://collect",
+      "",
+      "sandbox-pos://collect",
+      "",
+    ]);
+  });
+
+  test("keeps its ids at a second run and gives fresh codes to who still waits", async () => {
+    const again = await seed();
+    expect(withoutCodes(again)).toEqual(withoutCodes(fixture.sandbox));
+    const first = fixture.sandbox.stations[0]?.devices[0];
+    const second = again.stations[0]?.devices[0];
+    expect(second?.enrollmentCode).not.toBe(first?.enrollmentCode);
+    const stale = fixture.ask(registry.enroll, { code: first?.enrollmentCode ?? "" });
+    expect(await refusalOf(stale)).toEqual({ code: "enrollment_code_invalid" });
+
+    await fixture.ask(registry.enroll, { code: second?.enrollmentCode ?? "" });
+    const third = await seed();
+    expect(third.stations[0]?.devices.map((device) => typeof device.enrollmentCode)).toEqual(["object", "string"]);
+  });
+
+  test("is seeded once when several start at the same time", async () => {
+    const all = await Promise.all(Array.from({ length: 4 }, () => seed()));
+    for (const one of all) expect(withoutCodes(one)).toEqual(withoutCodes(fixture.sandbox));
+    const [counts] = await fixture.sql`
+      select (select count(*) from organizations) as organizations, (select count(*) from stations) as stations,
+        (select count(*) from devices) as devices, (select count(*) from users) as users`;
+    expect(counts).toEqual({ organizations: 1, stations: 2, devices: 4, users: 2 });
+  });
+
+  test("keeps a station that was renamed, and makes anew what was closed or revoked", async () => {
+    const caller = fixture.owner;
+    const [counter, demo] = fixture.sandbox.stations;
+    await fixture.ask(registry.renameStation, { caller, stationId: counter?.stationId ?? 0, name: "My Counter" });
+    await fixture.ask(registry.moveStation, { caller, stationId: demo?.stationId ?? 0, move: "CLOSE" });
+    const display = counter?.devices[1]?.deviceId ?? 0;
+    await fixture.ask(registry.moveDevice, { caller, deviceId: display, move: "REVOKE" });
+    const again = await seed();
+    expect(again.stations[0]).toMatchObject({ stationId: counter?.stationId, name: "My Counter" });
+    expect(again.stations[0]?.devices[1]?.deviceId).toBeGreaterThan(display);
+    expect(again.stations[1]?.stationId).toBeGreaterThan(demo?.stationId ?? 0);
+    expect(again.stations[1]?.name).toBe("Sandbox Demo");
+  });
+
+  test("sets the passwords to those given, and whoever was logged in with an old one is out", async () => {
+    const hashOf = async (email: string) =>
+      (await fixture.sql<[{ password_hash: string }]>`select password_hash from users where email = ${email}`)[0]
+        .password_hash;
+    const kept = await hashOf("cashier@sandbox.example");
+    const address = "192.0.2.9";
+    const email = "owner@sandbox.example";
+    await fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address });
+    await seed("another owner of the sandbox");
+    expect(await verify(await hashOf(email), "another owner of the sandbox")).toBe(true);
+    expect(await hashOf("cashier@sandbox.example")).toBe(kept);
+    const old = fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address });
+    expect(await refusalOf(old)).toEqual({ code: "login_failed" });
+    const open = await fixture.sql`select 1 from sessions where user_id = ${fixture.owner.userId} and ended_at is null`;
+    expect(open).toHaveLength(0);
+  });
+});

@@ -1,0 +1,183 @@
+/** A relay between a database and a NATS of the test's own, with real actor hosts where a test asks for them. */
+import { join } from "node:path";
+import { startServiceProcess } from "../../deploy/service-process.ts";
+import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { Barrier } from "../../services/bus/messages/caller.ts";
+import { flushOutbox } from "../../services/bus/messages/relay.ts";
+import { call } from "../../services/bus/operation.ts";
+import { SESSIONS, STATION_LOG } from "../../services/bus/streams.ts";
+import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { startRelayService } from "../../services/relay/service.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { startStationsService } from "../../services/stations/service.ts";
+import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
+
+export interface RelayProcess {
+  /** SIGKILL: nothing is finished. */
+  kill9(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface RelayFixture {
+  readonly nats: TestServer;
+  readonly database: TestDatabase;
+  readonly bus: Bus;
+  readonly sql: Database;
+  /** A relay in this process. */
+  startRelay(): Promise<Service>;
+  /** A relay as a process of its own, which a test may kill. */
+  startRelayProcess(): Promise<RelayProcess>;
+  /** Actor hosts; without them no station takes a command. */
+  startStations(): Promise<Service>;
+  /** Writes rows, each in a transaction of its own, as services do. */
+  write(...rows: OutboxRow[]): Promise<void>;
+  flush(key: string): Promise<Barrier>;
+  /** Resolves when no row is outstanding; rejects after the time. */
+  delivered(timeoutMs?: number): Promise<void>;
+  /** The commits of a station, oldest first. */
+  commits(stationId: number): Promise<(Commit & { sequence: number })[]>;
+  /** The newest entry of a session's key: its value, a deletion, or nothing. */
+  session(hash: string): Promise<"put" | "deleted" | "none">;
+  stop(): Promise<void>;
+}
+
+export async function startRelayFixture(): Promise<RelayFixture> {
+  const [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
+  const folder = temporaryFolder("relay");
+  const log = createLog({ service: "test", level: "silent" });
+  const bus = await connectBus({ url: nats.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1 });
+  const sql = openDatabase({ url: database.url, maxConnections: 4 });
+  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
+  const deps: ServiceDeps = { bus, log, settings, environment: {} };
+  const started: { stop(): Promise<void> }[] = [];
+  let processes = 0;
+
+  return {
+    nats,
+    database,
+    bus,
+    sql,
+    async startRelay() {
+      const relay = stoppable(await startRelayService(deps));
+      started.push(relay);
+      return relay;
+    },
+    async startRelayProcess() {
+      processes += 1;
+      const environment = { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url, LOG_LEVEL: "warn" };
+      const { child } = await startServiceProcess({
+        name: "relay",
+        script: MAIN,
+        args: ["relay"],
+        environment,
+        logFile: join(folder.path, `relay-${processes}.log`),
+        control: { stopping: new AbortController().signal, fail: () => undefined },
+      });
+      const relay = stoppable({ stop: async () => void (await child.stop()) });
+      started.push(relay);
+      return { ...relay, kill9: async () => void (await child.kill()) };
+    },
+    async startStations() {
+      const stations = stoppable(await startStationsService(deps));
+      started.push(stations);
+      return stations;
+    },
+    async write(...rows) {
+      for (const row of rows) await sql.begin((tx) => insertOutbox(tx, row));
+    },
+    flush: (key) => call(bus.nc, flushOutbox, { key }),
+    async delivered(timeoutMs = 20_000) {
+      const deadlineMs = Date.now() + timeoutMs;
+      for (;;) {
+        const [row] = await sql<[{ count: number }]>`select count(*) as count from outbox where delivered_at is null`;
+        if (row.count === 0) return;
+        if (Date.now() > deadlineMs) throw new Error(`${row.count} outbox rows are still outstanding.`);
+        await new Promise((resolve) => setTimeout(resolve, 25));
+      }
+    },
+    async commits(stationId) {
+      const commits: (Commit & { sequence: number })[] = [];
+      for (let sequence = 1; ; ) {
+        const query = { seq: sequence, next_by_subj: stationLogSubject(stationId) };
+        const message = await bus.jsm.streams.getMessage(STATION_LOG.name, query);
+        if (message === null) return commits;
+        commits.push({ ...decodeCommit(message.string()), sequence: message.seq });
+        sequence = message.seq + 1;
+      }
+    },
+    async session(hash) {
+      const subject = `$KV.${SESSIONS.name}.${hash}`;
+      const message = await bus.jsm.streams.getMessage(`KV_${SESSIONS.name}`, { last_by_subj: subject });
+      if (message === null) return "none";
+      return message.header.get("KV-Operation") === "DEL" ? "deleted" : "put";
+    },
+    async stop() {
+      for (const one of started.toReversed()) await one.stop();
+      await closeDatabase(sql);
+      await bus.close();
+      await Promise.all([nats.stop(), database.drop()]);
+      folder.remove();
+    },
+  };
+}
+
+/** A second stop does nothing, so that a test may stop what the fixture would stop at the end. */
+function stoppable(service: { stop(): Promise<void> }): { stop(): Promise<void> } {
+  let stopped: Promise<void> | undefined;
+  return { stop: () => (stopped ??= service.stop()) };
+}
+
+/** A station as its registry row of that revision describes it. */
+export function stationRow(stationId: number, revision: number): OutboxRow {
+  return {
+    key: stationKey(stationId),
+    kind: "station_command",
+    stationId,
+    actor: { kind: "registry", id: 0 },
+    command: {
+      type: "station_put",
+      stationId,
+      station: {
+        organizationId: 1,
+        filialId: 1,
+        name: `Revision ${revision}`,
+        currency: "EUR",
+        status: "active",
+        revision,
+      },
+    },
+  };
+}
+
+/** The hash of a made-up session token. */
+export const sessionHash = (number: number): string => number.toString(16).padStart(64, "0");
+
+export function sessionPut(userId: number, number: number): OutboxRow {
+  return {
+    key: sessionKey(userId),
+    kind: "session_put",
+    hash: sessionHash(number),
+    entry: {
+      sessionId: number,
+      expiresAtMs: 1,
+      userId,
+      name: "Ana",
+      organizationId: 1,
+      role: "cashier",
+      permissions: ["payments.collect"],
+    },
+  };
+}
+
+export function sessionDelete(userId: number, number: number): OutboxRow {
+  return { key: sessionKey(userId), kind: "session_delete", hash: sessionHash(number) };
+}

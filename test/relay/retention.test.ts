@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { CREDENTIALS } from "../../services/bus/streams.ts";
+import { credentialKey } from "../../services/db/outbox.ts";
+import { deleteEntry } from "../../services/relay/buckets.ts";
+import { removeOldRows } from "../../services/relay/housekeeping.ts";
+import { RELAY_LIMITS } from "../../services/relay/limits.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { type RelayFixture, sessionDelete, sessionPut, startRelayFixture } from "./relay-fixture.ts";
+
+/** No relay runs here, so that rows stay as a test puts them. */
+let fixture: RelayFixture;
+beforeAll(async () => {
+  fixture = await startRelayFixture();
+});
+afterAll(() => fixture.stop());
+beforeEach(() => fixture.sql`truncate outbox`);
+
+const HASH = "d".repeat(64);
+const remove = () =>
+  removeOldRows({ ...fixture.bus, sql: fixture.sql, log: createLog({ service: "test", level: "silent" }) });
+const kinds = async () => (await fixture.sql`select kind from outbox order by outbox_id`).map((row) => row["kind"]);
+const deliveredHoursAgo = (hours: number) => fixture.sql`
+  update outbox set delivered_at = now() - ${hours}::float8 * interval '1 hour'`;
+
+describe("an outbox row", () => {
+  test("is kept while it is outstanding, however old", async () => {
+    await fixture.write(sessionPut(1, 1), { key: credentialKey(1), kind: "credential_delete", hash: HASH });
+    await fixture.sql`update outbox set created_at = now() - interval '1 year'`;
+    await remove();
+    expect(await kinds()).toEqual(["session_put", "credential_delete"]);
+  });
+
+  test("goes a day after its delivery", async () => {
+    await fixture.write(sessionPut(1, 1));
+    await deliveredHoursAgo(RELAY_LIMITS.deliveredRetentionHours - 1);
+    await remove();
+    expect(await kinds()).toEqual(["session_put"]);
+    await deliveredHoursAgo(RELAY_LIMITS.deliveredRetentionHours + 1);
+    await remove();
+    expect(await kinds()).toEqual([]);
+  });
+
+  test("that failed, or that took a credential out, stays thirty days; then the bucket's marker goes with it", async () => {
+    await fixture.write(sessionDelete(1, 1), { key: credentialKey(1), kind: "credential_delete", hash: HASH });
+    await deleteEntry(fixture.bus, CREDENTIALS, HASH);
+    const query = { last_by_subj: `$KV.${CREDENTIALS.name}.${HASH}` };
+    const marker = () => fixture.bus.jsm.streams.getMessage(`KV_${CREDENTIALS.name}`, query);
+    await deliveredHoursAgo(RELAY_LIMITS.markedRetentionHours - 1);
+    await fixture.sql`update outbox set failed_reason = 'station_unknown' where kind = 'session_delete'`;
+    await remove();
+    expect(await kinds()).toEqual(["session_delete", "credential_delete"]);
+    expect(await marker()).not.toBeNull();
+    await deliveredHoursAgo(RELAY_LIMITS.markedRetentionHours + 1);
+    await remove();
+    expect(await kinds()).toEqual([]);
+    expect(await marker()).toBeNull();
+  });
+
+  test("is removed in more than one statement when there are many", async () => {
+    await fixture.sql`
+      insert into outbox (key, kind, payload, delivered_at)
+      select 'session.1', 'session_put', '{}', now() - interval '2 days'
+      from generate_series(1, ${RELAY_LIMITS.rowsPerRemoval * 2 + 1})`;
+    await remove();
+    expect(await kinds()).toEqual([]);
+  });
+});

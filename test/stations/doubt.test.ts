@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
+
+describe("an append of which nobody knows whether it took effect", () => {
+  let world: StationWorld;
+  beforeAll(async () => {
+    world = await startStationWorld();
+  });
+  afterAll(() => world.stop());
+
+  it("is read back: a lost acknowledgement is answered as what it was, a success", async () => {
+    const { proxy } = await world.startHostBehindProxy();
+    const stationId = await world.openStation();
+    const lost = proxy.loseNext(`"stream":"STATION_LOG"`);
+    const asked = world.ask(stationId, { type: "lease_release" }, { commandId: "test:release" });
+    await lost;
+    const { reply, sequence } = await asked;
+    expect(reply).toMatchObject({ ok: true, type: "lease", lease: null });
+    const commits = await world.commits(stationId);
+    expect(commits.filter((commit) => commit.commandId === "test:release")).toHaveLength(1);
+    expect(commits.at(-1)?.sequence).toBe(sequence);
+    // The host goes on from the right place.
+    expect((await world.ask(stationId, { type: "lease_acquire" })).reply.ok).toBe(true);
+    await world.stopHosts();
+  });
+
+  it("is never lost once acknowledged and never doubled, whenever nats-server is killed (I4)", async () => {
+    await world.startHost();
+    const stationIds = await Promise.all(Array.from({ length: 12 }, () => world.openStation()));
+    const acknowledged: { stationId: number; commandId: string }[] = [];
+    const traffic = new AbortController();
+    const workers = stationIds.map(async (stationId) => {
+      for (let count = 0; !traffic.signal.aborted; count += 1) {
+        const commandId = `kill:${stationId}-${count}`;
+        const type = count % 2 === 0 ? "lease_release" : "lease_acquire";
+        // Repeated with the same id until it is answered, as a gateway's client would.
+        for (;;) {
+          const answer = await world.ask(stationId, { type }, { commandId }).catch(() => undefined);
+          if (answer === undefined) continue;
+          expect(answer.reply.ok).toBe(true);
+          acknowledged.push({ stationId, commandId });
+          break;
+        }
+      }
+    });
+    for (let round = 0; round < 3; round += 1) {
+      const before = acknowledged.length;
+      await eventually(() => acknowledged.length > before + 50, 15_000);
+      await pause(Math.random() * 50);
+      await world.nats.kill9();
+      await world.nats.restart();
+    }
+    const before = acknowledged.length;
+    await eventually(() => acknowledged.length > before + 50, 15_000);
+    traffic.abort();
+    await Promise.all(workers);
+    for (const stationId of stationIds) {
+      const commits = await world.commits(stationId);
+      const versions = commits.map((commit) => commit.version);
+      expect(versions).toEqual(versions.map((_, index) => (versions[0] ?? 0) + index));
+      const inLog = commits.map((commit) => commit.commandId);
+      expect(new Set(inLog).size).toBe(inLog.length);
+      // The log keeps the newest 64 commits of a station; of those nothing acknowledged may be missing.
+      const promised = acknowledged.filter((entry) => entry.stationId === stationId).map((entry) => entry.commandId);
+      const first = promised.findIndex((commandId) => inLog.includes(commandId));
+      expect(promised.slice(first)).toEqual(inLog.filter((commandId) => commandId.startsWith("kill:")));
+    }
+  });
+});

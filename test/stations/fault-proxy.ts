@@ -1,0 +1,71 @@
+/**
+ * A TCP proxy in front of NATS that loses what it is told to lose. It understands just enough of the protocol to take
+ * one whole message out of the stream, so that the connection itself stays sound.
+ */
+import { once } from "node:events";
+import { connect as connectTcp, createServer, type Socket } from "node:net";
+
+export interface FaultProxy {
+  readonly url: string;
+  /** Loses the next message from the server whose text contains this; resolves when it has been lost. */
+  loseNext(text: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
+  const target = new URL(natsUrl);
+  const sockets = new Set<Socket>();
+  let loss: { readonly text: string; readonly lost: () => void } | undefined;
+  const isLost = (frame: Buffer): boolean => {
+    if (loss === undefined || !frame.includes(loss.text)) return false;
+    loss.lost();
+    loss = undefined;
+    return true;
+  };
+  const server = createServer((client) => {
+    const upstream = connectTcp(Number(target.port), target.hostname);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => socket.destroy());
+    }
+    client.pipe(upstream);
+    client.on("close", () => upstream.destroy());
+    upstream.on("close", () => client.destroy());
+    let rest = Buffer.alloc(0);
+    upstream.on("data", (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk]);
+      for (let size = frameSize(rest); size > 0 && size <= rest.length; size = frameSize(rest)) {
+        const frame = rest.subarray(0, size);
+        rest = rest.subarray(size);
+        if (!isLost(frame)) client.write(frame);
+      }
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("The proxy has no port.");
+  const own = new URL(natsUrl);
+  own.port = String(address.port);
+  return {
+    url: own.href,
+    loseNext: (text) =>
+      new Promise((lost) => {
+        loss = { text, lost };
+      }),
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** The size of the first frame: a line, and for a message its payload and line end; zero when the line is not whole yet. */
+function frameSize(buffer: Buffer): number {
+  const lineEnd = buffer.indexOf("\r\n");
+  if (lineEnd < 0) return 0;
+  const line = buffer.subarray(0, lineEnd).toString();
+  if (!/^H?MSG /.test(line)) return lineEnd + 2;
+  return lineEnd + 2 + Number(line.slice(line.lastIndexOf(" ") + 1)) + 2;
+}

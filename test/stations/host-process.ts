@@ -1,0 +1,43 @@
+/** An actor host in a process of its own, which can be killed, frozen and thawed. */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+
+const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
+
+export interface HostProcess {
+  readonly pid: number;
+  /** SIGKILL; resolves when it has ended. */
+  kill9(): Promise<void>;
+  /** SIGTERM; resolves with the exit code when it has ended. */
+  stop(): Promise<number | null>;
+  /** SIGSTOP: the process exists, holds its connection and does nothing. */
+  freeze(): void;
+  thaw(): void;
+}
+
+/** Resolves when the host is ready. */
+export async function startHostProcess(environment: NodeJS.ProcessEnv): Promise<HostProcess> {
+  const child = fork(MAIN, ["stations"], {
+    env: { ...process.env, LOG_LEVEL: process.env.TEST_LOG === "1" ? "debug" : "fatal", ...environment },
+    stdio: ["ignore", process.env.TEST_LOG === "1" ? "inherit" : "ignore", "inherit", "ipc"],
+  });
+  const exited = once(child, "exit").then(([code]) => code as number | null);
+  const [message] = (await Promise.race([once(child, "message"), exited.then(() => ["ended"])])) as [unknown];
+  if (typeof message !== "object" || message === null || !("ready" in message) || message.ready !== true) {
+    throw new Error(`The host did not start: ${JSON.stringify(message)}`);
+  }
+  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    child.kill(signal);
+    return await exited;
+  };
+  return {
+    pid: child.pid ?? 0,
+    async kill9() {
+      await end("SIGKILL");
+    },
+    stop: () => end("SIGTERM"),
+    freeze: () => child.kill("SIGSTOP"),
+    thaw: () => child.kill("SIGCONT"),
+  };
+}

@@ -1,0 +1,121 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { heartbeatSubject } from "../../services/bus/subjects.ts";
+import { eventually, livenessOf, pause, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+
+const SILENCE_MS = 1_000;
+
+describe("liveness from the heartbeats", () => {
+  let world: StationWorld;
+  beforeAll(async () => {
+    world = await startStationWorld({ environment: { DEVICE_SILENCE_MS: String(SILENCE_MS) } });
+  });
+  afterEach(() => world.stopHosts());
+  afterAll(() => world.stop());
+
+  const isNow = (stationId: number, deviceId: number, expected: string) => async () =>
+    (await livenessOf(world, stationId, deviceId)) === expected;
+  const changes = async (stationId: number): Promise<string[]> =>
+    (await world.commits(stationId))
+      .flatMap((commit) => commit.events)
+      .map((event) => event.type)
+      .filter((type) => type === "device_online" || type === "device_offline");
+
+  it("takes a device for offline within a second after its silence, and for online with its next heartbeat", async () => {
+    await world.startHost();
+    const stationId = await world.openStation();
+    const deviceId = await world.addCompanion(stationId);
+    const silentForMs = await eventually(isNow(stationId, deviceId, "offline"), SILENCE_MS + 1_000);
+    expect(silentForMs).toBeGreaterThan(SILENCE_MS - 300);
+    await world.heartbeat(stationId, deviceId);
+    expect(await eventually(isNow(stationId, deviceId, "online"), 1_000)).toBeLessThan(500);
+  });
+
+  it("commits nothing while heartbeats go on", async () => {
+    await world.startHost();
+    const stationId = await world.openStation();
+    const deviceId = await world.addCompanion(stationId);
+    for (let beat = 0; beat < 8; beat += 1) {
+      await pause(SILENCE_MS / 4);
+      await world.heartbeat(stationId, deviceId);
+    }
+    expect(await changes(stationId)).toEqual(["device_online"]);
+  });
+
+  it("goes on without a flicker when another host takes over", async () => {
+    await world.startHost();
+    const stationId = await world.openStation();
+    const deviceId = await world.addCompanion(stationId);
+    const beat = setInterval(() => void world.heartbeat(stationId, deviceId), SILENCE_MS / 4);
+    await world.stopHosts();
+    await world.startHost();
+    await pause(2 * SILENCE_MS);
+    clearInterval(beat);
+    expect(await changes(stationId)).toEqual(["device_online"]);
+  });
+
+  it("notices, on taking over, who fell silent and who came back while no host was there", async () => {
+    await world.startHost();
+    const stationId = await world.openStation();
+    const silent = await world.addCompanion(stationId);
+    const returning = await world.addCompanion(stationId);
+    await eventually(isNow(stationId, returning, "offline"), SILENCE_MS + 1_000);
+    await world.heartbeat(stationId, silent);
+    await eventually(isNow(stationId, silent, "online"));
+    await world.stopHosts();
+    await pause(SILENCE_MS);
+    await world.heartbeat(stationId, returning);
+    await world.startHost();
+    await eventually(isNow(stationId, silent, "offline"), 500);
+    await eventually(isNow(stationId, returning, "online"), 500);
+  });
+
+  it("reads the stored heartbeats again after an outage, before it takes anybody for silent", async () => {
+    await world.startHost();
+    const stationId = await world.openStation();
+    const deviceId = await world.addCompanion(stationId);
+    const beat = setInterval(() => void world.heartbeat(stationId, deviceId).catch(() => undefined), SILENCE_MS / 10);
+    await pause(SILENCE_MS / 2);
+    await world.nats.kill9();
+    await world.nats.restart();
+    await pause(3 * SILENCE_MS);
+    clearInterval(beat);
+    expect(await livenessOf(world, stationId, deviceId)).toBe("online");
+  });
+
+  it("hears a device again that was reset and enrolled anew", async () => {
+    await world.startHost();
+    const stationId = await world.openStation();
+    const deviceId = await world.addCompanion(stationId);
+    const device = {
+      deviceId,
+      name: "Terminal",
+      kind: "smart_pos_companion",
+      capabilities: ["handoff_present", "outcome_report"],
+      handoffTarget: "",
+    } as const;
+    await world.ask(
+      stationId,
+      { type: "device_put", device: { ...device, status: "pending", revision: 2 } },
+      { actor: REGISTRY },
+    );
+    expect(await livenessOf(world, stationId, deviceId)).toBe("offline");
+    await world.ask(
+      stationId,
+      { type: "device_put", device: { ...device, status: "active", revision: 3 } },
+      { actor: REGISTRY },
+    );
+    await world.heartbeat(stationId, deviceId);
+    await eventually(isNow(stationId, deviceId, "online"), 500);
+  });
+
+  it("passes over a heartbeat of a device that no station has", async () => {
+    await world.startHost();
+    const stationId = await world.openStation();
+    const before = (await world.commits(stationId)).length;
+    await world.bus.js.publish(heartbeatSubject(stationId, 999_999), "not even JSON");
+    await world.bus.js.publish(heartbeatSubject(777_777, 999_998), "{}");
+    await pause(200);
+    expect(await world.commits(stationId)).toHaveLength(before);
+    expect(await world.commits(777_777)).toEqual([]);
+  });
+});

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { stationCommandSubject } from "../../services/bus/subjects.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import type { StationAnswer } from "../../services/stations/work.ts";
+import { CASHIER, type StationWorld, startStationWorld } from "./station-world.ts";
+
+const renewal = (commandId: string) => ({ commandId, actor: CASHIER, command: { type: "lease_renew" } });
+
+describe("a station with too much to do", () => {
+  let world: StationWorld;
+  beforeAll(async () => {
+    world = await startStationWorld();
+    await world.startHost();
+  });
+  afterAll(() => world.stop());
+
+  /** Asks once, without the client's patience. */
+  const askOnce = async (stationId: number, body: unknown): Promise<StationAnswer> => {
+    const payload = typeof body === "string" ? body : JSON.stringify(body);
+    return (await world.bus.nc.request(stationCommandSubject(stationId), payload, { timeout: 5_000 })).json();
+  };
+
+  it("answers busy at once beyond its queue, and does what it took exactly once", async () => {
+    const stationId = await world.openStation();
+    const burst = 10 * STATION_LIMITS.mailboxLength;
+    const answers = await Promise.all(
+      Array.from({ length: burst }, async (_, index) => {
+        const commandId = `test:burst-${index}`;
+        const answer = await askOnce(stationId, renewal(commandId));
+        return { commandId, answer };
+      }),
+    );
+    const busy = answers.filter(({ answer }) => "failure" in answer && answer.failure === "busy");
+    const done = answers.filter(({ answer }) => "reply" in answer && answer.reply.ok);
+    expect(busy.length + done.length).toBe(burst);
+    expect(busy.length).toBeGreaterThan(0);
+    expect(done.length).toBeGreaterThanOrEqual(STATION_LIMITS.mailboxLength);
+    for (const { answer } of busy) expect(answer).toMatchObject({ retryAfterMs: STATION_LIMITS.busyRetryMs });
+    const inLog = (await world.commits(stationId)).map((commit) => commit.commandId);
+    for (const { commandId } of busy) expect(inLog).not.toContain(commandId);
+    const kept = inLog.filter((commandId) => commandId.startsWith("test:burst"));
+    expect(new Set(kept).size).toBe(kept.length);
+    expect(done.map(({ commandId }) => commandId)).toEqual(expect.arrayContaining(kept));
+  });
+
+  it("does not keep its neighbours waiting", async () => {
+    const [crowded, quiet] = await Promise.all([world.openStation(), world.openStation()]);
+    const crowd = Promise.all(Array.from({ length: 200 }, (_, index) => askOnce(crowded, renewal(`test:c${index}`))));
+    expect(await askOnce(quiet, renewal("test:quiet"))).toMatchObject({ reply: { ok: true } });
+    await crowd;
+  });
+
+  it.each([
+    ["no JSON", "{"],
+    ["nothing", ""],
+    ["an unknown command", { commandId: "x:1", actor: CASHIER, command: { type: "explode" } }],
+    [
+      "an amount from outside",
+      { commandId: "x:2", actor: CASHIER, command: { type: "settlement_succeeded", intentId: 1, transactionId: 1 } },
+    ],
+    ["a command id that is too long", { commandId: "x".repeat(201), actor: CASHIER, command: { type: "lease_renew" } }],
+    [
+      "an actor that does not exist",
+      { commandId: "x:3", actor: { kind: "guest", id: 1 }, command: { type: "lease_renew" } },
+    ],
+  ])("answers %s as not done, and goes on", async (_what, body) => {
+    const stationId = await world.openStation();
+    const before = (await world.commits(stationId)).length;
+    expect(await askOnce(stationId, body)).toMatchObject({ failure: "unavailable" });
+    expect(await world.commits(stationId)).toHaveLength(before);
+    expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);
+  });
+});

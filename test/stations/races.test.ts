@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { askStation } from "../../services/bus/station-client.ts";
+import { eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
+
+const ROUNDS = 500;
+const STATIONS = 20;
+/** The intent expires while the cashier's two commands are on their way, now before, now after them. */
+const LIFETIME_MS = 60;
+
+describe("attest against cancel against expiry", () => {
+  let world: StationWorld;
+  beforeAll(async () => {
+    world = await startStationWorld({ money: true });
+    await Promise.all([world.startSettlement(), world.startHost()]);
+  });
+  afterAll(() => world.stop());
+
+  it(`has exactly one winner in each of ${ROUNDS} rounds, and money moved if and only if it was the attestation (I7)`, async () => {
+    const stationIds = await Promise.all(Array.from({ length: STATIONS }, () => world.openStation()));
+    const ends: string[] = [];
+    await Promise.all(
+      stationIds.map(async (stationId) => {
+        for (let round = 0; round < ROUNDS / STATIONS; round += 1)
+          ends.push(await race(stationId, `${stationId}-${round}`));
+      }),
+    );
+    expect(ends).toHaveLength(ROUNDS);
+    // Each of the three must have won now and then, or this has tested nothing.
+    for (const end of ["succeeded", "cancelled", "expired"]) {
+      expect(ends.filter((status) => status === end).length, end).toBeGreaterThan(5);
+    }
+  }, 60_000);
+
+  async function race(stationId: number, key: string): Promise<string> {
+    const orderId = await world.openOrder(stationId);
+    const created = await world.ask(stationId, {
+      type: "intent_create",
+      route: "cash",
+      orderId,
+      lifetimeMs: LIFETIME_MS,
+    });
+    const intentId = created.intent?.intentId ?? 0;
+    const late = async (type: "intent_attest" | "intent_cancel") => {
+      await pause(Math.random() * 1.5 * LIFETIME_MS);
+      const actor = { kind: "cashier", id: 7, name: "Ana" } as const;
+      const request = { commandId: `${type}:7:${key}:key`, actor, command: { type, intentId } };
+      return await askStation(world.bus.nc, stationId, request);
+    };
+    const [attested, cancelled] = await Promise.all([late("intent_attest"), late("intent_cancel")]);
+    await eventually(async () => (await world.commits(stationId)).at(-1)?.state.intent === null);
+    const ended = (await world.commits(stationId)).at(-1)?.state.ended.find((intent) => intent.intentId === intentId);
+    const status = ended?.status ?? "not ended";
+    const rows = await world.database()`select 1 from transactions where intent_id = ${intentId}`;
+    expect(rows).toHaveLength(status === "succeeded" ? 1 : 0);
+    expect(attested.reply.ok).toBe(status === "succeeded");
+    expect(cancelled.reply.ok).toBe(status === "cancelled");
+    const events = (await world.commits(stationId)).flatMap((commit) => commit.events);
+    const endings = events.filter(
+      (event) =>
+        (event.type === "intent_succeeded" || event.type === "intent_cancelled" || event.type === "intent_expired") &&
+        event.intentId === intentId,
+    );
+    expect(endings).toHaveLength(1);
+    return status;
+  }
+});

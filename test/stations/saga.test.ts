@@ -1,0 +1,174 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
+
+describe("the settlement saga", () => {
+  let world: StationWorld;
+  let settlement: Service;
+  beforeAll(async () => {
+    world = await startStationWorld({ money: true });
+  });
+  afterEach(async () => {
+    await settlement.stop();
+    await world.stopHosts();
+  });
+  afterAll(() => world.stop());
+
+  const cashIntent = async (stationId: number): Promise<{ intentId: number; orderId: number }> => {
+    const orderId = await world.openOrder(stationId);
+    const { intent } = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
+    return { intentId: intent?.intentId ?? 0, orderId };
+  };
+  const attest = (stationId: number, intentId: number, commandId = `attest:7:${intentId}:key`, timeoutMs = 4_000) =>
+    world.ask(stationId, { type: "intent_attest", intentId }, { commandId, timeoutMs });
+  const statusOf = async (stationId: number, intentId: number): Promise<string | undefined> => {
+    const state = (await world.commits(stationId)).at(-1)?.state;
+    return [state?.intent, ...(state?.ended ?? [])].find((intent) => intent?.intentId === intentId)?.status;
+  };
+  const transactions = async (intentId: number): Promise<number> =>
+    (await world.database()`select 1 from transactions where intent_id = ${intentId}`).length;
+  const orderStatus = async (orderId: number): Promise<string> =>
+    (await world.database()<{ status: string }[]>`select status from orders where order_id = ${orderId}`)[0]?.status ??
+    "";
+
+  it("commits the intention, pays the order once, and answers when both are done", async () => {
+    settlement = await world.startSettlement();
+    await world.startHost();
+    const stationId = await world.openStation();
+    const { intentId, orderId } = await cashIntent(stationId);
+    const answers = await Promise.all([attest(stationId, intentId), attest(stationId, intentId)]);
+    for (const { reply, intent } of answers) {
+      expect(reply).toEqual({ ok: true, type: "intent", intentId, status: "succeeded" });
+      expect(intent?.attestation?.transactionId).toBeGreaterThan(0);
+    }
+    expect(await orderStatus(orderId)).toBe("paid");
+    expect(await transactions(intentId)).toBe(1);
+    const events = (await world.commits(stationId)).flatMap((commit) => commit.events.map((event) => event.type));
+    expect(events.slice(-2)).toEqual(["settlement_started", "intent_succeeded"]);
+  });
+
+  it("answers two different attestations of one intent: one settles, the other learns that it is done or under way", async () => {
+    settlement = await world.startSettlement();
+    await world.startHost();
+    const stationId = await world.openStation();
+    const { intentId } = await cashIntent(stationId);
+    const [first, second] = await Promise.all([
+      attest(stationId, intentId, "attest:7:1:a"),
+      attest(stationId, intentId, "attest:7:1:b"),
+    ]);
+    const winners = [first, second].filter(({ reply }) => reply.ok);
+    const losers = [first, second].filter(({ reply }) => !reply.ok);
+    expect(winners).toHaveLength(1);
+    const code = losers[0]?.reply.ok === false ? losers[0].reply.code : "";
+    expect(["settlement_in_progress", "intent_not_actionable"]).toContain(code);
+    expect(await transactions(intentId)).toBe(1);
+  });
+
+  it("takes the intent back when order truth has moved on, and pays nothing", async () => {
+    settlement = await world.startSettlement();
+    await world.startHost();
+    const stationId = await world.openStation();
+    const { intentId, orderId } = await cashIntent(stationId);
+    await world.database()`update orders set total_minor = total_minor + 1 where order_id = ${orderId}`;
+    const refused = await attest(stationId, intentId);
+    expect(refused.reply).toEqual({ ok: false, code: "order_changed", status: "created" });
+    expect((await attest(stationId, intentId)).reply).toEqual(refused.reply);
+    expect(await statusOf(stationId, intentId)).toBe("created");
+    expect(await transactions(intentId)).toBe(0);
+    expect(await orderStatus(orderId)).toBe("open");
+  });
+
+  it("says unavailable while the seam does not answer, and settles by itself when it does", async () => {
+    settlement = await world.startSettlement();
+    await world.startHost();
+    const stationId = await world.openStation();
+    const { intentId } = await cashIntent(stationId);
+    await settlement.stop();
+    await expect(attest(stationId, intentId)).rejects.toBeInstanceOf(UnavailableError);
+    expect(await statusOf(stationId, intentId)).toBe("settling");
+    expect((await world.ask(stationId, { type: "intent_cancel", intentId })).reply).toMatchObject({
+      ok: false,
+      code: "settlement_in_progress",
+    });
+    settlement = await world.startSettlement();
+    await eventually(async () => (await statusOf(stationId, intentId)) === "succeeded");
+    expect((await attest(stationId, intentId)).reply).toMatchObject({ ok: true, status: "succeeded" });
+    expect(await transactions(intentId)).toBe(1);
+  });
+
+  it("is seen through by the next host when the one that began it is killed", async () => {
+    settlement = await world.startSettlement();
+    const killed = await world.startHostProcess();
+    const stationIds = await Promise.all(Array.from({ length: 5 }, () => world.openStation()));
+    const intents = await Promise.all(
+      stationIds.map(async (stationId) => ({ stationId, ...(await cashIntent(stationId)) })),
+    );
+    await settlement.stop();
+    const attested = intents.map(({ stationId, intentId }) =>
+      attest(stationId, intentId, undefined, 300).catch(() => undefined),
+    );
+    await Promise.all(attested);
+    for (const { stationId, intentId } of intents) expect(await statusOf(stationId, intentId)).toBe("settling");
+    await killed.kill9();
+    settlement = await world.startSettlement();
+    await world.startHost();
+    // Nobody asks: the host finds the settlements by itself.
+    await eventually(async () => {
+      const statuses = await Promise.all(intents.map(({ stationId, intentId }) => statusOf(stationId, intentId)));
+      return statuses.every((status) => status === "succeeded");
+    });
+    for (const { intentId } of intents) expect(await transactions(intentId)).toBe(1);
+  });
+
+  it("settles each order once while hosts are killed in the middle of it", async () => {
+    settlement = await world.startSettlement();
+    let running = await world.startHostProcess();
+    const stationIds = await Promise.all(Array.from({ length: 6 }, () => world.openStation()));
+    const settled: number[] = [];
+    const traffic = new AbortController();
+    const workers = stationIds.map(async (stationId) => {
+      while (!traffic.signal.aborted) {
+        const { intentId } = await persist(() => cashIntent(stationId));
+        const { reply } = await persist(() => attest(stationId, intentId));
+        expect(reply).toMatchObject({ ok: true, status: "succeeded" });
+        settled.push(intentId);
+      }
+    });
+    for (let kills = 0; kills < 3; kills += 1) {
+      const before = settled.length;
+      await eventually(() => settled.length > before + 10, 10_000);
+      await running.kill9();
+      running = await world.startHostProcess();
+    }
+    const before = settled.length;
+    await eventually(() => settled.length > before + 10, 10_000);
+    traffic.abort();
+    await Promise.all(workers);
+    for (const intentId of settled) expect(await transactions(intentId)).toBe(1);
+  });
+
+  it("fails an intent's creation at once when the settlement service is away", async () => {
+    settlement = await world.startSettlement();
+    await world.startHost();
+    const stationId = await world.openStation();
+    const orderId = await world.openOrder(stationId);
+    await settlement.stop();
+    const creating = world.ask(stationId, { type: "intent_create", route: "cash", orderId }, { timeoutMs: 500 });
+    await expect(creating).rejects.toBeInstanceOf(UnavailableError);
+    expect((await world.commits(stationId)).at(-1)?.state.intent).toBeNull();
+  });
+});
+
+/** Repeats what is refused for now, as a client does; a refusal for good fails the test. */
+async function persist<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isForNow =
+        error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
+      if (!isForNow) throw error;
+    }
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * A NATS of the test's own with real actor hosts on it, and a small language to act on stations. With `money` there is a
+ * database too, and the real settlement and audit services.
+ */
+import { randomUUID } from "node:crypto";
+import type { Actor } from "../../machines/actor.ts";
+import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
+import type { DeviceDescription } from "../../machines/station/state.ts";
+import { startAuditService } from "../../services/audit/service.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { openOrder } from "../../services/bus/messages/settlement.ts";
+import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
+import { call } from "../../services/bus/operation.ts";
+import { askStation } from "../../services/bus/station-client.ts";
+import { STATION_LOG } from "../../services/bus/streams.ts";
+import { heartbeatSubject, stationLogSubject } from "../../services/bus/subjects.ts";
+import { followSwitches } from "../../services/bus/switches-replica.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { startSettlementService } from "../../services/settlement/service.ts";
+import { StationHost } from "../../services/stations/host.ts";
+import { readStationsSettings } from "../../services/stations/settings.ts";
+import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
+import { type HostProcess, startHostProcess } from "./host-process.ts";
+
+export const CASHIER: Actor = { kind: "cashier", id: 7, name: "Ana" };
+export const REGISTRY: Actor = { kind: "registry", id: 0 };
+export const deviceActor = (id: number): Actor => ({ kind: "device", id });
+
+export interface RunningHost {
+  readonly host: StationHost;
+  readonly bus: Bus;
+  /** Hands over and ends, as SIGTERM makes it. */
+  stop(): Promise<void>;
+}
+
+export interface StationWorld {
+  readonly nats: TestServer;
+  readonly bus: Bus;
+  /** The address of this world's database; throws without `money`. */
+  databaseUrl(): string;
+  database(): Database;
+  /** A host within the test's own process. */
+  startHost(options?: { hostId?: string; natsUrl?: string }): Promise<RunningHost>;
+  /** A host whose connection loses what the proxy is told to lose. */
+  startHostBehindProxy(): Promise<RunningHost & { readonly proxy: FaultProxy }>;
+  /** A host as `npm start` runs it: a process that can be killed. */
+  startHostProcess(): Promise<HostProcess>;
+  /** Starts the settlement service; there may be none, to see who waits for it. */
+  startSettlement(): Promise<Service>;
+  startAudit(): Promise<Service>;
+  ask(stationId: number, command: RequestedCommand, options?: AskOptions): Promise<StationResponse>;
+  /** A station with a cashier's lease on it; with `money` it is in the database too. */
+  openStation(options?: { lease?: boolean }): Promise<number>;
+  /** A companion of a station that has been heard just now. */
+  addCompanion(stationId: number): Promise<number>;
+  heartbeat(stationId: number, deviceId: number): Promise<void>;
+  /** An open order over EUR 12.50. */
+  openOrder(stationId: number): Promise<number>;
+  /** The commits of a station that are still in the log, oldest first. */
+  commits(stationId: number): Promise<(Commit & { sequence: number })[]>;
+  /** Ends every host, so that the next test starts with none. */
+  stopHosts(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface AskOptions {
+  readonly commandId?: string;
+  readonly actor?: Actor;
+  readonly timeoutMs?: number;
+}
+
+const SILENT = createLog({ service: "test", level: process.env.TEST_LOG === "1" ? "debug" : "silent" });
+
+export async function startStationWorld(
+  options: { readonly money?: boolean; readonly environment?: NodeJS.ProcessEnv } = {},
+): Promise<StationWorld> {
+  const [nats, testDatabase] = await Promise.all([
+    startNats(),
+    options.money === true ? cloneDatabase() : Promise.resolve(undefined),
+  ]);
+  const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name, log: SILENT });
+  const bus = await connect("test");
+  await ensureStreams(bus, { replicas: 1 });
+  const database = testDatabase === undefined ? undefined : openDatabase({ url: testDatabase.url });
+  const stops: (() => Promise<void>)[] = [];
+  const hostStops: (() => Promise<void>)[] = [];
+  let lastId = 0;
+  const nextId = (): number => {
+    lastId += 1;
+    return lastId;
+  };
+
+  const startService = async (start: (deps: ServiceDeps) => Promise<Service>): Promise<Service> => {
+    const serviceBus = await connect("service");
+    const settings = {
+      natsUrl: nats.url,
+      natsReplicas: 1,
+      databaseUrl: testDatabase?.url,
+      logLevel: "silent",
+    } as const;
+    const service = await start({ bus: serviceBus, log: SILENT, settings, environment: {} });
+    const stop = once(async () => {
+      await service.stop();
+      await serviceBus.close();
+    });
+    stops.push(stop);
+    return { stop };
+  };
+
+  const world: StationWorld = {
+    nats,
+    bus,
+    databaseUrl: () => present(testDatabase?.url),
+    database: () => present(database),
+    async startHost({ hostId = randomUUID(), natsUrl = nats.url } = {}) {
+      const hostBus = await connectBus({ url: natsUrl, name: "host", log: SILENT });
+      const switches = await followSwitches(hostBus, SILENT);
+      const settings = readStationsSettings(options.environment ?? {});
+      const host = new StationHost({ bus: hostBus, log: SILENT, hostId, switches, settings });
+      await host.start();
+      const stop = once(async () => {
+        await host.stop();
+        switches.stop();
+        await hostBus.close();
+      });
+      hostStops.push(stop);
+      return { host, bus: hostBus, stop };
+    },
+    async startHostBehindProxy() {
+      const proxy = await startFaultProxy(nats.url);
+      stops.push(() => proxy.stop());
+      return { ...(await world.startHost({ natsUrl: proxy.url })), proxy };
+    },
+    async startHostProcess() {
+      const process = await startHostProcess({ ...options.environment, NATS_URL: nats.url });
+      hostStops.push(() => process.kill9());
+      return process;
+    },
+    startSettlement: () => startService(startSettlementService),
+    startAudit: () => startService(startAuditService),
+    ask: (stationId, command, { commandId = `test:${randomUUID()}`, actor = CASHIER, timeoutMs } = {}) =>
+      askStation(bus.nc, stationId, { commandId, actor, command }, timeoutMs === undefined ? {} : { timeoutMs }),
+    async openStation({ lease = true } = {}) {
+      const stationId = database === undefined ? nextId() : await insertStation(database);
+      const station = {
+        organizationId: 1,
+        filialId: 1,
+        name: "Bar",
+        currency: "EUR",
+        status: "active",
+        revision: 1,
+      } as const;
+      await world.ask(stationId, { type: "station_put", stationId, station }, { actor: REGISTRY });
+      if (lease) await world.ask(stationId, { type: "lease_acquire" });
+      return stationId;
+    },
+    async addCompanion(stationId) {
+      const deviceId = 1_000_000 + nextId();
+      const device: DeviceDescription = {
+        deviceId,
+        name: "Terminal",
+        kind: "smart_pos_companion",
+        capabilities: ["handoff_present", "outcome_report"],
+        status: "active",
+        handoffTarget: "",
+        revision: 1,
+      };
+      await world.ask(stationId, { type: "device_put", device }, { actor: REGISTRY });
+      await world.heartbeat(stationId, deviceId);
+      await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "online");
+      return deviceId;
+    },
+    async heartbeat(stationId, deviceId) {
+      await bus.js.publish(heartbeatSubject(stationId, deviceId), JSON.stringify({ atMs: Date.now(), summary: {} }));
+    },
+    async openOrder(stationId) {
+      const caller = { userId: 7, name: "Ana", organizationId: await organizationOf(present(database), stationId) };
+      const { order } = await call(bus.nc, openOrder, {
+        caller: { ...caller, role: "cashier", permissions: ["payments.collect"] },
+        stationId,
+        lines: [{ name: "Soup", quantity: 1, unitAmountMinor: "1250" }],
+      });
+      return order.orderId;
+    },
+    commits: (stationId) => readCommits(bus, stationId),
+    async stopHosts() {
+      await Promise.all(hostStops.splice(0).map((stop) => stop()));
+    },
+    async stop() {
+      await world.stopHosts();
+      await Promise.all(stops.toReversed().map((stop) => stop()));
+      await bus.close();
+      if (database !== undefined) await closeDatabase(database);
+      await Promise.all([nats.stop(), testDatabase?.drop()]);
+    },
+  };
+  return world;
+}
+
+/** The newest state's word on a device, read from the log itself. */
+export async function livenessOf(
+  world: StationWorld,
+  stationId: number,
+  deviceId: number,
+): Promise<string | undefined> {
+  const newest = (await world.commits(stationId)).at(-1);
+  return newest?.state.devices.find((device) => device.deviceId === deviceId)?.liveness.state;
+}
+
+/** Waits until something holds, looking often; fails with the test's own time-out in mind. */
+export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = 5_000): Promise<number> {
+  const startedAt = performance.now();
+  let cause: unknown;
+  for (;;) {
+    try {
+      if (await holds()) return performance.now() - startedAt;
+    } catch (error) {
+      // The server it asks may be the one that has just been killed.
+      cause = error;
+    }
+    if (performance.now() - startedAt > withinMs)
+      throw new Error(`It did not come about within ${withinMs} ms.`, { cause });
+    await pause(5);
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+async function readCommits(bus: Bus, stationId: number): Promise<(Commit & { sequence: number })[]> {
+  const commits: (Commit & { sequence: number })[] = [];
+  let sequence = 1;
+  for (;;) {
+    const query = { seq: sequence, next_by_subj: stationLogSubject(stationId) };
+    const stored = await bus.jsm.direct.getMessage(STATION_LOG.name, query);
+    if (stored === null) return commits;
+    commits.push({ ...decodeCommit(stored.string()), sequence: stored.seq });
+    sequence = stored.seq + 1;
+  }
+}
+
+async function insertStation(sql: Database): Promise<number> {
+  const [row] = await sql<{ station_id: number }[]>`
+    with o as (insert into organizations (name) values ('Organization') returning organization_id),
+    f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning organization_id, filial_id)
+    insert into stations (organization_id, filial_id, name, currency)
+    select organization_id, filial_id, 'Counter', 'EUR' from f returning station_id`;
+  return present(row).station_id;
+}
+
+async function organizationOf(sql: Database, stationId: number): Promise<number> {
+  const [row] = await sql<
+    { organization_id: number }[]
+  >`select organization_id from stations where station_id = ${stationId}`;
+  return present(row).organization_id;
+}
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("This world has no money: start it with { money: true }.");
+  return value;
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => (done ??= work());
+}

@@ -1,0 +1,46 @@
+/** One caller of one API over HTTP: a token and a prefix. Each answer is held against the OpenAPI document by `http.ts`. */
+import { expect } from "vitest";
+import { type Answer, type Refused, send } from "./http.ts";
+
+export interface Request {
+  /** Becomes JSON. */
+  readonly body?: unknown;
+  /** Sent as `Idempotency-Key`. */
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface ApiClient {
+  /** Any request, whatever comes of it. */
+  call<T = Record<string, unknown>>(method: string, path: string, request?: Request): Promise<Answer<T>>;
+  /** The body of a request that is expected to succeed. */
+  good<T = Record<string, unknown>>(method: string, path: string, request?: Request): Promise<T>;
+  /** The answer to a request that is expected to be refused with this code. */
+  refused(code: string, method: string, path: string, request?: Request): Promise<Answer<Refused>>;
+}
+
+/** `root` is everything before the paths that are given, for example `http://127.0.0.1:8480/api/cashier/v1/`. */
+export function apiClient(root: string, token: string): ApiClient {
+  const { origin, pathname } = new URL(root);
+  const call = <T>(method: string, path: string, request: Request = {}): Promise<Answer<T>> => {
+    const { body, key, headers } = request;
+    return send<T>(origin, method, pathname + path, {
+      token,
+      ...(body === undefined ? {} : { json: body }),
+      headers: key === undefined ? { ...headers } : { ...headers, "idempotency-key": key },
+    });
+  };
+  return {
+    call,
+    async good<T>(method: string, path: string, request?: Request): Promise<T> {
+      const answer = await call<T>(method, path, request);
+      expect(answer.status, `${method} ${path} answered ${answer.text}`).toBeLessThan(300);
+      return answer.body;
+    },
+    async refused(code, method, path, request) {
+      const answer = await call<Refused>(method, path, request);
+      expect(answer.body, `${method} ${path}`).toMatchObject({ code });
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,25 @@
+/** A person at the owner's or the cashier's API, with a session of their own. */
+import { expect } from "vitest";
+import { type ApiClient, apiClient } from "./api-client.ts";
+import { send } from "./http.ts";
+import type { LogIn } from "./system.ts";
+
+export interface Person extends ApiClient {
+  readonly token: string;
+  readonly userId: number;
+  readonly name: string;
+}
+
+interface SessionBody {
+  readonly token: string;
+  readonly user: { readonly user_id: number; readonly name: string };
+}
+
+/** Logs in; the person's paths are then below `/api/<api>/v1/`, for example `person.good("GET", "stations/")`. */
+export async function logIn(baseUrl: string, api: "backoffice" | "cashier", details: LogIn): Promise<Person> {
+  const root = `${baseUrl}/api/${api}/v1/`;
+  const answer = await send<SessionBody>(baseUrl, "POST", `/api/${api}/v1/session/`, { json: details });
+  expect(answer.status, answer.text).toBe(200);
+  const { token, user } = answer.body;
+  return { ...apiClient(root, token), token, userId: user.user_id, name: user.name };
+}

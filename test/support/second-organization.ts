@@ -1,0 +1,16 @@
+/** A second organization in the same installation, to show that nothing of one can be seen or touched from the other. */
+import postgres from "postgres";
+import type { LogIn, TestSystem } from "./system.ts";
+
+/** Adds it with an owner whose password is the sandbox owner's; there is no endpoint for this, operators do it by SQL. */
+export async function addOrganization(system: TestSystem): Promise<{ owner: LogIn }> {
+  const email = "owner@elsewhere.example";
+  const sql = postgres(system.database.url, { max: 1 });
+  await sql`
+    with elsewhere as (insert into organizations (name) values ('Elsewhere') returning organization_id)
+    insert into users (organization_id, email, name, role, password_hash)
+    select elsewhere.organization_id, ${email}, 'Olga Elsewhere', 'owner', users.password_hash
+    from elsewhere, users where users.email = ${system.owner.email}`;
+  await sql.end();
+  return { owner: { email, password: system.owner.password } };
+}
