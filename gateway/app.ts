@@ -33,7 +33,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { bus, log, settings } = deps;
   const startedAtMs = performance.now();
   const replicas = await startReplicas(bus, log);
-  const gate = new DeviceGate(replicas.credentials.table, replicas.isFreshForDevices);
+  const gate = new DeviceGate(replicas.credentials.table, (nowMs) => replicas.isFreshForDevices(nowMs));
   const views = new ViewCache({ stations: replicas.stations, switches: () => replicas.switches.current() });
   const deviceCheck = new DeviceCheck({ gate, views });
   const server = new Server(
@@ -73,19 +73,20 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       replicas,
       async stop() {
         await server.stop();
-        await replicas.stop();
+        replicas.stop();
       },
     };
   } catch (error) {
-    await replicas.stop();
+    replicas.stop();
     throw error;
   }
 }
 
+function requireFresh(isFresh: boolean): void {
+  if (!isFresh) throw new Refusal("replica_stale");
+}
+
 function createHandlerDeps(bus: Bus, replicas: Replicas, deviceCheck: DeviceCheck): HandlerDeps {
-  const requireFresh = (isFresh: boolean): void => {
-    if (!isFresh) throw new Refusal("replica_stale");
-  };
   return {
     bus: createGatewayBus(bus, replicas),
     station(stationId) {

@@ -1,7 +1,7 @@
 /** Whether this gateway should be sent requests, dependency by dependency. */
 import type { Bus } from "../services/bus/connection.ts";
-import type { Feed } from "./replica/feed.ts";
 import { FEED_LIMITS } from "./replica/limits.ts";
+import type { ReplicaFeed } from "./replica/replica-feed.ts";
 import type { Replicas } from "./replica/replicas.ts";
 
 export interface DependencyReadiness {
@@ -35,7 +35,7 @@ export function readiness(bus: Bus, replicas: Replicas): Readiness {
   return { ready: Object.values(dependencies).every((dependency) => dependency.ready), dependencies };
 }
 
-function ofFeed(feed: Feed, nowMs: number): DependencyReadiness {
+function ofFeed(feed: ReplicaFeed, nowMs: number): DependencyReadiness {
   const ageMs = feed.ageMs(nowMs);
   return { ready: feed.isFresh(nowMs), silent_ms: Number.isFinite(ageMs) ? Math.round(ageMs) : null };
 }

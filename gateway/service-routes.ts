@@ -53,22 +53,20 @@ export const serviceRoutes: readonly Route[] = [
     errors: [],
     handler: staticFile(() => OPENAPI_FILE, "application/json"),
   }),
-  ...[
-    page("/docs/", "service_docs", () => new URL("web/docs.html", import.meta.url), "text/html; charset=utf-8"),
-    page(
-      "/docs/page.js",
-      "service_docs_js",
-      () => new URL("web/docs.js", import.meta.url),
-      "text/javascript; charset=utf-8",
-    ),
-    page("/docs/swagger-ui.css", "service_docs_ui_css", () => swaggerFile("swagger-ui.css"), "text/css; charset=utf-8"),
-    page(
-      "/docs/swagger-ui.js",
-      "service_docs_ui_js",
-      () => swaggerFile("swagger-ui-bundle.js"),
-      "text/javascript; charset=utf-8",
-    ),
-  ],
+  page("/docs/", "service_docs", () => new URL("web/docs.html", import.meta.url), "text/html; charset=utf-8"),
+  page(
+    "/docs/page.js",
+    "service_docs_js",
+    () => new URL("web/docs.js", import.meta.url),
+    "text/javascript; charset=utf-8",
+  ),
+  page("/docs/swagger-ui.css", "service_docs_ui_css", () => swaggerFile("swagger-ui.css"), "text/css; charset=utf-8"),
+  page(
+    "/docs/swagger-ui.js",
+    "service_docs_ui_js",
+    () => swaggerFile("swagger-ui-bundle.js"),
+    "text/javascript; charset=utf-8",
+  ),
 ];
 
 /** The API page comes whole from here, without any outside host. */

@@ -122,12 +122,14 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
 }
 
 function pathSchema(names: readonly string[]): z.ZodObject {
-  const id = (name: string) =>
-    z
-      .int()
-      .positive()
-      .meta({ description: `The id \`${name}\`.`, examples: [42] });
-  return z.object(Object.fromEntries(names.map((name) => [name, id(name)])));
+  return z.object(Object.fromEntries(names.map((name) => [name, idParameter(name)])));
+}
+
+function idParameter(name: string): z.ZodType {
+  return z
+    .int()
+    .positive()
+    .meta({ description: `The id \`${name}\`.`, examples: [42] });
 }
 
 function securityOf(route: Route): Record<string, string[]>[] {
@@ -149,7 +151,7 @@ function requestIdHeader(route: Route): z.ZodObject {
 
 function responsesOf(route: Route, errors: ErrorReplies): ZodOpenApiResponsesObject {
   const good = Object.entries(route.replies).map(([status, reply]) => [status, goodReply(route, reply)] as const);
-  return { ...errors.of(route), ...Object.fromEntries(good) } as ZodOpenApiResponsesObject;
+  return { ...errors.of(route), ...Object.fromEntries(good) };
 }
 
 function goodReply(route: Route, reply: ReplyFacts) {

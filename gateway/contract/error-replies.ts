@@ -93,8 +93,9 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
   };
 }
 
+const text = (description: string): z.ZodString => z.string().meta({ description });
+
 function headersOf(status: number, codes: readonly ErrorCode[]): z.ZodObject {
-  const text = (description: string) => z.string().meta({ description });
   return z.object({
     "X-Request-Id": text("The client's own `X-Request-Id`, or a new one."),
     ...(status === 401 ? { "WWW-Authenticate": text("`Bearer`, with `error` when the credential is wrong.") } : {}),

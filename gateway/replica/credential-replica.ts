@@ -1,9 +1,10 @@
 /** Device credentials by their SHA-256, followed from the bucket CREDENTIALS (design §2.2). */
+import type { BusLog } from "../../services/bus/connection.ts";
 import { credentialEntrySchema } from "../../services/bus/messages/caller.ts";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
 import { DEVICE_SCOPES, type DeviceScope } from "../contract/scopes.ts";
 import { CredentialTable } from "./credential-table.ts";
-import type { FeedLog, FeedTarget } from "./feed.ts";
+import type { FeedTarget } from "./replica-feed.ts";
 
 const PREFIX = `$KV.${CREDENTIALS.name}.`;
 
@@ -14,9 +15,9 @@ export class CredentialReplica implements FeedTarget {
   readonly stream = `KV_${CREDENTIALS.name}`;
   readonly filter = `${PREFIX}>`;
   readonly table = new CredentialTable();
-  readonly #log: FeedLog;
+  readonly #log: BusLog;
 
-  constructor(log: FeedLog) {
+  constructor(log: BusLog) {
     this.#log = log;
   }
 

@@ -3,8 +3,8 @@ import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
 import { CredentialReplica } from "./credential-replica.ts";
-import { Feed } from "./feed.ts";
 import { FEED_LIMITS } from "./limits.ts";
+import { ReplicaFeed } from "./replica-feed.ts";
 import { SessionReplica } from "./session-replica.ts";
 import { StationReplica } from "./station-replica.ts";
 
@@ -13,7 +13,7 @@ export interface Replicas {
   readonly credentials: CredentialReplica;
   readonly sessions: SessionReplica;
   readonly switches: SwitchesReplica;
-  readonly feeds: Readonly<Record<"stations" | "credentials" | "sessions", Feed>>;
+  readonly feeds: Readonly<Record<"stations" | "credentials" | "sessions", ReplicaFeed>>;
   /** Whether everything that a device's request depends on is fresh. */
   isFreshForDevices(nowMs: number): boolean;
   areStationsFresh(nowMs: number): boolean;
@@ -21,7 +21,7 @@ export interface Replicas {
   areSwitchesFresh(): boolean;
   /** Resolves true once all three replicas show the write that a barrier speaks of, false when time runs out. */
   waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
-  stop(): Promise<void>;
+  stop(): void;
 }
 
 /** Follows all feeds; resolves when each has loaded what there is. */
@@ -29,17 +29,16 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
   const stations = new StationReplica();
   const credentials = new CredentialReplica(log);
   const sessions = new SessionReplica(log);
-  const deps = { nc: bus.nc, jsm: bus.jsm, isUp: () => bus.isUp(), log };
   const feeds = {
-    stations: new Feed(deps, stations),
-    credentials: new Feed(deps, credentials),
-    sessions: new Feed(deps, sessions),
+    stations: new ReplicaFeed(bus, log, stations),
+    credentials: new ReplicaFeed(bus, log, credentials),
+    sessions: new ReplicaFeed(bus, log, sessions),
   };
   const [switches] = await Promise.all([
     followSwitches(bus, log),
-    feeds.stations.start(),
-    feeds.credentials.start(),
-    feeds.sessions.start(),
+    feeds.stations.loaded,
+    feeds.credentials.loaded,
+    feeds.sessions.loaded,
   ]);
   const areSwitchesFresh = (): boolean => switches.silentForMs() <= FEED_LIMITS.silenceMs;
   return {
@@ -62,9 +61,9 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
       ]);
       return reached.every(Boolean);
     },
-    async stop() {
+    stop() {
       switches.stop();
-      await Promise.all(Object.values(feeds).map((feed) => feed.stop()));
+      for (const feed of Object.values(feeds)) feed.stop();
     },
   };
 }

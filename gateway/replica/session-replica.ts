@@ -1,8 +1,9 @@
 /** People's sessions by the SHA-256 of the token, followed from the bucket SESSIONS. */
 import { hash } from "node:crypto";
+import type { BusLog } from "../../services/bus/connection.ts";
 import { type SessionEntry, sessionEntrySchema } from "../../services/bus/messages/caller.ts";
 import { SESSIONS } from "../../services/bus/streams.ts";
-import type { FeedLog, FeedTarget } from "./feed.ts";
+import type { FeedTarget } from "./replica-feed.ts";
 
 const PREFIX = `$KV.${SESSIONS.name}.`;
 /** Ended sessions are looked for when there are this many more entries than after the last look. */
@@ -12,10 +13,10 @@ export class SessionReplica implements FeedTarget {
   readonly stream = `KV_${SESSIONS.name}`;
   readonly filter = `${PREFIX}>`;
   readonly #sessions = new Map<string, SessionEntry>();
-  readonly #log: FeedLog;
+  readonly #log: BusLog;
   #sweepAt = SWEEP_EVERY;
 
-  constructor(log: FeedLog) {
+  constructor(log: BusLog) {
     this.#log = log;
   }
 

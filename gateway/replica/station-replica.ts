@@ -3,7 +3,7 @@ import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { STATION_LOG } from "../../services/bus/streams.ts";
 import { parseStationId, STATION_LOG_ALL } from "../../services/bus/subjects.ts";
-import type { FeedTarget } from "./feed.ts";
+import type { FeedTarget } from "./replica-feed.ts";
 
 /** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not look it up again. */
 export interface StationCell {

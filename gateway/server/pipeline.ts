@@ -5,7 +5,6 @@
  *
  * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
  */
-import type { z } from "zod";
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import type { DeviceCaller, HandlerDeps, Reply } from "../handlers/context.ts";
@@ -45,8 +44,8 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
     const reply = await handlerOf(route)({
       ...who,
-      body: route.body === undefined ? undefined : validate(route.body as z.ZodType, body),
-      query: route.query === undefined ? undefined : validate(route.query as z.ZodType, parseQuery(facts.query)),
+      body: route.body === undefined ? undefined : validate(route.body, body),
+      query: route.query === undefined ? undefined : validate(route.query, parseQuery(facts.query)),
       id: (name: string) => idOf(route, facts, name),
       header: (name: string) => headerOf(facts, name),
       requestId: facts.requestId,

@@ -3,7 +3,6 @@ import {
   App,
   type HttpRequest,
   type HttpResponse,
-  type ListenOptions,
   SSLApp,
   type TemplatedApp,
   type us_listen_socket,
@@ -22,9 +21,9 @@ import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
 import { requestIdFrom } from "./request-id.ts";
 import { errorAnswer, type Headers, SECURITY_HEADERS, writeAnswer } from "./response.ts";
 
-/** The package declares this enumeration but does not export it. */
-const EXCLUSIVE_PORT = 1 as ListenOptions;
-const SHARED_PORT = 0 as ListenOptions;
+/** How the server listens on its port. The package declares an enumeration for this but does not export it. */
+const EXCLUSIVE_PORT = 1;
+const SHARED_PORT = 0;
 
 export interface ServerDeps {
   readonly pipeline: PipelineDeps;
@@ -54,7 +53,7 @@ export class Server {
     const listen = this.#app.listen.bind(this.#app) as unknown as (
       host: string,
       port: number,
-      options: ListenOptions,
+      options: number,
       done: (socket: us_listen_socket | false) => void,
     ) => void;
     listen(host, port, shared ? SHARED_PORT : EXCLUSIVE_PORT, (socket) => {
@@ -63,7 +62,7 @@ export class Server {
     if (this.#socket === undefined) {
       throw new UserError(`Port ${port} on ${host} is taken or not allowed.`, { code: "port_taken" });
     }
-    return us_socket_local_port(this.#socket as Parameters<typeof us_socket_local_port>[0]);
+    return us_socket_local_port(this.#socket);
   }
 
   /** Takes no further connections, lets running requests finish (bounded) and closes the rest. */

@@ -29,9 +29,11 @@ export async function readWhenCopied<TRead extends PositionedRead>(
   const firstRead = read();
   const [newest] = await Promise.all([newestSequence(deps, stationId), firstRead]);
   let found = await firstRead;
+  let pauseMs: number = AUDIT_LIMITS.catchUpPauseMs;
   while (found.position < newest && !isEnough(found)) {
     if (Date.now() >= deadlineMs) return { found, isComplete: false };
-    await pause(AUDIT_LIMITS.catchUpPauseMs);
+    await pause(pauseMs);
+    pauseMs = Math.min(pauseMs * 2, AUDIT_LIMITS.catchUpLongestPauseMs);
     found = await read();
   }
   return { found, isComplete: true };

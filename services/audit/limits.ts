@@ -22,8 +22,9 @@ export const AUDIT_LIMITS = {
 
   /** How long a reader waits for the newest commits to be copied: less than an actor host waits for the reader. */
   catchUpMs: 1_500,
-  /** Pause between two looks at the copy; copying a commit takes a few milliseconds. */
+  /** First and longest pause between two looks at the copy: copying takes a few milliseconds, or else something is wrong. */
   catchUpPauseMs: 4,
+  catchUpLongestPauseMs: 100,
 
   /** Steps told in one timeline; a device may report once a second for half an hour. The creation and the newest are told. */
   timelineSteps: 500,
@@ -32,6 +33,8 @@ export const AUDIT_LIMITS = {
   purgeIntervalMs: 3_600_000,
   purgeBatchRows: 5_000,
 
-  /** One connection copies, the others answer. */
-  databaseConnections: 5,
+  /** The copier writes one batch after another, on a connection that no reader can keep from it. */
+  copierConnections: 1,
+  /** Readers do a few short statements each. */
+  readerConnections: 4,
 } as const;

@@ -18,14 +18,12 @@ const NAME = "audit";
 /** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
 export async function startAuditService({ bus, log, settings, environment }: ServiceDeps): Promise<Service> {
   const auditSettings = parseSettings(auditSettingsSchema, environment);
-  const database = openDatabase({
-    url: requireDatabaseUrl(settings),
-    name: NAME,
-    maxConnections: AUDIT_LIMITS.databaseConnections,
-  });
+  const url = requireDatabaseUrl(settings);
+  const copying = openDatabase({ url, name: `${NAME} copier`, maxConnections: AUDIT_LIMITS.copierConnections });
+  const database = openDatabase({ url, name: NAME, maxConnections: AUDIT_LIMITS.readerConnections });
   const deps: AuditDeps = { bus, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };
-  const copier = startCopier(deps);
+  const copier = startCopier({ bus, database: copying, log });
   const purge = startPurge(deps, auditSettings);
   const subscriptions = [
     serve(responder, getTimeline, (request) => timeline(deps, request)),
@@ -36,7 +34,7 @@ export async function startAuditService({ bus, log, settings, environment }: Ser
     async stop() {
       await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
       await Promise.all([copier.stop(), purge.stop()]);
-      await closeDatabase(database);
+      await Promise.all([closeDatabase(copying), closeDatabase(database)]);
     },
   };
 }

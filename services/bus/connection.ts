@@ -22,6 +22,15 @@ export interface Bus {
   close(): Promise<void>;
 }
 
+export interface ConnectOptions {
+  readonly url: string;
+  /** Shown by the server's monitoring. */
+  readonly name: string;
+  readonly log: BusLog;
+  /** How long to try before giving up; a starting system needs more than a command that a person waits for. */
+  readonly patienceMs?: number;
+}
+
 /** Why a request failed at once: the bus is not reachable. Whether an earlier attempt took effect is unknown. */
 export class BusDownError extends Error {
   readonly code = "bus_down";
@@ -35,8 +44,8 @@ export class BusDownError extends Error {
  * Connects; `url` is one or several servers separated by commas, with an optional token or user and password.
  * Throws UserError `nats_unreachable`, `nats_refused` (credentials) or `nats_without_jetstream`.
  */
-export async function connectBus(options: { url: string; name: string; log: BusLog }): Promise<Bus> {
-  const nc = await firstConnection(options.url, options.name);
+export async function connectBus(options: ConnectOptions): Promise<Bus> {
+  const nc = await firstConnection(options);
   let isUp = true;
   let isClosing = false;
   const listeners = new Set<(isUp: boolean) => void>();
@@ -82,9 +91,9 @@ export async function connectBus(options: { url: string; name: string; log: BusL
   };
 }
 
-async function firstConnection(url: string, name: string): Promise<NatsConnection> {
+async function firstConnection({ url, name, patienceMs }: ConnectOptions): Promise<NatsConnection> {
   const options = connectionOptions(url, name);
-  const deadlineMs = Date.now() + BUS_LIMITS.firstConnectMs;
+  const deadlineMs = Date.now() + (patienceMs ?? BUS_LIMITS.firstConnectMs);
   for (;;) {
     try {
       return await connect(options);
@@ -110,7 +119,7 @@ function connectionOptions(url: string, name: string): ConnectionOptions & { ser
     return URL.parse(text.includes("://") ? text : `nats://${text}`);
   });
   const [first] = servers;
-  if (first === null || first === undefined || servers.includes(null)) {
+  if (first === null || first === undefined || servers.some((server) => (server?.hostname ?? "") === "")) {
     throw new UserError("The setting NATS_URL is not a NATS address like nats://token@127.0.0.1:4222.", {
       code: "invalid_setting",
     });

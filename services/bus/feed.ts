@@ -69,6 +69,8 @@ class RunningFeed {
   #sequence = 0;
   /** Counts the messages of the current consumer; a jump is a gap. */
   #delivered = 0;
+  /** Tells a stream from one that was deleted and made anew under the same name. */
+  #streamCreated: string | undefined;
   #isStopped = false;
   #isStarting = false;
 
@@ -116,12 +118,13 @@ class RunningFeed {
   async #subscribe(): Promise<void> {
     this.#forget();
     const { stream } = this.#options;
-    if (this.#sequence > 0) {
-      const { state } = await this.#bus.jsm.streams.info(stream);
-      if (state.last_seq < this.#sequence) {
-        this.#sequence = 0;
-        this.#options.onReset();
-      }
+    const { created, state } = await this.#bus.jsm.streams.info(stream);
+    const isAnew = this.#streamCreated !== undefined && this.#streamCreated !== created;
+    this.#streamCreated = created;
+    // A stream that ends before where this feed was has lost its end; what was read from it is as void as a deleted one's.
+    if (isAnew || state.last_seq < this.#sequence) {
+      this.#sequence = 0;
+      this.#options.onReset();
     }
     const inbox = createInbox();
     this.#delivered = 0;

@@ -15,8 +15,8 @@ export const BUS_LIMITS = {
 
   /** How long `askStation` keeps trying, unless its caller says otherwise. */
   askMs: 4_000,
-  /** One attempt of `askStation`: longer than a settlement takes, short enough for a second try after a lost reply. */
-  askAttemptMs: 3_000,
+  /** One attempt of `askStation`: a request that a dying host took with it is asked again while there is still time. */
+  askAttemptMs: 1_500,
   /** First and longest pause between attempts while a partition has no owner (a planned hand-over takes less than 500 ms). */
   askPauseMs: 20,
   askLongestPauseMs: 100,

@@ -1,6 +1,6 @@
 /** Every limit of the database access, with its reason. Milliseconds unless named otherwise. */
 export const DATABASE_LIMITS = {
-  /** Connections of one process: two per core of a large machine; ten processes stay within PostgreSQL's default of 100. */
+  /** Connections of one pool; each service has one, and nine of them stay within PostgreSQL's default of 100. */
   maxConnections: 10,
   /** A statement that runs longer is a fault, and its caller has given up: calls over the bus wait for 5 s. */
   statementTimeoutMs: 4_000,
@@ -14,7 +14,7 @@ export const DATABASE_LIMITS = {
   connectionLifetimeSeconds: 3_600,
   /** PostgreSQL on the same network answers in milliseconds; longer means that it is not there. */
   connectTimeoutSeconds: 5,
-  /** How often the first try is repeated while PostgreSQL starts is the caller's matter; a pool redials at most this slowly. */
+  /** Pause between attempts while PostgreSQL is away, at most: a restarted one is found quickly but not stormed. */
   maxRedialDelaySeconds: 1,
   /** Shutdown waits this long for running statements before it cuts them off. */
   closeTimeoutSeconds: 5,

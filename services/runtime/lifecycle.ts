@@ -34,6 +34,8 @@ export async function runProcess(
   const { name, log } = options;
   const started: { name: string; stop: () => Promise<void> }[] = [];
   let ending: Promise<never> | undefined;
+  /** The step that is just starting; it never rejects. What has begun must be stopped too, so the end waits for it. */
+  let underWay: Promise<unknown> = Promise.resolve();
 
   const stopAll = async (): Promise<void> => {
     for (const step of started.toReversed()) {
@@ -44,6 +46,7 @@ export async function runProcess(
     ending ??= (async () => {
       const force = setTimeout(() => process.exit(exitCode === 0 ? 1 : exitCode), STOP_MS);
       const startedAtMs = Date.now();
+      await underWay;
       await stopAll();
       clearTimeout(force);
       log.info({ name, reason, stoppedInMs: Date.now() - startedAtMs }, "stopped");
@@ -71,13 +74,12 @@ export async function runProcess(
     async step(stepName, begin, stop) {
       if (ending !== undefined) throw new EndingError(stepName);
       const startedAtMs = Date.now();
-      const value = await begin();
-      // A signal that came meanwhile has not seen this step, so it is stopped here.
-      if (ending !== undefined) {
-        await stop(value);
-        throw new EndingError(stepName);
-      }
-      started.push({ name: stepName, stop: () => stop(value) });
+      const beginning = begin().then((value) => {
+        started.push({ name: stepName, stop: () => stop(value) });
+        return value;
+      });
+      underWay = beginning.catch(() => undefined);
+      const value = await beginning;
       log.debug({ step: stepName, startedInMs: Date.now() - startedAtMs }, "step started");
       return value;
     },

@@ -201,7 +201,6 @@ describe("a timeline", () => {
     await world.database.begin(async (sql) => {
       await sql`select from audit_position for update`;
       await station.report(851);
-      await station.collect(852, orderSnapshot(2));
       const timeline = await timelineOf(station, 851);
       expect(timeline.summary).toContain("The newest steps are still being copied; ask again in a moment.");
       // An intent that the copy has not seen yet may exist: it is not said that it does not.

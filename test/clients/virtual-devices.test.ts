@@ -1,4 +1,5 @@
 /** The virtual companion and display as programs: real clients of a real system, through good days and bad ones. */
+import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -65,6 +66,11 @@ function start(name: string, settings: { code?: string | null; baseUrl?: string 
   });
   running.push(program);
   return program;
+}
+
+async function lastWords(program: RunningProgram): Promise<string> {
+  expect(await program.ended).toBe(1);
+  return program.output().trim();
 }
 
 async function newCompanion(): Promise<RunningProgram> {
@@ -170,15 +176,15 @@ describe("a virtual companion", () => {
     const twin = twinOfCompanion();
     // Somebody uses up the credential's budget until the companion itself is refused.
     const refused = program.waitFor(/"reason":"throttled"/);
-    let isRefused = false;
+    const enough = new AbortController();
     const hammering = (async () => {
-      while (!isRefused) {
+      while (!enough.signal.aborted) {
         await twin.call("GET", "me/");
         await delay(50);
       }
     })();
     await refused;
-    isRefused = true;
+    enough.abort();
     await hammering;
     await program.waitFor(/accepts requests again/);
     expect(isRunning(program.pid)).toBe(true);
@@ -213,8 +219,10 @@ describe("a virtual companion", () => {
 
   it("ends in good order when its parent is gone", async () => {
     const program = await newCompanion();
+    running.splice(running.indexOf(program), 1);
+    const exited = once(program.process, "exit");
     program.process.disconnect();
-    expect(await program.ended).toBe(0);
+    expect(await exited).toEqual([0, null]);
   });
 
   it("waits for a service that is not there yet, and can be stopped meanwhile", async () => {
@@ -229,10 +237,6 @@ describe("a virtual companion", () => {
 
 describe("a virtual device that cannot start", () => {
   it("says in one sentence that it needs a code, a usable code, or a usable setting", async () => {
-    const lastWords = async (program: RunningProgram): Promise<string> => {
-      expect(await program.ended).toBe(1);
-      return program.output().trim();
-    };
     const fresh = temporaryFolder("fresh");
     const run = (environment: Record<string, string>): RunningProgram =>
       runProgram(process.execPath, [join(CLIENTS, "virtual-display.ts")], {

@@ -144,6 +144,13 @@ describe("an open code", () => {
   });
 });
 
+const countWritten = async () => {
+  const [row] = await fixture.sql`
+    select (select count(*) from outbox) as outbox, (select count(*) from registry_events) as events,
+      (select count(*) from device_credentials) as credentials`;
+  return row;
+};
+
 describe("a code that cannot be claimed", () => {
   test("is refused with the same answer whatever the reason (I10)", async () => {
     const spent = await newCode(fixture, await freshDevice());
@@ -169,15 +176,9 @@ describe("a code that cannot be claimed", () => {
   });
 
   test("writes nothing", async () => {
-    const count = async () => {
-      const [row] = await fixture.sql`
-        select (select count(*) from outbox) as outbox, (select count(*) from registry_events) as events,
-          (select count(*) from device_credentials) as credentials`;
-      return row;
-    };
-    const before = await count();
+    const before = await countWritten();
     await refusalOf(claim("00000-00000"));
-    expect(await count()).toEqual(before);
+    expect(await countWritten()).toEqual(before);
   });
 });
 

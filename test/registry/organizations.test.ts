@@ -62,14 +62,16 @@ const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
     }),
 };
 
+/** Everything that a stranger could have changed. */
+const state = async () =>
+  JSON.stringify(
+    await fixture.sql`
+  select s.*, d.*, c.* from stations s join devices d using (station_id) join enrollment_codes c using (device_id)
+  where station_id = ${ids.stationId}`,
+  );
+
 describe("another organization's owner", () => {
   test.each(Object.keys(NAMING))("%s answers as if the thing did not exist", async (name) => {
-    const state = async () =>
-      JSON.stringify(
-        await fixture.sql`
-      select s.*, d.*, c.* from stations s join devices d using (station_id) join enrollment_codes c using (device_id)
-      where station_id = ${ids.stationId}`,
-      );
     const before = await state();
     expect(await refusalOf((NAMING[name] as (caller: Caller) => Promise<unknown>)(stranger))).toEqual({
       code: "not_found",

@@ -112,10 +112,10 @@ const STATION_MOVES: Record<StationStatus, Record<StationMove, StationStatus | "
   closed: { SUSPEND: "conflict", RESUME: "conflict", CLOSE: "conflict" },
 };
 
-describe("a station's standing", () => {
-  const moveStation = async (stationId: number, move: StationMove): Promise<StationStatus> =>
-    (await fixture.ask(registry.moveStation, { caller: fixture.owner, stationId, move })).station.status;
+const moveStation = async (stationId: number, move: StationMove): Promise<StationStatus> =>
+  (await fixture.ask(registry.moveStation, { caller: fixture.owner, stationId, move })).station.status;
 
+describe("a station's standing", () => {
   for (const [from, moves] of Object.entries(STATION_MOVES) as [StationStatus, Record<StationMove, string>][]) {
     for (const [move, to] of Object.entries(moves) as [StationMove, string][]) {
       test(`${from} ─${move}─► ${to}`, async () => {

@@ -55,16 +55,16 @@ describe("a relay that is killed again and again", () => {
   test("loses nothing, repeats nothing and keeps the order", async () => {
     await fixture.startStations();
     let relay: RelayProcess = await fixture.startRelayProcess();
-    let isWriting = true;
+    const written = new AbortController();
     const writing = (async () => {
       for (let round = 1; round <= ROUNDS; round += 1) {
         await writeRound(round);
         await delay(100);
       }
-      isWriting = false;
+      written.abort();
     })();
     const outstanding: number[] = [];
-    while (isWriting) {
+    while (!written.signal.aborted) {
       await delay(50 + Math.random() * 300);
       await relay.kill9();
       const [row] = await fixture.sql<[{ count: number }]>`

@@ -173,6 +173,11 @@ describe("changing and voiding", () => {
     expect(same.order).toEqual(order);
     const other = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake, coffee] });
     expect(other.order).toMatchObject({ version: 2, totalMinor: "1250", lines: [cake, coffee] });
+    const stored = async () => (await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order;
+    expect(await stored()).toEqual(other.order);
+    const fewer = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
+    expect(fewer.order).toMatchObject({ version: 3, totalMinor: "700", lines: [coffee] });
+    expect(await stored()).toEqual(fewer.order);
   });
 
   test("voiding twice is harmless; a voided order cannot be changed", async () => {
@@ -180,6 +185,7 @@ describe("changing and voiding", () => {
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const once = await world.ask(voidOrder, { caller: cashier, orderId: order.orderId });
     expect(once.order).toMatchObject({ status: "voided", version: 2 });
+    expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(once.order);
     expect((await world.ask(voidOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(once.order);
     const change = world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake] });
     expect(await refusalOf(change)).toEqual({ code: "conflict", detail: "This order is voided." });

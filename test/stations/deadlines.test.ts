@@ -13,18 +13,18 @@ describe("deadlines", () => {
   afterAll(() => world.stop());
 
   const lastEvents = async (stationId: number): Promise<string[]> =>
-    ((await world.commits(stationId)).at(-1)?.events ?? []).map((event) => event.type);
+    (await world.newest(stationId)).events.map((event) => event.type);
   const leaseFor = async (lifetimeMs: number): Promise<number> => {
     const stationId = await world.openStation({ lease: false });
     await world.ask(stationId, { type: "lease_acquire", lifetimeMs });
     return stationId;
   };
 
-  it("come about by themselves, within 200 ms, of a station that is passive by then", async () => {
+  it("come about by themselves, at their time, of a station that is passive by then", async () => {
     const { host } = await world.startHost();
     const stationId = await leaseFor(LEASE_MS);
     await eventually(() => host.residentStates() === 0, 500);
-    await eventually(async () => (await lastEvents(stationId)).includes("lease_lapsed"), LEASE_MS + 200);
+    await eventually(async () => (await lastEvents(stationId)).includes("lease_lapsed"), LEASE_MS + 500);
   });
 
   it("that passed while no host was there come about when one is", async () => {

@@ -3,6 +3,8 @@ import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { StationResponse } from "../../services/bus/messages/station.ts";
 import { deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
 
+const withoutSequence = ({ reply, intent }: StationResponse) => ({ reply, intent });
+
 describe("the same command again (I6)", () => {
   let world: StationWorld;
   beforeAll(async () => {
@@ -21,7 +23,6 @@ describe("the same command again (I6)", () => {
       { type: "intent_report", intentId, outcome: "reported_success", providerReference: "R-1", providerCode: "00" },
       { commandId: `report:${deviceId}:${intentId}:${key}`, actor: deviceActor(deviceId) },
     );
-  const withoutSequence = ({ reply, intent }: StationResponse) => ({ reply, intent });
   /** Replaces the host: what only its memory knew is gone. */
   const restart = async (): Promise<void> => {
     await world.stopHosts();
@@ -54,7 +55,7 @@ describe("the same command again (I6)", () => {
     const first = await create(stationId, "create:7:3:key", orderId);
     await cancel(stationId, first);
     for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
-    const known = (await world.commits(stationId)).at(-1)?.state.replies.map((stored) => stored.commandId);
+    const known = (await world.newest(stationId)).state.replies.map((stored) => stored.commandId);
     expect(known).not.toContain("create:7:3:key");
     const again = await create(stationId, "create:7:3:key", orderId);
     expect(again.reply).toEqual(first.reply);
@@ -73,7 +74,7 @@ describe("the same command again (I6)", () => {
     for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
     const again = await report(stationId, deviceId, intentId, "a");
     expect(again.reply).toEqual(first.reply);
-    const newest = (await world.commits(stationId)).at(-1)?.state.intent;
+    const newest = (await world.newest(stationId)).state.intent;
     expect(newest?.reportCount).toBe(1);
   });
 
@@ -87,11 +88,11 @@ describe("the same command again (I6)", () => {
       await cancel(stationId, await create(stationId, `create:7:6:${round}`, orderId));
     }
     const intentId = old.intent?.intentId ?? 0;
-    const state = (await world.commits(stationId)).at(-1)?.state;
+    const state = (await world.newest(stationId)).state;
     expect(state?.ended.map((intent) => intent.intentId)).not.toContain(intentId);
     const late = await report(stationId, deviceId, intentId, "late");
     expect(late.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "cancelled" });
-    const kept = (await world.commits(stationId)).at(-1)?.events;
+    const kept = (await world.newest(stationId)).events;
     expect(kept).toMatchObject([{ type: "late_evidence_kept", intentId, deviceId, status: "cancelled" }]);
     expect((await world.ask(stationId, { type: "intent_attest", intentId })).reply).toEqual({
       ok: false,

@@ -23,7 +23,7 @@ describe("the settlement saga", () => {
   const attest = (stationId: number, intentId: number, commandId = `attest:7:${intentId}:key`, timeoutMs = 4_000) =>
     world.ask(stationId, { type: "intent_attest", intentId }, { commandId, timeoutMs });
   const statusOf = async (stationId: number, intentId: number): Promise<string | undefined> => {
-    const state = (await world.commits(stationId)).at(-1)?.state;
+    const state = (await world.newest(stationId)).state;
     return [state?.intent, ...(state?.ended ?? [])].find((intent) => intent?.intentId === intentId)?.status;
   };
   const transactions = async (intentId: number): Promise<number> =>
@@ -156,7 +156,7 @@ describe("the settlement saga", () => {
     await settlement.stop();
     const creating = world.ask(stationId, { type: "intent_create", route: "cash", orderId }, { timeoutMs: 500 });
     await expect(creating).rejects.toBeInstanceOf(UnavailableError);
-    expect((await world.commits(stationId)).at(-1)?.state.intent).toBeNull();
+    expect((await world.newest(stationId)).state.intent).toBeNull();
   });
 });
 

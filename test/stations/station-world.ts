@@ -60,6 +60,8 @@ export interface StationWorld {
   heartbeat(stationId: number, deviceId: number): Promise<void>;
   /** An open order over EUR 12.50. */
   openOrder(stationId: number): Promise<number>;
+  /** A station's newest commit. */
+  newest(stationId: number): Promise<Commit & { sequence: number }>;
   /** The commits of a station that are still in the log, oldest first. */
   commits(stationId: number): Promise<(Commit & { sequence: number })[]>;
   /** Ends every host, so that the next test starts with none. */
@@ -186,6 +188,11 @@ export async function startStationWorld(
       });
       return order.orderId;
     },
+    async newest(stationId) {
+      const stored = await bus.jsm.direct.getMessage(STATION_LOG.name, { last_by_subj: stationLogSubject(stationId) });
+      if (stored === null) throw new Error(`Station ${stationId} has no commit.`);
+      return { ...decodeCommit(stored.string()), sequence: stored.seq };
+    },
     commits: (stationId) => readCommits(bus, stationId),
     async stopHosts() {
       await Promise.all(hostStops.splice(0).map((stop) => stop()));
@@ -207,8 +214,8 @@ export async function livenessOf(
   stationId: number,
   deviceId: number,
 ): Promise<string | undefined> {
-  const newest = (await world.commits(stationId)).at(-1);
-  return newest?.state.devices.find((device) => device.deviceId === deviceId)?.liveness.state;
+  const newest = await world.newest(stationId);
+  return newest.state.devices.find((device) => device.deviceId === deviceId)?.liveness.state;
 }
 
 /** Waits until something holds, looking often; fails with the test's own time-out in mind. */

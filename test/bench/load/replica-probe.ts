@@ -3,7 +3,7 @@
  * Times are on the system's clock with microseconds, which processes of one machine share.
  */
 import { pino } from "pino";
-import { Feed } from "../../../gateway/replica/feed.ts";
+import { ReplicaFeed } from "../../../gateway/replica/replica-feed.ts";
 import { StationReplica } from "../../../gateway/replica/station-replica.ts";
 import { connectBus } from "../../../services/bus/connection.ts";
 import { parseStationId } from "../../../services/bus/subjects.ts";
@@ -12,19 +12,16 @@ const log = pino({ level: "warn" });
 const bus = await connectBus({ url: process.env["NATS_URL"] ?? "", name: "replica-probe", log });
 const replica = new StationReplica();
 const seen: [number, number, number][] = [];
-const feed = new Feed(
-  { nc: bus.nc, jsm: bus.jsm, isUp: () => bus.isUp(), log },
-  {
-    stream: replica.stream,
-    filter: replica.filter,
-    reset: () => replica.reset(),
-    apply: (subject, data, sequence) => {
-      replica.apply(subject, data);
-      seen.push([parseStationId(subject), sequence, performance.timeOrigin + performance.now()]);
-    },
+const feed = new ReplicaFeed(bus, log, {
+  stream: replica.stream,
+  filter: replica.filter,
+  reset: () => replica.reset(),
+  apply: (subject, data, sequence) => {
+    replica.apply(subject, data);
+    seen.push([parseStationId(subject), sequence, performance.timeOrigin + performance.now()]);
   },
-);
-await feed.start();
+});
+await feed.loaded;
 process.on("message", () => process.send?.({ seen }));
 process.on("disconnect", () => process.exit(0));
 process.send?.({ ready: true });

@@ -72,12 +72,12 @@ describe("beginning a collection under a key", () => {
   it("begins one, and answers alike while it is collected, after it ended, and after the station forgot", async () => {
     const order = await openOrder();
     const answers = await Promise.all(Array.from({ length: 4 }, () => create(order, "intent-1")));
-    const [first] = answers;
+    const [first] = answers as [(typeof answers)[number]];
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
-    for (const answer of answers) expect(answer.body).toEqual(first?.body);
-    await cashier.good("POST", step(first?.body as Intent, "attest"));
+    for (const answer of answers) expect(answer.body).toEqual(first.body);
+    await cashier.good("POST", step(first.body, "attest"));
 
-    const { settle_offered, cancel_offered, ...begun } = first?.body as Intent;
+    const { settle_offered, cancel_offered, ...begun } = first.body;
     const afterEnd = await create(order, "intent-1");
     expect(afterEnd).toMatchObject({ status: 201, body: begun });
     // Each collection leaves two replies, so this is more than the station keeps.

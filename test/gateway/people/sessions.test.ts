@@ -19,6 +19,13 @@ afterAll(() => system.stop());
 const open = (api: string, body: unknown, headers = {}) =>
   send<NewSession & Refused>(system.baseUrl, "POST", `/api/${api}/v1/session/`, { json: body, headers });
 
+const current = (headers: Record<string, string>) =>
+  send(system.baseUrl, "GET", "/api/cashier/v1/session/", { headers });
+
+const withCookie = (token: string, headers: Record<string, string> = {}) => ({
+  headers: { cookie: `theme=dark; dp_session=${token}`, ...headers },
+});
+
 describe("logging in", () => {
   it("answers with the person, a token, and a cookie that no script can read and no other site can send", async () => {
     const answer = await open("cashier", system.cashier);
@@ -82,15 +89,13 @@ describe("a session", () => {
   });
 
   it("is nothing without a token, and nothing with somebody's guess", async () => {
-    const get = (headers: Record<string, string>) =>
-      send(system.baseUrl, "GET", "/api/cashier/v1/session/", { headers });
-    expect(await get({})).toMatchObject({ status: 401, body: { code: "session_missing" } });
+    expect(await current({})).toMatchObject({ status: 401, body: { code: "session_missing" } });
     for (const headers of [
       { authorization: "Bearer nonsense" },
       { authorization: `Bearer ${"A".repeat(43)}` },
       { cookie: "dp_session=nonsense" },
     ] as Record<string, string>[])
-      expect(await get(headers)).toMatchObject({ status: 401, body: { code: "session_invalid" } });
+      expect(await current(headers)).toMatchObject({ status: 401, body: { code: "session_invalid" } });
   });
 
   it("ends everywhere at once when its person logs out, and the cookie goes with it", async () => {
@@ -105,10 +110,6 @@ describe("a session", () => {
 });
 
 describe("the cookie of a page", () => {
-  const withCookie = (token: string, headers: Record<string, string> = {}) => ({
-    headers: { cookie: `theme=dark; dp_session=${token}`, ...headers },
-  });
-
   it("reads and acts for the service's own pages only (CSRF)", async () => {
     const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
     const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;

@@ -1,0 +1,122 @@
+/**
+ * The feed behind one replica, and whether the replica may be believed now (design §2.2):
+ *
+ *                   heard and complete              silent > 1.5 s, or this process stood still
+ *   (start) ──► loading ──────────► fresh ──────────────────────────► doubtful
+ *                                     ▲                                  │ heard again
+ *                                     └──── a round trip to the server ──┘
+ *
+ * After a silence the first words may be old: they lay in a buffer while the server or this process stood still. Only
+ * when a round trip through the server is over has everything arrived that lay before it.
+ */
+import type { Bus, BusLog } from "../../services/bus/connection.ts";
+import { type Feed, openFeed } from "../../services/bus/feed.ts";
+import { FEED_LIMITS } from "./limits.ts";
+
+/** What a replica follows and how it takes it in. */
+export interface FeedTarget {
+  readonly stream: string;
+  /** All subjects of the stream. */
+  readonly filter: string;
+  /** Everything known is void; a full load follows. */
+  reset(): void;
+  /** Empty `data` is a deletion. `data` is a view of the socket's memory: what is kept must be copied. */
+  apply(subject: string, data: Uint8Array, sequence: number): void;
+}
+
+export class ReplicaFeed {
+  readonly #bus: Bus;
+  readonly #feed: Feed;
+  readonly #look: NodeJS.Timeout;
+  #sequence = 0;
+  #isDoubtful = false;
+  #isConfirming = false;
+  #lookedAtMs = Date.now();
+  #completeAtMs = Number.NEGATIVE_INFINITY;
+  readonly #waiting = new Set<{ readonly sequence: number; readonly wake: () => void }>();
+
+  constructor(bus: Bus, log: BusLog, target: FeedTarget) {
+    this.#bus = bus;
+    this.#feed = openFeed(bus, {
+      stream: target.stream,
+      filter: target.filter,
+      log,
+      onReset: () => {
+        this.#sequence = 0;
+        target.reset();
+      },
+      onMessage: (message) => {
+        target.apply(message.subject, message.data, message.sequence);
+        this.#sequence = message.sequence;
+        if (message.pending === 0) this.#completeAtMs = Date.now();
+        if (this.#waiting.size > 0) this.#wake();
+      },
+    });
+    this.#look = setInterval(() => this.#lookAtFeed(), FEED_LIMITS.lookMs);
+  }
+
+  /** Resolves once everything that the stream held at the start was applied. */
+  get loaded(): Promise<void> {
+    return this.#feed.caughtUp;
+  }
+
+  /** Milliseconds since the replica was known to be complete; infinity while it is doubtful. */
+  ageMs(nowMs: number): number {
+    // A process that stood still has not looked: what it has read since may be old.
+    if (this.#isDoubtful || nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
+    return Math.max(this.#feed.silentForMs(), nowMs - this.#completeAtMs);
+  }
+
+  isFresh(nowMs: number): boolean {
+    return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
+  }
+
+  /** Resolves true once the message with this sequence was applied, false when `timeoutMs` passes first. */
+  async waitFor(sequence: number, timeoutMs: number): Promise<boolean> {
+    if (this.#sequence >= sequence) return true;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const entry = { sequence, wake: () => resolve(true) };
+    const timer = setTimeout(() => resolve(false), timeoutMs);
+    this.#waiting.add(entry);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#waiting.delete(entry);
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#look);
+    this.#feed.stop();
+  }
+
+  #wake(): void {
+    for (const entry of this.#waiting) {
+      if (entry.sequence <= this.#sequence) entry.wake();
+    }
+  }
+
+  #lookAtFeed(): void {
+    const nowMs = Date.now();
+    const stoodStill = nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs;
+    const isSilent = this.#feed.silentForMs() > FEED_LIMITS.silenceMs;
+    this.#lookedAtMs = nowMs;
+    if (stoodStill || isSilent) this.#isDoubtful = true;
+    else if (this.#isDoubtful && !this.#isConfirming) void this.#confirm();
+    if (!isSilent && this.#feed.behind() === 0) this.#completeAtMs = nowMs;
+  }
+
+  async #confirm(): Promise<void> {
+    this.#isConfirming = true;
+    try {
+      await this.#bus.nc.flush();
+      // Silent again meanwhile, or still: the next look decides.
+      if (this.#feed.silentForMs() <= FEED_LIMITS.silenceMs) this.#isDoubtful = false;
+    } catch {
+      // The connection broke during the round trip; the feed is asked for anew and confirmed then.
+    } finally {
+      this.#isConfirming = false;
+    }
+  }
+}

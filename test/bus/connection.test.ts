@@ -1,0 +1,76 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Bus, BusDownError, connectBus } from "../../services/bus/connection.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { eventually, QUIET } from "./waiting.ts";
+
+describe("the connection to the bus", () => {
+  let nats: TestServer;
+  const opened: Bus[] = [];
+  const connect = async (url = nats.url): Promise<Bus> => {
+    const bus = await connectBus({ url, name: "test", log: QUIET, patienceMs: 300 });
+    opened.push(bus);
+    return bus;
+  };
+  beforeAll(async () => {
+    nats = await startNats();
+  });
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((bus) => bus.close()));
+  });
+  afterAll(() => nats.stop());
+
+  it("reads the token from the address", async () => {
+    const bus = await connect();
+    expect(bus.isUp()).toBe(true);
+    expect((await bus.jsm.getAccountInfo()).streams).toBe(0);
+  });
+
+  it("fails requests at once when it breaks, those under way too, and works again when the server is back", async () => {
+    const bus = await connect();
+    const changes: boolean[] = [];
+    bus.onChange((isUp) => changes.push(isUp));
+    bus.nc.subscribe("never.answers", { callback: () => undefined });
+    await bus.nc.flush();
+    const startedAt = performance.now();
+    const underWay = bus.nc.request("never.answers", "", { timeout: 20_000 }).catch((error: unknown) => error);
+    await nats.kill9();
+    expect(await underWay).toBeInstanceOf(BusDownError);
+    await expect(bus.nc.request("anything", "", { timeout: 20_000 })).rejects.toBeInstanceOf(BusDownError);
+    await expect(bus.js.publish("anything")).rejects.toBeInstanceOf(BusDownError);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    await nats.restart();
+    await eventually(() => bus.isUp());
+    expect((await bus.jsm.getAccountInfo()).streams).toBe(0);
+    expect(changes).toEqual([false, true]);
+  });
+
+  it("tells no listener of its own closing", async () => {
+    const bus = await connect();
+    const changes: boolean[] = [];
+    bus.onChange((isUp) => changes.push(isUp));
+    await bus.close();
+    expect(changes).toEqual([]);
+    expect(bus.isUp()).toBe(false);
+    await expect(bus.nc.request("anything")).rejects.toBeInstanceOf(BusDownError);
+  });
+
+  it("says in one sentence that the credentials are refused", async () => {
+    const url = new URL(nats.url);
+    url.username = "wrong";
+    await expect(connect(url.href)).rejects.toMatchObject({
+      code: "nats_refused",
+      message: "The NATS server refuses the credentials in NATS_URL.",
+    });
+  });
+
+  it("says in one sentence that nobody answers, without the credentials", async () => {
+    const url = new URL(nats.url);
+    url.port = "1";
+    const failure = await connect(url.href).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "nats_unreachable", message: "No NATS server answers at 127.0.0.1:1." });
+  });
+
+  it("says in one sentence that an address is none", async () => {
+    await expect(connect("nats://")).rejects.toMatchObject({ code: "invalid_setting" });
+  });
+});

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { checkServer, ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "./waiting.ts";
+
+describe("streams and buckets", () => {
+  let nats: TestServer;
+  let bus: Bus;
+  beforeAll(async () => {
+    nats = await startNats();
+    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  });
+  afterAll(async () => {
+    await bus.close();
+    await nats.stop();
+  });
+
+  const names = [...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
+
+  it("come into being once, however many processes start at the same time", async () => {
+    await Promise.all([1, 2, 3].map(() => ensureStreams(bus, { replicas: 1 })));
+    const found = await bus.jsm.streams.list().next();
+    expect(found.map(({ config }) => config.name).toSorted()).toEqual(names.toSorted());
+  });
+
+  it("keep their messages and lose a foreign setting when a process starts again", async () => {
+    await ensureStreams(bus, { replicas: 1 });
+    await bus.js.publish("station.log.00.1", "first");
+    await bus.jsm.streams.update("STATION_LOG", { max_msgs_per_subject: 3 });
+    await ensureStreams(bus, { replicas: 1 });
+    const { config, state } = await bus.jsm.streams.info("STATION_LOG");
+    expect(config.max_msgs_per_subject).toBe(64);
+    expect(state.messages).toBe(1);
+  });
+
+  it("republish a heartbeat once it is stored, and only then", async () => {
+    await ensureStreams(bus, { replicas: 1 });
+    const heard: string[] = [];
+    bus.nc.subscribe("station.heard.>", {
+      callback: (_error, message) => {
+        heard.push(message.subject);
+      },
+    });
+    await bus.js.publish("station.heartbeat.00.1.2", "{}");
+    await bus.nc.flush();
+    expect(heard).toEqual(["station.heard.00.1.2"]);
+    const { state } = await bus.jsm.streams.info("LIVENESS");
+    expect(state.messages).toBe(1);
+  });
+
+  it.each([
+    ["2.9.9", 1, "nats_too_old"],
+    ["2.9.10", 1, undefined],
+    ["2.9.10", 3, "nats_replicas_unsafe"],
+    ["2.10.27", 3, "nats_replicas_unsafe"],
+    ["2.11.0-RC.1", 3, undefined],
+    ["2.12.1", 3, undefined],
+    ["10.0.0", 3, undefined],
+    ["", 1, "nats_too_old"],
+  ])("nats-server %s with %i replicas: %s", (version, replicas, code) => {
+    if (code === undefined) expect(() => checkServer(version, replicas)).not.toThrow();
+    else expect(() => checkServer(version, replicas)).toThrow(expect.objectContaining({ code }));
+  });
+});

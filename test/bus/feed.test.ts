@@ -1,0 +1,144 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { type Feed, type FeedMessage, openFeed } from "../../services/bus/feed.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { eventually, pause, QUIET } from "./waiting.ts";
+
+const textOf = (message: FeedMessage | undefined): string => Buffer.from(message?.data ?? []).toString();
+
+describe("a feed", () => {
+  let nats: TestServer;
+  let bus: Bus;
+  const feeds: Feed[] = [];
+  beforeAll(async () => {
+    nats = await startNats();
+    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  });
+  beforeEach(async () => {
+    await ensureStreams(bus, { replicas: 1 });
+    await bus.jsm.streams.purge("STATION_LOG");
+  });
+  afterEach(() => {
+    for (const feed of feeds.splice(0)) feed.stop();
+  });
+  afterAll(async () => {
+    await bus.close();
+    await nats.stop();
+  });
+
+  const store = async (station: number, text: string): Promise<number> =>
+    (await bus.js.publish(`station.log.00.${station}`, text)).seq;
+  const open = (headersOnly = false): { feed: Feed; messages: FeedMessage[]; resets: () => number } => {
+    const messages: FeedMessage[] = [];
+    let resets = 0;
+    const feed = openFeed(bus, {
+      stream: "STATION_LOG",
+      filter: "station.log.00.*",
+      headersOnly,
+      onMessage: (message) => messages.push(message),
+      onReset: () => {
+        resets += 1;
+      },
+      log: QUIET,
+    });
+    feeds.push(feed);
+    return { feed, messages, resets: () => resets };
+  };
+
+  it("starts with the newest message of each subject and goes on with every further one", async () => {
+    for (const text of ["a1", "a2"]) await store(1, text);
+    await store(2, "b1");
+    const { feed, messages } = open();
+    await feed.caughtUp;
+    expect(messages.map(textOf)).toEqual(["a2", "b1"]);
+    for (const text of ["a3", "a4"]) await store(1, text);
+    await eventually(() => messages.length === 4);
+    expect(messages.slice(2).map(textOf)).toEqual(["a3", "a4"]);
+    expect(feed.behind()).toBe(0);
+  });
+
+  it("has caught up at once with a stream that is empty", async () => {
+    const { feed, messages } = open();
+    await feed.caughtUp;
+    expect(messages).toEqual([]);
+  });
+
+  it("carries headers without the body when asked to, and when each message was stored", async () => {
+    await store(1, "a long body");
+    const { feed, messages } = open(true);
+    await feed.caughtUp;
+    expect(messages[0]?.data.length).toBe(0);
+    expect(Math.abs((messages[0]?.storedAtMs ?? 0) - Date.now())).toBeLessThan(5_000);
+  });
+
+  it("misses and doubles nothing when nats-server is killed again and again", async () => {
+    const { feed, messages } = open();
+    await feed.caughtUp;
+    const stored: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      for (let count = 0; count < 40; count += 1) stored.push(await store(count % 3, `${round}-${count}`));
+      await nats.kill9();
+      await nats.restart();
+      await eventually(() => bus.isUp());
+    }
+    for (let count = 0; count < 40; count += 1) stored.push(await store(count % 3, `last-${count}`));
+    await eventually(() => (messages.at(-1)?.sequence ?? 0) === stored.at(-1));
+    expect(messages.map(({ sequence }) => sequence)).toEqual(stored);
+  });
+
+  it("finds out within 1.5 s that the server has forgotten it, and goes on", async () => {
+    await store(1, "before");
+    const { feed, messages } = open();
+    await feed.caughtUp;
+    const [consumer] = await bus.jsm.consumers.list("STATION_LOG").next();
+    await bus.jsm.consumers.delete("STATION_LOG", consumer?.name ?? "");
+    await store(1, "after");
+    await eventually(() => textOf(messages.at(-1)) === "after", 1_500);
+    expect(messages).toHaveLength(2);
+  });
+
+  it("is heard all the time, message or not", async () => {
+    const { feed } = open();
+    await feed.caughtUp;
+    for (let look = 0; look < 10; look += 1) {
+      await pause(100);
+      expect(feed.silentForMs()).toBeLessThan(1_000);
+    }
+    await nats.kill9();
+    await pause(1_600);
+    expect(feed.silentForMs()).toBeGreaterThan(1_500);
+    await nats.restart();
+    await eventually(() => feed.silentForMs() < 500);
+  });
+
+  it("starts over when the stream was made anew", async () => {
+    for (const text of ["old1", "old2", "old3"]) await store(1, text);
+    const { feed, messages, resets } = open();
+    await feed.caughtUp;
+    await bus.jsm.streams.delete("STATION_LOG");
+    await ensureStreams(bus, { replicas: 1 });
+    await store(1, "new");
+    await eventually(() => textOf(messages.at(-1)) === "new");
+    expect(resets()).toBe(1);
+  });
+
+  it("goes on after a message that its receiver did not understand", async () => {
+    const texts: string[] = [];
+    const feed = openFeed(bus, {
+      stream: "STATION_LOG",
+      filter: "station.log.00.*",
+      onMessage: (message) => {
+        texts.push(textOf(message));
+        if (texts.length === 1) throw new Error("not understood");
+      },
+      onReset: () => undefined,
+      log: QUIET,
+    });
+    feeds.push(feed);
+    await feed.caughtUp;
+    await store(1, "bad");
+    await store(1, "good");
+    await eventually(() => texts.length === 2);
+  });
+});

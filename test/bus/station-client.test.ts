@@ -1,0 +1,77 @@
+import type { Msg, Subscription } from "nats";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import type { StationFailure, StationRequest, StationResponse } from "../../services/bus/messages/station.ts";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import { askStation } from "../../services/bus/station-client.ts";
+import { stationCommandSubject } from "../../services/bus/subjects.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { pause, QUIET } from "./waiting.ts";
+
+const REQUEST: StationRequest = {
+  commandId: "test:1",
+  actor: { kind: "cashier", id: 7, name: "Ana" },
+  command: { type: "lease_acquire" },
+};
+const DONE: StationResponse = { reply: { ok: true, type: "accepted" }, intent: null, sequence: 5 };
+
+describe("asking a station", () => {
+  let nats: TestServer;
+  let bus: Bus;
+  let owner: Subscription | undefined;
+  beforeAll(async () => {
+    nats = await startNats();
+    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  });
+  afterEach(() => owner?.unsubscribe());
+  afterAll(async () => {
+    await bus.close();
+    await nats.stop();
+  });
+
+  /** What an owner of the partition sends over the bus, one answer after another; undefined is no answer at all. */
+  const answering = (answers: readonly (StationResponse | StationFailure | undefined)[]): string[] => {
+    const asked: string[] = [];
+    owner = bus.nc.subscribe(stationCommandSubject(1), {
+      callback: (_error, message: Msg) => {
+        const answer = answers[Math.min(asked.length, answers.length - 1)];
+        asked.push(message.json<StationRequest>().commandId);
+        if (answer !== undefined) message.respond(JSON.stringify(answer));
+      },
+    });
+    return asked;
+  };
+
+  it("waits for an owner while nobody has the partition", async () => {
+    const asked = askStation(bus.nc, 1, REQUEST);
+    await pause(300);
+    answering([DONE]);
+    expect(await asked).toEqual(DONE);
+  });
+
+  it("asks again with the same id when the owner cannot answer, or its answer is lost", async () => {
+    const asked = answering([{ failure: "unavailable", retryAfterMs: 1 }, undefined, DONE]);
+    expect(await askStation(bus.nc, 1, REQUEST)).toEqual(DONE);
+    expect(asked).toEqual(["test:1", "test:1", "test:1"]);
+  });
+
+  it("hands a refusal of the station on as an answer", async () => {
+    const refusal: StationResponse = { reply: { ok: false, code: "lease_required" }, intent: null, sequence: 5 };
+    answering([refusal]);
+    expect(await askStation(bus.nc, 1, REQUEST)).toEqual(refusal);
+  });
+
+  it("refuses as busy at once when the station has too much to do", async () => {
+    const asked = answering([{ failure: "busy", retryAfterMs: 200 }]);
+    const failure = await askStation(bus.nc, 1, REQUEST).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(RefusedError);
+    expect(failure).toMatchObject({ refusal: { code: "busy", retryAfterMs: 200 } });
+    expect(asked).toHaveLength(1);
+  });
+
+  it("gives up as unavailable when its time is over, not much later", async () => {
+    const startedAt = performance.now();
+    await expect(askStation(bus.nc, 1, REQUEST, { timeoutMs: 400 })).rejects.toBeInstanceOf(UnavailableError);
+    expect(performance.now() - startedAt).toBeLessThan(600);
+  });
+});

@@ -1,0 +1,54 @@
+import { Kvm } from "@nats-io/kv";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { followSwitches } from "../../services/bus/switches-replica.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { eventually, QUIET } from "./waiting.ts";
+
+describe("the replica of the kill switches", () => {
+  let nats: TestServer;
+  let bus: Bus;
+  beforeAll(async () => {
+    nats = await startNats();
+    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+    await ensureStreams(bus, { replicas: 1 });
+  });
+  afterAll(async () => {
+    await bus.close();
+    await nats.stop();
+  });
+
+  it("shows what is on, at its start and after each change, also after an outage", async () => {
+    const bucket = await new Kvm(bus.js).open("SWITCHES");
+    await bucket.put("organization.3", "");
+    const replica = await followSwitches(bus, QUIET);
+    expect(replica.current()).toEqual({ ...NO_KILL_SWITCHES, organizations: new Set([3]) });
+
+    const changes: unknown[] = [];
+    replica.onChange((switches) => changes.push(switches));
+    await bucket.put("platform", "");
+    await bucket.put("station.4", "");
+    const revision = await bucket.put("device.5", "");
+    await eventually(() => replica.revision() === revision);
+    expect(replica.current()).toEqual({
+      platform: true,
+      organizations: new Set([3]),
+      stations: new Set([4]),
+      devices: new Set([5]),
+    });
+    expect(changes.at(-1)).toBe(replica.current());
+
+    await bucket.delete("organization.3");
+    await bucket.purge("device.5");
+    await eventually(() => replica.current().devices.size === 0);
+    await nats.kill9();
+    await nats.restart();
+    await eventually(() => bus.isUp());
+    await bucket.delete("platform");
+    await eventually(() => !replica.current().platform);
+    expect(replica.current()).toEqual({ ...NO_KILL_SWITCHES, stations: new Set([4]) });
+    replica.stop();
+  });
+});

@@ -1,0 +1,15 @@
+/** Waiting for what comes about by itself, and a log that keeps silent. */
+export const QUIET = { info: () => undefined, warn: () => undefined };
+
+/** Looks often until something holds; fails after `withinMs`. */
+export async function eventually(holds: () => boolean, withinMs = 5_000): Promise<void> {
+  const startedAt = performance.now();
+  while (!holds()) {
+    if (performance.now() - startedAt > withinMs) throw new Error(`It did not come about within ${withinMs} ms.`);
+    await pause(5);
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,72 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const PROGRAM = join(import.meta.dirname, "programs", "lifecycle.ts");
+
+interface Ending {
+  readonly code: number | null;
+  readonly messages: readonly unknown[];
+  readonly lines: readonly string[];
+  readonly errors: string;
+}
+
+/** Runs the program in `mode`; `act` is called when it has said that it is ready. */
+async function run(mode: string, act?: (child: ReturnType<typeof fork>) => void): Promise<Ending> {
+  const child = fork(PROGRAM, [mode], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
+  const messages: unknown[] = [];
+  let output = "";
+  let errors = "";
+  child.stdout?.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr?.on("data", (chunk: Buffer) => (errors += chunk.toString()));
+  child.on("message", (message) => {
+    messages.push(message);
+    if (act !== undefined) act(child);
+  });
+  const [code] = (await once(child, "exit")) as [number | null];
+  const lines = output.split("\n").filter((line) => line.startsWith("step "));
+  return { code, messages, lines, errors };
+}
+
+describe("a process", () => {
+  it("starts its steps in order, says what it is ready with, and stops them in reverse on SIGTERM", async () => {
+    const { code, messages, lines } = await run("normal", (child) => child.kill("SIGTERM"));
+    expect(messages).toEqual([{ ready: true, port: 7 }]);
+    expect(lines).toEqual(["step one starts", "step two starts", "step two stops", "step one stops"]);
+    expect(code).toBe(0);
+  });
+
+  it("does so on SIGINT and when its parent is gone", async () => {
+    const interrupted = await run("normal", (child) => child.kill("SIGINT"));
+    const orphaned = await run("normal", (child) => child.disconnect());
+    for (const { code, lines } of [interrupted, orphaned]) {
+      expect(lines.slice(-2)).toEqual(["step two stops", "step one stops"]);
+      expect(code).toBe(0);
+    }
+  });
+
+  it("says one sentence and stops what it had started when a step cannot start", async () => {
+    const { code, messages, lines, errors } = await run("refused");
+    expect(messages).toEqual([{ ready: false, code: "port_taken", message: "Port 80 is taken." }]);
+    expect(errors).toBe("Port 80 is taken.\n");
+    expect(lines).toEqual(["step one starts", "step one stops"]);
+    expect(code).toBe(3);
+  });
+
+  it("shows no stack trace of an unexpected error, at the start or later", async () => {
+    for (const mode of ["broken", "rejected", "thrown"]) {
+      const { code, messages, errors, lines } = await run(mode);
+      expect(messages.at(-1)).toMatchObject({ ready: false, code: "unexpected" });
+      expect(errors).toBe("program met an unexpected error; its log has the details.\n");
+      expect(lines.at(-1)).toBe("step one stops");
+      expect(code).toBe(70);
+    }
+  });
+
+  it("ends where it stands when the signal comes during the start", async () => {
+    const { code, lines } = await run("slow", (child) => child.kill("SIGTERM"));
+    expect(lines).toEqual(["step one starts", "step two starts", "step two stops", "step one stops"]);
+    expect(code).toBe(0);
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { parseSettings, requireDatabaseUrl, sharedSettingsSchema } from "../../services/runtime/settings.ts";
+import { readStationsSettings } from "../../services/stations/settings.ts";
+
+const parseWrong = () => parseSettings(sharedSettingsSchema, { NATS_URL: "x", NATS_REPLICAS: "secret" });
+
+describe("settings from the environment", () => {
+  it("have defaults, and an empty variable counts as not set", () => {
+    const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://127.0.0.1:4222", NATS_REPLICAS: "" });
+    expect(settings).toEqual({
+      natsUrl: "nats://127.0.0.1:4222",
+      natsReplicas: 1,
+      databaseUrl: undefined,
+      logLevel: "info",
+    });
+  });
+
+  it("name the variable that is wrong, in one sentence, without its value", () => {
+    expect(parseWrong).toThrow(expect.objectContaining({ code: "invalid_setting" }));
+    expect(parseWrong).toThrow(/^The setting NATS_REPLICAS is not usable: [^\n]*\.$/);
+    expect(parseWrong).not.toThrow(/secret/);
+  });
+
+  it("tell a service with a database that it is not set", () => {
+    const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "x" });
+    expect(() => requireDatabaseUrl(settings)).toThrow(/DATABASE_URL/);
+  });
+
+  it("of the actor host are those of the design by default, and bounded", () => {
+    expect(readStationsSettings({})).toEqual({
+      machine: { intentLifetimeMs: 180_000, deviceSilenceMs: 25_000, leaseLifetimeMs: 900_000 },
+      passivateMs: 30_000,
+    });
+    expect(() => readStationsSettings({ INTENT_LIFETIME_MS: "1000" })).toThrow(/INTENT_LIFETIME_MS/);
+  });
+});

@@ -1,0 +1,21 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decodeWake, encodeWake } from "../../services/stations/wake.ts";
+
+describe("the wake header of a commit", () => {
+  it("reads back as what was written", () => {
+    const wake = fc.record({
+      dueMs: fc.option(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })),
+      isSettling: fc.boolean(),
+      onlineDevices: fc.array(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), { maxLength: 16 }),
+    });
+    fc.assert(fc.property(wake, (written) => expect(decodeWake(encodeWake(written).trim())).toEqual(written)));
+  });
+
+  it.each([undefined, "", "soon", "1 2 3", "1 0 a"])(
+    "has nothing to say when it is %j, so that the state is looked at",
+    (text) => {
+      expect(decodeWake(text)).toBeUndefined();
+    },
+  );
+});

@@ -1,0 +1,329 @@
+/**
+ * Tidiness as a test: layering, sizes, names, banned words. Every rule is first watched refusing an example and letting
+ * another pass, then asked about every tracked file.
+ */
+import { describe, expect, it } from "vitest";
+import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts";
+import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
+import { dependenciesArePinnedAndExplained } from "./tidy/package-rules.ts";
+import { masked, type Rule, type SourceFile } from "./tidy/source-file.ts";
+import { trackedFiles } from "./tidy/tracked-files.ts";
+
+const files = trackedFiles();
+const fileCalled = (path: string): SourceFile => ({ path, text: files.find((file) => file.path === path)?.text ?? "" });
+
+/** A file's path and text. */
+type Example = readonly [path: string, text: string];
+
+interface Examples {
+  readonly rule: Rule;
+  readonly refused: readonly Example[];
+  readonly allowed: readonly Example[];
+}
+
+const ban = (name: keyof typeof BANS): Rule => {
+  const found = BANS[name];
+  if (found === undefined) throw new Error(`There is no ban called ${name}.`);
+  return banned(found);
+};
+const lines = (count: number): string => "x;\n".repeat(count);
+
+const EXAMPLES: Record<string, Examples> = {
+  "imports go one way": {
+    rule: importsGoOneWay,
+    refused: [
+      ["machines/a.ts", 'import { b } from "../services/bus/b.ts";'],
+      ["machines/views/a.ts", 'import type { b } from "../../gateway/b.ts";'],
+      ["services/registry/a.ts", 'import { b } from "../settlement/b.ts";'],
+      ["services/registry/sql/a.ts", 'export { b } from "../../relay/b.ts";'],
+      ["services/bus/a.ts", 'import { b } from "../db/b.ts";'],
+      ["services/runtime/a.ts", 'import { b } from "../db/b.ts";'],
+      ["services/relay/a.ts", 'import { b } from "../../gateway/b.ts";'],
+      ["gateway/a.ts", 'import { b } from "../services/db/b.ts";'],
+      ["gateway/handlers/a.ts", 'const b = await import("../../services/registry/b.ts");'],
+      ["clients/a.ts", 'import { b } from "../machines/b.ts";'],
+      ["clients/a.ts", 'import "../services/bus/b.ts";'],
+      ["deploy/a.ts", 'import { b } from "../services/registry/b.ts";'],
+      ["deploy/embedded/a.ts", 'import { b } from "../../gateway/b.ts";'],
+    ],
+    allowed: [
+      ["machines/station/a.ts", 'import { b } from "../b.ts";'],
+      ["services/bus/a.ts", 'import { b } from "../../machines/b.ts";'],
+      ["services/registry/sql/a.ts", 'import { b } from "../b.ts";'],
+      ["services/registry/a.ts", 'import { b } from "../db/b.ts";'],
+      ["services/main.ts", 'import { b } from "./registry/b.ts";'],
+      ["gateway/a.ts", 'import { b } from "../services/bus/b.ts";'],
+      ["clients/a.ts", 'import { b } from "./b.ts";'],
+      ["deploy/a.ts", 'import { b } from "../services/runtime/b.ts";'],
+      ["test/stations/a.ts", 'import { b } from "../../services/stations/b.ts";'],
+      ["gateway/a.ts", `const example = 'import { b } from "../services/db/b.ts";';`],
+      ["gateway/a.ts", '// never: import { b } from "../services/db/b.ts";'],
+    ],
+  },
+  "packages stay at home": {
+    rule: packagesStayAtHome,
+    refused: [
+      ["services/stations/a.ts", 'import postgres from "postgres";'],
+      ["gateway/a.ts", 'import postgres from "postgres";'],
+      ["services/bus/a.ts", 'import { App } from "uWebSockets.js";'],
+      ["services/registry/a.ts", 'import { runner } from "node-pg-migrate";'],
+    ],
+    allowed: [
+      ["services/db/a.ts", 'import postgres from "postgres";'],
+      ["services/settlement/sql/a.ts", 'import type { Sql } from "postgres";'],
+      ["gateway/server/a.ts", 'import { App } from "uWebSockets.js";'],
+      ["gateway/a.ts", 'import { b } from "./postgres.ts";'],
+    ],
+  },
+  "machines import xstate at most": {
+    rule: machinesImportNothing,
+    refused: [
+      ["machines/a.ts", 'import { z } from "zod";'],
+      ["machines/a.ts", 'import { readFileSync } from "node:fs";'],
+    ],
+    allowed: [
+      ["machines/a.ts", 'import { setup } from "xstate";'],
+      ["gateway/a.ts", 'import { z } from "zod";'],
+    ],
+  },
+  "files are small": {
+    rule: filesAreSmall,
+    refused: [
+      ["gateway/a.ts", lines(401)],
+      ["deploy/a.mjs", lines(401)],
+      ["test/a.test.ts", lines(601)],
+      ["gateway/main.ts", lines(41)],
+    ],
+    allowed: [
+      ["gateway/a.ts", lines(400)],
+      ["test/a.test.ts", lines(600)],
+      ["gateway/main.ts", lines(40)],
+      ["package-lock.json", lines(9_000)],
+    ],
+  },
+  "names say what a file holds": {
+    rule: namesSayWhat,
+    refused: [
+      ["gateway/utils/a.ts", ""],
+      ["services/helpers.ts", ""],
+      ["services/registry/common.test.ts", ""],
+      ["test/lib/a.ts", ""],
+      ["misc/a.md", ""],
+      ["machines/index.ts", ""],
+      [".scratch.ts", ""],
+    ],
+    allowed: [
+      ["gateway/library.ts", ""],
+      ["vitest.config.ts", ""],
+      ["gateway/web/index.html", ""],
+    ],
+  },
+  "machines have no clock": {
+    rule: ban("machines have no clock"),
+    refused: [
+      ["machines/a.ts", "const now = Date.now();"],
+      ["machines/a.ts", "const now = new Date();"],
+      ["machines/views/a.ts", "const now = performance.now();"],
+    ],
+    allowed: [
+      ["machines/a.ts", "const text = new Date(atMs).toISOString();"],
+      ["machines/a.ts", "// Date.now() would be impure"],
+      ["machines/a.ts", 'const text = "Date.now()";'],
+      ["services/stations/a.ts", "const now = Date.now();"],
+    ],
+  },
+  "machines have no randomness": {
+    rule: ban("machines have no randomness"),
+    refused: [
+      ["machines/a.ts", "const id = Math.random();"],
+      ["machines/a.ts", "const id = crypto.randomUUID();".replace("randomUUID", "getRandomValues")],
+      ["machines/a.ts", "const id = randomUUID();"],
+    ],
+    allowed: [["services/bus/a.ts", "const id = randomUUID();"]],
+  },
+  "machines do nothing": {
+    rule: ban("machines do nothing"),
+    refused: [
+      ["machines/a.ts", "const home = process.env;"],
+      ["machines/a.ts", "setTimeout(() => {}, 1);"],
+      ["machines/a.ts", "fetch(url);"],
+      ["machines/a.ts", "export async function load() {}"],
+    ],
+    allowed: [
+      ["machines/a.ts", 'const status = "processing"; const processing = 1;'],
+      ["services/bus/a.ts", "setTimeout(() => {}, 1);"],
+    ],
+  },
+  "logs go through the log": {
+    rule: ban("logs go through the log"),
+    refused: [
+      ["services/bus/a.ts", "console.log(1);"],
+      ["test/bench/a.ts", "console.table(1);"],
+    ],
+    allowed: [
+      ["deploy/a.ts", "console.log(1);"],
+      ["clients/a.ts", "console.log(1);"],
+      ["services/bus/a.ts", 'const word = "console.log";'],
+    ],
+  },
+  "processes end in order": {
+    rule: ban("processes end in order"),
+    refused: [["gateway/a.ts", "process.exit(1);"]],
+    allowed: [
+      ["gateway/main.ts", "process.exit(1);"],
+      ["services/runtime/a.ts", "process.exit(1);"],
+      ["deploy/a.ts", "process.exit(1);"],
+      ["test/deploy/programs/a.ts", "process.exit(1);"],
+    ],
+  },
+  "every test runs": {
+    rule: ban("every test runs"),
+    refused: [
+      ["test/a.test.ts", 'it.skip("x", () => {});'],
+      ["test/a.test.ts", 'describe.only("x", () => {});'],
+      ["test/a.test.ts", 'test.todo("x");'],
+      ["test/a.test.ts", 'it.concurrent.skip("x", () => {});'],
+      ["test/a.test.ts", 'it.skipIf(isSlow)("x", () => {});'],
+    ],
+    allowed: [
+      ["test/a.test.ts", 'it.each([1])("skip", () => {});'],
+      ["services/bus/a.ts", "rows.skip(3);"],
+    ],
+  },
+  "types are not switched off": {
+    rule: ban("types are not switched off"),
+    refused: [["services/bus/a.ts", "const x = y as any;"]],
+    allowed: [["services/bus/a.ts", "const any = y as unknown; // as any would hide it"]],
+  },
+  "the compiler is not silenced": {
+    rule: ban("the compiler is not silenced"),
+    refused: [
+      ["services/bus/a.ts", "// @ts-ignore"],
+      ["test/a.ts", "// @ts-expect-error it is wrong"],
+    ],
+    allowed: [["services/bus/a.ts", "// the compiler would need ts-ignore here"]],
+  },
+  "nothing is left for later": {
+    rule: ban("nothing is left for later"),
+    refused: [
+      ["services/bus/a.ts", "// TODO: retry"],
+      ["services/db/migrations/a.sql", "-- FIXME index"],
+      ["README.md", "TODO"],
+    ],
+    allowed: [["services/bus/a.ts", "const todo = 1;"]],
+  },
+  "exports have names": {
+    rule: ban("exports have names"),
+    refused: [
+      ["services/bus/a.ts", "export default 1;"],
+      ["services/bus/a.ts", "export { a as default };"],
+    ],
+    allowed: [
+      ["vitest.config.ts", "export default 1;"],
+      ["services/bus/a.ts", 'import a, { b } from "a";'],
+    ],
+  },
+  "one place writes transactions": {
+    rule: ban("one place writes transactions"),
+    refused: [
+      ["services/registry/a.ts", "sql`INSERT INTO transactions (id) values (1)`"],
+      ["gateway/a.ts", "sql`insert into public.transactions`"],
+      ["deploy/a.sql", "insert\n into transactions"],
+    ],
+    allowed: [
+      ["services/settlement/a.ts", "sql`insert into transactions`"],
+      ["services/registry/a.ts", "sql`insert into transactions_copy`"],
+      ["test/settlement/a.test.ts", "sql`insert into transactions`"],
+    ],
+  },
+  "no machine's paths": {
+    rule: ban("no machine's paths"),
+    refused: [
+      ["deploy/a.ts", ["const path = '", "home/somebody/project'"].join("/")],
+      ["README.md", ["cd ", "root/project"].join("/")],
+    ],
+    allowed: [
+      ["gateway/a.ts", 'const path = "/api/payments/v1/devices/me/";'],
+      ["deploy/a.ts", ["const path = join(home, '..", "home/x/y')"].join("/")],
+    ],
+  },
+  "no registry's address": {
+    rule: ban("no registry's address"),
+    refused: [
+      [".npmrc", "registry=https://registry.npmjs.org/"],
+      ["package-lock.json", '"resolved": "https://somewhere/a.tgz"'],
+    ],
+    allowed: [["services/registry/a.ts", 'const name = "registry";']],
+  },
+};
+
+/** An example with a title that fits on a line. */
+const titled = (examples: readonly Example[]) =>
+  examples.map(([path, text]) => ({ path, text, title: `${path}: ${text.split("\n")[0]?.slice(0, 60)}` }));
+
+describe.each(Object.entries(EXAMPLES))("%s", (_name, { rule, refused, allowed }) => {
+  it.each(titled(refused))("refuses, in one sentence, $title", ({ path, text }) => {
+    const complaints = rule({ path, text });
+    expect(complaints).toHaveLength(1);
+    expect(complaints[0]).toMatch(/^\S+ .+\.$/s);
+    expect(complaints[0]?.startsWith(path)).toBe(true);
+  });
+
+  it.each(titled(allowed))("lets pass $title", ({ path, text }) => {
+    expect(rule({ path, text })).toEqual([]);
+  });
+
+  it("holds in every tracked file", () => {
+    expect(files.flatMap(rule)).toEqual([]);
+  });
+});
+
+describe("the rules", () => {
+  it("are all watched refusing something", () => {
+    expect(Object.keys(BANS).filter((name) => EXAMPLES[name] === undefined)).toEqual([]);
+  });
+
+  it("see the files of the repository", () => {
+    const seen = new Set(files.map((file) => file.path.split("/")[0]));
+    for (const folder of ["machines", "services", "gateway", "clients", "deploy", "test"])
+      expect(seen).toContain(folder);
+    expect(files.length).toBeGreaterThan(100);
+  });
+
+  it("tell code from comments, strings, templates and patterns", () => {
+    const text = [
+      'const a = "x // y"; // one',
+      "const b = `x ${f(`{${c}`)} /* y */`; /* two",
+      "three */ const d = e / f; const g = /[\"'/]/.test(h); const i = 1;",
+    ].join("\n");
+    const code = masked(text, "comments and strings");
+    expect(code.split("\n")).toHaveLength(3);
+    expect(code.replaceAll(/\s+/g, " ").trim()).toBe(
+      "const a = ; const b = f( c ) ; const d = e / f; const g = .test(h); const i = 1;",
+    );
+    expect(masked(text, "comments")).toContain('"x // y"');
+    expect(masked(text, "comments")).not.toMatch(/one|two|three/);
+  });
+});
+
+describe("dependencies", () => {
+  const README = "| package | why |\n|---|---|\n| `a`, `@s/b` | because |\n";
+
+  it("that are not exact or not explained are refused, in one sentence each", () => {
+    const packageJson = JSON.stringify({
+      dependencies: { a: "^1.2.3", "@s/b": "npm:other@1.2.3" },
+      devDependencies: { c: "1.2.3", a2: "latest" },
+    });
+    expect(dependenciesArePinnedAndExplained(packageJson, README)).toEqual([
+      'package.json asks for a as "^1.2.3"; pin one exact version.',
+      "The README's table of dependencies does not say why c is there.",
+      'package.json asks for a2 as "latest"; pin one exact version.',
+      "The README's table of dependencies does not say why a2 is there.",
+    ]);
+  });
+
+  it("are pinned exactly and explained in the README", () => {
+    const complaints = dependenciesArePinnedAndExplained(fileCalled("package.json").text, fileCalled("README.md").text);
+    expect(complaints).toEqual([]);
+  });
+});

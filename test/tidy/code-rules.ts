@@ -1,0 +1,143 @@
+/** What stands in the files: their size, their names, and what no file may say. */
+import { baseName, isCode, isTest, linesWith, masked, type Rule, type SourceFile } from "./source-file.ts";
+
+const MAX_LINES = 400;
+const MAX_TEST_LINES = 600;
+/** A main file reads its settings, builds and runs. */
+const MAX_MAIN_LINES = 40;
+
+export const filesAreSmall: Rule = (file) => {
+  if (!isCode(file)) return [];
+  const lines = file.text.trimEnd().split("\n").length;
+  const limit = isTest(file) ? MAX_TEST_LINES : baseName(file) === "main.ts" ? MAX_MAIN_LINES : MAX_LINES;
+  return lines <= limit ? [] : [`${file.path} has ${lines} lines; split it, the limit is ${limit}.`];
+};
+
+const SHAPELESS = new Set(["utils", "util", "helpers", "helper", "common", "misc", "lib", "shared-code"]);
+
+export const namesSayWhat: Rule = (file) => {
+  const complaints: string[] = [];
+  for (const part of file.path.split("/")) {
+    const name = part.replace(/\..*$/, "");
+    if (SHAPELESS.has(name))
+      complaints.push(`${file.path} is called "${name}", which says nothing; name what it holds.`);
+  }
+  if (/^index\.(ts|mts|mjs|js)$/.test(baseName(file)))
+    complaints.push(`${file.path} is a barrel; import from the file that has the thing.`);
+  if (isCode(file) && !file.path.includes("/") && !file.path.endsWith(".config.ts"))
+    complaints.push(`${file.path} stands at the root, where only configuration belongs; move or delete it.`);
+  return complaints;
+};
+
+/** A pattern that may not occur, where, and the sentence that follows the place. */
+interface Ban {
+  readonly pattern: RegExp;
+  readonly in: (file: SourceFile) => boolean;
+  readonly look: "code" | "code and comments" | "everything";
+  readonly because: string;
+}
+
+const isMachine = ({ path }: SourceFile): boolean => path.startsWith("machines/");
+const isProductCode = (file: SourceFile): boolean => isCode(file) && !isTest(file);
+const isIn = (file: SourceFile, ...folders: readonly string[]): boolean =>
+  folders.some((folder) => file.path.startsWith(`${folder}/`));
+
+/** vitest asks a global set-up file for its default export. */
+const DEFAULT_EXPORT_ASKED = new Set(["test/support/global-servers.ts"]);
+
+/** The one statement that writes money is SQL of the payment seam, which a migration installs. */
+const SEAM_FOLDERS = ["services/settlement", "services/db/migrations"];
+
+export const BANS: Record<string, Ban> = {
+  "machines have no clock": {
+    pattern: /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bperformance\b/,
+    in: (file) => isMachine(file) && isCode(file),
+    look: "code",
+    because: "but time is an input of a machine.",
+  },
+  "machines have no randomness": {
+    pattern: /\bMath\.random\b|\bcrypto\b|\brandomUUID\b/,
+    in: (file) => isMachine(file) && isCode(file),
+    look: "code",
+    because: "but ids are an input of a machine.",
+  },
+  "machines do nothing": {
+    pattern: /\bprocess\b\.|\bfetch\(|\bset(?:Timeout|Interval|Immediate)\b|\bqueueMicrotask\b|\bawait\b|\basync\b/,
+    in: (file) => isMachine(file) && isCode(file),
+    look: "code",
+    because: "but a machine is a pure function.",
+  },
+  "logs go through the log": {
+    pattern: /\bconsole\.\w+/,
+    in: (file) => isCode(file) && !isIn(file, "deploy", "clients"),
+    look: "code",
+    because: "but only deploy and the virtual devices print; use the log.",
+  },
+  "processes end in order": {
+    pattern: /\bprocess\.exit\(/,
+    in: (file) => isProductCode(file) && !isIn(file, "deploy", "services/runtime") && baseName(file) !== "main.ts",
+    look: "code",
+    because: "but only the lifecycle ends a process.",
+  },
+  "every test runs": {
+    pattern: /\b(?:it|test|describe|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|skipIf|fails)\b|\bx(?:it|describe)\(/,
+    in: (file) => isTest(file) && isCode(file),
+    look: "code",
+    because: "but every test runs every time.",
+  },
+  "types are not switched off": {
+    pattern: /\bas any\b|<any>/,
+    in: isCode,
+    look: "code",
+    because: "but a type that is not known is `unknown`.",
+  },
+  "the compiler is not silenced": {
+    pattern: /@ts-(?:ignore|expect-error|nocheck)\b/,
+    in: isCode,
+    look: "code and comments",
+    because: "but the compiler is right until the types say otherwise.",
+  },
+  "nothing is left for later": {
+    pattern: /\b(?:TODO|FIXME)\b/,
+    in: () => true,
+    look: "code and comments",
+    because: "but what is not done is an issue, not a comment.",
+  },
+  "exports have names": {
+    pattern: /\bexport default\b|\bas default\b/,
+    in: (file) => isCode(file) && !file.path.endsWith(".config.ts") && !DEFAULT_EXPORT_ASKED.has(file.path),
+    look: "code",
+    because: "but an export has one name everywhere; only configuration files export a default.",
+  },
+  "one place writes transactions": {
+    pattern: /\binsert\s+into\s+(?:\w+\.)?transactions\b/i,
+    in: (file) => !isTest(file) && !file.path.endsWith(".md") && !isIn(file, ...SEAM_FOLDERS),
+    look: "everything",
+    because: "but only the payment seam writes transactions (I2).",
+  },
+  "no machine's paths": {
+    pattern: /(?<![\w.~-])\/(?:work|root|Users\/\w+|home\/[a-z][\w-]*)\/[\w.-]+/,
+    in: () => true,
+    look: "everything",
+    because: "but a path of one machine is nobody else's.",
+  },
+  "no registry's address": {
+    pattern: /\bregistry\.(?:npmjs|yarnpkg|npmmirror)\.|\bartifactory\b|\bverdaccio\b|"resolved":/i,
+    in: ({ path }) => !path.startsWith("test/tidy"),
+    look: "everything",
+    because: "but where packages come from is the installer's own business.",
+  },
+};
+
+/** A ban as a rule: one complaint for each place. */
+export function banned(ban: Ban): Rule {
+  return (file) => {
+    if (!ban.in(file)) return [];
+    const text = ban.look === "everything" || !isCode(file) ? file.text : masked(file.text, LOOKED_AT[ban.look]);
+    return linesWith(text, ban.pattern).map(
+      ({ line, found }) => `${file.path}:${line} says "${found}", ${ban.because}`,
+    );
+  };
+}
+
+const LOOKED_AT = { code: "comments and strings", "code and comments": "strings" } as const;

@@ -1,0 +1,82 @@
+/** Which folder may import which, and which package belongs to which folder. */
+import { importsOf, isCode, packageOf, type Rule, resolvedImport } from "./source-file.ts";
+
+const SHARED_SERVICES = ["services/bus", "services/db", "services/runtime"];
+
+/** What each folder may import beside itself. `test` may import everything. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  machines: [],
+  "services/bus": ["machines", "services/runtime"],
+  "services/db": ["machines", "services/bus", "services/runtime"],
+  // The gateway uses these two, so neither may reach the database.
+  "services/runtime": ["machines", "services/bus"],
+  /** Any other folder under services/: a service. */
+  service: ["machines", ...SHARED_SERVICES],
+  gateway: ["machines", "services/bus", "services/runtime"],
+  clients: [],
+  deploy: SHARED_SERVICES,
+};
+
+/** Packages that only some folders may import, with the reason that the complaint gives. */
+const PACKAGE_HOMES: Record<string, { readonly folders: readonly string[]; readonly because: string }> = {
+  postgres: {
+    folders: [
+      "services/db",
+      "services/registry",
+      "services/relay",
+      "services/settlement",
+      "services/audit",
+      // Creating the database itself comes before any service.
+      "deploy/embedded",
+      "test",
+    ],
+    because: "only the services that own tables talk to PostgreSQL",
+  },
+  "uWebSockets.js": { folders: ["gateway", "test/bench"], because: "only the gateway knows HTTP" },
+  "node-pg-migrate": { folders: ["services/db", "test"], because: "only services/db migrates" },
+};
+
+/** The folder whose rules a path follows. */
+export function areaOf(path: string): string {
+  const [top = "", second = ""] = path.split("/");
+  if (top !== "services" || !path.includes("/", "services/".length)) return top;
+  return `${top}/${second}`;
+}
+
+const isWithin = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
+
+function mayImport(from: string, to: string): boolean {
+  if (from === to || from === "test") return true;
+  // services/main.ts composes services and is the only file that stands beside them.
+  if (from === "services") return to.startsWith("services/");
+  const allowed = MAY_IMPORT[from] ?? (from.startsWith("services/") ? MAY_IMPORT["service"] : undefined);
+  return allowed === undefined || allowed.includes(to);
+}
+
+export const importsGoOneWay: Rule = (file) => {
+  if (!isCode(file)) return [];
+  const from = areaOf(file.path);
+  return importsOf(file).flatMap(({ line, specifier }) => {
+    const target = resolvedImport(file, specifier);
+    if (target === undefined || mayImport(from, areaOf(target))) return [];
+    return [`${file.path}:${line} imports ${target}, but ${from} may not import ${areaOf(target)}.`];
+  });
+};
+
+export const packagesStayAtHome: Rule = (file) => {
+  if (!isCode(file)) return [];
+  return importsOf(file).flatMap(({ line, specifier }) => {
+    const name = packageOf(specifier);
+    const home = name === undefined ? undefined : PACKAGE_HOMES[name];
+    if (home === undefined || home.folders.some((folder) => isWithin(file.path, folder))) return [];
+    return [`${file.path}:${line} imports the package ${name}, but ${home.because}.`];
+  });
+};
+
+/** Machines are pure: beside each other they may import the state machine library and nothing else. */
+export const machinesImportNothing: Rule = (file) => {
+  if (!isCode(file) || !isWithin(file.path, "machines")) return [];
+  return importsOf(file)
+    .filter(({ specifier }) => !specifier.startsWith(".") && specifier !== "xstate")
+    .map(({ line, specifier }) => `${file.path}:${line} imports ${specifier}, but machines import xstate at most.`);
+};
