@@ -28,6 +28,10 @@ export interface FeedOptions {
   readonly stream: string;
   readonly filter: string;
   readonly headersOnly?: boolean;
+  /** The stream keeps one message per subject: reading all of it is the same, and spares the server a search through its subjects. */
+  readonly keepsOnlyNewest?: boolean;
+  /** Bounds the rate, so that a long read does not take the server's attention from everybody else. */
+  readonly bitsPerSecond?: number;
   /** Must not throw; an error is logged and the message counts as handled. */
   readonly onMessage: (message: FeedMessage) => void;
   /** The stream was made anew: everything read so far is void, and the feed starts over. */
@@ -137,22 +141,24 @@ class RunningFeed {
     const consumer = await this.#bus.jsm.consumers.add(stream, this.#consumerConfig(inbox));
     this.#consumerName = consumer.name;
     this.heardAt = performance.now();
-    this.behind = consumer.num_pending;
+    // The first messages may arrive before the answer to the request that asked for them; what they said of the rest stands.
+    if (this.#delivered === 0) this.behind = consumer.num_pending;
     if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.caughtUp.resolve();
   }
 
   #consumerConfig(inbox: string): Partial<ConsumerConfig> {
-    const { filter, headersOnly } = this.#options;
+    const { filter, headersOnly, keepsOnlyNewest, bitsPerSecond } = this.#options;
     const start =
       this.#sequence > 0
         ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: this.#sequence + 1 }
-        : { deliver_policy: DeliverPolicy.LastPerSubject };
+        : { deliver_policy: keepsOnlyNewest === true ? DeliverPolicy.All : DeliverPolicy.LastPerSubject };
     return {
       ...start,
       deliver_subject: inbox,
       filter_subject: filter,
       ack_policy: AckPolicy.None,
       max_deliver: 1,
+      ...(bitsPerSecond === undefined ? {} : { rate_limit_bps: bitsPerSecond }),
       flow_control: true,
       idle_heartbeat: nanos(BUS_LIMITS.feedHeartbeatMs),
       inactive_threshold: nanos(BUS_LIMITS.feedForgottenMs),

@@ -38,6 +38,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
   const feed = openFeed(bus, {
     stream: `KV_${SWITCHES.name}`,
     filter: `${PREFIX}>`,
+    keepsOnlyNewest: true,
     onMessage: receive,
     onReset: () => {
       on.clear();

@@ -22,6 +22,8 @@ import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 
 export interface HostDeps {
   readonly bus: Bus;
+  /** A second connection, for reading whole streams. */
+  readonly scanBus: Bus;
   readonly log: Log;
   readonly hostId: string;
   readonly switches: SwitchesReplica;
@@ -184,7 +186,7 @@ export class StationHost {
   }
 
   #scanDeps(): ScanDeps {
-    return { bus: this.#deps.bus, log: this.#deps.log, partition: (index) => this.#partitions.get(index) };
+    return { bus: this.#deps.scanBus, log: this.#deps.log, partition: (index) => this.#partitions.get(index) };
   }
 
   /** Repeats a scan until it succeeds, for those of the partitions that are still the same. */

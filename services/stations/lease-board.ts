@@ -42,6 +42,7 @@ export class LeaseBoard {
     this.#feed = openFeed(deps.bus, {
       stream: `KV_${LEASES.name}`,
       filter: `${PREFIX}>`,
+      keepsOnlyNewest: true,
       onMessage: (message) => {
         this.#receive(message);
         deps.onChange();

@@ -58,9 +58,12 @@ export const STATION_LIMITS = {
   retryMs: 500,
   /** Commands of the host's own (deadlines, liveness, recovery) under way at once, so that a take-over does not starve requesters. */
   ownConcurrency: 64,
-  /** Partitions scanned at once with a consumer each; beyond `scanWholeFrom` partitions one consumer reads the whole stream. */
-  scanConcurrency: 8,
-  scanWholeFrom: 64,
+  /** A consumer of one partition makes the server search the whole stream, so from this many partitions on it is read as a whole. */
+  scanWholeFrom: 16,
+  /** Consumers of single partitions at once. */
+  scanConcurrency: 2,
+  /** About 50,000 stations a second. Unbounded, a scan of 200,000 takes half the time and stops all appends meanwhile. */
+  scanBitsPerSecond: 60_000_000,
   /** Pause before a scan that failed is tried again. */
   scanRetryMs: 500,
 

@@ -20,6 +20,7 @@ import type { Partition } from "./partition.ts";
 import { decodeWake, WAKE_HEADER } from "./wake.ts";
 
 export interface ScanDeps {
+  /** A connection for nothing else: a scan would delay every answer that shares its connection. */
   readonly bus: Bus;
   readonly log: Log;
   /** The partition while this host holds it; what belongs to another is passed over. */
@@ -30,6 +31,7 @@ export interface ScanDeps {
 export async function scanStations(deps: ScanDeps, partitions: readonly number[], signal: AbortSignal): Promise<void> {
   await scan(deps, signal, partitions, {
     stream: STATION_LOG.name,
+    keepsOnlyNewest: STATION_LOG.maxMessagesPerSubject === 1,
     wholeFilter: STATION_LOG_ALL,
     filterOf: partitionLogSubject,
     receive: (message) => {
@@ -48,6 +50,7 @@ export async function scanHeartbeats(
 ): Promise<void> {
   await scan(deps, signal, partitions, {
     stream: LIVENESS.name,
+    keepsOnlyNewest: LIVENESS.maxMessagesPerSubject === 1,
     wholeFilter: HEARTBEATS_ALL,
     filterOf: partitionHeartbeatsSubject,
     receive: (message) => {
@@ -59,6 +62,7 @@ export async function scanHeartbeats(
 
 interface Source {
   readonly stream: string;
+  readonly keepsOnlyNewest: boolean;
   readonly wholeFilter: string;
   readonly filterOf: (partition: number) => string;
   readonly receive: (message: FeedMessage) => void;
@@ -82,6 +86,8 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
     stream: source.stream,
     filter,
     headersOnly: true,
+    keepsOnlyNewest: source.keepsOnlyNewest,
+    bitsPerSecond: STATION_LIMITS.scanBitsPerSecond,
     onMessage: source.receive,
     onReset: () => undefined,
     log: deps.log,

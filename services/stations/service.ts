@@ -1,5 +1,6 @@
 /** Starts the actor host as a service. */
 import { randomUUID } from "node:crypto";
+import { connectBus } from "../bus/connection.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { StationHost } from "./host.ts";
@@ -9,13 +10,15 @@ import { readStationsSettings } from "./settings.ts";
 export async function startStationsService(deps: ServiceDeps): Promise<Service> {
   const { bus, log, environment } = deps;
   const settings = readStationsSettings(environment);
+  const scanBus = await connectBus({ url: deps.settings.natsUrl, name: "stations scan", log });
   const switches = await followSwitches(bus, log);
-  const host = new StationHost({ bus, log, hostId: randomUUID(), switches, settings });
+  const host = new StationHost({ bus, scanBus, log, hostId: randomUUID(), switches, settings });
   await host.start();
   return {
     async stop() {
       await host.stop();
       switches.stop();
+      await scanBus.close();
     },
   };
 }

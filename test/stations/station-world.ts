@@ -122,12 +122,13 @@ export async function startStationWorld(
       const hostBus = await connectBus({ url: natsUrl, name: "host", log: SILENT });
       const switches = await followSwitches(hostBus, SILENT);
       const settings = readStationsSettings(options.environment ?? {});
-      const host = new StationHost({ bus: hostBus, log: SILENT, hostId, switches, settings });
+      const scanBus = await connect("scan");
+      const host = new StationHost({ bus: hostBus, scanBus, log: SILENT, hostId, switches, settings });
       await host.start();
       const stop = once(async () => {
         await host.stop();
         switches.stop();
-        await hostBus.close();
+        await Promise.all([hostBus.close(), scanBus.close()]);
       });
       hostStops.push(stop);
       return { host, bus: hostBus, stop };
