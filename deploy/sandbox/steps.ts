@@ -4,7 +4,7 @@ import type { Step } from "../supervisor.ts";
 import { type SandboxFacts, writeFacts } from "./facts.ts";
 import { printout } from "./printout.ts";
 import { seed } from "./seed.ts";
-import { virtualDeviceSteps } from "./virtual-devices.ts";
+import { virtualDevicesStep } from "./virtual-devices.ts";
 
 export function sandboxSteps(context: ApplicationContext): Step[] {
   let facts: SandboxFacts | undefined;
@@ -25,7 +25,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
         return undefined;
       },
     },
-    ...virtualDeviceSteps(context, readFacts),
+    virtualDevicesStep(context, readFacts),
     {
       name: "printout",
       start: async () => {

@@ -2,10 +2,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { UserError } from "../../services/runtime/user-error.ts";
 import { type ApplicationContext, logFile } from "../application-context.ts";
 import { deployLimits } from "../limits.ts";
 import { startServiceProcess } from "../service-process.ts";
-import type { Step } from "../supervisor.ts";
+import type { Step, StepControl, StopStep } from "../supervisor.ts";
 import type { SandboxDevice, SandboxFacts } from "./facts.ts";
 
 const PROGRAMS: Readonly<Record<string, string>> = {
@@ -13,33 +14,53 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   customer_display: "virtual-display",
 };
 
-/** One step per virtual device. A device that ends later is told in one sentence and takes nothing else with it. */
-export function virtualDeviceSteps(context: ApplicationContext, readFacts: () => SandboxFacts): Step[] {
-  return Object.entries(PROGRAMS).map(([kind, program]) => ({
-    name: program,
+/** Both start side by side: each waits for its own answers, not for the other's. */
+export function virtualDevicesStep(context: ApplicationContext, readFacts: () => SandboxFacts): Step {
+  return {
+    name: "virtual devices",
     start: async (control) => {
-      const facts = readFacts();
-      const device = facts.demoStation.devices.find((candidate) => candidate.kind === kind);
-      if (device === undefined) return undefined;
-      const credentialFile = join(context.settings.dataDir, `${program}.json`);
-      const running = await startServiceProcess({
-        name: program,
-        script: join(context.checkout, "clients", `${program}.ts`),
-        args: [],
-        environment: {
-          PATH: context.environment["PATH"],
-          BASE_URL: facts.baseUrl,
-          CREDENTIAL_FILE: credentialFile,
-          ENROLLMENT_CODE: await enrollmentCode(facts, device, credentialFile),
-          LOG_LEVEL: context.settings.logLevel,
-        },
-        logFile: logFile(context, program),
-        control: { ...control, fail: (error) => context.say(error.message) },
-      });
-      context.say(`${program}: up.`);
-      return running.stop;
+      const stops = await Promise.all(
+        Object.entries(PROGRAMS).map(([kind, program]) =>
+          startDevice(context, control, { facts: readFacts(), kind, program }).catch((error: unknown) => {
+            // The owner may have revoked the device; the system works without it.
+            context.say(`${program}: not attached. ${error instanceof UserError ? error.message : ""}`.trim());
+            return undefined;
+          }),
+        ),
+      );
+      return async (immediately) => {
+        await Promise.all(stops.filter((stop) => stop !== undefined).map((stop) => stop(immediately)));
+      };
     },
-  }));
+  };
+}
+
+/** A device that ends later is told in one sentence and takes nothing else with it. */
+async function startDevice(
+  context: ApplicationContext,
+  control: StepControl,
+  which: { readonly facts: SandboxFacts; readonly kind: string; readonly program: string },
+): Promise<StopStep | undefined> {
+  const { facts, kind, program } = which;
+  const device = facts.demoStation.devices.find((candidate) => candidate.kind === kind);
+  if (device === undefined) return undefined;
+  const credentialFile = join(context.settings.dataDir, `${program}.json`);
+  const running = await startServiceProcess({
+    name: program,
+    script: join(context.checkout, "clients", `${program}.ts`),
+    args: [],
+    environment: {
+      PATH: context.environment["PATH"],
+      BASE_URL: facts.baseUrl,
+      CREDENTIAL_FILE: credentialFile,
+      ENROLLMENT_CODE: await enrollmentCode(facts, device, credentialFile),
+      LOG_LEVEL: context.settings.logLevel,
+    },
+    logFile: logFile(context, program),
+    control: { ...control, fail: (error) => context.say(error.message) },
+  });
+  context.say(`${program}: up.`);
+  return running.stop;
 }
 
 /** The seed's code, or a new one when the device has enrolled but its credential file is gone. */

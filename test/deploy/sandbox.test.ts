@@ -1,0 +1,143 @@
+/** The newcomer's first minute: `npm start`'s own printout works as it stands, and a restart keeps everything. */
+import { execFile } from "node:child_process";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import { afterAll, expect, test } from "vitest";
+import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
+import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
+const LINES_MS = 30_000;
+const TEST_MS = 90_000;
+/** The goal is five seconds on a machine with nothing else to do; a test run has other work beside it. */
+const SECOND_START_MS = 15_000;
+const folder = temporaryFolder("sandbox");
+const started: RunningProgram[] = [];
+
+afterAll(async () => {
+  for (const program of started) {
+    if (isRunning(program.pid)) program.process.kill("SIGKILL");
+    await program.ended;
+  }
+  folder.remove();
+});
+
+async function start(): Promise<RunningProgram> {
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
+  const program = runProgram(process.execPath, [START], { env });
+  started.push(program);
+  await program.waitFor(/Ctrl-C drains and stops/);
+  return program;
+}
+
+/** The lines of the printout, pasted into a shell. */
+async function paste(program: RunningProgram): Promise<string> {
+  const lines = program.output().split("A whole collection, to paste into a shell:")[1]?.split("Ctrl-C")[0] ?? "";
+  const { stdout, stderr } = await promisify(execFile)("bash", ["-c", lines], { timeout: LINES_MS });
+  return stdout + stderr;
+}
+
+function facts(): SandboxFacts {
+  return JSON.parse(readFileSync(join(folder.path, "sandbox.json"), "utf8")) as SandboxFacts;
+}
+
+/** Every process that names the data folder on its command line or is a child of the supervisor. */
+async function processesOf(program: RunningProgram): Promise<number[]> {
+  const { stdout } = await promisify(execFile)("ps", ["-eo", "pid=,ppid=,args="]);
+  const rows = stdout
+    .trim()
+    .split("\n")
+    .map((row) => row.trim().split(/\s+/));
+  return rows
+    .filter(([, parent, ...args]) => Number(parent) === program.pid || args.join(" ").includes(folder.path))
+    .map(([pid]) => Number(pid));
+}
+
+function expectWholeCollection(output: string): void {
+  expect(output).toContain('"state":"total"');
+  expect(output).toContain('"route":"smart_pos","offered":true');
+  expect(output).toContain('"status":"presented"');
+  expect(output).toContain('"outcome":"reported_success"');
+  expect(output).toContain('"status":"succeeded"');
+  expect(output).toContain('"state":"paid"');
+  expect(output).toMatch(/EUR 12\.50 for order \d+ was collected by smart POS/);
+}
+
+test("the printed lines collect a payment, a restart keeps it, and nothing is left running", {
+  timeout: TEST_MS,
+}, async () => {
+  const first = await start();
+  expectWholeCollection(await paste(first));
+  const before = facts();
+  expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
+  expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
+  const running = await processesOf(first);
+  expect(running.length).toBeGreaterThanOrEqual(7);
+  first.process.kill("SIGTERM");
+  expect(await first.ended).toBe(0);
+  await delay(200);
+  expect(running.filter(isRunning)).toEqual([]);
+
+  const startedAtMs = performance.now();
+  const second = await start();
+  expect(performance.now() - startedAtMs).toBeLessThan(SECOND_START_MS);
+  const after = facts();
+  expect(after.cashier).toEqual(before.cashier);
+  expect(after.station.stationId).toBe(before.station.stationId);
+  // They enrolled before the restart, so the lines reset them first.
+  expect(after.station.devices.map((device) => device.enrollmentCode)).toEqual([null, null]);
+  const output = await paste(second);
+  expectWholeCollection(output);
+  expect(output).toContain("order 2\n");
+
+  second.process.kill("SIGKILL");
+  await second.ended;
+  const deadlineAtMs = performance.now() + 15_000;
+  let left = await processesOf(second);
+  while (left.length > 0 && performance.now() < deadlineAtMs) {
+    await delay(250);
+    left = await processesOf(second);
+  }
+  expect(left, "no process outlives a killed supervisor").toEqual([]);
+});
+
+const send = async (method: string, url: string, token: string, body?: object): Promise<Record<string, unknown>> => {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const response = await fetch(url, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const answer = (await response.json()) as Record<string, unknown>;
+  expect(response.ok, JSON.stringify(answer)).toBe(true);
+  return answer;
+};
+
+test("a collection at the demo station needs only an intent: the virtual devices do the rest", {
+  timeout: TEST_MS,
+}, async () => {
+  const program = await start();
+  const { baseUrl, cashier, demoStation } = facts();
+  const api = `${baseUrl}/api/cashier/v1`;
+  const { token } = (await send("POST", `${api}/session/`, "", cashier)) as { token: string };
+  const station = `${api}/stations/${demoStation.stationId}`;
+  await send("POST", `${station}/lease/`, token);
+  const order = await send("POST", `${station}/orders/`, token, {
+    lines: [{ name: "Tea", quantity: 1, unit_amount: "3.10" }],
+  });
+  const created = await send("POST", `${station}/intents/`, token, { order_id: order["order_id"], route: "smart_pos" });
+  const intent = `${station}/intents/${Number(created["intent_id"])}/`;
+  const deadlineAtMs = performance.now() + 20_000;
+  let status = "";
+  while (status !== "processing" && performance.now() < deadlineAtMs) {
+    await delay(250);
+    status = String((await send("GET", intent, token))["status"]);
+  }
+  expect(status).toBe("processing");
+  expect((await send("POST", `${intent}attest/`, token))["status"]).toBe("succeeded");
+  program.process.kill("SIGTERM");
+  expect(await program.ended).toBe(0);
+});
