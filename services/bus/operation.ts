@@ -5,6 +5,7 @@
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { z } from "zod";
 import { type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
+import { turnPublisher } from "./turn-publisher.ts";
 
 export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType> {
   readonly subject: string;
@@ -44,16 +45,17 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
 ): Subscription {
   let inFlight = 0;
   const answer = async (message: Msg): Promise<void> => {
-    if (inFlight >= MAX_REQUESTS_IN_FLIGHT) return respond(message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
+    if (inFlight >= MAX_REQUESTS_IN_FLIGHT)
+      return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
     inFlight += 1;
     try {
       const parsed = operation.request.safeParse(message.json());
-      if (!parsed.success) return respond(message, { refusal: invalidRequest(parsed.error) });
-      respond(message, { reply: await handler(parsed.data) });
+      if (!parsed.success) return respond(deps.nc, message, { refusal: invalidRequest(parsed.error) });
+      respond(deps.nc, message, { reply: await handler(parsed.data) });
     } catch (error) {
-      if (error instanceof RefusedError) return respond(message, { refusal: error.refusal });
+      if (error instanceof RefusedError) return respond(deps.nc, message, { refusal: error.refusal });
       deps.log.error({ err: error, subject: operation.subject }, "a request failed");
-      respond(message, { refusal: { code: "unavailable", retryAfterMs: 1_000 } });
+      respond(deps.nc, message, { refusal: { code: "unavailable", retryAfterMs: 1_000 } });
     } finally {
       inFlight -= 1;
     }
@@ -76,8 +78,12 @@ export function invalidRequest(error: z.ZodError): BusRefusal {
   return { code: "invalid_request", errors };
 }
 
-function respond(message: Msg, body: { readonly reply: unknown } | { readonly refusal: BusRefusal }): void {
-  message.respond(JSON.stringify(body));
+function respond(
+  nc: NatsConnection,
+  message: Msg,
+  body: { readonly reply: unknown } | { readonly refusal: BusRefusal },
+): void {
+  if (message.reply !== undefined) turnPublisher(nc).publish(message.reply, JSON.stringify(body));
 }
 
 const envelopeSchema = z.union([z.object({ refusal: busRefusalSchema }), z.object({ reply: z.unknown() })]);

@@ -26,10 +26,11 @@ export class DeadlineQueue {
     this.#dueMs.delete(key);
   }
 
-  /** Takes the keys whose deadline has come. */
-  takeDue(nowMs: number): number[] {
+  /** Takes the keys whose deadline has come, the earliest first and `limit` at most; the others are due the next time. */
+  takeDue(nowMs: number, limit = Number.POSITIVE_INFINITY): number[] {
     const due: number[] = [];
     for (let first = this.#heap[0]; first !== undefined && first.dueMs <= nowMs; first = this.#heap[0]) {
+      if (due.length >= limit) break;
       this.#pop();
       if (this.#dueMs.get(first.key) !== first.dueMs) continue;
       this.#dueMs.delete(first.key);

@@ -6,6 +6,7 @@ import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
 import { parseStationId } from "../bus/subjects.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
+import { turnPublisher } from "../bus/turn-publisher.ts";
 import type { Log } from "../runtime/log.ts";
 import { CommandRunner } from "./command-runner.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -22,7 +23,9 @@ import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 
 export interface HostDeps {
   readonly bus: Bus;
-  /** A second connection, for reading whole streams. */
+  /** A connection for nothing but leases: the server works a connection off in order, and a renewal must not wait for a read. */
+  readonly leaseBus: Bus;
+  /** A connection for reading whole streams, which takes the server seconds. */
   readonly scanBus: Bus;
   readonly log: Log;
   readonly hostId: string;
@@ -61,7 +64,7 @@ export class StationHost {
     this.#ownWork = new OwnWork(this.#mailboxes);
     this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes });
     this.#ownership = new Ownership({
-      bus,
+      bus: deps.leaseBus,
       log,
       hostId: deps.hostId,
       acquire: (partitions) => this.#acquire(partitions),
@@ -98,7 +101,7 @@ export class StationHost {
 
   #receive(message: Msg): void {
     const answer = (given: StationAnswer): void => {
-      message.respond(JSON.stringify(given));
+      if (message.reply !== undefined) turnPublisher(this.#deps.bus.nc).publish(message.reply, JSON.stringify(given));
     };
     if (!this.#ownership.isCurrent()) return answer(UNAVAILABLE);
     let body: unknown;

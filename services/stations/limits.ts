@@ -54,6 +54,8 @@ export const STATION_LIMITS = {
   // Deadlines and liveness.
   /** How often due deadlines are looked for; an expiry is seen this much late at most. */
   tickMs: 50,
+  /** Deadlines taken per partition and look, so that a million that are due at once do not hold up everything else. */
+  dueAtOnce: 100,
   /** Pause before a deadline or a liveness change that could not be committed is tried again. */
   retryMs: 500,
   /** Commands of the host's own (deadlines, liveness, recovery) under way at once, so that a take-over does not starve requesters. */

@@ -71,7 +71,7 @@ export class Partition {
   }
 
   tick(nowMs: number): void {
-    for (const stationId of this.#deadlines.takeDue(nowMs)) this.#look(stationId);
+    for (const stationId of this.#deadlines.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) this.#look(stationId);
     this.presence.tick(nowMs);
   }
 

@@ -49,11 +49,12 @@ export class Presence {
   /** A heartbeat that was stored before this host listened; one that is too old proves nothing. */
   heardBefore(stationId: number, deviceId: number, storedAtMs: number): void {
     const nowMs = Date.now();
-    if (storedAtMs + this.#silenceMs > nowMs) this.heard(stationId, deviceId, Math.min(storedAtMs, nowMs));
-    else {
-      const device = this.#devices.get(deviceId);
-      if (device !== undefined && storedAtMs > device.heardAtMs) device.heardAtMs = storedAtMs;
-    }
+    const atMs = Math.min(storedAtMs, nowMs);
+    if (storedAtMs + this.#silenceMs > nowMs) this.heard(stationId, deviceId, atMs);
+    const device = this.#devices.get(deviceId);
+    if (device?.isOnline !== true) return;
+    device.heardAtMs = Math.max(device.heardAtMs, atMs);
+    this.#silences.set(deviceId, device.heardAtMs + this.#silenceMs);
   }
 
   observe(stationId: number, state: StationState): void {
@@ -87,7 +88,7 @@ export class Presence {
 
   tick(nowMs: number): void {
     if (!this.#mayJudge) return;
-    for (const deviceId of this.#silences.takeDue(nowMs)) {
+    for (const deviceId of this.#silences.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) {
       const device = this.#devices.get(deviceId);
       if (device?.isOnline !== true) continue;
       const dueMs = device.heardAtMs + this.#silenceMs;

@@ -10,15 +10,19 @@ import { readStationsSettings } from "./settings.ts";
 export async function startStationsService(deps: ServiceDeps): Promise<Service> {
   const { bus, log, environment } = deps;
   const settings = readStationsSettings(environment);
-  const scanBus = await connectBus({ url: deps.settings.natsUrl, name: "stations scan", log });
+  const { natsUrl: url } = deps.settings;
+  const [leaseBus, scanBus] = await Promise.all([
+    connectBus({ url, name: "stations leases", log }),
+    connectBus({ url, name: "stations scan", log }),
+  ]);
   const switches = await followSwitches(bus, log);
-  const host = new StationHost({ bus, scanBus, log, hostId: randomUUID(), switches, settings });
+  const host = new StationHost({ bus, leaseBus, scanBus, log, hostId: randomUUID(), switches, settings });
   await host.start();
   return {
     async stop() {
       await host.stop();
       switches.stop();
-      await scanBus.close();
+      await Promise.all([leaseBus.close(), scanBus.close()]);
     },
   };
 }

@@ -5,6 +5,7 @@ import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/
 import { type Bus, BusDownError } from "../bus/connection.ts";
 import { STATION_LOG } from "../bus/streams.ts";
 import { stationLogSubject } from "../bus/subjects.ts";
+import { turnPublisher } from "../bus/turn-publisher.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { encodeWake, WAKE_HEADER, wakeOf } from "./wake.ts";
 
@@ -90,14 +91,11 @@ export class StationLog {
       conditions.set(WAKE_HEADER, encodeWake(wakeOf(commit.state)));
       this.#count += 1;
       const token = String(this.#count);
-      try {
-        this.#bus.nc.publish(stationLogSubject(stationId), encodeCommit(commit), {
-          reply: `${this.#inbox}.${token}`,
-          headers: conditions,
-        });
-      } catch (cause) {
-        return settle({ kind: "unknown", cause });
-      }
+      const options = { reply: `${this.#inbox}.${token}`, headers: conditions };
+      turnPublisher(this.#bus.nc).publish(stationLogSubject(stationId), encodeCommit(commit), options, (cause) => {
+        this.#pending.delete(token);
+        settle({ kind: "unknown", cause });
+      });
       this.#pending.set(token, { settle, deadline: performance.now() + STATION_LIMITS.appendMs });
     });
   }

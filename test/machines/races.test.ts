@@ -131,7 +131,7 @@ describe("the same command twice", () => {
     const counter = aServedCounter().picks("smart_pos");
     const { intentId } = counter;
     const attest = { type: "intent_attest", intentId } as const;
-    expect(replyMayBeForgotten(counter.station, "x", attest)).toBe(false);
+    expect(replyMayBeForgotten(counter.station, "x", { ...attest, intentId: 4_711 })).toBe(false);
     for (let times = 0; times < STATE_LIMITS.replies; times += 1) {
       expect(replyMayBeForgotten(counter.station, "x", attest)).toBe(false);
       counter.waits(1_000).reports("reported_unknown", { key: `r${times}` });
@@ -211,6 +211,32 @@ describe("descriptions that overtake one another", () => {
     counter.describesDevice({ ...COMPANION_DEVICE, name: "New", revision: 3 });
     counter.describesDevice({ ...COMPANION_DEVICE, name: "Old", revision: 2 });
     expect(counter.device()?.name).toBe("New");
+  });
+
+  it("the same description twice is committed once", () => {
+    const counter = aServedCounter();
+    expect(counter.describesStation().happened).toEqual([]);
+    expect(counter.describesDevice(COMPANION_DEVICE).happened).toEqual([]);
+    expect(counter.order().happened).toEqual([]);
+  });
+
+  it("a station takes no more devices than it may, and forgets the oldest revoked ones", () => {
+    const counter = aCounter();
+    const described = (deviceId: number, status: "active" | "revoked", revision: number): Scenario =>
+      counter.describesDevice({ ...COMPANION_DEVICE, deviceId, status, revision });
+    for (let deviceId = 800; counter.station.devices.length < STATE_LIMITS.devices; deviceId += 1) {
+      described(deviceId, "active", 1);
+    }
+    expect(described(900, "active", 1).reply).toEqual({ ok: false, code: "device_limit_reached" });
+    expect(described(800, "active", 2).happened).toEqual(["device_changed"]);
+    described(800, "revoked", 3);
+    expect(described(900, "active", 1).happened).toEqual(["device_changed"]);
+    for (let deviceId = 900; deviceId < 900 + STATE_LIMITS.revokedDevices + 2; deviceId += 1) {
+      described(deviceId, "active", 2);
+      described(deviceId, "revoked", 3);
+    }
+    expect(counter.station.revokedDevices).toHaveLength(STATE_LIMITS.revokedDevices);
+    expect(counter.station.revokedDevices).not.toContain(800);
   });
 
   it("a revoked device is not brought back by a description from before", () => {

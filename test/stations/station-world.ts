@@ -122,13 +122,13 @@ export async function startStationWorld(
       const hostBus = await connectBus({ url: natsUrl, name: "host", log: SILENT });
       const switches = await followSwitches(hostBus, SILENT);
       const settings = readStationsSettings(options.environment ?? {});
-      const scanBus = await connect("scan");
-      const host = new StationHost({ bus: hostBus, scanBus, log: SILENT, hostId, switches, settings });
+      const [leaseBus, scanBus] = await Promise.all([connect("leases"), connect("scan")]);
+      const host = new StationHost({ bus: hostBus, leaseBus, scanBus, log: SILENT, hostId, switches, settings });
       await host.start();
       const stop = once(async () => {
         await host.stop();
         switches.stop();
-        await Promise.all([hostBus.close(), scanBus.close()]);
+        await Promise.all([hostBus, leaseBus, scanBus].map((each) => each.close()));
       });
       hostStops.push(stop);
       return { host, bus: hostBus, stop };
