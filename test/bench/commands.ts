@@ -12,7 +12,7 @@ import type { RequestedCommand, StationResponse } from "../../services/bus/messa
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
-import { cpuTimeUs } from "./cpu-time.ts";
+import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
 import type { BenchProcess, Ground } from "./ground.ts";
 import { percentile } from "./percentile.ts";
@@ -31,11 +31,14 @@ export interface CommandFigures {
   readonly commandsPerSecond: number;
   readonly appendsPerSecond: number;
   readonly serialP50Us: Readonly<Record<"create" | "fetch" | "report" | "attest", number>>;
-  readonly hostCpuUsPerCommand: number;
-  readonly natsCpuUsPerCommand: number;
+  /** Where the time goes: CPU of each process per command. */
+  readonly cpuUsPerCommand: Readonly<Record<CpuOwner, number>>;
   readonly natsCpuUsPerBareAppend: number;
   readonly commitBytes: number;
 }
+
+const CPU_OWNERS = ["host", "nats-server", "services", "PostgreSQL", "caller"] as const;
+type CpuOwner = (typeof CPU_OWNERS)[number];
 
 interface BenchStation {
   readonly stationId: number;
@@ -46,6 +49,8 @@ interface BenchStation {
 /** A collection is four commands and five appends: an attestation commits `settling` and then `succeeded`. */
 const COMMANDS_PER_COLLECTION = 4;
 const APPENDS_PER_COLLECTION = 5;
+/** Thrown away: they warm the compiled code and the database's plans. */
+const WARM_COLLECTIONS = 10;
 
 export async function measureCommands(plan: CommandPlan): Promise<CommandFigures> {
   const { ground } = plan;
@@ -57,9 +62,9 @@ export async function measureCommands(plan: CommandPlan): Promise<CommandFigures
     environment,
   );
   const host = await ground.startProcess("stations", "services/main.ts", ["stations"], environment);
-  const caller = await owner(ground);
+  const caller = await benchOwner(ground);
   const stations = await makeStations(plan, caller);
-  await collectAll(plan, caller, stations, 0, 4);
+  await collectAll(plan, caller, stations, 0, WARM_COLLECTIONS);
   const bytes = await commitBytes(ground, stations[0]?.stationId ?? 0);
   const bare = await measureBare(
     ground,
@@ -67,7 +72,7 @@ export async function measureCommands(plan: CommandPlan): Promise<CommandFigures
     Math.max(20, plan.collectionsPerStation * APPENDS_PER_COLLECTION),
     bytes,
   );
-  const measured = await measureHost(plan, caller, stations, host);
+  const measured = await measureHost(plan, caller, stations, { host, services });
   const serialP50Us = await measureSerial(plan, caller, stations);
   const bareSerialP50Us = await measureBareSerial(ground, plan.serialCollections * APPENDS_PER_COLLECTION, bytes);
   await host.stop();
@@ -75,7 +80,7 @@ export async function measureCommands(plan: CommandPlan): Promise<CommandFigures
   return { ...bare, ...measured, serialP50Us, bareSerialP50Us, commitBytes: bytes };
 }
 
-async function owner(ground: Ground): Promise<Caller> {
+async function benchOwner(ground: Ground): Promise<Caller> {
   const passwords = { ownerPassword: "bench owner password", cashierPassword: "bench cashier password" };
   const seeded = await call(ground.bus.nc, seedSandbox, passwords, 20_000);
   return {
@@ -91,7 +96,7 @@ async function makeStations(plan: CommandPlan, caller: Caller): Promise<BenchSta
   const { nc, js } = plan.ground.bus;
   const { filials } = await call(nc, listFilials, { caller });
   const filialId = filials[0]?.filialId ?? 0;
-  const ordersEach = plan.collectionsPerStation + plan.serialCollections + 8;
+  const ordersEach = plan.collectionsPerStation + plan.serialCollections + WARM_COLLECTIONS;
   return Promise.all(
     Array.from({ length: plan.stations }, async (_, index) => {
       const made = await call(nc, createStation, { caller, filialId, name: `Bench ${index}`, currency: "EUR" }, 60_000);
@@ -192,22 +197,40 @@ async function measureHost(
   plan: CommandPlan,
   caller: Caller,
   stations: readonly BenchStation[],
-  host: BenchProcess,
-): Promise<
-  Pick<CommandFigures, "commandsPerSecond" | "appendsPerSecond" | "hostCpuUsPerCommand" | "natsCpuUsPerCommand">
-> {
-  const hostBefore = cpuTimeUs(host.pid);
-  const natsBefore = cpuTimeUs(plan.ground.natsPid);
+  processes: { readonly host: BenchProcess; readonly services: BenchProcess },
+): Promise<Pick<CommandFigures, "commandsPerSecond" | "appendsPerSecond" | "cpuUsPerCommand">> {
+  const before = cpuTimes(plan.ground, processes);
   const startedAtMs = performance.now();
-  await collectAll(plan, caller, stations, 4, plan.collectionsPerStation);
+  await collectAll(plan, caller, stations, WARM_COLLECTIONS, plan.collectionsPerStation);
   const seconds = (performance.now() - startedAtMs) / 1_000;
+  const after = cpuTimes(plan.ground, processes);
   const collections = stations.length * plan.collectionsPerStation;
   const commands = collections * COMMANDS_PER_COLLECTION;
+  const perCommand = (owner: CpuOwner): number => (after[owner] - before[owner]) / commands;
   return {
     commandsPerSecond: commands / seconds,
     appendsPerSecond: (collections * APPENDS_PER_COLLECTION) / seconds,
-    hostCpuUsPerCommand: (cpuTimeUs(host.pid) - hostBefore) / commands,
-    natsCpuUsPerCommand: (cpuTimeUs(plan.ground.natsPid) - natsBefore) / commands,
+    cpuUsPerCommand: {
+      host: perCommand("host"),
+      "nats-server": perCommand("nats-server"),
+      services: perCommand("services"),
+      PostgreSQL: perCommand("PostgreSQL"),
+      caller: perCommand("caller"),
+    },
+  };
+}
+
+function cpuTimes(
+  ground: Ground,
+  processes: { readonly host: BenchProcess; readonly services: BenchProcess },
+): Record<CpuOwner, number> {
+  const postgresPid = ground.postgresPid();
+  return {
+    host: cpuTimeUs(processes.host.pid),
+    "nats-server": cpuTimeUs(ground.natsPid),
+    services: cpuTimeUs(processes.services.pid),
+    PostgreSQL: postgresPid === undefined ? 0 : familyCpuTimeUs(postgresPid),
+    caller: cpuTimeUs(process.pid),
   };
 }
 
@@ -219,7 +242,7 @@ async function measureSerial(
   const timings: Timings = { create: [], fetch: [], report: [], attest: [] };
   const [station] = stations;
   if (station === undefined) throw new Error("There is no station to measure.");
-  const from = 4 + plan.collectionsPerStation;
+  const from = WARM_COLLECTIONS + plan.collectionsPerStation;
   for (const orderId of station.orderIds.slice(from, from + plan.serialCollections))
     await collect(plan, caller, station, orderId, timings);
   const p50 = (name: keyof Timings): number => percentile(timings[name], 0.5);
@@ -311,9 +334,9 @@ export function commandFigures(figures: CommandFigures): Figure[] {
       met: undefined,
     },
     {
-      name: `CPU per command, host + nats-server (µs; commits of ${figures.commitBytes} bytes)`,
-      measured: `${oneDecimal(figures.hostCpuUsPerCommand)} + ${oneDecimal(figures.natsCpuUsPerCommand)}`,
-      control: `nats-server ${oneDecimal(figures.natsCpuUsPerBareAppend)}`,
+      name: `CPU per command (µs; commits of ${figures.commitBytes} bytes)`,
+      measured: CPU_OWNERS.map((owner) => `${owner} ${wholeNumber(figures.cpuUsPerCommand[owner])}`).join(", "),
+      control: `nats-server ${oneDecimal(figures.natsCpuUsPerBareAppend)} an append`,
       ratio: "",
       goal: "",
       met: undefined,

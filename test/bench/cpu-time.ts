@@ -16,3 +16,9 @@ export function residentBytes(pid: number): number {
   const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(match?.[1] ?? Number.NaN) * 1_024;
 }
+
+/** CPU time of a process and of its children so far, in microseconds: PostgreSQL has one process per connection. */
+export function familyCpuTimeUs(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+  return cpuTimeUs(pid) + children.reduce((sum, child) => sum + cpuTimeUs(child), 0);
+}

@@ -29,6 +29,8 @@ export interface Ground {
   readonly bus: Bus;
   readonly natsVersion: string;
   readonly natsPid: number;
+  /** Undefined until `databaseUrl` has been asked for. */
+  postgresPid(): number | undefined;
   startProcess(name: string, script: string, args: string[], environment?: NodeJS.ProcessEnv): Promise<BenchProcess>;
   /** Starts PostgreSQL with the migrated schema at its first call. */
   databaseUrl(): Promise<string>;
@@ -46,11 +48,13 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
   const bus = await connectBus({ url: nats.url, name: "bench", log: silent });
   await ensureStreams(bus, { replicas: 1 });
   let database: Promise<string> | undefined;
+  let postgresPid: number | undefined;
   const startDatabase = async (): Promise<string> => {
     mkdirSync(join(folder, "postgres"), { recursive: true });
     const password = randomBytes(12).toString("hex");
     const server = await startPostgres({ folder: join(folder, "postgres"), logFile: log("postgres"), password });
     running.push(server.child);
+    postgresPid = server.child.pid;
     await ensureDatabase(server.url("postgres"), DATABASE_NAME);
     await migrate({ databaseUrl: server.url(DATABASE_NAME), log: () => undefined });
     return server.url(DATABASE_NAME);
@@ -59,6 +63,7 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
     bus,
     natsVersion: nats.version,
     natsPid: nats.child.pid,
+    postgresPid: () => postgresPid,
     async startProcess(name, script, args, environment = {}) {
       const env = { ...process.env, NATS_URL: nats.url, LOG_LEVEL: "warn", ...environment };
       const control = { stopping: new AbortController().signal, fail: say };
