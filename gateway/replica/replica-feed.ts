@@ -55,9 +55,10 @@ export class ReplicaFeed {
     this.#look = setInterval(() => this.#lookAtFeed(), FEED_LIMITS.lookMs);
   }
 
-  /** Resolves once everything that the stream held at the start was applied. */
-  get loaded(): Promise<void> {
-    return this.#feed.caughtUp;
+  /** Resolves once everything that the stream held at the start was applied: from then on the replica is fresh. */
+  async loaded(): Promise<void> {
+    await this.#feed.caughtUp;
+    this.#completeAtMs = Date.now();
   }
 
   /** Milliseconds since the replica was known to be complete; infinity while it is doubtful. */

@@ -36,9 +36,9 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
   };
   const [switches] = await Promise.all([
     followSwitches(bus, log),
-    feeds.stations.loaded,
-    feeds.credentials.loaded,
-    feeds.sessions.loaded,
+    feeds.stations.loaded(),
+    feeds.credentials.loaded(),
+    feeds.sessions.loaded(),
   ]);
   const areSwitchesFresh = (): boolean => switches.silentForMs() <= FEED_LIMITS.silenceMs;
   return {

@@ -3,6 +3,7 @@ import { getParts } from "uWebSockets.js";
 import { Refusal } from "../handlers/context.ts";
 import { LIMITS } from "../limits.ts";
 import type { BodyType } from "../route.ts";
+import { findBrokenText } from "./broken-text.ts";
 
 /** Throws `unsupported_media_type` when a route does not take the type, and `invalid_request` when the body is not of it. */
 export function parseBody(body: Buffer, contentType: string, accepted: readonly BodyType[]): unknown {
@@ -13,6 +14,13 @@ export function parseBody(body: Buffer, contentType: string, accepted: readonly 
       headers: { Accept: accepted.join(", ") },
     });
   }
+  const value = parseAs(type, body, contentType);
+  const broken = findBrokenText(value);
+  if (broken !== undefined) throw invalid(broken, "Text must not hold the character NUL or half a surrogate pair.");
+  return value;
+}
+
+function parseAs(type: BodyType, body: Buffer, contentType: string): unknown {
   if (type === "multipart/form-data") return parseMultipart(body, contentType);
   const text = decodeUtf8(body);
   return type === "application/json" ? parseJson(text, "") : parseUrlEncoded(text);
@@ -67,7 +75,7 @@ function parseUrlEncoded(text: string): unknown {
 function parseMultipart(body: Buffer, contentType: string): unknown {
   const parts = getParts(body, contentType);
   if (parts === undefined) throw invalid("", "Not a valid multipart body.");
-  return fromFields(parts.map((part) => [part.name, decodeUtf8(new Uint8Array(part.data))]));
+  return fromFields(parts.map((part) => [part.name ?? "", decodeUtf8(new Uint8Array(part.data))]));
 }
 
 function fromFields(fields: readonly (readonly [string, string])[]): Record<string, unknown> {

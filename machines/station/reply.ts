@@ -91,6 +91,15 @@ export function replyMayBeForgotten(state: StationState, commandId: string, comm
   );
 }
 
+/**
+ * The newest version of a station whose reply, or whose end of an intent, can have left the state of `version`: what the
+ * audit trail has to hold before its word that there was none counts. A commit keeps at most one reply and ends at most
+ * one intent, so the bounded lists reach at least as many commits back as they are long.
+ */
+export function forgottenThrough(version: number, what: "reply" | "intent"): number {
+  return Math.max(0, version - (what === "reply" ? STATE_LIMITS.replies : STATE_LIMITS.endedIntents));
+}
+
 /** An intent as it was when it was in an earlier state: what came later is taken off again. */
 function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
   const fresh = status === "created" || status === "presented";

@@ -25,10 +25,10 @@ export async function readWhenCopied<TRead extends PositionedRead>(
   isEnough: (found: TRead) => boolean = () => false,
 ): Promise<{ readonly found: TRead; readonly isComplete: boolean }> {
   const deadlineMs = Date.now() + AUDIT_LIMITS.catchUpMs;
-  // Asked side by side: a position that has reached the sequence proves the read complete in whichever order they ran.
-  const firstRead = read();
-  const [newest] = await Promise.all([newestSequence(deps, stationId), firstRead]);
-  let found = await firstRead;
+  let found = await read();
+  if (isEnough(found)) return { found, isComplete: true };
+  // A position that has reached the sequence proves the read complete in whichever order the two were asked for.
+  const newest = await newestSequence(deps, stationId);
   let pauseMs: number = AUDIT_LIMITS.catchUpPauseMs;
   while (found.position < newest && !isEnough(found)) {
     if (Date.now() >= deadlineMs) return { found, isComplete: false };

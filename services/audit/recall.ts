@@ -12,7 +12,9 @@ type Request = RequestOf<typeof recallHistory>;
 
 /**
  * Null means that the log never had it, so it is only said once the copy is known to be complete: a host that took a
- * lagging copy's word would carry a repeated command out twice. Refuses with `unavailable` when the copy lags too long.
+ * lagging copy's word would carry a repeated command out twice. Complete is as far back as the asker's own memory reaches,
+ * where it says so (`throughVersion`), so that nobody waits for commits in which the answer cannot be. Refuses with
+ * `unavailable` when the copy lags too long.
  */
 export async function recall(deps: AuditDeps, request: Request): Promise<ReplyOf<typeof recallHistory>> {
   const { found, isComplete } = await readWhenCopied(
@@ -26,7 +28,9 @@ export async function recall(deps: AuditDeps, request: Request): Promise<ReplyOf
 }
 
 /** An answer never changes, and an ended intent hardly; anything else may only not have been copied yet. */
-function isFinal({ response, intent }: History, { commandId, intentId }: Request): boolean {
+function isFinal({ response, intent, version }: History, request: Request): boolean {
+  const { commandId, intentId, throughVersion } = request;
+  if (throughVersion !== undefined && version >= throughVersion) return true;
   const hasResponse = commandId === undefined || response !== null;
   return hasResponse && (intentId === undefined || (intent !== null && isEnded(intent.status)));
 }

@@ -23,8 +23,9 @@ export async function settleOnce(
 ): Promise<ReplyOf<typeof settle>> {
   // A reference came from a device or a keyboard. Whatever it holds, it must not keep a settlement from ending.
   const outcome = await settleIntent(deps.database, { ...request, reference: storableText(request.reference) });
-  const { intentId, stationId, orderId, route, amountMinor, currency } = request;
-  deps.log.info({ intentId, stationId, orderId, route, amountMinor, currency, ...outcome }, "settlement answered");
+  const { intentId, attestationId, stationId, orderId, route, amountMinor, currency } = request;
+  const asked = { intentId, attestationId, stationId, orderId, route, amountMinor, currency };
+  deps.log.info({ ...asked, ...outcome }, "settlement answered");
   if ("settledAs" in outcome) return { settled: true, transactionId: outcome.settledAs };
   return { settled: false, code: outcome.refusal };
 }

@@ -56,7 +56,6 @@ export class CommandRunner {
   }
 
   async #run(stationId: number, work: Work): Promise<StationAnswer | undefined> {
-    let gathered: Gathered | undefined;
     for (let attempt = 0; attempt < STATION_LIMITS.conflictAttempts; attempt += 1) {
       const known = await this.#know(stationId, attempt > 0);
       const { state, sequence } = known;
@@ -69,10 +68,11 @@ export class CommandRunner {
       if (stored !== undefined) return await this.#answer(stationId, known, work, stored.reply);
       if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
 
-      gathered ??=
+      // Anew after a conflict: what was gathered belongs to one state, and this very command may be in the log by now.
+      const gathered: Gathered =
         state === null
           ? ({ command } as Gathered)
-          : await gather(this.#deps.nc, stationId, state, work.commandId, command);
+          : await gather(this.#deps.nc, stationId, { state, version: known.version }, work.commandId, command);
       if ("answer" in gathered) return { ...gathered.answer, sequence };
       const atMs = Math.max(Date.now(), known.atMs);
       const result = step(state, {

@@ -2,7 +2,7 @@
 import type { NatsConnection } from "nats";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
-import { replyMayBeForgotten } from "../../machines/station/reply.ts";
+import { forgottenThrough, replyMayBeForgotten } from "../../machines/station/reply.ts";
 import { findIntent, type StationState } from "../../machines/station/state.ts";
 import { prepareIntent } from "../bus/messages/settlement.ts";
 import type { StationResponse } from "../bus/messages/station.ts";
@@ -24,15 +24,16 @@ export type Gathered =
 export async function gather(
   nc: NatsConnection,
   stationId: number,
-  state: StationState,
+  { state, version }: { readonly state: StationState; readonly version: number },
   commandId: string,
   command: HostCommand,
 ): Promise<Gathered> {
   const isForgotten = !isRandom(commandId) && replyMayBeForgotten(state, commandId, command as StationCommand);
   const intentId = unknownIntentOf(state, command);
+  const throughVersion = forgottenThrough(version, intentId === undefined ? "reply" : "intent");
   const [history, prepared] = await Promise.all([
     isForgotten || intentId !== undefined
-      ? recall(nc, { stationId, commandId, ...(intentId === undefined ? {} : { intentId }) })
+      ? recall(nc, { stationId, commandId, throughVersion, ...(intentId === undefined ? {} : { intentId }) })
       : undefined,
     command.type === "intent_create" ? prepare(nc, stationId, command.orderId) : undefined,
   ]);

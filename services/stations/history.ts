@@ -15,6 +15,14 @@ export interface History {
   readonly intent: PaymentIntent | null;
 }
 
+export interface Question {
+  readonly stationId: number;
+  readonly commandId?: string;
+  readonly intentId?: number;
+  /** The answer was committed by this version of the station, or never. */
+  readonly throughVersion?: number;
+}
+
 // Both were written by this program; the schemas hold what decisions are made by.
 const intentSchema = z.looseObject({
   intentId: z.int(),
@@ -29,7 +37,7 @@ const responseSchema = z.looseObject({
 /** Asks by command id, by intent id, or both. Throws `UnavailableError` or `RefusedError` when there is no answer. */
 export async function recall(
   nc: NatsConnection,
-  question: { readonly stationId: number; readonly commandId?: string; readonly intentId?: number },
+  question: Question,
 ): Promise<History> {
   const { response, intent } = await call(nc, recallHistory, question, STATION_LIMITS.gatherMs);
   return {

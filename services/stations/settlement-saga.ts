@@ -8,7 +8,7 @@
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
-import type { PaymentIntent } from "../../machines/payment-intent.ts";
+import type { Attestation, PaymentIntent } from "../../machines/payment-intent.ts";
 import { settle } from "../bus/messages/settlement.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { call } from "../bus/operation.ts";
@@ -79,9 +79,10 @@ export class SettlementSaga {
     const outcome = await this.#insist(settlement, () => this.#callSeam(stationId, intent));
     if (outcome === undefined) return;
     const { intentId } = intent;
+    const attestationId = attestationOf(intent).commandId;
     const command: OwnCommand = outcome.settled
       ? { type: "settlement_succeeded", intentId, transactionId: outcome.transactionId }
-      : { type: "settlement_refused", intentId, code: outcome.code };
+      : { type: "settlement_refused", intentId, code: outcome.code, attestationId };
     const committed = await this.#insist(settlement, () => this.#commit(stationId, command));
     if (committed === undefined) return;
     const { settled } = outcome;
@@ -92,13 +93,12 @@ export class SettlementSaga {
   }
 
   async #callSeam(stationId: number, intent: PaymentIntent): Promise<ReplyOf<typeof settle>> {
-    const { intentId, orderId, route, amountMinor, currency, attestation } = intent;
-    const reference = attestation?.reference ?? "";
-    const attestedBy = attestation?.cashierId ?? 0;
+    const { intentId, orderId, route, amountMinor, currency } = intent;
+    const { commandId: attestationId, reference, cashierId: attestedBy } = attestationOf(intent);
     return await call(
       this.#deps.nc,
       settle,
-      { intentId, stationId, orderId, route, amountMinor, currency, reference, attestedBy },
+      { intentId, attestationId, stationId, orderId, route, amountMinor, currency, reference, attestedBy },
       STATION_LIMITS.settleMs,
     );
   }
@@ -140,4 +140,10 @@ export class SettlementSaga {
       return work;
     });
   }
+}
+
+/** An intent is settling by an attestation and by nothing else. */
+function attestationOf({ intentId, attestation }: PaymentIntent): Attestation {
+  if (attestation === null) throw new Error(`Intent ${intentId} is settling without an attestation.`);
+  return attestation;
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AUDIT_LIMITS } from "../../services/audit/limits.ts";
 import { recallHistory } from "../../services/bus/messages/audit.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
@@ -54,6 +55,33 @@ describe("what has left a station's state is recalled", () => {
       const recalled = await world.ask(recallHistory, { stationId, commandId: `cancel:${intentId}`, intentId });
       expect(recalled).toMatchObject({ response: { reply: { status: "cancelled" } }, intent: { status: "cancelled" } });
     }
+  });
+
+  test("a reader that says how far back it has to be complete waits for that much only", async () => {
+    const station = await (await world.newStation()).open();
+    const { stationId } = station.facts;
+    await station.collectCash(51);
+    await world.untilCopied();
+    const copied = station.commits.length;
+    await world.database.begin(async (sql) => {
+      await sql`select from audit_position for update`;
+      await station.collect(52, orderSnapshot(1));
+      const startedAtMs = performance.now();
+      const never = { stationId, commandId: "create:never", throughVersion: copied };
+      expect(await world.ask(recallHistory, never)).toEqual({ response: null, intent: null });
+      expect(performance.now() - startedAtMs).toBeLessThan(AUDIT_LIMITS.catchUpMs);
+      const newest = { stationId, commandId: "create:52", throughVersion: copied + 1 };
+      await expect(world.ask(recallHistory, newest)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
+    });
+    // Another station's commits say nothing of this one's.
+    const other = await (await world.newStation()).open();
+    await other.collectCash(53);
+    const { response } = await world.ask(recallHistory, {
+      stationId,
+      commandId: "create:52",
+      throughVersion: copied + 1,
+    });
+    expect(response).toMatchObject({ reply: { ok: true, intentId: 52 } });
   });
 
   test("I6: a copy that lags is not taken for one that knows nothing", async () => {

@@ -29,7 +29,7 @@ async function settle(station: ScriptedStation, intentId: number, reference: str
     insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
     values (${organizationId}, ${stationId}, ${intentId}, 'EUR', 1250, 7) returning order_id`;
   const [row] = await world.database<{ settled_as: number }[]>`
-    select settled_as from settle_intent(${intentId}, ${stationId}, ${order?.order_id ?? 0}, 'smart_pos', 1250, 'EUR', ${reference}, 7)`;
+    select settled_as from settle_intent(${intentId}, 'attest:1', ${stationId}, ${order?.order_id ?? 0}, 'smart_pos', 1250, 'EUR', ${reference}, 7)`;
   return row?.settled_as ?? 0;
 }
 

@@ -24,7 +24,7 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("change" as const), order: fc.nat(7), amount }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("void" as const), order: fc.nat(7) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("prepare" as const), order: fc.nat(7) }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant("settle" as const), intent: fc.nat(15) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("settle" as const), intent: fc.nat(15), attestation: fc.nat(2) }) },
 );
 /** Steps of one group run at the same time. */
 const history = fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 2, maxLength: 8 });
@@ -46,7 +46,8 @@ test("I2: whatever is opened, changed, voided and settled at once, Σ transactio
         if (one.do === "settle") {
           const intent = intents[one.intent % Math.max(1, intents.length)];
           if (intent === undefined) return;
-          const request = { ...intent, stationId, route: "cash" as const, reference: "", attestedBy: 7 };
+          const attestationId = `attest:${one.attestation}`;
+          const request = { ...intent, attestationId, stationId, route: "cash" as const, reference: "", attestedBy: 7 };
           const reply = await world.ask(settle, request);
           const before = answers.get(intent.intentId);
           // Once settled, always settled, as the same transaction.

@@ -23,7 +23,8 @@ const cake = { name: "Cake", quantity: 1, unitAmountMinor: "550" };
 async function payCash(orderId: number, stationId: number): Promise<void> {
   const { intentId, order } = await world.ask(prepareIntent, { stationId, orderId });
   const { amountMinor, currency } = order;
-  const request = { intentId, stationId, orderId, route: "cash" as const, amountMinor, currency };
+  const attestationId = `attest:${intentId}`;
+  const request = { intentId, attestationId, stationId, orderId, route: "cash" as const, amountMinor, currency };
   expect(await world.ask(settle, { ...request, reference: "", attestedBy: 7 })).toMatchObject({ settled: true });
 }
 

@@ -24,12 +24,27 @@ async function openWorth(unitAmountMinor: string) {
   return { stationId, cashier, orderId: order.orderId };
 }
 
+let attestations = 0;
+const freshAttestation = (): string => `attest:${(attestations += 1)}`;
+
 /** What the actor host sends for a fresh intent of this order. */
 async function attested(stationId: number, orderId: number, more: Partial<Settle> = {}): Promise<Settle> {
   const { intentId, order } = await world.ask(prepareIntent, { stationId, orderId });
   const { amountMinor, currency } = order;
   const route = "smart_pos";
-  return { intentId, stationId, orderId, route, amountMinor, currency, reference: "R-1", attestedBy: 7, ...more };
+  const attestationId = freshAttestation();
+  return {
+    intentId,
+    attestationId,
+    stationId,
+    orderId,
+    route,
+    amountMinor,
+    currency,
+    reference: "R-1",
+    attestedBy: 7,
+    ...more,
+  };
 }
 
 async function transactionsOf(orderId: number) {
@@ -76,7 +91,7 @@ describe("I2: the payment seam", () => {
     });
   });
 
-  test("refuses an order whose amount changed, and settles again once it is as it was", async () => {
+  test("refuses an order whose amount changed, and that attestation for good; a new one pays once it is as it was", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
@@ -85,7 +100,42 @@ describe("I2: the payment seam", () => {
     expect(await transactionsOf(orderId)).toEqual([]);
     const back = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
     await world.ask(changeOrderLines, { caller: cashier, orderId, lines: back });
-    expect(await world.ask(settle, request)).toMatchObject({ settled: true });
+    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
+    expect(await transactionsOf(orderId)).toEqual([]);
+    const again = { ...request, attestationId: freshAttestation() };
+    const paid = await world.ask(settle, again);
+    expect(paid).toMatchObject({ settled: true });
+    expect(await world.ask(settle, again)).toEqual(paid);
+    // The intent is paid: the late question of the refused attestation hears the truth, and pays nothing more.
+    expect(await world.ask(settle, request)).toEqual(paid);
+    expect(await transactionsOf(orderId)).toHaveLength(1);
+  });
+
+  test("attestations are told apart whatever their ids hold", async () => {
+    const { stationId, orderId, cashier } = await openWorth("1250");
+    const request = await attested(stationId, orderId, { attestationId: "attest:\0" });
+    const lines = (unitAmountMinor: string) => [{ name: "Dinner", quantity: 1, unitAmountMinor }];
+    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: lines("1300") });
+    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
+    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: lines("1250") });
+    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
+    expect(await world.ask(settle, { ...request, attestationId: "attest:\uFFFD" })).toMatchObject({ settled: true });
+  });
+
+  test("64 questions of one attestation, before and after the refusal, are all refused alike", async () => {
+    const { stationId, orderId, cashier } = await openWorth("1250");
+    const request = await attested(stationId, orderId, { amountMinor: "1300" });
+    expect(await world.ask(settle, request)).toMatchObject({ settled: false });
+    const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
+    const [, ...replies] = await Promise.all([
+      world.ask(changeOrderLines, { caller: cashier, orderId, lines }),
+      ...Array.from({ length: 64 }, () => world.ask(settle, request)),
+    ]);
+    expect(new Set(replies.map((reply) => JSON.stringify(reply)))).toEqual(
+      new Set([JSON.stringify({ settled: false, code: "order_changed" })]),
+    );
+    const kept = await world.database`select from settlement_refusals where intent_id = ${request.intentId}`;
+    expect(kept).toHaveLength(1);
   });
 
   test("refuses another currency, a voided order, a paid order and an order that the station does not have", async () => {
@@ -93,7 +143,7 @@ describe("I2: the payment seam", () => {
     const other = await openWorth("1250");
     const request = await attested(stationId, orderId);
     const code = async (more: Partial<Settle>) => {
-      const reply = await world.ask(settle, { ...request, ...more });
+      const reply = await world.ask(settle, { ...request, attestationId: freshAttestation(), ...more });
       return reply.settled ? "settled" : reply.code;
     };
     expect(await code({ currency: "USD" })).toBe("order_changed");
@@ -138,6 +188,9 @@ describe("what is recorded stays", () => {
     await expect(database`update transactions set amount_minor = 1 where order_id = ${orderId}`).rejects.toThrow(never);
     await expect(database`delete from transactions where order_id = ${orderId}`).rejects.toThrow(never);
     await expect(database`truncate transactions`).rejects.toThrow(never);
+    await world.ask(settle, await attested(stationId, orderId));
+    await expect(database`delete from settlement_refusals`).rejects.toThrow(never);
+    await expect(database`truncate settlement_refusals`).rejects.toThrow(never);
     await expect(database`update orders set status = 'open' where order_id = ${orderId}`).rejects.toThrow(never);
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { StationResponse } from "../../services/bus/messages/station.ts";
-import { deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
+import { deviceActor, eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const withoutSequence = ({ reply, intent }: StationResponse) => ({ reply, intent });
 
@@ -62,6 +62,58 @@ describe("the same command again (I6)", () => {
     expect(again.intent).toMatchObject({ intentId: first.intent?.intentId, status: "created" });
     const created = (await world.commits(stationId)).flatMap((commit) => commit.events);
     expect(created.filter((event) => event.type === "intent_created")).toHaveLength(1);
+  });
+
+  it("gets it at the boundary: the oldest reply that the state still has, and the newest that it has not", async () => {
+    const stationId = await world.openStation();
+    const orderId = await world.openOrder(stationId);
+    // Every commit of these keeps a reply, so the state reaches no further back than it must.
+    for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
+    const first = await create(stationId, "create:7:31:key", orderId);
+    await cancel(stationId, first);
+    for (let round = 0; round < STATE_LIMITS.replies - 2; round += 1)
+      await world.ask(stationId, { type: "lease_acquire" });
+    const oldestOf = async () => (await world.newest(stationId)).state.replies[0]?.commandId;
+    expect(await oldestOf()).toBe("create:7:31:key");
+    expect((await create(stationId, "create:7:31:key", orderId)).reply).toEqual(first.reply);
+    await world.ask(stationId, { type: "lease_acquire" });
+    expect(await oldestOf()).not.toBe("create:7:31:key");
+    // The copy lags by all that the state still knows, and by nothing more: it has the answer, and waits for nothing.
+    const again = await create(stationId, "create:7:31:key", orderId);
+    expect(again.reply).toEqual(first.reply);
+    const events = (await world.commits(stationId)).flatMap((commit) => commit.events);
+    expect(events.filter((event) => event.type === "intent_created")).toHaveLength(1);
+  });
+
+  it("makes a keyed creation wait for the part of the copy in which its answer can be, and for no more", async () => {
+    const stationId = await world.openStation();
+    const orderId = await world.openOrder(stationId);
+    for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
+    const copied = async (version: number) => {
+      const rows = await world.database()`
+        select from audit_heads where station_id = ${stationId} and log_version >= ${version}`;
+      return rows.length === 1;
+    };
+    const { version } = await world.newest(stationId);
+    await eventually(() => copied(version));
+    await world.database().begin(async (sql) => {
+      await sql`select from audit_position for update`;
+      // The copy stands still. As long as the state's own replies reach back to it, a new key needs nobody else.
+      let last: StationResponse | undefined;
+      for (let round = 0; round < STATE_LIMITS.replies / 2; round += 1) {
+        last = await create(stationId, `create:7:32:${round}`, orderId);
+        expect(last.reply).toMatchObject({ ok: true, status: "created" });
+        await cancel(stationId, last);
+      }
+      expect((await world.newest(stationId)).version).toBe(version + STATE_LIMITS.replies);
+      await world.ask(stationId, { type: "lease_acquire" });
+      const asked = create(stationId, "create:7:32:0", orderId);
+      await expect(asked).rejects.toMatchObject({ code: "unavailable" });
+    });
+    const again = await create(stationId, "create:7:32:0", orderId);
+    const events = (await world.commits(stationId)).flatMap((commit) => commit.events);
+    expect(again.reply).toMatchObject({ ok: true, status: "created" });
+    expect(events.filter((event) => event.type === "intent_created")).toHaveLength(STATE_LIMITS.replies / 2);
   });
 
   it("records a report once, also when it comes again after the state has forgotten it", async () => {

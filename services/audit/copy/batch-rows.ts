@@ -7,13 +7,21 @@ export interface Gap {
   readonly toVersion: number;
 }
 
+/** How far a station in the batch is copied. */
+export interface HeadRow {
+  readonly station_id: number;
+  /** The newest version that was ever copied. */
+  readonly version: number;
+  /** The newest version copied of the log as it is now, which may be a younger log. */
+  readonly log_version: number;
+}
+
 export interface BatchRows {
   readonly events: readonly EventRow[];
   readonly commands: readonly CommandRow[];
   /** One row an intent: the newest. */
   readonly intents: readonly IntentRow[];
-  /** The newest version of each station in the batch. */
-  readonly heads: readonly { readonly station_id: number; readonly version: number }[];
+  readonly heads: readonly HeadRow[];
   readonly gaps: readonly Gap[];
 }
 
@@ -24,6 +32,7 @@ export function batchRows(commits: readonly CopiedCommit[], heads: ReadonlyMap<n
   const commands = new Map<string, CommandRow>();
   const intents = new Map<number, IntentRow>();
   const gaps: Gap[] = [];
+  const logVersions = new Map<number, number>();
   for (const copied of commits) {
     const { version, state } = copied.commit;
     const { stationId } = state;
@@ -40,13 +49,17 @@ export function batchRows(commits: readonly CopiedCommit[], heads: ReadonlyMap<n
     }
     for (const row of rows.intents) intents.set(row.intent_id, row);
     newest.set(stationId, Math.max(version, previousVersion));
+    logVersions.set(stationId, version);
   }
-  const stations = new Set(commits.map((copied) => copied.commit.state.stationId));
   return {
     events,
     commands: [...commands.values()],
     intents: [...intents.values()],
-    heads: [...stations].map((stationId) => ({ station_id: stationId, version: newest.get(stationId) ?? 0 })),
+    heads: [...logVersions].map(([station_id, log_version]) => ({
+      station_id,
+      version: newest.get(station_id) ?? log_version,
+      log_version,
+    })),
     gaps,
   };
 }

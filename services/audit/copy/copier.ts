@@ -17,6 +17,7 @@ import { STATION_LOG } from "../../bus/streams.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import { holdPosition, movePosition, releasePosition } from "../sql/position.ts";
+import { resetLogVersions } from "../sql/write-copy.ts";
 import type { CopiedCommit } from "./commit-rows.ts";
 import { MessageQueue } from "./message-queue.ts";
 import { readCommit } from "./read-commit.ts";
@@ -112,7 +113,10 @@ async function startingPosition(deps: AuditDeps, holder: string, position: numbe
   if (state.last_seq >= position) return position;
   deps.log.error({ position, lastSequence: state.last_seq }, "the station log is younger than its audit copy");
   const move = { stream, holder, holdMs: AUDIT_LIMITS.holdMs, from: position, to: 0 };
-  if (!(await movePosition(deps.database, move))) throw new HoldLostError();
+  await deps.database.begin(async (sql) => {
+    if (!(await movePosition(sql, move))) throw new HoldLostError();
+    await resetLogVersions(sql);
+  });
   return 0;
 }
 

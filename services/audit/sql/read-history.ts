@@ -9,11 +9,13 @@ import { keyText } from "../copy/stored-json.ts";
 export interface History extends PositionedRead {
   /** The answer that the command got, or null. */
   readonly response: StationResponse | null;
+  /** Up to which version the station's commits are copied. */
+  readonly version: number;
   /** The station's intent as last committed, or null. */
   readonly intent: PaymentIntent | null;
 }
 
-/** Both, and the copier's position, in one statement: they are of the same moment. */
+/** Both, and how far the copier has come, in one statement: they are of the same moment. */
 export async function readHistory(
   database: Database,
   key: {
@@ -23,8 +25,11 @@ export async function readHistory(
   },
 ): Promise<History> {
   const commandId = key.commandId === undefined ? null : keyText(key.commandId);
-  const [row] = await database<{ position: number; response: string | null; intent: string | null }[]>`
+  const [row] = await database<
+    { position: number; version: number | null; response: string | null; intent: string | null }[]
+  >`
     select p.sequence as position,
+      (select h.log_version from audit_heads h where h.station_id = ${key.stationId}) as version,
       (select c.response from station_commands c
        where c.station_id = ${key.stationId} and c.command_id = ${commandId}::text) as response,
       (select i.intent from intent_history i
@@ -32,6 +37,7 @@ export async function readHistory(
     from audit_position p where p.stream = ${STATION_LOG.name}`;
   return {
     position: row?.position ?? 0,
+    version: row?.version ?? 0,
     response: row?.response ? (JSON.parse(row.response) as StationResponse) : null,
     intent: row?.intent ? (JSON.parse(row.intent) as PaymentIntent) : null,
   };

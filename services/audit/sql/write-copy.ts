@@ -48,8 +48,13 @@ export async function upsertIntents(sql: Transaction, intents: BatchRows["intent
 export async function upsertHeads(sql: Transaction, heads: BatchRows["heads"]): Promise<void> {
   if (heads.length === 0) return;
   await sql`
-    insert into audit_heads as known (station_id, version)
-    select station_id, version
-    from jsonb_to_recordset(${JSON.stringify(heads)}::text::jsonb) as r (station_id bigint, version bigint)
-    on conflict (station_id) do update set version = excluded.version where known.version < excluded.version`;
+    insert into audit_heads (station_id, version, log_version)
+    select station_id, version, log_version
+    from jsonb_to_recordset(${JSON.stringify(heads)}::text::jsonb) as r (station_id bigint, version bigint, log_version bigint)
+    on conflict (station_id) do update set version = excluded.version, log_version = excluded.log_version`;
+}
+
+/** The log that is copied from now on is another one: how far its stations are copied is not known yet. */
+export async function resetLogVersions(sql: Transaction): Promise<void> {
+  await sql`update audit_heads set log_version = 0`;
 }

@@ -56,7 +56,13 @@ export const listStationEvents = defineOperation(
  */
 export const recallHistory = defineOperation(
   "audit.recall",
-  z.object({ stationId: id, commandId: z.string().optional(), intentId: id.optional() }),
+  z.object({
+    stationId: id,
+    commandId: z.string().optional(),
+    intentId: id.optional(),
+    /** Whatever is looked for was committed by this version or never; without it, the log's newest commit counts. */
+    throughVersion: z.int().min(0).optional(),
+  }),
   z.object({
     /** A StationResponse as it was given, or null. */
     response: z.unknown().nullable(),

@@ -94,11 +94,16 @@ export const prepareIntent = defineOperation(
   }),
 );
 
-/** The payment seam: the only way a transaction comes into being (I2). Idempotent by intent id. */
+/**
+ * The payment seam: the only way a transaction comes into being (I2). Idempotent by intent id. A refusal is for good for
+ * the attestation that got it: an intent that was refused can be paid by a new attestation only.
+ */
 export const settle = defineOperation(
   "settlement.settle",
   z.object({
     intentId: id,
+    /** The command id of the attestation. */
+    attestationId: z.string().min(1).max(200),
     stationId: id,
     orderId: id,
     route: z.enum(ROUTES),

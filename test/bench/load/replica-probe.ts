@@ -21,7 +21,7 @@ const feed = new ReplicaFeed(bus, log, {
     seen.push([parseStationId(subject), sequence, performance.timeOrigin + performance.now()]);
   },
 });
-await feed.loaded;
+await feed.loaded();
 process.on("message", () => process.send?.({ seen }));
 process.on("disconnect", () => process.exit(0));
 process.send?.({ ready: true });

@@ -1,0 +1,41 @@
+/** A gateway as `npm start` runs it: a process that can be stopped, frozen and killed. */
+import { join } from "node:path";
+import { startServiceProcess } from "../../deploy/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+export interface GatewayProcess {
+  readonly baseUrl: string;
+  readonly port: number;
+  readonly pid: number;
+  signal(signal: NodeJS.Signals): void;
+  /** SIGTERM; resolves with its exit code once it has ended. */
+  stop(): Promise<number | null>;
+}
+
+export async function startGatewayProcess(
+  natsUrl: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<GatewayProcess> {
+  const folder = temporaryFolder("gateway");
+  const { child, ready } = await startServiceProcess({
+    name: "gateway",
+    script: join(import.meta.dirname, "..", "..", "gateway", "main.ts"),
+    args: [],
+    environment: { ...process.env, LOG_LEVEL: "info", NATS_URL: natsUrl, HOST: "127.0.0.1", PORT: "0", ...environment },
+    logFile: join(folder.path, "gateway.log"),
+    control: { stopping: new AbortController().signal, fail: () => undefined },
+  });
+  const port = Number(ready.port);
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    port,
+    pid: child.pid,
+    signal: (signal) => void child.process.kill(signal),
+    async stop() {
+      child.process.kill("SIGTERM");
+      const exit = await child.exited;
+      folder.remove();
+      return exit.code;
+    },
+  };
+}

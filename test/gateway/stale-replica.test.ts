@@ -1,0 +1,112 @@
+/** A gateway whose feed is silent answers 503, never old state (design §2.2, I8). */
+import { hash } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
+import type { readinessSchema } from "../../gateway/contract/service.ts";
+import { type Answer, type Refused, send } from "../support/http.ts";
+import { startGatewayProcess } from "./gateway-process.ts";
+import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
+
+const DEVICES = "/api/payments/v1/devices/";
+/** Longer than the silence that is allowed, shorter than a connection takes to be given up. */
+const SILENCE_MS = 2_000;
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let world: GatewayWorld;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+});
+afterAll(() => world.stop());
+
+const readiness = (): Promise<Answer<z.infer<typeof readinessSchema>>> => send(world.baseUrl, "GET", "/readyz");
+
+describe("while nats-server stands still", () => {
+  it("every answer that depends on a feed is 503 replica_stale, and the newest state follows at once after it", async () => {
+    const station = await world.openStation(1);
+    const display = await world.credential(station.displayId, 1, DISPLAY_SCOPES);
+    const companion = await world.credential(station.companionId, 1, COMPANION_SCOPES);
+    const session = await world.session({ permissions: ["payments.collect"] });
+    const asks = [
+      () => send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, { token: display }),
+      () => send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, { token: display, headers: { "if-none-match": "*" } }),
+      () => send<Refused>(world.baseUrl, "GET", `${DEVICES}me/`, { token: companion }),
+      () => send<Refused>(world.baseUrl, "GET", `${DEVICES}assignment/`, { token: companion }),
+      () => send<Refused>(world.baseUrl, "POST", `${DEVICES}heartbeat/`, { token: companion }),
+      () => send<Refused>(world.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code: "7K3QX-9M2TB" } }),
+      () => send<Refused>(world.baseUrl, "GET", "/api/cashier/v1/session/", { token: session }),
+    ];
+    for (const ask of asks.slice(0, 3)) expect((await ask()).status).toBeLessThan(400);
+    expect((await readiness()).body.ready).toBe(true);
+
+    world.nats.signal("SIGSTOP");
+    // Within the allowed silence the state is at most that old, and is still given.
+    await delay(500);
+    expect((await asks[0]?.())?.status).toBe(200);
+    await delay(SILENCE_MS - 500);
+    for (const [index, ask] of asks.entries()) {
+      const answer = await ask();
+      expect([index, answer.status, answer.body.code]).toEqual([index, 503, "replica_stale"]);
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    }
+    const ready = await readiness();
+    expect(ready.status).toBe(503);
+    expect(ready.body.dependencies.stations.ready).toBe(false);
+    expect((await send(world.baseUrl, "GET", "/healthz")).status).toBe(200);
+    // Unknown credentials are not told apart from known ones by a gateway that cannot know.
+    const unknown = await send<Refused>(world.baseUrl, "GET", `${DEVICES}me/`, { token: "nonsense" });
+    expect(unknown.body.code).toBe("replica_stale");
+
+    world.nats.signal("SIGCONT");
+    await expect.poll(async () => (await readiness()).status, { timeout: 10_000 }).toBe(200);
+    await station.handOver();
+    const shown = await send(world.baseUrl, "GET", `${DEVICES}display/`, { token: display });
+    expect(shown.body).toMatchObject({ state: "total", amount: "25.00" });
+  });
+});
+
+describe("after nats-server was killed and came back", () => {
+  it("the gateway is fresh again by itself, with what was committed before and after", async () => {
+    const station = await world.openStation(2);
+    const credential = await world.credential(station.displayId, 2, DISPLAY_SCOPES);
+    await world.nats.kill9();
+    await delay(SILENCE_MS);
+    const refused = await send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, { token: credential });
+    expect(refused.body.code).toBe("replica_stale");
+    await world.nats.restart();
+    await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
+    await expect.poll(() => world.bus.isUp()).toBe(true);
+    await station.handOver();
+    const shown = await send(world.baseUrl, "GET", `${DEVICES}display/`, { token: credential });
+    expect(shown.body).toMatchObject({ state: "total" });
+  });
+});
+
+describe("a gateway that stood still itself", () => {
+  it("does not answer from what it had, though its feed is heard again at once", async () => {
+    const station = await world.openStation(3);
+    const gateway = await startGatewayProcess(world.nats.url);
+    try {
+      const credentials = await Promise.all(
+        Array.from({ length: 20 }, () => world.credential(station.displayId, 3, DISPLAY_SCOPES)),
+      );
+      const ask = (token: string): Promise<Answer<Refused>> =>
+        send<Refused>(gateway.baseUrl, "GET", `${DEVICES}display/`, { token });
+      await expect.poll(async () => (await ask(credentials.at(-1) as string)).status).toBe(200);
+      gateway.signal("SIGSTOP");
+      await delay(200);
+      for (const credential of credentials) {
+        await world.bus.js.publish(`$KV.CREDENTIALS.${hash("sha256", credential, "hex")}`, "");
+      }
+      await delay(SILENCE_MS);
+      // These wait at its socket, and are answered the moment it goes on.
+      const waiting = credentials.map(ask);
+      await delay(100);
+      gateway.signal("SIGCONT");
+      const codes = (await Promise.all(waiting)).map(({ status, body }) => `${status} ${body.code}`);
+      expect(codes.filter((code) => code !== "503 replica_stale" && code !== "401 credential_invalid")).toEqual([]);
+      await expect.poll(async () => (await ask(credentials[0] as string)).body.code).toBe("credential_invalid");
+    } finally {
+      await gateway.stop();
+    }
+  });
+});
