@@ -33,7 +33,7 @@ export function servicesStep(context: ApplicationContext, process: ServicesProce
         script: join(context.checkout, "services", "main.ts"),
         args: process.services,
         environment: {
-          ...baseEnvironment(context),
+          ...baseEnvironment(context, process.name),
           ...(process.usesDatabase ? { DATABASE_URL: context.addresses.get("database") } : {}),
         },
         logFile: logFile(context, process.name),
@@ -55,7 +55,7 @@ export function gatewayStep(context: ApplicationContext): Step {
         name: "gateway",
         script: join(context.checkout, "gateway", "main.ts"),
         args: [],
-        environment: { ...baseEnvironment(context), HOST: host, PORT: String(port) },
+        environment: { ...baseEnvironment(context, "gateway"), HOST: host, PORT: String(port) },
         logFile: logFile(context, "gateway"),
         control,
       });
@@ -67,9 +67,14 @@ export function gatewayStep(context: ApplicationContext): Step {
   };
 }
 
-function baseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
-  const { DATABASE_URL: _database, NATS_URL: _nats, ...rest } = context.environment;
-  return { ...rest, NATS_URL: context.addresses.get("nats"), LOG_LEVEL: context.settings.logLevel };
+/** Each process needs a metrics port of its own: METRICS_PORT and the two after it. */
+const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = { services: 0, stations: 1, gateway: 2 };
+
+function baseEnvironment(context: ApplicationContext, name: string): NodeJS.ProcessEnv {
+  const { DATABASE_URL: _database, NATS_URL: _nats, METRICS_PORT: metricsPort, ...rest } = context.environment;
+  const port = Number(metricsPort) + (METRICS_PORT_OFFSETS[name] ?? 0);
+  const metrics = metricsPort === undefined || metricsPort === "" ? {} : { METRICS_PORT: String(port) };
+  return { ...rest, ...metrics, NATS_URL: context.addresses.get("nats"), LOG_LEVEL: context.settings.logLevel };
 }
 
 /** An address to type into a browser for an address to listen on. */

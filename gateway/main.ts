@@ -4,6 +4,7 @@ import { exitWith, runProcess } from "../services/runtime/lifecycle.ts";
 import { createLog } from "../services/runtime/log.ts";
 import { parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
 import { startGateway } from "./app.ts";
+import { startGatewayMetrics } from "./metrics.ts";
 import { gatewaySettingsSchema } from "./settings.ts";
 
 async function main(): Promise<void> {
@@ -21,7 +22,12 @@ async function main(): Promise<void> {
       () => startGateway({ bus, log, settings }),
       (started) => started.stop(),
     );
-    return { host: settings.host, port: gateway.port };
+    const metrics = await run.step(
+      "metrics",
+      async () => (shared.metrics === undefined ? undefined : await startGatewayMetrics(gateway, shared.metrics)),
+      async (started) => await started?.stop(),
+    );
+    return { host: settings.host, port: gateway.port, metricsPort: metrics?.port };
   });
 }
 

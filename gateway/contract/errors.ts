@@ -127,7 +127,6 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     ...no,
     cashierAction: "Attest or cancel the collection under way first.",
   },
-  order_not_open: { status: 409, sentence: "The order is not open.", ...no },
   amount_not_collectable: { status: 409, sentence: "There is nothing to collect on this order.", ...no },
   handoff_not_assigned: { status: 404, sentence: "This intent is not assigned to this device.", ...no },
   intent_unknown: { status: 404, sentence: "There is no such intent here.", ...no },

@@ -15,7 +15,6 @@ export const REFUSAL_CODES = [
   "lease_required",
   "route_not_offered",
   "collection_active",
-  "order_not_open",
   "amount_not_collectable",
   "handoff_not_assigned",
   "intent_unknown",

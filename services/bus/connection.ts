@@ -3,6 +3,7 @@ import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManage
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import { UserError } from "../runtime/user-error.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { turnPublisher } from "./turn-publisher.ts";
 
 /** What the connection logs; pino fits. */
 export interface BusLog {
@@ -83,12 +84,20 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     },
     async close() {
       isClosing = true;
-      if (isUp) await nc.flush().catch(() => undefined);
+      if (isUp) await sendOutstanding(nc).catch(() => undefined);
       isUp = false;
       abandonRequests();
       await nc.close();
     },
   };
+}
+
+/** Resolves when the server has everything that was published, the replies of this turn of the event loop included. */
+async function sendOutstanding(nc: NatsConnection): Promise<void> {
+  turnPublisher(nc).flush();
+  await nc.flush();
+  // What became ready while the server confirmed the rest.
+  if (turnPublisher(nc).flush() > 0) await nc.flush();
 }
 
 async function firstConnection({ url, name, patienceMs }: ConnectOptions): Promise<NatsConnection> {

@@ -10,7 +10,8 @@ import { stationCommandSubject } from "./subjects.ts";
  *
  * While nobody owns the station's partition, or an answer is lost, the same request (same `commandId`, so it takes
  * effect at most once) is sent again with growing pauses until `timeoutMs` has passed; then `UnavailableError`: the
- * outcome is unknown and repeating is safe. Throws `RefusedError` `busy` when the station has too much to do.
+ * outcome is unknown and repeating is safe. Throws `RefusedError`: `busy` when the station has too much to do, and
+ * `invalid_request` when its host does not understand the command.
  */
 export async function askStation(
   nc: NatsConnection,
@@ -28,6 +29,9 @@ export async function askStation(
     if ("reply" in answer) return answer;
     if ("failure" in answer && answer.failure === "busy") {
       throw new RefusedError({ code: "busy", retryAfterMs: answer.retryAfterMs });
+    }
+    if ("failure" in answer && answer.failure === "invalid_request") {
+      throw new RefusedError({ code: "invalid_request", errors: [...answer.errors] });
     }
     // A jittered pause: hundreds of callers of a partition that is handed over must not all come back at once.
     const waitMs = pauseMs * (0.5 + Math.random());

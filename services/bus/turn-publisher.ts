@@ -21,7 +21,11 @@ export class TurnPublisher {
     this.#nc = nc;
   }
 
-  /** Queues one message for the end of this turn; the queue is emptied each turn, so it is as long as a turn is busy. */
+  /**
+   * Queues one message for the end of this turn. The queue needs no bound of its own: it is emptied each turn, and what
+   * becomes ready within one turn are answers and appends, each of a request that was counted against a limit before
+   * (`MAX_REQUESTS_IN_FLIGHT`, the mailboxes' lengths).
+   */
   publish(
     subject: string,
     body: string | Uint8Array,
@@ -29,10 +33,11 @@ export class TurnPublisher {
     onRefused?: (cause: unknown) => void,
   ): void {
     this.#waiting.push({ subject, body, options, onRefused });
-    if (this.#waiting.length === 1) setImmediate(() => this.#publishAll());
+    if (this.#waiting.length === 1) setImmediate(() => this.flush());
   }
 
-  #publishAll(): void {
+  /** Publishes at once what waits for the end of the turn, in the order in which it came; returns how much that was. */
+  flush(): number {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const { subject, body, options, onRefused } of waiting) {
@@ -42,6 +47,7 @@ export class TurnPublisher {
         onRefused?.(cause);
       }
     }
+    return waiting.length;
   }
 }
 

@@ -1,5 +1,6 @@
 /** What becomes of one outbox row. */
 import type { NatsConnection } from "nats";
+import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { CREDENTIALS, SESSIONS } from "../bus/streams.ts";
 import { type BucketDeps, deleteEntry, putOnce } from "./buckets.ts";
@@ -24,7 +25,10 @@ export async function deliverRow(deps: DeliverDeps, row: PendingRow): Promise<De
     case "station_command": {
       const { stationId, actor, command } = row;
       const request = { commandId: `outbox:${row.outboxId}`, actor, command };
-      const answer = await askStation(deps.nc, stationId, request, { timeoutMs: RELAY_LIMITS.stationTimeoutMs });
+      const answer = await askStation(deps.nc, stationId, request, { timeoutMs: RELAY_LIMITS.stationTimeoutMs }).catch(
+        notUnderstood,
+      );
+      if (answer === "not understood") return { sequence: null, failedReason: "invalid_request" };
       if (answer.reply.ok) return { sequence: answer.sequence, failedReason: null };
       return { sequence: null, failedReason: answer.reply.code };
     }
@@ -37,4 +41,10 @@ export async function deliverRow(deps: DeliverDeps, row: PendingRow): Promise<De
     case "session_delete":
       return { sequence: await deleteEntry(deps, SESSIONS, row.hash), failedReason: null };
   }
+}
+
+/** A command that a host does not understand stays so, and must not keep the rows behind it; anything else is retried. */
+function notUnderstood(error: unknown): "not understood" {
+  if (error instanceof RefusedError && error.refusal.code === "invalid_request") return "not understood";
+  throw error;
 }

@@ -3,6 +3,7 @@ import { connectBus } from "../bus/connection.ts";
 import { ensureStreams } from "../bus/ensure-streams.ts";
 import { runProcess } from "./lifecycle.ts";
 import { createLog } from "./log.ts";
+import { startMetrics } from "./metrics.ts";
 import type { Service, ServiceDeps } from "./service.ts";
 import { parseSettings, sharedSettingsSchema } from "./settings.ts";
 import { UserError } from "./user-error.ts";
@@ -32,14 +33,19 @@ export async function runServices(
       () => ensureStreams(bus, { replicas: settings.natsReplicas }),
       async () => undefined,
     );
+    const metrics = await run.step(
+      "metrics",
+      async () => (settings.metrics === undefined ? undefined : await startMetrics(name, settings.metrics)),
+      async (started) => await started?.stop(),
+    );
     for (const service of names) {
-      const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment };
+      const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment, metrics: metrics?.registry };
       await run.step(
         service,
         async () => await starts[service]?.(deps),
         async (started) => await started?.stop(),
       );
     }
-    return { services: names };
+    return { services: names, metricsPort: metrics?.port };
   });
 }

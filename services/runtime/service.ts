@@ -1,4 +1,5 @@
 /** What every service is given, and what it gives back. */
+import type { Registry } from "prom-client";
 import type { Bus } from "../bus/connection.ts";
 import type { Log } from "./log.ts";
 import type { SharedSettings } from "./settings.ts";
@@ -7,6 +8,8 @@ export interface ServiceDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly settings: SharedSettings;
+  /** Where a service adds its own figures; undefined while nobody collects them. */
+  readonly metrics?: Registry | undefined;
   /** For the settings that only this service has; parse them with `parseSettings`. */
   readonly environment: NodeJS.ProcessEnv;
 }

@@ -31,12 +31,16 @@ export const sharedSettingsSchema = z
     /** Only services with a database need it. */
     DATABASE_URL: z.string().optional(),
     LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+    /** Set: the process answers `GET /metrics` there; 0 takes any free port. */
+    METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+    METRICS_HOST: z.string().default("127.0.0.1"),
   })
   .transform((values) => ({
     natsUrl: values.NATS_URL,
     natsReplicas: values.NATS_REPLICAS,
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
+    ...(values.METRICS_PORT === undefined ? {} : { metrics: { host: values.METRICS_HOST, port: values.METRICS_PORT } }),
   }));
 export type SharedSettings = z.infer<typeof sharedSettingsSchema>;
 

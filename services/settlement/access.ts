@@ -3,7 +3,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { Caller } from "../bus/messages/caller.ts";
 import { RefusedError } from "../bus/refusals.ts";
 
-/** Whoever collects payments writes orders. Throws `permission_denied`. */
+/** Whoever collects payments reads and writes orders. Throws `permission_denied`. */
 export function requireCollector(caller: Caller): void {
   if (!caller.permissions.includes("payments.collect")) throw new RefusedError({ code: "permission_denied" });
 }

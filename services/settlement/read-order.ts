@@ -1,25 +1,28 @@
-/** Reading orders: anybody who acts for the organization may. */
+/** Reading orders: for whoever collects payments. */
 import type { getOrder, listOrders } from "../bus/messages/settlement.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
+import { requireCollector } from "./access.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { findOrder, selectOrders } from "./sql/read-orders.ts";
 
-/** Refuses with `not_found`, also for another organization's order. */
+/** Refuses with `permission_denied`, or with `not_found`, also for another organization's order. */
 export async function get(
   deps: SettlementDeps,
   { caller, orderId }: RequestOf<typeof getOrder>,
 ): Promise<ReplyOf<typeof getOrder>> {
+  requireCollector(caller);
   const order = await findOrder(deps.database, { organizationId: caller.organizationId, orderId });
   if (order === undefined) throw new RefusedError({ code: "not_found" });
   return { order };
 }
 
-/** Newest first; empty for a station that is unknown or another organization's. */
+/** Newest first; empty for a station that is unknown or another organization's. Refuses with `permission_denied`. */
 export async function list(
   deps: SettlementDeps,
   { caller, stationId, status, limit }: RequestOf<typeof listOrders>,
 ): Promise<ReplyOf<typeof listOrders>> {
+  requireCollector(caller);
   const { organizationId } = caller;
   return { orders: await selectOrders(deps.database, { organizationId, stationId, status, limit }) };
 }

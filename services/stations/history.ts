@@ -35,10 +35,7 @@ const responseSchema = z.looseObject({
 });
 
 /** Asks by command id, by intent id, or both. Throws `UnavailableError` or `RefusedError` when there is no answer. */
-export async function recall(
-  nc: NatsConnection,
-  question: Question,
-): Promise<History> {
+export async function recall(nc: NatsConnection, question: Question): Promise<History> {
   const { response, intent } = await call(nc, recallHistory, question, STATION_LIMITS.gatherMs);
   return {
     response: response === null ? null : (responseSchema.parse(response) as unknown as StationResponse),

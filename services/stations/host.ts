@@ -67,6 +67,7 @@ export class StationHost {
       bus: deps.leaseBus,
       log,
       hostId: deps.hostId,
+      canServe: () => bus.isUp(),
       acquire: (partitions) => this.#acquire(partitions),
       release: (partitions) => this.#release(partitions),
       drop: (partitions) => this.#drop(partitions),
@@ -99,6 +100,11 @@ export class StationHost {
     return this.#cache.size;
   }
 
+  /** Commands that wait for their station, all stations together. */
+  waitingCommands(): number {
+    return this.#mailboxes.waiting;
+  }
+
   #receive(message: Msg): void {
     const answer = (given: StationAnswer): void => {
       if (message.reply !== undefined) turnPublisher(this.#deps.bus.nc).publish(message.reply, JSON.stringify(given));
@@ -112,9 +118,9 @@ export class StationHost {
     }
     const parsed = stationRequestSchema.safeParse(body);
     if (!parsed.success) {
-      const { errors } = invalidRequest(parsed.error);
+      const { errors = [] } = invalidRequest(parsed.error);
       this.#deps.log.error({ subject: message.subject, errors }, "a command was not understood");
-      return answer(UNAVAILABLE);
+      return answer({ failure: "invalid_request", errors });
     }
     this.#mailboxes.submit(parseStationId(message.subject), { ...parsed.data, answer });
   }

@@ -18,6 +18,11 @@ export class Mailboxes {
     this.#perform = perform;
   }
 
+  /** Work that waits, of all stations. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
   /** Takes work in order of arrival; a full queue answers "busy" at once. */
   submit(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
@@ -28,7 +33,7 @@ export class Mailboxes {
     else box.waiting.push(work);
   }
 
-  /** Takes work before all that waits: the end of a settlement, of which a station has one at most. */
+  /** Takes work before all that waits: the end of a settlement, of which a station has one at most, and who waited for it. */
   submitFirst(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
     this.#waiting += 1;

@@ -16,6 +16,8 @@ export interface OwnershipDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly hostId: string;
+  /** Whether commands can reach this host at all; a host that cannot serve must not hold on to its lease. */
+  readonly canServe: () => boolean;
   /** Starts serving these partitions. */
   readonly acquire: (partitions: readonly number[]) => void;
   /** Stops serving them; resolves when what was begun is finished, within `handOverMs`. */
@@ -132,6 +134,7 @@ export class Ownership {
   }
 
   async #renew(): Promise<void> {
+    if (!this.#deps.canServe()) return;
     if (this.#isRenewing) {
       this.#mustRenewAgain = true;
       return;

@@ -25,6 +25,8 @@ export interface SettlementSagaDeps {
 
 interface Settlement {
   readonly intentId: number;
+  /** Tells a second attestation of the same intent, after a refusal of the first, from a repetition. */
+  readonly attestationId: string;
   /** The attestation's requester and its repetitions. */
   readonly waiting: Map<Work, NodeJS.Timeout>;
   isAbandoned: boolean;
@@ -38,11 +40,13 @@ export class SettlementSaga {
     this.#deps = deps;
   }
 
-  /** Sees a settlement through; does nothing when this intent's is under way already. */
+  /** Sees a settlement through; does nothing when it is under way already. */
   start(stationId: number, intent: PaymentIntent): void {
+    const { intentId } = intent;
+    const attestationId = attestationOf(intent).commandId;
     const underWay = this.#settlements.get(stationId);
-    if (underWay?.intentId === intent.intentId) return;
-    const settlement: Settlement = { intentId: intent.intentId, waiting: new Map(), isAbandoned: false };
+    if (underWay?.intentId === intentId && underWay.attestationId === attestationId) return;
+    const settlement: Settlement = { intentId, attestationId, waiting: new Map(), isAbandoned: false };
     this.#settlements.set(stationId, settlement);
     void this.#run(stationId, settlement, intent);
   }
@@ -88,8 +92,9 @@ export class SettlementSaga {
     const { settled } = outcome;
     this.#deps.log.info({ stationId, intentId, settled, tookMs: Date.now() - startedAtMs }, "settlement ended");
     if (this.#settlements.get(stationId) === settlement) this.#settlements.delete(stationId);
-    // The commit holds the attestation's answer now, so whoever waits is answered like any repetition.
-    for (const work of this.#takeWaiting(settlement)) this.#deps.mailboxes.submit(stationId, work);
+    // The commit holds the attestation's answer now, so whoever waits is answered like any repetition, before all others:
+    // a full mailbox must not tell them "busy", which would say that nothing happened.
+    for (const work of this.#takeWaiting(settlement)) this.#deps.mailboxes.submitFirst(stationId, work);
   }
 
   async #callSeam(stationId: number, intent: PaymentIntent): Promise<ReplyOf<typeof settle>> {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { DeviceDescription } from "../../machines/station/state.ts";
 import { purgeOnce } from "../../services/audit/retention.ts";
 import { type AuditEvent, listStationEvents } from "../../services/bus/messages/audit.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -32,6 +33,32 @@ test.each([1, 2, 3, 500])("a station's events are paged without losing any, %i a
   }
   expect(seen).toEqual(committedEvents(station));
   expect(committedEvents(station).some((event) => event.includes(".1 "))).toBe(true);
+});
+
+test("a deadline is nobody's doing, whoever's command it came with", async () => {
+  const station = await (await world.newStation()).open();
+  await station.do({ type: "lease_release" }, station.cashier);
+  await station.do({ type: "lease_acquire", lifetimeMs: 60_000 }, station.cashier);
+  await station.collect(51_001, orderSnapshot(1));
+  station.nowMs += 3_600_000;
+  // The owner renames the companion; the collection and the lease were over long before.
+  await station.do(
+    { type: "device_put", device: { ...(station.state?.devices[0] as DeviceDescription), name: "New", revision: 2 } },
+    { kind: "owner", id: 98 },
+  );
+  const { stationId } = station.facts;
+  const sinceVersion = station.commits.length - 1;
+  const { events } = await world.ask(listStationEvents, {
+    caller: world.ownerOf(station),
+    stationId,
+    sinceVersion,
+    limit: 10,
+  });
+  expect(events.map(({ type, actor }) => `${type} ${actor.kind} ${actor.id}`)).toEqual([
+    "intent_expired system 0",
+    "lease_lapsed system 0",
+    "device_changed owner 98",
+  ]);
 });
 
 test("another organization's station is not found, and a cashier may not look", async () => {

@@ -69,6 +69,15 @@ describe("asking a station", () => {
     expect(asked).toHaveLength(1);
   });
 
+  it("refuses a command that the owner does not understand at once, and asks no second time", async () => {
+    const errors = [{ pointer: "/command/type", detail: "Invalid input" }];
+    const asked = answering([{ failure: "invalid_request", errors }]);
+    const failure = await askStation(bus.nc, 1, REQUEST).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(RefusedError);
+    expect(failure).toMatchObject({ refusal: { code: "invalid_request", errors } });
+    expect(asked).toHaveLength(1);
+  });
+
   it("gives up as unavailable when its time is over, not much later", async () => {
     const startedAt = performance.now();
     await expect(askStation(bus.nc, 1, REQUEST, { timeoutMs: 400 })).rejects.toBeInstanceOf(UnavailableError);

@@ -28,7 +28,11 @@ describe("while nats-server stands still", () => {
     const session = await world.session({ permissions: ["payments.collect"] });
     const asks = [
       () => send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, { token: display }),
-      () => send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, { token: display, headers: { "if-none-match": "*" } }),
+      () =>
+        send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, {
+          token: display,
+          headers: { "if-none-match": "*" },
+        }),
       () => send<Refused>(world.baseUrl, "GET", `${DEVICES}me/`, { token: companion }),
       () => send<Refused>(world.baseUrl, "GET", `${DEVICES}assignment/`, { token: companion }),
       () => send<Refused>(world.baseUrl, "POST", `${DEVICES}heartbeat/`, { token: companion }),

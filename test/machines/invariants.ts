@@ -1,5 +1,5 @@
 /**
- * What holds of every single step, whatever came before (machines/SPEC.md, M1–M12). The scenario language checks it after
+ * What holds of every single step, whatever came before (machines/SPEC.md, M1–M13, M19). The scenario language checks it after
  * each sentence and the property tests after each random command, so that every test of the station holds it.
  */
 import { expect } from "vitest";
@@ -28,6 +28,7 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
   expect(step(before, input), "M1: the same input gives the same step").toEqual(after);
   if (after.events.length === 0) expect(after.state, "M2: a step without events changes nothing").toEqual(before);
   checkBounds(after.state);
+  checkMemory(before, after.state);
   checkCollections(before, input, after);
   checkMoney(before, after.state);
   checkRepetition(input, after);
@@ -49,6 +50,20 @@ function checkBounds(state: StationState): void {
   }
   const ids = state.devices.map((device) => device.deviceId);
   expect(ids, "devices are sorted and unique").toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+}
+
+/** Both lists forget the oldest first, one for each that comes: `forgottenThrough` counts on it. */
+function checkMemory(before: StationState | null, { replies, ended }: StationState): void {
+  if (before === null) return;
+  const kept = before.replies.slice(-(STATE_LIMITS.replies - 1));
+  if (replies.length !== before.replies.length || replies.at(-1)?.commandId !== before.replies.at(-1)?.commandId)
+    expect(replies.slice(0, -1), "M19: a commit keeps at most one reply").toEqual(kept);
+  const left = before.ended.slice(0, STATE_LIMITS.endedIntents - 1).map((intent) => intent.intentId);
+  if (ended[0]?.intentId !== before.ended[0]?.intentId)
+    expect(
+      ended.slice(1).map((intent) => intent.intentId),
+      "M19: a commit ends at most one intent",
+    ).toEqual(left);
 }
 
 function checkCollections(before: StationState | null, input: StepInput, after: Step): void {

@@ -153,7 +153,6 @@ describe("the lives are not dull", () => {
 const MADE_ELSEWHERE: readonly string[] = [
   "station_unknown",
   "device_limit_reached",
-  "order_not_open",
   "station_frozen",
   "organization_frozen",
 ];

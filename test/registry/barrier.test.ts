@@ -73,7 +73,12 @@ test("a device's whole life reaches the station's log and the gateways' credenti
 
 test("a session is in its bucket when the log-in is answered, and out of it when the log-out is", async () => {
   const { email } = fixture.sandbox.owner;
-  const reply = await fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address: "192.0.2.1" });
+  const reply = await fixture.ask(registry.login, {
+    email,
+    password: OWNER_PASSWORD,
+    address: "192.0.2.1",
+    permission: "organization.manage",
+  });
   const put = await entry(SESSIONS, reply.token);
   const session = JSON.parse(put.text) as { sessionId: number };
   expect(session).toEqual({ ...fixture.owner, sessionId: session.sessionId, expiresAtMs: reply.expiresAtMs });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Permission } from "../../services/bus/messages/caller.ts";
 import { login, logout } from "../../services/bus/messages/registry.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
@@ -17,8 +18,12 @@ const OWNER = "owner@sandbox.example";
 let addresses = 0;
 /** An address that has not tried anything yet. */
 const newAddress = (): string => `198.51.100.${(addresses += 1)}`;
-const logIn = (email: string, password: string, address = newAddress()) =>
-  fixture.ask(login, { email, password, address });
+const logIn = (
+  email: string,
+  password: string,
+  address = newAddress(),
+  permission: Permission = email.startsWith("cashier") ? "payments.collect" : "organization.manage",
+) => fixture.ask(login, { email, password, address, permission });
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 const median = (values: readonly number[]): number =>
@@ -53,6 +58,17 @@ describe("a log-in", () => {
     expect(await refusalOf(logIn(OWNER, "wrong"))).toEqual({ code: "login_failed" });
     expect(await refusalOf(logIn("nobody@sandbox.example", OWNER_PASSWORD))).toEqual({ code: "login_failed" });
     expect(await refusalOf(logIn("", ""))).toEqual({ code: "login_failed" });
+  });
+
+  test("is refused to who may not do what it is for, and makes no session", async () => {
+    const sessions = async () => (await fixture.sql`select from sessions`).length;
+    const before = await sessions();
+    const denied = logIn(OWNER, OWNER_PASSWORD, newAddress(), "payments.collect");
+    expect(await refusalOf(denied)).toEqual({ code: "permission_denied" });
+    // Without the password nobody learns what a person may do.
+    const failed = logIn(OWNER, "wrong", newAddress(), "payments.collect");
+    expect(await refusalOf(failed)).toEqual({ code: "login_failed" });
+    expect(await sessions()).toBe(before);
   });
 
   test("costs an unknown user the time of a known one", async () => {

@@ -131,7 +131,12 @@ describe("a user", () => {
       password,
     });
     expect(user).toMatchObject({ email: "second.cashier@example.com", permissions: ["payments.collect"] });
-    const reply = await fixture.ask(registry.login, { email: user.email, password, address: "192.0.2.7" });
+    const reply = await fixture.ask(registry.login, {
+      email: user.email,
+      password,
+      address: "192.0.2.7",
+      permission: "payments.collect",
+    });
     expect(reply.user).toEqual(user);
   });
 });

@@ -97,11 +97,16 @@ describe("the sandbox", () => {
     const kept = await hashOf("cashier@sandbox.example");
     const address = "192.0.2.9";
     const email = "owner@sandbox.example";
-    await fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address });
+    await fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address, permission: "organization.manage" });
     await seed("another owner of the sandbox");
     expect(await verify(await hashOf(email), "another owner of the sandbox")).toBe(true);
     expect(await hashOf("cashier@sandbox.example")).toBe(kept);
-    const old = fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address });
+    const old = fixture.ask(registry.login, {
+      email,
+      password: OWNER_PASSWORD,
+      address,
+      permission: "organization.manage",
+    });
     expect(await refusalOf(old)).toEqual({ code: "login_failed" });
     const open = await fixture.sql`select 1 from sessions where user_id = ${fixture.owner.userId} and ended_at is null`;
     expect(open).toHaveLength(0);

@@ -88,10 +88,27 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   const seeded = await ask(bus.nc, registry.seedSandbox, { ownerPassword, cashierPassword });
   const codes = seeded.stations.flatMap((station) => station.devices.map((device) => device.enrollmentCode ?? ""));
   const { email } = seeded.owner;
-  const session = await ask(bus.nc, registry.login, { email, password: ownerPassword, address: "192.0.2.1" });
-  const second = await ask(bus.nc, registry.login, { email, password: ownerPassword, address: "192.0.2.1" });
+  const session = await ask(bus.nc, registry.login, {
+    email,
+    password: ownerPassword,
+    address: "192.0.2.1",
+    permission: "organization.manage",
+  });
+  const second = await ask(bus.nc, registry.login, {
+    email,
+    password: ownerPassword,
+    address: "192.0.2.1",
+    permission: "organization.manage",
+  });
   const wrongPassword = "a password that is not it";
-  await refusalOf(ask(bus.nc, registry.login, { email, password: wrongPassword, address: "192.0.2.1" }));
+  await refusalOf(
+    ask(bus.nc, registry.login, {
+      email,
+      password: wrongPassword,
+      address: "192.0.2.1",
+      permission: "organization.manage",
+    }),
+  );
   const caller = await callerOf(sql, email);
   const userPassword = "the new user's own password";
   const user = { caller, email: "new@example.com", name: "New", role: "cashier" as const, password: userPassword };
@@ -108,7 +125,14 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   // A request that fails on the way, so that an error with everything in it would be logged.
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
   await refusalOf(ask(bus.nc, registry.enroll, { code: issued.code }));
-  await refusalOf(ask(bus.nc, registry.login, { email, password: ownerPassword, address: "192.0.2.1" }));
+  await refusalOf(
+    ask(bus.nc, registry.login, {
+      email,
+      password: ownerPassword,
+      address: "192.0.2.1",
+      permission: "organization.manage",
+    }),
+  );
   await sql`alter table outbox drop constraint takes_nothing`;
   const secrets = {
     passwords: [ownerPassword, cashierPassword, wrongPassword, userPassword],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
-import { credentialKey, sessionKey, stationKey } from "../../services/db/outbox.ts";
+import { credentialKey, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { deleteEntry, putOnce } from "../../services/relay/buckets.ts";
 import { RELAY_LIMITS } from "../../services/relay/limits.ts";
 import { type RelayFixture, sessionHash, sessionPut, startRelayFixture, stationRow } from "./relay-fixture.ts";
@@ -76,15 +76,18 @@ describe("the relay", () => {
 
   test("records a row that its station refuses for good and goes on behind it", async () => {
     const stationId = 300;
-    const description = { name: "D", kind: "customer_display", capabilities: [], handoffTarget: "" } as const;
+    const description = { kind: "customer_display", capabilities: [], handoffTarget: "" } as const;
+    const devicePut = (name: string): OutboxRow => ({
+      key: stationKey(stationId),
+      kind: "station_command",
+      stationId,
+      actor: { kind: "registry", id: 0 },
+      command: { type: "device_put", device: { ...description, name, deviceId: 1, status: "pending", revision: 1 } },
+    });
     await fixture.write(
-      {
-        key: stationKey(stationId),
-        kind: "station_command",
-        stationId,
-        actor: { kind: "registry", id: 0 },
-        command: { type: "device_put", device: { ...description, deviceId: 1, status: "pending", revision: 1 } },
-      },
+      devicePut("D"),
+      // Longer than a station's host takes.
+      devicePut("D".repeat(1_001)),
       stationRow(stationId, 1),
     );
     await fixture.flush(stationKey(stationId));
@@ -93,6 +96,7 @@ describe("the relay", () => {
       where key = ${stationKey(stationId)} order by outbox_id`;
     expect(rows).toEqual([
       { failed_reason: "station_unknown", unstored: true, outstanding: false },
+      { failed_reason: "invalid_request", unstored: true, outstanding: false },
       { failed_reason: null, unstored: false, outstanding: false },
     ]);
     expect(await fixture.commits(stationId)).toHaveLength(1);

@@ -24,7 +24,10 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("change" as const), order: fc.nat(7), amount }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("void" as const), order: fc.nat(7) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("prepare" as const), order: fc.nat(7) }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant("settle" as const), intent: fc.nat(15), attestation: fc.nat(2) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant("settle" as const), intent: fc.nat(15), attestation: fc.nat(2) }),
+  },
 );
 /** Steps of one group run at the same time. */
 const history = fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 2, maxLength: 8 });

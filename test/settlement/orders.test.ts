@@ -207,6 +207,17 @@ describe("changing and voiding", () => {
     });
   });
 
+  test("is neither shown nor listed to who collects no payments", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
+    const caller = { ...cashier, role: "owner" as const, permissions: ["organization.manage" as const] };
+    const asked = [
+      world.ask(getOrder, { caller, orderId: order.orderId }),
+      world.ask(listOrders, { caller, stationId, limit: 10 }),
+    ];
+    for (const each of asked) expect(await refusalOf(each)).toEqual({ code: "permission_denied" });
+  });
+
   test("another organization's order is not found", async () => {
     const { stationId, cashier } = await world.openStation();
     const foreign = (await world.openStation()).cashier;

@@ -63,10 +63,11 @@ describe("a station with too much to do", () => {
       "an actor that does not exist",
       { commandId: "x:3", actor: { kind: "guest", id: 1 }, command: { type: "lease_renew" } },
     ],
-  ])("answers %s as not done, and goes on", async (_what, body) => {
+  ])("refuses %s for good, naming the fields, and goes on", async (_what, body) => {
     const stationId = await world.openStation();
     const before = (await world.commits(stationId)).length;
-    expect(await askOnce(stationId, body)).toMatchObject({ failure: "unavailable" });
+    const answer = await askOnce(stationId, body);
+    expect(answer).toMatchObject({ failure: "invalid_request", errors: [{ detail: expect.any(String) }] });
     expect(await world.commits(stationId)).toHaveLength(before);
     expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);
   });

@@ -78,7 +78,6 @@ describe("the same command again (I6)", () => {
     expect((await create(stationId, "create:7:31:key", orderId)).reply).toEqual(first.reply);
     await world.ask(stationId, { type: "lease_acquire" });
     expect(await oldestOf()).not.toBe("create:7:31:key");
-    // The copy lags by all that the state still knows, and by nothing more: it has the answer, and waits for nothing.
     const again = await create(stationId, "create:7:31:key", orderId);
     expect(again.reply).toEqual(first.reply);
     const events = (await world.commits(stationId)).flatMap((commit) => commit.events);

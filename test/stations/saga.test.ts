@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { settle } from "../../services/bus/messages/settlement.ts";
+import { call } from "../../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
@@ -77,6 +79,27 @@ describe("the settlement saga", () => {
     expect(await statusOf(stationId, intentId)).toBe("created");
     expect(await transactions(intentId)).toBe(0);
     expect(await orderStatus(orderId)).toBe("open");
+  });
+
+  it("pays nothing on the late question of a host that was cut off, once its attestation was refused", async () => {
+    settlement = await world.startSettlement();
+    await world.startHost();
+    const stationId = await world.openStation();
+    const { intentId, orderId } = await cashIntent(stationId);
+    const change = async (byMinor: number) =>
+      await world.database()`update orders set total_minor = total_minor + ${byMinor} where order_id = ${orderId}`;
+    await change(1);
+    expect((await attest(stationId, intentId, "attest:7:2:a")).reply).toMatchObject({ code: "order_changed" });
+    await change(-1);
+    const late = {
+      ...{ intentId, attestationId: "attest:7:2:a", stationId, orderId, route: "cash" as const },
+      ...{ amountMinor: "1250", currency: "EUR", reference: "", attestedBy: 7 },
+    };
+    expect(await call(world.bus.nc, settle, late)).toEqual({ settled: false, code: "order_changed" });
+    expect(await transactions(intentId)).toBe(0);
+    const answer = await attest(stationId, intentId, "attest:7:2:b");
+    expect(answer.reply).toMatchObject({ ok: true, status: "succeeded" });
+    expect(await transactions(intentId)).toBe(1);
   });
 
   it("says unavailable while the seam does not answer, and settles by itself when it does", async () => {

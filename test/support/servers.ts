@@ -14,6 +14,8 @@ export interface TestServer {
   stop: () => Promise<void>;
   /** SIGKILL: nothing is flushed. Resolves when the process has ended. */
   kill9: () => Promise<void>;
+  /** For SIGSTOP and SIGCONT: a server that stands still and goes on. */
+  signal: (signal: NodeJS.Signals) => void;
   /** Starts it again after `kill9`. Resolves when it answers. */
   restart: () => Promise<void>;
 }
@@ -57,6 +59,9 @@ function killable(first: Killable & { url: string }, remove: () => void, again: 
     },
     kill9: async () => {
       await child.kill();
+    },
+    signal: (signal) => {
+      child.process.kill(signal);
     },
     restart: async () => {
       ({ child } = await again());

@@ -9,6 +9,8 @@ import { type DeviceHandler, ok, Refusal } from "../context.ts";
 
 export const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (context) => {
   const { deps, device, body } = context;
+  // No intent has such an id, so there is nothing to ask the station for.
+  if (body.intent_id < 1) throw new Refusal("handoff_not_assigned");
   const { reply, intent } = await deps.bus
     .command(device.stationId, {
       commandId: reportCommandId(device.deviceId, body.intent_id, body.client_idempotency_key),

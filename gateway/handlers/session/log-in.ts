@@ -4,21 +4,20 @@ import type { Permission } from "../../../services/bus/messages/caller.ts";
 import { login } from "../../../services/bus/messages/registry.ts";
 import type { logInBodySchema, newSessionSchema } from "../../contract/session.ts";
 import { toTimestamp } from "../../contract/shared.ts";
-import { type Handler, ok, Refusal } from "../context.ts";
+import { type Handler, ok } from "../context.ts";
 import { sessionCookie } from "../session-cookie.ts";
 
 /**
  * Answers with the token and sets the cookie as well, so that a page and a program log in alike. A person without the
- * permission is refused, and the token of that session is never seen by anybody. Refusals: `login_failed`,
- * `login_throttled`, `permission_denied`.
+ * permission gets no session. Refusals: `login_failed`, `login_throttled`, `permission_denied`.
  */
 export const logIn =
   (permission: Permission): Handler<z.infer<typeof logInBodySchema>> =>
   async (context) => {
     const { email, password } = context.body;
     const { deps, address, secure } = context;
-    const { token, expiresAtMs, user, organizationId } = await deps.bus.call(login, { email, password, address });
-    if (!user.permissions.includes(permission)) throw new Refusal("permission_denied");
+    const request = { email, password, address, permission };
+    const { token, expiresAtMs, user, organizationId } = await deps.bus.call(login, request);
     const session: z.infer<typeof newSessionSchema> = {
       token,
       expires_at: toTimestamp(expiresAtMs),

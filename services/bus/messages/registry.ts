@@ -48,10 +48,16 @@ export const userSchema = z.object({
   permissions: z.array(permissionSchema),
 });
 
-// Sessions. The token is returned once; only its SHA-256 is stored.
+// Sessions. The token is returned once; only its SHA-256 is stored. Who may not do what the session is for gets none.
 export const login = defineOperation(
   "registry.session.login",
-  z.object({ email: z.string().max(320), password: z.string().max(1_000), address: z.string() }),
+  z.object({
+    email: z.string().max(320),
+    password: z.string().max(1_000),
+    address: z.string(),
+    /** What the person wants to do; `permission_denied` without it. */
+    permission: permissionSchema,
+  }),
   z.object({
     token: z.string(),
     expiresAtMs: z.number(),

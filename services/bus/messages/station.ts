@@ -3,6 +3,7 @@ import type { Actor } from "../../../machines/actor.ts";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { StationCommand } from "../../../machines/station/command.ts";
 import type { StationReply } from "../../../machines/station/reply.ts";
+import type { FieldError } from "../refusals.ts";
 
 /**
  * What a gateway or the relay asks for. An intent's creation names the order only: the host asks the settlement service
@@ -30,8 +31,10 @@ export interface StationResponse {
   readonly sequence: number;
 }
 
-/** Why no actor could take the command; nothing was committed for `busy`, unknown for `unavailable`. */
-export interface StationFailure {
-  readonly failure: "busy" | "unavailable";
-  readonly retryAfterMs: number;
-}
+/**
+ * Why no actor took the command. Nothing was committed for `busy` and `invalid_request`, which repeating does not change;
+ * for `unavailable` it is unknown.
+ */
+export type StationFailure =
+  | { readonly failure: "busy" | "unavailable"; readonly retryAfterMs: number }
+  | { readonly failure: "invalid_request"; readonly errors: readonly FieldError[] };

@@ -28,6 +28,11 @@ export async function handleLogin(
     throw new RefusedError({ code: "login_failed" });
   }
   await deps.loginThrottle.succeeded(request);
+  // Only now: without the password nobody is told what a person may do.
+  if (!permissionsOf(user.role).includes(request.permission)) {
+    deps.log.info({ address: request.address, userId: user.user_id, permission: request.permission }, "log-in denied");
+    throw new RefusedError({ code: "permission_denied" });
+  }
   const session = await openSession(deps, user);
   return { ...session, barrier: await flush(deps, sessionKey(user.user_id)) };
 }

@@ -1,0 +1,66 @@
+/**
+ * Metrics of one process on a port of its own, which the API's port never shows (design §5). Off unless METRICS_PORT is
+ * set: an operator decides who may read them.
+ */
+import { createServer } from "node:http";
+import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { UserError } from "./user-error.ts";
+
+export interface MetricsSettings {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+}
+
+export interface MetricsServer {
+  readonly registry: Registry;
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** Answers `GET /metrics` in the Prometheus text format. Throws UserError `metrics_port_taken`. */
+export async function startMetrics(name: string, settings: MetricsSettings): Promise<MetricsServer> {
+  const registry = new Registry();
+  registry.setDefaultLabels({ process: name });
+  collectDefaultMetrics({ register: registry });
+  const server = createServer((request, response) => {
+    if (request.method !== "GET" || request.url !== "/metrics") {
+      response.writeHead(404).end();
+      return;
+    }
+    registry.metrics().then(
+      (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
+      () => response.writeHead(500).end(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause) => {
+      const sentence = `The metrics port ${settings.port} on ${settings.host} cannot be used; set METRICS_PORT to a free one.`;
+      reject(new UserError(sentence, { code: "metrics_port_taken", cause }));
+    });
+    server.listen(settings.port, settings.host, resolve);
+  });
+  const address = server.address();
+  return {
+    registry,
+    port: typeof address === "object" && address !== null ? address.port : settings.port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** A value that is read when somebody asks; without a registry nobody ever does. */
+export function addGauge(registry: Registry | undefined, name: string, help: string, read: () => number): void {
+  if (registry === undefined) return;
+  void new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read());
+    },
+  });
+}

@@ -1,0 +1,279 @@
+/** Bodies that are too large, cut off, slow, deep, of the wrong type or with wrong values (design §4, "bodies"). */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { heartbeatSubject } from "../../services/bus/subjects.ts";
+import { type Answer, type Refused, send } from "../support/http.ts";
+import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation } from "./gateway-world.ts";
+import { sendRaw } from "./raw-request.ts";
+
+const DEVICES = "/api/payments/v1/devices/";
+const REPORT = `${DEVICES}assignment/report/`;
+const HEARTBEAT = `${DEVICES}heartbeat/`;
+
+let world: GatewayWorld;
+let station: TestStation;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+  station = await world.openStation(1);
+});
+afterAll(() => world.stop());
+
+/** A fresh credential for each request, because the throttle is not what is tested here. */
+const companion = (): Promise<string> => world.credential(station.companionId, 1, COMPANION_SCOPES);
+
+async function post<T = Refused>(
+  path: string,
+  body: string | FormData | URLSearchParams,
+  type?: string,
+): Promise<Answer<T>> {
+  const headers: Record<string, string> = type === undefined ? {} : { "content-type": type };
+  return send<T>(world.baseUrl, "POST", path, { token: await companion(), body, headers });
+}
+const report = (fields: unknown): Promise<Answer<Refused>> => post(REPORT, JSON.stringify(fields), "application/json");
+const beat = (summary: unknown): Promise<Answer<Refused>> =>
+  post(HEARTBEAT, JSON.stringify({ summary }), "application/json");
+
+async function head(path: string, lines: readonly string[]): Promise<string> {
+  const credential = await companion();
+  return [`POST ${path} HTTP/1.1`, "Host: x", `Authorization: Bearer ${credential}`, ...lines, "", ""].join("\r\n");
+}
+
+describe("size", () => {
+  it("of 16 KiB is taken, one byte more is 413", async () => {
+    const padded = (length: number): string => {
+      const text = JSON.stringify({ intent_id: "x", pad: "" });
+      return text.replace('"pad":""', `"pad":"${"a".repeat(length - text.length)}"`);
+    };
+    expect((await post(REPORT, padded(16_384), "application/json")).body.code).toBe("invalid_request");
+    const tooLarge = await post(REPORT, padded(16_385), "application/json");
+    expect([tooLarge.status, tooLarge.body.code]).toEqual([413, "body_too_large"]);
+  });
+
+  it("is refused as announced, before the body is sent, and the connection ends", async () => {
+    const answer = await sendRaw(world.gateway.port, [
+      await head(REPORT, ["Content-Type: application/json", "Content-Length: 99999999"]),
+    ]);
+    expect([answer.status, answer.isClosed]).toEqual([413, true]);
+    expect(JSON.parse(answer.body)).toMatchObject({ code: "body_too_large" });
+  });
+
+  it("is counted in a chunked body, which announces nothing", async () => {
+    const chunk = `1000\r\n${"a".repeat(4_096)}\r\n`;
+    const answer = await sendRaw(world.gateway.port, [
+      await head(REPORT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
+      ...Array.from({ length: 5 }, () => chunk),
+    ]);
+    expect([answer.status, answer.isClosed]).toEqual([413, true]);
+  });
+
+  it("in chunks within the bound is read as one body", async () => {
+    const answer = await sendRaw(world.gateway.port, [
+      await head(HEARTBEAT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
+      '5\r\n{"sum\r\n',
+      'c\r\nmary":{"a":1\r\n',
+      "2\r\n}}\r\n0\r\n\r\n",
+    ]);
+    expect(answer.status).toBe(200);
+  });
+});
+
+describe("time", () => {
+  it("of five seconds is what a slow body has, and then it is 408 and the connection ends", async () => {
+    const pieces = [
+      await head(REPORT, ["Content-Type: application/json", "Content-Length: 100"]),
+      ...Array<string>(12).fill("{"),
+    ];
+    const answer = await sendRaw(world.gateway.port, pieces, { pauseMs: 500, waitMs: 9_000 });
+    expect([answer.status, answer.isClosed]).toEqual([408, true]);
+    expect(answer.elapsedMs).toBeGreaterThan(4_900);
+    expect(answer.elapsedMs).toBeLessThan(7_000);
+    expect(JSON.parse(answer.body)).toMatchObject({ code: "request_timeout" });
+  });
+
+  it("does not run out for a gateway whose client cuts a body off and goes away", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const pieces = [await head(REPORT, ["Content-Type: application/json", "Content-Length: 100"]), '{"intent_id":'];
+      await sendRaw(world.gateway.port, pieces, { pauseMs: 1, waitMs: 20 });
+    }
+    expect((await report({})).status).toBe(400);
+  });
+});
+
+describe("JSON", () => {
+  it.each([
+    ["cut off", '{"intent_id":1,"outc'],
+    ["empty", ""],
+    ["not JSON", "intent_id=1"],
+    ["not UTF-8", "\xff"],
+    ["an array", "[]"],
+    ["a number", "7"],
+    ["null", "null"],
+    ["text", '"x"'],
+  ])("that is %s is 400", async (name, text) => {
+    const body = name === "not UTF-8" ? Buffer.from([0x7b, 0xff, 0x7d]) : text;
+    const headers = { "content-type": "application/json" };
+    const answer = await send<Refused>(world.baseUrl, "POST", REPORT, { token: await companion(), body, headers });
+    expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
+    expect(answer.body.errors?.[0]?.pointer).toBe("");
+  });
+
+  it("nested 32 levels is looked at, 33 levels is not, and 8,000 levels harm nobody", async () => {
+    const nested = (levels: number): string => `{"x":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+    const at32 = await post(REPORT, nested(32), "application/json");
+    expect(at32.body.errors?.map(({ pointer }) => pointer)).toEqual(["/intent_id", "/outcome"]);
+    for (const levels of [33, 8_000]) {
+      const answer = await post(REPORT, nested(levels), "application/json");
+      expect(answer.body.errors).toEqual([{ pointer: "", detail: "Nested deeper than 32 levels." }]);
+    }
+    // Brackets within text are no levels.
+    expect((await report({ note: "[".repeat(100), quote: '\\"{{{{' })).body.errors).toHaveLength(2);
+  });
+
+  it.each([
+    ["NUL", "a\u0000b"],
+    ["half a surrogate pair", "a\ud800b"],
+  ])("with %s in its text is 400, which no database could store", async (_name, text) => {
+    const answer = await report({ intent_id: 1, outcome: "reported_success", provider_reference: text });
+    expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(["/provider_reference"]);
+    expect((await beat({ [text]: 1 })).status).toBe(400);
+  });
+});
+
+describe("fields of a report", () => {
+  const good = { intent_id: 1, outcome: "reported_success" };
+  it.each([
+    ["no fields", {}, ["/intent_id", "/outcome"]],
+    ["an intent id as text", { ...good, intent_id: "1" }, ["/intent_id"]],
+    ["a fraction as intent id", { ...good, intent_id: 1.5 }, ["/intent_id"]],
+    ["an intent id beyond what JSON can count", { ...good, intent_id: 1e300 }, ["/intent_id"]],
+    ["null as intent id", { ...good, intent_id: null }, ["/intent_id"]],
+    ["an unknown outcome", { ...good, outcome: "reported_maybe" }, ["/outcome"]],
+    ["an outcome in capitals", { ...good, outcome: "REPORTED_SUCCESS" }, ["/outcome"]],
+    ["an array as outcome", { ...good, outcome: ["reported_success"] }, ["/outcome"]],
+    ["a number as reference", { ...good, provider_reference: 7 }, ["/provider_reference"]],
+    ["a long reference", { ...good, provider_reference: "x".repeat(256) }, ["/provider_reference"]],
+    ["a long code", { ...good, provider_code: "x".repeat(256) }, ["/provider_code"]],
+    ["an object as key", { ...good, client_idempotency_key: {} }, ["/client_idempotency_key"]],
+  ])("are named one by one: %s", async (_name, fields, pointers) => {
+    const answer = await report(fields);
+    expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
+    expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(pointers);
+  });
+});
+
+describe("content types", () => {
+  it.each([
+    ["text/plain", REPORT],
+    ["application/x-www-form-urlencoded", REPORT],
+    ["multipart/form-data; boundary=x", REPORT],
+    ["", REPORT],
+    ["application/jsonp", REPORT],
+    ["text/plain", HEARTBEAT],
+    ["application/xml", HEARTBEAT],
+  ])("%s is 415 at %s, with the types that are taken", async (type, path) => {
+    const body = Buffer.from('{"intent_id":1}');
+    const headers = { "content-type": type };
+    const answer = await send<Refused>(world.baseUrl, "POST", path, { token: await companion(), body, headers });
+    expect([answer.status, answer.body.code]).toEqual([415, "unsupported_media_type"]);
+    expect(answer.headers.get("accept")).toContain("application/json");
+  });
+
+  it("is compared without case and parameters", async () => {
+    expect((await post(REPORT, "{}", "Application/JSON; charset=utf-8")).status).toBe(400);
+  });
+});
+
+describe("a heartbeat", () => {
+  const multipart = (fields: Record<string, string>): FormData => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    return form;
+  };
+  const summary = JSON.stringify({ app_version: "4.2.0", battery_percent: 81 });
+
+  it.each([
+    ["no body", async () => send<Refused>(world.baseUrl, "POST", HEARTBEAT, { token: await companion() })],
+    ["an empty object", () => post(HEARTBEAT, "{}", "application/json")],
+    ["a summary", () => beat({ battery: { percent: 81, charging: false } })],
+    ["a field of tomorrow", () => post(HEARTBEAT, '{"summary":{},"sequence":5}', "application/json")],
+    ["a form", () => post(HEARTBEAT, new URLSearchParams({ summary }))],
+    ["a form without a summary", () => post(HEARTBEAT, new URLSearchParams({ other: "x" }))],
+    ["a multipart form", () => post(HEARTBEAT, multipart({ summary }))],
+  ])("is taken with %s", async (_name, ask) => {
+    const answer = await ask();
+    expect([answer.status, answer.text.includes("device_id")]).toEqual([200, true]);
+  });
+
+  it("is stored with its summary before it is answered", async () => {
+    await beat({ network: "wifi" });
+    const stored = await world.bus.jsm.streams.getMessage("LIVENESS", {
+      last_by_subj: heartbeatSubject(1, station.companionId),
+    });
+    expect(stored?.json()).toEqual({ atMs: expect.any(Number) as number, summary: { network: "wifi" } });
+  });
+
+  it.each([
+    ["text", "x"],
+    ["an array", [1]],
+    ["null", null],
+    ["more than 4 KiB", { note: "x".repeat(4_096) }],
+    ["more than 8 levels", { a: { b: { c: { d: { e: { f: { g: { h: { i: 1 } } } } } } } } }],
+  ])("is refused with %s as its summary", async (_name, value) => {
+    const answer = await beat(value);
+    expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, "/summary"]);
+  });
+
+  it.each([
+    ["4 KiB exactly", { note: "x".repeat(4_096 - 11) }],
+    ["8 levels exactly", { a: { b: { c: { d: { e: { f: { g: { h: 1 } } } } } } } }],
+  ])("is taken with a summary of %s", async (_name, value) => {
+    expect((await beat(value)).status).toBe(200);
+  });
+
+  it("is refused with a form whose summary is no object, or that is no form", async () => {
+    for (const text of ["x", "7", "[1]", '{"a":']) {
+      const answer = await post(HEARTBEAT, new URLSearchParams({ summary: text }));
+      expect([answer.status, answer.body.errors?.[0]?.pointer], text).toEqual([400, "/summary"]);
+    }
+    for (const body of ["", "--x", "nonsense", "--x\r\n\r\n\r\n--x--\r\n"]) {
+      const answer = await post(HEARTBEAT, body === "" ? "\r\n" : body, "multipart/form-data; boundary=x");
+      expect([200, 400], body).toContain(answer.status);
+    }
+    expect((await post(HEARTBEAT, "--x", "multipart/form-data")).status).toBe(400);
+  });
+});
+
+describe("a path", () => {
+  it.each([
+    ["/", 404],
+    ["/api/payments/v1/devices/me", 404],
+    ["/api/payments/v1/devices/me//", 404],
+    ["/api/payments/v2/devices/me/", 404],
+    ["/api/payments/v1/devices/ME/", 404],
+    ["/api/payments/v1/devices/%6de/", 404],
+    ["/api/cashier/v1/orders/0/", 404],
+    ["/api/cashier/v1/orders/01/", 404],
+    ["/api/cashier/v1/orders/-1/", 404],
+    ["/api/cashier/v1/orders/1.5/", 404],
+    ["/api/cashier/v1/orders/9999999999999999/", 404],
+    ["/api/cashier/v1/orders/abc/", 404],
+  ])("%s is %i as JSON", async (path, status) => {
+    const answer = await send<Refused>(world.baseUrl, "GET", path);
+    expect([answer.status, answer.body.code]).toEqual([status, "path_not_found"]);
+  });
+
+  it("takes its own methods only, and says which", async () => {
+    for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
+      const answer = await send<Refused>(world.baseUrl, method, REPORT);
+      expect([answer.status, answer.body.code, answer.headers.get("allow")], method).toEqual([
+        405,
+        "method_not_allowed",
+        "POST, OPTIONS",
+      ]);
+    }
+    const options = await send(world.baseUrl, "OPTIONS", `${DEVICES}me/`);
+    expect([options.status, options.headers.get("allow")]).toEqual([204, "GET, HEAD, OPTIONS"]);
+    const head = await send(world.baseUrl, "HEAD", `${DEVICES}me/`, { token: await companion() });
+    expect([head.status, head.text]).toEqual([200, ""]);
+    expect(Number(head.headers.get("content-length"))).toBeGreaterThan(100);
+  });
+});

@@ -1,0 +1,47 @@
+/** The API page comes whole from the gateway: no outside host is named, and the browser is told to ask none. */
+
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
+import { send } from "../support/http.ts";
+import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
+
+let world: GatewayWorld;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+});
+afterAll(() => world.stop());
+
+describe("/docs/", () => {
+  it("loads every file that it names from here", async () => {
+    const page = await send(world.baseUrl, "GET", "/docs/");
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    const names = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] as string);
+    expect(names).toEqual(expect.arrayContaining(["swagger-ui.css", "swagger-ui.js", "page.js"]));
+    for (const name of names.filter((each) => each !== "data:,")) {
+      const url = new URL(name, `${world.baseUrl}/docs/`);
+      expect(url.origin).toBe(world.baseUrl);
+      const file = await send(world.baseUrl, "GET", url.pathname);
+      expect([file.status, file.text.length > 100]).toEqual([200, true]);
+    }
+  });
+
+  it("may ask nobody but this gateway, and may not be framed", async () => {
+    const policy = (await send(world.baseUrl, "GET", "/docs/")).headers.get("content-security-policy") ?? "";
+    const sources = policy.split(";").flatMap((directive) => directive.trim().split(" ").slice(1));
+    expect(new Set(sources)).toEqual(new Set(["'none'", "'self'", "'unsafe-inline'", "data:"]));
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("script-src 'self';");
+    expect(policy).toContain("frame-ancestors 'none'");
+  });
+});
+
+describe("/openapi.json", () => {
+  it("is the checked-in document, revalidated by its ETag", async () => {
+    const first = await send(world.baseUrl, "GET", "/openapi.json");
+    expect(first.text).toBe(readFileSync(OPENAPI_FILE, "utf8"));
+    const headers = { "if-none-match": first.headers.get("etag") as string };
+    const second = await send(world.baseUrl, "GET", "/openapi.json", { headers });
+    expect([second.status, second.text]).toEqual([304, ""]);
+  });
+});

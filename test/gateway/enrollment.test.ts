@@ -1,0 +1,141 @@
+/** POST enroll over HTTP: a code is claimed once, and a code that cannot be claimed says nothing about itself (I9, I10). */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Answer, type Refused, send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+const ENROLL = "/api/payments/v1/devices/enroll/";
+
+interface Enrollment {
+  readonly credential: string;
+  readonly scopes: readonly string[];
+  readonly device: Record<string, unknown>;
+}
+
+let system: TestSystem;
+let owner: Person;
+let stationId: number;
+
+beforeAll(async () => {
+  // Each request below names an address of its own, which counts because this machine is a configured proxy.
+  system = await startSystem({ environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  stationId = system.sandbox.stations[0]?.stationId as number;
+});
+afterAll(() => system.stop());
+
+let addresses = 0;
+function claim<T = Refused>(code: unknown, address = `192.0.2.${(addresses += 1)}`): Promise<Answer<T>> {
+  return send<T>(system.baseUrl, "POST", ENROLL, { json: { code }, headers: { "x-forwarded-for": address } });
+}
+
+async function register(kind: string): Promise<{ deviceId: number; code: string; codeId: number }> {
+  const body = { station_id: stationId, name: `A ${kind}`, kind };
+  const device = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const issued = await owner.good<{ code: string; enrollment_code: { code_id: number } }>(
+    "POST",
+    `devices/${device.device_id}/enrollment-codes/`,
+    { body: {} },
+  );
+  return { deviceId: device.device_id, code: issued.code, codeId: issued.enrollment_code.code_id };
+}
+
+describe("a claimed code", () => {
+  it.each([
+    ["smart_pos_companion", ["device:read", "device:heartbeat", "assignment:read", "assignment:report"]],
+    ["customer_display", ["device:read", "device:heartbeat", "display:read"]],
+  ])("gives a %s its credential, scopes and snapshot, and works at once", async (kind, scopes) => {
+    const { deviceId, code } = await register(kind);
+    const { status, body, headers } = await claim<Enrollment>(code);
+    expect(status).toBe(201);
+    expect(body.credential).toMatch(/^dp_[0-9a-f]{2}_[\w-]{43}$/);
+    expect(body.scopes.toSorted()).toEqual(scopes.toSorted());
+    expect(body.device).toMatchObject({ device_id: deviceId, kind, status: "active", blocked_reason: "" });
+    expect(headers.get("cache-control")).toBe("no-store");
+    const me = await send(system.baseUrl, "GET", "/api/payments/v1/devices/me/", { token: body.credential });
+    expect(me.body).toEqual({ ...body.device, server_time: me.body.server_time });
+  });
+
+  it("is known in lower case, without its hyphen and with blanks", async () => {
+    const { code } = await register("customer_display");
+    expect((await claim(` ${code.replace("-", "").toLowerCase()} `)).status).toBe(201);
+  });
+
+  it("is won by exactly one of two devices that claim it at once", async () => {
+    const { code } = await register("customer_display");
+    const answers = await Promise.all([claim(code), claim(code), claim(code), claim(code)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 404, 404, 404]);
+  });
+});
+
+describe("a code that cannot be claimed", () => {
+  it("answers alike whether unknown, spent, revoked, superseded or malformed", async () => {
+    const spent = await register("customer_display");
+    await claim(spent.code);
+    const revoked = await register("customer_display");
+    await owner.good("POST", `enrollment-codes/${revoked.codeId}/revoke/`);
+    const superseded = await register("customer_display");
+    await owner.good("POST", `devices/${superseded.deviceId}/enrollment-codes/`, { body: {} });
+    const codes = [
+      "7K3QX-9M2TB",
+      spent.code,
+      revoked.code,
+      superseded.code,
+      "",
+      "-",
+      "UUUUU-UUUUU",
+      "short",
+      "x".repeat(10_000),
+      "' or 1=1 --",
+      "ü💳",
+    ];
+    const answers = await Promise.all(codes.map((code) => claim(code)));
+    const shapes = answers.map(({ status, headers, body }) => {
+      const { request_id: _, ...rest } = body;
+      const own = [...headers].filter(
+        ([name]) => name !== "date" && name !== "x-request-id" && name !== "content-length",
+      );
+      return { status, own, rest };
+    });
+    for (const shape of shapes) expect(shape).toEqual(shapes[0]);
+    expect(answers[0]).toMatchObject({ status: 404, body: { code: "enrollment_code_invalid" } });
+  });
+
+  it("is no code at all when it is no text", async () => {
+    for (const code of [undefined, null, 7, {}, ["7K3QX-9M2TB"]]) {
+      const answer = await claim(code);
+      expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, "/code"]);
+    }
+  });
+});
+
+describe("the throttle of an address", () => {
+  it("lets ten tries through, then answers 429; another address is not concerned", async () => {
+    const statuses: number[] = [];
+    for (let round = 0; round < 10; round += 1) statuses.push((await claim("7K3QX-9M2TB", "198.51.100.7")).status);
+    expect(statuses).toEqual(Array(10).fill(404));
+    const refused = await claim("7K3QX-9M2TB", "198.51.100.7");
+    expect([refused.status, refused.body.code]).toEqual([429, "throttled"]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(6);
+    expect(refused.headers.get("ratelimit-policy")).toBe('"enroll";q=10;w=60');
+    expect((await claim("7K3QX-9M2TB", "198.51.100.8")).status).toBe(404);
+  });
+
+  it("counts an IPv6 customer as one, by its /64", async () => {
+    const statuses: number[] = [];
+    for (let host = 0; host < 11; host += 1) {
+      statuses.push((await claim("7K3QX-9M2TB", `2001:db8:0:1::${host.toString(16)}`)).status);
+    }
+    expect(statuses).toEqual([...Array(10).fill(404), 429]);
+    expect((await claim("7K3QX-9M2TB", "2001:db8:0:2::1")).status).toBe(404);
+  });
+
+  it("believes nobody but the nearest proxy about the address", async () => {
+    const statuses: number[] = [];
+    for (let round = 0; round < 11; round += 1) {
+      statuses.push((await claim("7K3QX-9M2TB", `203.0.113.${round}, 198.51.100.9, 127.0.0.1`)).status);
+    }
+    expect(statuses.at(-1)).toBe(429);
+  });
+});

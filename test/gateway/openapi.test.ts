@@ -1,0 +1,174 @@
+/** The OpenAPI document: checked in as it would be made now, accepted by two linters, and true to the contract. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { buildDocument, documentText } from "../../gateway/contract/document.ts";
+import { ERROR_CODES, ERRORS } from "../../gateway/contract/errors.ts";
+import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
+import { routes } from "../../gateway/routes.ts";
+import { runProgram } from "../support/running-program.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const text = readFileSync(OPENAPI_FILE, "utf8");
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly enum?: readonly string[];
+  readonly pattern?: string;
+}
+interface Operation {
+  readonly operationId: string;
+  readonly security: readonly object[];
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
+  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
+}
+const document = JSON.parse(text) as {
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { readonly schemas: Record<string, Schema> };
+  readonly "x-error-codes": Record<string, { readonly status: number }>;
+};
+
+function schemaOf(schema: Schema | undefined): Schema {
+  const name = schema?.$ref?.split("/").at(-1);
+  return name === undefined ? (schema ?? {}) : (document.components.schemas[name] ?? {});
+}
+function replyOf(path: string, method: string, status: number): Schema {
+  return schemaOf(document.paths[path]?.[method]?.responses[status]?.content?.["application/json"]?.schema);
+}
+function bodyOf(path: string): Schema {
+  return schemaOf(document.paths[path]?.post?.requestBody?.content["application/json"]?.schema);
+}
+
+describe("the checked-in document", () => {
+  it("is what the route table makes now; after a change run `npm run openapi`", () => {
+    expect(text === documentText(buildDocument(routes))).toBe(true);
+  });
+
+  it("has every documented route, and every operation id once", () => {
+    const documented = routes.filter(({ undocumented }) => undocumented !== true);
+    const ids = Object.values(document.paths).flatMap((item) =>
+      Object.values(item).map(({ operationId }) => operationId),
+    );
+    expect(ids.toSorted()).toEqual(documented.map(({ operationId }) => operationId).toSorted());
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it("publishes every error code with its status", () => {
+    expect(Object.keys(document["x-error-codes"]).toSorted()).toEqual([...ERROR_CODES].toSorted());
+    for (const code of ERROR_CODES) expect(document["x-error-codes"][code]?.status).toBe(ERRORS[code].status);
+  });
+});
+
+describe("the linters", () => {
+  const lint = async (command: string, args: string[]): Promise<{ exit: unknown; output: string }> => {
+    const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true", CI: "true" };
+    const program = runProgram(join(CHECKOUT, "node_modules", ".bin", command), args, { cwd: CHECKOUT, env });
+    return { exit: await program.ended, output: program.output() };
+  };
+  const file = "gateway/contract/openapi.json";
+
+  it("of Redocly find no error and no warning", async () => {
+    const { exit, output } = await lint("redocly", [
+      "lint",
+      file,
+      "--config",
+      "test/gateway/redocly.yaml",
+      "--format",
+      "json",
+    ]);
+    const report = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as {
+      problems: unknown[];
+    };
+    expect(report.problems).toEqual([]);
+    expect(exit).toBe(0);
+  }, 60_000);
+
+  it("of Spectral find no error and no warning", async () => {
+    const { exit, output } = await lint("spectral", ["lint", file, "-r", "test/gateway/spectral.yaml", "-F", "warn"]);
+    expect(output).toContain("No results with a severity of 'warn' or higher found!");
+    expect(exit).toBe(0);
+  }, 60_000);
+});
+
+describe("the device API is the contract's", () => {
+  const DEVICES = "/api/payments/v1/devices/";
+  it.each([
+    ["payments_device_enroll", "post", "enroll/", false],
+    ["payments_device_heartbeat", "post", "heartbeat/", true],
+    ["payments_device_self", "get", "me/", true],
+    ["payments_device_assignment", "get", "assignment/", true],
+    ["payments_device_handoff_report", "post", "assignment/report/", true],
+    ["payments_device_display", "get", "display/", true],
+  ])("%s", (operationId, method, path, needsCredential) => {
+    const operation = document.paths[DEVICES + path]?.[method];
+    expect(operation?.operationId).toBe(operationId);
+    expect(operation?.security).toEqual(needsCredential ? [{ deviceCredential: [] }] : []);
+  });
+
+  const SNAPSHOT = [
+    "device_id",
+    "name",
+    "kind",
+    "capabilities",
+    "status",
+    "station_name",
+    "station_status",
+    "handoff_target",
+    "blocked_reason",
+    "server_time",
+  ];
+  const ASSIGNMENT = [
+    "intent_id",
+    "intent_display_number",
+    "order_display_number",
+    "station_name",
+    "amount",
+    "currency",
+    "status",
+    "handoff_target",
+    "expires_at",
+  ];
+  it.each([
+    ["enrollment", replyOf(`${DEVICES}enroll/`, "post", 201), ["credential", "scopes", "device"]],
+    ["snapshot of heartbeat", replyOf(`${DEVICES}heartbeat/`, "post", 200), SNAPSHOT],
+    ["snapshot of me", replyOf(`${DEVICES}me/`, "get", 200), SNAPSHOT],
+    ["assignment reply", replyOf(`${DEVICES}assignment/`, "get", 200), ["assignment", "server_time"]],
+    ["assignment", document.components.schemas.Assignment, ASSIGNMENT],
+    ["report reply", replyOf(`${DEVICES}assignment/report/`, "post", 200), ["report", "assignment"]],
+    [
+      "reported outcome",
+      document.components.schemas.ReportedOutcome,
+      ["outcome", "provider_reference", "provider_code", "reported_at"],
+    ],
+    [
+      "display state",
+      replyOf(`${DEVICES}display/`, "get", 200),
+      ["state", "order_display_number", "amount", "currency", "qr_payload", "intent_status", "server_time"],
+    ],
+  ])("has exactly the fields of the %s, all required", (_name, schema, fields) => {
+    expect(Object.keys(schema?.properties ?? {}).toSorted()).toEqual(fields.toSorted());
+    expect(schema?.required?.toSorted()).toEqual(fields.toSorted());
+  });
+
+  it("takes exactly the fields of a report, two of them required", () => {
+    const schema = bodyOf(`${DEVICES}assignment/report/`);
+    expect(Object.keys(schema.properties ?? {}).toSorted()).toEqual(
+      ["client_idempotency_key", "intent_id", "outcome", "provider_code", "provider_reference"].toSorted(),
+    );
+    expect(schema.required).toEqual(["intent_id", "outcome"]);
+    expect(schema.properties?.outcome?.enum?.toSorted()).toEqual(
+      ["reported_cancelled", "reported_declined", "reported_success", "reported_unknown"].toSorted(),
+    );
+  });
+
+  it("writes amounts in the contract's pattern and shows the four display states", () => {
+    expect(document.components.schemas.Assignment?.properties?.amount?.pattern).toBe(
+      String.raw`^-?\d{0,10}(?:\.\d{0,2})?$`,
+    );
+    const display = replyOf(`${DEVICES}display/`, "get", 200);
+    expect(display.properties?.state?.enum).toEqual(["idle", "total", "qr", "paid"]);
+  });
+});

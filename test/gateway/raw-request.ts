@@ -1,0 +1,54 @@
+/** Requests as bytes on a socket, for what a proper HTTP client would never send. */
+import { connect } from "node:net";
+
+export interface RawAnswer {
+  /** 0 when the server closed without an answer. */
+  readonly status: number;
+  readonly head: string;
+  readonly body: string;
+  /** Whether the server ended the connection. */
+  readonly isClosed: boolean;
+  readonly elapsedMs: number;
+}
+
+/** Sends pieces with pauses between them and reads until the server is done or `waitMs` has passed. */
+export async function sendRaw(
+  port: number,
+  pieces: readonly (string | Uint8Array)[],
+  options: { readonly pauseMs?: number; readonly waitMs?: number; readonly endAfter?: boolean } = {},
+): Promise<RawAnswer> {
+  const startedAtMs = performance.now();
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  let text = "";
+  const { promise: done, resolve } = Promise.withResolvers<boolean>();
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+    if (isComplete(text)) setTimeout(() => resolve(socket.closed || socket.readableEnded), 50);
+  });
+  socket.on("close", () => resolve(true));
+  socket.on("end", () => resolve(true));
+  const timer = setTimeout(() => resolve(false), options.waitMs ?? 3_000);
+  for (const [index, piece] of pieces.entries()) {
+    if (index > 0) await new Promise((next) => setTimeout(next, options.pauseMs ?? 20));
+    if (socket.writable) socket.write(piece);
+  }
+  if (options.endAfter === true) socket.end();
+  const isClosed = await done;
+  clearTimeout(timer);
+  socket.destroy();
+  const cut = text.indexOf("\r\n\r\n");
+  return {
+    status: Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0),
+    head: cut < 0 ? text : text.slice(0, cut),
+    body: cut < 0 ? "" : text.slice(cut + 4),
+    isClosed,
+    elapsedMs: performance.now() - startedAtMs,
+  };
+}
+
+function isComplete(text: string): boolean {
+  const cut = text.indexOf("\r\n\r\n");
+  const length = /\r\ncontent-length: (\d+)/i.exec(text)?.[1];
+  return cut >= 0 && length !== undefined && text.length >= cut + 4 + Number(length);
+}

@@ -1,0 +1,257 @@
+/** Assignment and report through the real actor: presented by a fresh fetch only, evidence kept once, refusals that tell nothing. */
+import { hash, randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { askStation } from "../../services/bus/station-client.ts";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { type Answer, type Refused, send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { addOrganization } from "../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+const DEVICES = "/api/payments/v1/devices/";
+const REPORT = `${DEVICES}assignment/report/`;
+
+interface Intent {
+  readonly intent_id: number;
+  readonly status: string;
+  readonly report_count: number;
+  readonly device_id: number;
+}
+interface Reported {
+  readonly report: Record<string, unknown>;
+  readonly assignment: Record<string, unknown>;
+}
+
+let system: TestSystem;
+let cashier: Person;
+let companion: TestDevice;
+let stationId: number;
+
+beforeAll(async () => {
+  system = await startSystem();
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const [first] = system.sandbox.stations;
+  stationId = first?.stationId as number;
+  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
+  companion = await enrollDevice(system.baseUrl, code as string);
+  await cashier.good("POST", `stations/${stationId}/lease/`);
+});
+afterAll(() => system.stop());
+
+/** A further credential of a device, straight into the bucket: each has a throttle of its own, which is not tested here. */
+async function freshCredential(deviceId: number, ofStation: number): Promise<string> {
+  const credential = `dp_00_${randomBytes(32).toString("base64url")}`;
+  const scopes = ["device:read", "device:heartbeat", "assignment:read", "assignment:report"];
+  const key = `$KV.CREDENTIALS.${hash("sha256", credential, "hex")}`;
+  await system.bus.js.publish(key, JSON.stringify({ deviceId, stationId: ofStation, scopes }));
+  const isKnown = async (): Promise<boolean> =>
+    (await send(system.baseUrl, "GET", `${DEVICES}me/`, { token: credential })).status === 200;
+  await vi.waitUntil(isKnown, { interval: 5 });
+  return credential;
+}
+const own = (): Promise<string> => freshCredential(companion.deviceId, stationId);
+
+async function handOver(person = cashier, station = stationId, device = companion.deviceId): Promise<number> {
+  const token = await freshCredential(device, station);
+  await send(system.baseUrl, "POST", `${DEVICES}heartbeat/`, { token });
+  const order = await person.good<{ order_id: number }>("POST", `stations/${station}/orders/`, {
+    body: { lines: [{ name: "Soup", quantity: 2, unit_amount: "12.50" }] },
+  });
+  const body = { order_id: order.order_id, route: "smart_pos", device_id: device };
+  const create = (): Promise<Answer<Intent>> => person.call("POST", `stations/${station}/intents/`, { body });
+  // The heartbeat reaches the station's actor a moment after it was stored.
+  const created = await vi.waitUntil(async () => {
+    const answer = await create();
+    return answer.status === 201 ? answer : undefined;
+  });
+  return created.body.intent_id;
+}
+
+const readIntent = (intentId: number): Promise<Intent> =>
+  cashier.good("GET", `stations/${stationId}/intents/${intentId}/`);
+const cancel = (intentId: number): Promise<unknown> =>
+  cashier.good("POST", `stations/${stationId}/intents/${intentId}/cancel/`);
+const fetchAssignment = async (headers: Record<string, string> = {}): Promise<Answer> =>
+  send(system.baseUrl, "GET", `${DEVICES}assignment/`, { token: await own(), headers });
+
+async function report<T = Reported>(intentId: number, fields: object = {}, token?: string): Promise<Answer<T>> {
+  const json = { intent_id: intentId, outcome: "reported_success", provider_reference: "RRN-1", ...fields };
+  return send<T>(system.baseUrl, "POST", REPORT, { token: token ?? (await own()), json });
+}
+
+describe("a fetch of the assignment", () => {
+  it("presents the intent when it is fresh, and only then; concurrent fetches agree", async () => {
+    const intentId = await handOver();
+    expect((await fetchAssignment({ "if-none-match": "*" })).status).toBe(304);
+    await send(system.baseUrl, "HEAD", `${DEVICES}assignment/`, { token: await own() });
+    await send(system.baseUrl, "GET", `${DEVICES}me/`, { token: await own() });
+    expect((await readIntent(intentId)).status).toBe("created");
+    const fetched = await Promise.all(Array.from({ length: 5 }, () => fetchAssignment()));
+    for (const { status, body } of fetched) {
+      expect(status).toBe(200);
+      expect(body.assignment).toMatchObject({ intent_id: intentId, status: "presented", amount: "25.00" });
+    }
+    expect(new Set(fetched.map(({ headers }) => headers.get("etag"))).size).toBe(1);
+    expect((await readIntent(intentId)).status).toBe("presented");
+    const etag = fetched[0]?.headers.get("etag") as string;
+    expect((await fetchAssignment({ "if-none-match": `"x", ${etag}` })).status).toBe(304);
+    await cancel(intentId);
+    const after = await fetchAssignment({ "if-none-match": etag });
+    expect([after.status, after.body.assignment]).toEqual([200, null]);
+  });
+});
+
+describe("a report", () => {
+  it.each(["reported_success", "reported_declined", "reported_cancelled", "reported_unknown"])(
+    "%s makes the intent processing, with its words kept verbatim",
+    async (outcome) => {
+      const intentId = await handOver();
+      const words = { outcome, provider_reference: "SLIP ✓ 1", provider_code: "D-51<script>" };
+      const { status, body } = await report(intentId, words);
+      expect(status).toBe(200);
+      expect(body.report).toEqual({ ...words, reported_at: expect.any(String) as string });
+      expect(body.assignment).toMatchObject({ intent_id: intentId, status: "processing", amount: "25.00" });
+      expect(body.assignment).not.toHaveProperty("server_time");
+      expect((await readIntent(intentId)).status).toBe("processing");
+      await cancel(intentId);
+    },
+  );
+
+  it("is accepted before the assignment was fetched, and without reference, code and key", async () => {
+    const intentId = await handOver();
+    const json = { intent_id: intentId, outcome: "reported_unknown" };
+    const { body } = await send<Reported>(system.baseUrl, "POST", REPORT, { token: await own(), json });
+    expect(body.report).toMatchObject({ provider_reference: "", provider_code: "" });
+    await cancel(intentId);
+  });
+
+  it("with the same key is the same report: again, with other words, and many at once; another key is more evidence", async () => {
+    const intentId = await handOver();
+    const key = { client_idempotency_key: "ключ-1" };
+    const tokens = await Promise.all(Array.from({ length: 6 }, own));
+    const answers = await Promise.all(tokens.map((token) => report(intentId, key, token)));
+    for (const { status, body } of answers) expect({ status, body }).toEqual({ status: 200, body: answers[0]?.body });
+    const otherWords = await report(intentId, { ...key, outcome: "reported_declined", provider_reference: "X" });
+    expect(otherWords.body).toEqual(answers[0]?.body);
+    expect((await readIntent(intentId)).report_count).toBe(1);
+    await report(intentId, { client_idempotency_key: "another" });
+    await report(intentId);
+    expect((await readIntent(intentId)).report_count).toBe(3);
+    await cancel(intentId);
+    // Ended or not, the answer that was given stays the answer (I6).
+    expect((await report(intentId, key)).body).toEqual(answers[0]?.body);
+  });
+
+  it("with a field about money changes no money", async () => {
+    const intentId = await handOver();
+    const { body } = await report(intentId, { amount: "0.01", currency: "USD", order_display_number: 9 });
+    expect(body.assignment).toMatchObject({ amount: "25.00", currency: "EUR" });
+    await cancel(intentId);
+  });
+});
+
+describe("a report on an intent that is not this device's", () => {
+  it("is 404 and tells nothing: another device's, another station's, another organization's, and none at all", async () => {
+    const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+    const [, second] = system.sandbox.stations;
+    const otherStation = second?.stationId as number;
+    const register = (person: Person, station: number): Promise<{ device_id: number }> =>
+      person.good("POST", "devices/", { body: { station_id: station, name: "Other", kind: "smart_pos_companion" } });
+
+    const neighbour = await enrolled(owner, await register(owner, stationId));
+    const ofNeighbour = await handOver(cashier, stationId, neighbour);
+    await cashier.good("POST", `stations/${otherStation}/lease/`);
+    const elsewhere = await enrolled(owner, await register(owner, otherStation));
+    const ofOtherStation = await handOver(cashier, otherStation, elsewhere);
+    const ofForeigner = await foreignIntent(await addOrganization(system), register);
+
+    const ids = [ofNeighbour, ofOtherStation, ofForeigner, 2_000_000_000, 0, -1, Number.MAX_SAFE_INTEGER];
+    const answers = await Promise.all(ids.map((id) => report<Refused>(id)));
+    const shapes = answers.map(({ status, headers, body }) => {
+      const { request_id: _, ...rest } = body;
+      return { status, rest, names: [...headers.keys()].toSorted() };
+    });
+    expect(shapes[0]).toMatchObject({ status: 404, rest: { code: "handoff_not_assigned" } });
+    for (const [index, shape] of shapes.entries()) expect([ids[index], shape]).toEqual([ids[index], shapes[0]]);
+    expect((await readIntent(ofNeighbour)).report_count).toBe(0);
+    await cancel(ofNeighbour);
+  });
+
+  async function enrolled(owner: Person, device: { device_id: number }): Promise<number> {
+    const { code } = await owner.good<{ code: string }>("POST", `devices/${device.device_id}/enrollment-codes/`, {
+      body: {},
+    });
+    return (await enrollDevice(system.baseUrl, code)).deviceId;
+  }
+
+  async function foreignIntent(
+    foreign: Awaited<ReturnType<typeof addOrganization>>,
+    register: (person: Person, station: number) => Promise<{ device_id: number }>,
+  ): Promise<number> {
+    const owner = await logIn(system.baseUrl, "backoffice", foreign.owner);
+    const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "There" } });
+    const body = { filial_id: filial.filial_id, name: "There 1", currency: "EUR" };
+    const station = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+    const details = { email: "till@elsewhere.example", password: "a long password" };
+    await owner.good("POST", "users/", { body: { ...details, name: "Till", role: "cashier" } });
+    const till = await logIn(system.baseUrl, "cashier", details);
+    const deviceId = await enrolled(owner, await register(owner, station.station_id));
+    await till.good("POST", `stations/${station.station_id}/lease/`);
+    return handOver(till, station.station_id, deviceId);
+  }
+});
+
+describe("a report on an intent that has ended", () => {
+  const late = async (intentId: number): Promise<unknown[]> => {
+    const { status, body } = await report<Refused>(intentId, {
+      client_idempotency_key: randomBytes(4).toString("hex"),
+    });
+    return [status, body.code, body.status];
+  };
+
+  it("is 409 with how it ended: succeeded, cancelled, expired", async () => {
+    const settled = await handOver();
+    await report(settled);
+    await cashier.good("POST", `stations/${stationId}/intents/${settled}/attest/`, { body: {} });
+    expect(await late(settled)).toEqual([409, "intent_not_actionable", "succeeded"]);
+
+    const cancelled = await handOver();
+    await cancel(cancelled);
+    expect(await late(cancelled)).toEqual([409, "intent_not_actionable", "cancelled"]);
+
+    const expired = await shortLived();
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    expect(await late(expired)).toEqual([409, "intent_not_actionable", "expired"]);
+    expect((await fetchAssignment()).body.assignment).toBeNull();
+  });
+
+  /** The wire asks for half a minute at least; the actor itself takes any lifetime. */
+  async function shortLived(): Promise<number> {
+    const { order_id: orderId } = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
+      body: { lines: [{ name: "Tea", quantity: 1, unit_amount: "3.00" }] },
+    });
+    const { intent } = await askStation(system.bus.nc, stationId, {
+      commandId: randomBytes(8).toString("hex"),
+      actor: { kind: "cashier", id: cashier.userId, name: cashier.name },
+      command: { type: "intent_create", route: "smart_pos", orderId, deviceId: companion.deviceId, lifetimeMs: 500 },
+    });
+    return intent?.intentId as number;
+  }
+});
+
+describe("after every process was killed and came back", () => {
+  it("the same key still gets the same answer, and the report is there once", async () => {
+    const intentId = await handOver();
+    const key = { client_idempotency_key: "before the crash" };
+    const before = await report(intentId, key);
+    const all = Object.values(system.processes);
+    await Promise.all([...all.map((each) => each.kill9()), system.nats.kill9()]);
+    await system.nats.restart();
+    for (const each of all) await each.restart();
+    await vi.waitUntil(() => system.bus.isUp(), { timeout: 10_000 });
+    const after = await report(intentId, key);
+    expect({ status: after.status, body: after.body }).toEqual({ status: 200, body: before.body });
+    expect((await readIntent(intentId)).report_count).toBe(1);
+    await cancel(intentId);
+  });
+});
