@@ -24,6 +24,7 @@ const logIn = (
   address = newAddress(),
   permission: Permission = email.startsWith("cashier") ? "payments.collect" : "organization.manage",
 ) => fixture.ask(login, { email, password, address, permission });
+const countSessions = async (): Promise<number> => (await fixture.sql`select from sessions`).length;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 const median = (values: readonly number[]): number =>
@@ -61,14 +62,13 @@ describe("a log-in", () => {
   });
 
   test("is refused to who may not do what it is for, and makes no session", async () => {
-    const sessions = async () => (await fixture.sql`select from sessions`).length;
-    const before = await sessions();
+    const before = await countSessions();
     const denied = logIn(OWNER, OWNER_PASSWORD, newAddress(), "payments.collect");
     expect(await refusalOf(denied)).toEqual({ code: "permission_denied" });
     // Without the password nobody learns what a person may do.
     const failed = logIn(OWNER, "wrong", newAddress(), "payments.collect");
     expect(await refusalOf(failed)).toEqual({ code: "login_failed" });
-    expect(await sessions()).toBe(before);
+    expect(await countSessions()).toBe(before);
   });
 
   test("costs an unknown user the time of a known one", async () => {

@@ -17,6 +17,8 @@ afterAll(() => world.stop());
 
 type Settle = RequestOf<typeof settle>;
 
+const dinnerAt = (unitAmountMinor: string) => [{ name: "Dinner", quantity: 1, unitAmountMinor }];
+
 async function openWorth(unitAmountMinor: string) {
   const { stationId, cashier } = await world.openStation();
   const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor }];
@@ -114,10 +116,9 @@ describe("I2: the payment seam", () => {
   test("attestations are told apart whatever their ids hold", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId, { attestationId: "attest:\0" });
-    const lines = (unitAmountMinor: string) => [{ name: "Dinner", quantity: 1, unitAmountMinor }];
-    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: lines("1300") });
+    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: dinnerAt("1300") });
     expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
-    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: lines("1250") });
+    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: dinnerAt("1250") });
     expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
     expect(await world.ask(settle, { ...request, attestationId: "attest:\uFFFD" })).toMatchObject({ settled: true });
   });

@@ -92,8 +92,15 @@ describe("the settlement saga", () => {
     expect((await attest(stationId, intentId, "attest:7:2:a")).reply).toMatchObject({ code: "order_changed" });
     await change(-1);
     const late = {
-      ...{ intentId, attestationId: "attest:7:2:a", stationId, orderId, route: "cash" as const },
-      ...{ amountMinor: "1250", currency: "EUR", reference: "", attestedBy: 7 },
+      intentId,
+      attestationId: "attest:7:2:a",
+      stationId,
+      orderId,
+      route: "cash" as const,
+      amountMinor: "1250",
+      currency: "EUR",
+      reference: "",
+      attestedBy: 7,
     };
     expect(await call(world.bus.nc, settle, late)).toEqual({ settled: false, code: "order_changed" });
     expect(await transactions(intentId)).toBe(0);

@@ -40,6 +40,7 @@ export function checkAnswer(answer: CheckedAnswer): void {
   const { method, status } = answer;
   const path = answer.path.split("?")[0] as string;
   const title = `${method} ${path} → ${status}`;
+  if (isAnswerOfTheParser(answer)) return;
   const template = templates.find(({ pattern }) => pattern.test(path))?.path;
   const operation = template === undefined ? undefined : document.paths[template]?.[operationKey(method)];
   if (operation === undefined || isAnswerOfThePath(answer)) return checkOutside(answer, title);
@@ -51,6 +52,11 @@ export function checkAnswer(answer: CheckedAnswer): void {
     if (header.required === true) expect(answer.headers.has(name), `${title} lacks ${name}`).toBe(true);
   }
   checkBody(answer, response, at, title);
+}
+
+/** Bytes that are no HTTP, or a header block over 4 KiB, are refused by the HTTP server before any path is known. */
+function isAnswerOfTheParser(answer: CheckedAnswer): boolean {
+  return (answer.status === 400 || answer.status === 431) && answer.text.startsWith("<h1>");
 }
 
 /** A GET answers HEAD as well. */

@@ -18,7 +18,8 @@ import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
-import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "./servers.ts";
+import { migrate } from "../../services/db/migrate.ts";
+import { cloneDatabase, startNats, startPostgres, type TestDatabase, type TestServer } from "./servers.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
@@ -48,6 +49,8 @@ export interface TestSystem {
   readonly baseUrl: string;
   readonly nats: TestServer;
   readonly database: TestDatabase;
+  /** The PostgreSQL of this system's own, which may be killed; undefined unless it was asked for. */
+  readonly postgres: TestServer | undefined;
   /** A connection of the test's own, for operations that have no HTTP endpoint. */
   readonly bus: Bus;
   readonly processes: Readonly<Record<"services" | "stations" | "gateway", TestProcess>>;
@@ -62,13 +65,15 @@ export interface TestSystem {
 export interface SystemOptions {
   /** Settings for every process, for example a shorter silence of devices. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** A PostgreSQL of its own instead of a database on the run's: slower to start, for tests that kill it. */
+  readonly ownPostgres?: boolean;
 }
 
 /** Starts it; rejects with the sentence of the piece that did not come up. */
 export async function startSystem(options: SystemOptions = {}): Promise<TestSystem> {
   const folder = temporaryFolder("system");
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
-  const [nats, database, port] = await Promise.all([startNats(), cloneDatabase(), freePort()]);
+  const [nats, { database, postgres }, port] = await Promise.all([startNats(), openStore(options), freePort()]);
   const environment = { ...process.env, LOG_LEVEL: "info", NATS_URL: nats.url, ...options.environment };
   const withDatabase = { ...environment, DATABASE_URL: database.url };
   const start = (name: string, script: string, args: string[], env: NodeJS.ProcessEnv) =>
@@ -85,6 +90,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     baseUrl: `http://127.0.0.1:${port}`,
     nats,
     database,
+    postgres,
     bus,
     processes: { services, stations, gateway },
     sandbox,
@@ -98,6 +104,13 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
       folder.remove();
     },
   };
+}
+
+async function openStore(options: SystemOptions): Promise<Pick<TestSystem, "database" | "postgres">> {
+  if (options.ownPostgres !== true) return { database: await cloneDatabase(), postgres: undefined };
+  const postgres = await startPostgres();
+  await migrate({ databaseUrl: postgres.url, log: () => undefined });
+  return { database: { url: postgres.url, drop: postgres.stop }, postgres };
 }
 
 interface TestProcessOptions {

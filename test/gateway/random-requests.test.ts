@@ -1,0 +1,121 @@
+/** 10,000 random requests through the whole system: none is answered with a 5xx, nothing ends, every answer is documented. */
+import { hash, randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Answer, send } from "../support/http.ts";
+import { logIn } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type RandomRequest, RandomRequests } from "./random-request.ts";
+import { sendRaw } from "./raw-request.ts";
+
+const REQUESTS = 10_000;
+const AT_ONCE = 16;
+const SEED = Number(process.env.RANDOM_SEED ?? Date.now() % 1_000_000);
+/** Enough of them that the throttle of one is not what is tested. */
+const CREDENTIALS_PER_DEVICE = 200;
+
+let system: TestSystem;
+let requests: RandomRequests;
+
+beforeAll(async () => {
+  system = await startSystem();
+  const [owner, cashier] = await Promise.all([
+    logIn(system.baseUrl, "backoffice", system.owner),
+    logIn(system.baseUrl, "cashier", system.cashier),
+  ]);
+  const [first] = system.sandbox.stations;
+  const stationId = first?.stationId as number;
+  const spare = await owner.good<{ station_id: number }>("POST", "stations/", {
+    body: { filial_id: system.sandbox.filialId, name: "Spare", currency: "EUR" },
+  });
+  const spareDevice = await owner.good<{ device_id: number }>("POST", "devices/", {
+    body: { station_id: spare.station_id, name: "Spare", kind: "customer_display" },
+  });
+  await cashier.good("POST", `stations/${stationId}/lease/`);
+  const devices = first?.devices ?? [];
+  const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
+  // A person's token as often as a device's.
+  const people = Array.from({ length: credentials.length }, (_, index) => (index % 2 === 0 ? owner : cashier).token);
+  requests = new RandomRequests(SEED, {
+    tokens: [...credentials, ...people],
+    ids: {
+      station_id: [stationId],
+      device_id: [...devices.map(({ deviceId }) => deviceId), spareDevice.device_id],
+      order_id: [1, 2, 3, 4, 5, 6, 7, 8],
+      intent_id: [1, 2, 3, 4, 5, 6, 7, 8],
+      code_id: [1, 2, 3],
+    },
+    spareIds: { station_id: [spare.station_id], device_id: [spareDevice.device_id], code_id: [1, 2], order_id: [1, 2] },
+  });
+});
+afterAll(() => system.stop());
+
+async function manyCredentials(deviceId: number, stationId: number): Promise<string[]> {
+  const scopes = ["device:read", "device:heartbeat", "assignment:read", "assignment:report", "display:read"];
+  return Promise.all(
+    Array.from({ length: CREDENTIALS_PER_DEVICE }, async () => {
+      const credential = `dp_00_${randomBytes(32).toString("base64url")}`;
+      const key = `$KV.CREDENTIALS.${hash("sha256", credential, "hex")}`;
+      await system.bus.js.publish(key, JSON.stringify({ deviceId, stationId, scopes }));
+      return credential;
+    }),
+  );
+}
+
+/** Undefined when the client itself refuses to send such a thing. */
+async function ask(request: RandomRequest): Promise<Answer | undefined> {
+  const { method, path, headers, body } = request;
+  try {
+    new Request(system.baseUrl + path, { method, headers, body: body ?? null });
+  } catch {
+    return undefined;
+  }
+  return send(system.baseUrl, method, path, { headers, ...(body === undefined ? {} : { body }) });
+}
+
+it(`10,000 random requests (RANDOM_SEED=${SEED})`, async () => {
+  const pids = Object.values(system.processes).map((each) => each.pid());
+  const statuses = new Map<number, number>();
+  const bad: string[] = [];
+  let sent = 0;
+  const worker = async (): Promise<void> => {
+    while (sent < REQUESTS) {
+      const request = requests.next();
+      const answer = await ask(request);
+      if (answer === undefined) continue;
+      sent += 1;
+      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+      if (answer.status >= 500) bad.push(`${request.method} ${request.path} ${request.body} → ${answer.text}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  expect(bad.slice(0, 10), `RANDOM_SEED=${SEED}`).toEqual([]);
+  // The requests went beyond the door: all kinds of answers were given, most of them by handlers.
+  for (const status of [200, 201, 304, 400, 401, 403, 404, 405, 409, 413, 415, 429]) {
+    expect(statuses.get(status) ?? 0, `${status} in ${JSON.stringify([...statuses])}`).toBeGreaterThan(0);
+  }
+  expect(statuses.get(200)).toBeGreaterThan(REQUESTS / 10);
+  expect(Object.values(system.processes).map((each) => each.pid())).toEqual(pids);
+  expect((await send(system.baseUrl, "GET", "/readyz")).status).toBe(200);
+  expect(system.log("gateway")).not.toContain("failed unexpectedly");
+}, 180_000);
+
+it("bytes that are no HTTP at all end their own connection and nothing else", async () => {
+  const port = Number(new URL(system.baseUrl).port);
+  const line = "GET /healthz HTTP/1.1\r\nHost: x\r\n";
+  const odd = [
+    ...Array.from({ length: 200 }, () => randomBytes(1 + Math.floor(Math.random() * 300))),
+    "\r\n\r\n\r\n",
+    "GET\r\n\r\n",
+    "GET / HTTP/9.9\r\n\r\n",
+    `${line}Content-Length: -5\r\n\r\n`,
+    `${line}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello`,
+    `${line}Transfer-Encoding: chunked\r\n\r\nZZZ\r\n`,
+    `${line}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n`,
+    `${line}X: ${"y".repeat(10_000)}\r\n\r\n`,
+    `${line}${"X: y\r\n".repeat(500)}\r\n`,
+    `POST /api/payments/v1/devices/enroll/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{`,
+    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+  ];
+  await Promise.all(odd.map((bytes) => sendRaw(port, [bytes], { waitMs: 300, endAfter: true })));
+  expect((await send(system.baseUrl, "GET", "/healthz")).status).toBe(200);
+}, 30_000);
