@@ -71,10 +71,21 @@ export function gatewayStep(context: ApplicationContext): Step {
 const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = { services: 0, stations: 1, gateway: 2 };
 
 function baseEnvironment(context: ApplicationContext, name: string): NodeJS.ProcessEnv {
-  const { DATABASE_URL: _database, NATS_URL: _nats, METRICS_PORT: metricsPort, ...rest } = context.environment;
-  const port = Number(metricsPort) + (METRICS_PORT_OFFSETS[name] ?? 0);
-  const metrics = metricsPort === undefined || metricsPort === "" ? {} : { METRICS_PORT: String(port) };
-  return { ...rest, ...metrics, NATS_URL: context.addresses.get("nats"), LOG_LEVEL: context.settings.logLevel };
+  const { DATABASE_URL: _database, NATS_URL: _nats, METRICS_PORT: _metrics, ...rest } = context.environment;
+  const { logLevel, metricsPort } = context.settings;
+  return {
+    ...rest,
+    ...metricsEnvironment(metricsPort, name),
+    NATS_URL: context.addresses.get("nats"),
+    LOG_LEVEL: logLevel,
+  };
+}
+
+function metricsEnvironment(metricsPort: number | undefined, name: string): NodeJS.ProcessEnv {
+  if (metricsPort === undefined) return {};
+  // Any free port needs no distance from the others.
+  const port = metricsPort === 0 ? 0 : metricsPort + (METRICS_PORT_OFFSETS[name] ?? 0);
+  return { METRICS_PORT: String(port) };
 }
 
 /** An address to type into a browser for an address to listen on. */

@@ -16,6 +16,8 @@ const settingsSchema = z.object({
   NATS_URL: z.preprocess(unsetWhenEmpty, z.string().optional()),
   /** Set: this PostgreSQL is used and none is started. */
   DATABASE_URL: z.preprocess(unsetWhenEmpty, z.url({ protocol: /^postgres(ql)?$/ }).optional()),
+  /** Set: the processes answer Prometheus on this port and the two after it; 0 takes any free ports. */
+  METRICS_PORT: z.preprocess(unsetWhenEmpty, z.coerce.number().int().min(0).max(65_533).optional()),
   LOG_LEVEL: z.preprocess(
     unsetWhenEmpty,
     z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
@@ -30,6 +32,7 @@ export interface Settings {
   natsUrl: string | undefined;
   databaseUrl: string | undefined;
   logLevel: string;
+  metricsPort: number | undefined;
 }
 
 /** Reads the settings from environment variables. Throws UserError `invalid_setting` naming the variable; never its value, which may hold a password. */
@@ -48,5 +51,6 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     natsUrl: values.NATS_URL,
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
+    metricsPort: values.METRICS_PORT,
   };
 }

@@ -61,9 +61,10 @@ export class Poll {
     if (view === undefined) return this.#refuse(res, req, "credential_invalid");
     if (this.#refusesBlocked && view.blocked !== "") return this.#refuse(res, req, view.blocked as ErrorCode);
     if (this.#hasEtag) {
+      // Nobody can have fetched what a fetch has yet to present, so no condition matches it.
+      if (view.presents !== null) return isHead ? this.#fresh(res, req, view, nowMs, isHead) : slot;
       const known = req.getHeader("if-none-match");
       if (known !== "" && matchesEtag(known, view.etag)) return this.#unchanged(res, req, view);
-      if (view.presents !== null && !isHead) return slot;
     }
     return this.#fresh(res, req, view, nowMs, isHead);
   }

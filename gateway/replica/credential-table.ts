@@ -40,6 +40,11 @@ export class CredentialTable {
     this.#allocate(FIRST_CAPACITY);
   }
 
+  /** How much memory it takes. */
+  get byteLength(): number {
+    return this.#words.byteLength;
+  }
+
   deviceId(slot: number): number {
     return this.#doubles[slot * SLOT_DOUBLES + DEVICE_DOUBLE] as number;
   }

@@ -83,7 +83,8 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   if (refused !== undefined) return refused;
   const intent = state.intent as PaymentIntent;
   const reference = inheritedReference(intent) || (command.reference ?? "").trim();
-  if (intent.route === "attested_terminal" && reference === "") return refuse("reference_required");
+  if (intent.route === "attested_terminal" && reference === "")
+    return refuse("reference_required", { status: wireStatus(intent.status) });
   const attestation: Attestation = {
     commandId: input.commandId,
     cashierId: input.actor.id,

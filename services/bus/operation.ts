@@ -4,6 +4,7 @@
  */
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { z } from "zod";
+import { deadlineHeaders, isPastDeadline } from "./deadline.ts";
 import { type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
@@ -45,6 +46,8 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
 ): Subscription {
   let inFlight = 0;
   const answer = async (message: Msg): Promise<void> => {
+    // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
+    if (isPastDeadline(message)) return;
     if (inFlight >= MAX_REQUESTS_IN_FLIGHT)
       return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
     inFlight += 1;
@@ -96,7 +99,10 @@ export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>
   timeoutMs: number = CALL_TIMEOUT_MS,
 ): Promise<z.infer<TReply>> {
   const message = await nc
-    .request(operation.subject, JSON.stringify(request), { timeout: timeoutMs })
+    .request(operation.subject, JSON.stringify(request), {
+      timeout: timeoutMs,
+      headers: deadlineHeaders(Date.now() + timeoutMs),
+    })
     .catch((error: unknown) => {
       throw new UnavailableError(operation.subject, error);
     });

@@ -1,5 +1,6 @@
 /** Asking a station's actor, from the gateway and the relay. */
 import { errors, type Msg, type NatsConnection } from "nats";
+import { deadlineHeaders } from "./deadline.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "./messages/station.ts";
 import { RefusedError, UnavailableError } from "./refusals.ts";
@@ -25,7 +26,11 @@ export async function askStation(
   let pauseMs: number = BUS_LIMITS.askPauseMs;
   for (;;) {
     const leftMs = deadlineMs - Date.now();
-    const answer = await attempt(nc, subject, payload, Math.max(1, Math.min(leftMs, BUS_LIMITS.askAttemptMs)));
+    const answer = await attempt(
+      nc,
+      { subject, payload, deadlineMs },
+      Math.max(1, Math.min(leftMs, BUS_LIMITS.askAttemptMs)),
+    );
     if ("reply" in answer) return answer;
     if ("failure" in answer && answer.failure === "busy") {
       throw new RefusedError({ code: "busy", retryAfterMs: answer.retryAfterMs });
@@ -44,15 +49,17 @@ export async function askStation(
 
 async function attempt(
   nc: NatsConnection,
-  subject: string,
-  payload: string,
+  asked: { readonly subject: string; readonly payload: string; readonly deadlineMs: number },
   timeoutMs: number,
 ): Promise<StationResponse | StationFailure | { readonly cause: unknown }> {
   let message: Msg;
   try {
-    message = await nc.request(subject, payload, { timeout: timeoutMs });
+    message = await nc.request(asked.subject, asked.payload, {
+      timeout: timeoutMs,
+      headers: deadlineHeaders(asked.deadlineMs),
+    });
   } catch (cause) {
-    if (cause instanceof errors.ClosedConnectionError) throw new UnavailableError(subject, cause);
+    if (cause instanceof errors.ClosedConnectionError) throw new UnavailableError(asked.subject, cause);
     return { cause };
   }
   return message.json<StationResponse | StationFailure>();

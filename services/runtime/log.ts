@@ -12,7 +12,7 @@ const SECRET_FIELDS = ["authorization", "cookie", "credential", "token", "passwo
 export function createLog(options: { readonly service: string; readonly level: LogLevel }): Log {
   return pino({
     level: options.level,
-    base: { service: options.service, pid: process.pid },
+    base: { process: options.service, pid: process.pid },
     formatters: { level: (label) => ({ level: label }) },
     timestamp: stdTimeFunctions.isoTime,
     serializers: { err: serializeError },

@@ -2,6 +2,7 @@
 import type { Msg } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
+import { isPastDeadline } from "../bus/deadline.ts";
 import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
 import { parseStationId } from "../bus/subjects.ts";
@@ -109,6 +110,7 @@ export class StationHost {
     const answer = (given: StationAnswer): void => {
       if (message.reply !== undefined) turnPublisher(this.#deps.bus.nc).publish(message.reply, JSON.stringify(given));
     };
+    if (isPastDeadline(message)) return;
     if (!this.#ownership.isCurrent()) return answer(UNAVAILABLE);
     let body: unknown;
     try {

@@ -10,8 +10,8 @@ export interface RandomRequest {
 }
 
 export interface RandomSource {
-  /** Tokens and credentials to act with. */
-  readonly tokens: readonly string[];
+  /** Tokens and credentials by the API that takes them. */
+  readonly tokens: Readonly<Record<"payments" | "cashier" | "backoffice", readonly string[]>>;
   /** Ids that exist, by the name of the path's parameter. */
   readonly ids: Readonly<Record<string, readonly number[]>>;
   /** Ids that may be suspended, reset and closed, by the same names. */
@@ -89,22 +89,32 @@ export class RandomRequests {
 
   next(): RandomRequest {
     const { path, method, operation } = this.#pick(operations);
-    const isLogOut = operation.operationId.endsWith("_session_close");
-    const token = isLogOut || this.#chance(0.1) ? this.#text() : this.#pick(this.#source.tokens);
+    const sent = this.#chance(0.05) ? this.#pick(METHODS) : method;
+    // A session that is closed would close the door for all that follows.
+    const isLogOut = sent === "DELETE" && path.endsWith("/session/");
+    const token = isLogOut ? this.#text() : this.#token(path);
     const headers: Record<string, string> = { authorization: `Bearer ${token}` };
     if (this.#chance(0.05)) delete headers.authorization;
-    if (this.#chance(0.1)) headers.cookie = `a=b; dp_session=${this.#pick(this.#source.tokens)}; c`;
+    if (this.#chance(0.1)) headers.cookie = `a=b; dp_session=${isLogOut ? "x" : this.#token(path)}; c`;
     if (this.#chance(0.2)) headers["if-none-match"] = this.#pick(["*", 'W/"x"', '"', ",,", 'W/"a", "b"']);
     if (this.#chance(0.3)) headers["idempotency-key"] = this.#pick(["k1", "k2", "x".repeat(300), "?", " "]);
     if (this.#chance(0.1)) headers["x-request-id"] = this.#pick(["abc", "x".repeat(100), "a b", "<script>"]);
     if (this.#chance(0.05)) headers.origin = this.#pick(["null", "http://evil.example", "::"]);
     const body = this.#body(operation, headers);
     return {
-      method: this.#chance(0.05) ? this.#pick(METHODS) : method,
+      method: sent,
       path: this.#path(path, operation) + this.#query(operation),
       headers,
       body,
     };
+  }
+
+  /** Mostly one that the path's API takes. */
+  #token(path: string): string {
+    if (this.#chance(0.05)) return this.#text();
+    const { tokens } = this.#source;
+    const own = tokens[path.split("/")[2] as keyof typeof tokens];
+    return this.#pick(own !== undefined && this.#chance(0.95) ? own : Object.values(tokens).flat());
   }
 
   #path(template: string, operation: Operation): string {

@@ -9,7 +9,8 @@ import { sendRaw } from "./raw-request.ts";
 
 const REQUESTS = 10_000;
 const AT_ONCE = 16;
-const SEED = Number(process.env.RANDOM_SEED ?? Date.now() % 1_000_000);
+/** Another one is tried with RANDOM_SEED; the same one sends the same requests. */
+const SEED = Number(process.env.RANDOM_SEED ?? 20_261_120);
 /** Enough of them that the throttle of one is not what is tested. */
 const CREDENTIALS_PER_DEVICE = 200;
 
@@ -33,10 +34,8 @@ beforeAll(async () => {
   await cashier.good("POST", `stations/${stationId}/lease/`);
   const devices = first?.devices ?? [];
   const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
-  // A person's token as often as a device's.
-  const people = Array.from({ length: credentials.length }, (_, index) => (index % 2 === 0 ? owner : cashier).token);
   requests = new RandomRequests(SEED, {
-    tokens: [...credentials, ...people],
+    tokens: { payments: credentials, cashier: [cashier.token], backoffice: [owner.token] },
     ids: {
       station_id: [stationId],
       device_id: [...devices.map(({ deviceId }) => deviceId), spareDevice.device_id],
@@ -93,7 +92,7 @@ it(`10,000 random requests (RANDOM_SEED=${SEED})`, async () => {
   for (const status of [200, 201, 304, 400, 401, 403, 404, 405, 409, 413, 415, 429]) {
     expect(statuses.get(status) ?? 0, `${status} in ${JSON.stringify([...statuses])}`).toBeGreaterThan(0);
   }
-  expect(statuses.get(200)).toBeGreaterThan(REQUESTS / 10);
+  expect(statuses.get(200)).toBeGreaterThan(REQUESTS / 4);
   expect(Object.values(system.processes).map((each) => each.pid())).toEqual(pids);
   expect((await send(system.baseUrl, "GET", "/readyz")).status).toBe(200);
   expect(system.log("gateway")).not.toContain("failed unexpectedly");

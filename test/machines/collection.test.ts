@@ -93,8 +93,12 @@ describe("cash and the attested terminal", () => {
 
   it("a terminal's reference is required and kept", () => {
     const counter = aServedCounter().picks("attested_terminal");
-    expect(counter.attests().reply).toEqual({ ok: false, code: "reference_required" });
-    expect(counter.attests({ reference: "  " }).reply).toEqual({ ok: false, code: "reference_required" });
+    expect(counter.attests().reply).toEqual({ ok: false, code: "reference_required", status: "created" });
+    expect(counter.attests({ reference: "  " }).reply).toEqual({
+      ok: false,
+      code: "reference_required",
+      status: "created",
+    });
     expect(counter.attests({ reference: "SLIP-9" }).settles().intent?.attestation?.reference).toBe("SLIP-9");
   });
 

@@ -216,7 +216,7 @@ describe("a change, its audit trail and its outbox row", () => {
     for (const attempt of tried) expect((await refusalOf(attempt())).code).toBe("unavailable");
     await fixture.sql`alter table outbox drop constraint takes_nothing`;
     expect(await everything()).toBe(before);
-    expect((await fixture.ask(registry.enroll, { code })).deviceId).toBe(deviceId);
+    expect((await fixture.ask(registry.enroll, { code })).device.deviceId).toBe(deviceId);
   });
 
   test("tell the owner who did what to which thing", async () => {

@@ -37,8 +37,8 @@ describe("a claimed code", () => {
     const deviceId = await freshDevice();
     const reply = await claim(await newCode(fixture, deviceId));
     expect(reply).toMatchObject({
-      deviceId,
-      stationId,
+      device: { deviceId, stationId, status: "active" },
+      station: { stationId },
       scopes: ["device:read", "device:heartbeat", "assignment:read", "assignment:report"],
       barrier: {},
     });
@@ -83,7 +83,7 @@ describe("a claimed code", () => {
     ],
   ])("is read %s", async (_, typed) => {
     const deviceId = await freshDevice();
-    expect((await claim(typed(await newCode(fixture, deviceId)))).deviceId).toBe(deviceId);
+    expect((await claim(typed(await newCode(fixture, deviceId)))).device.deviceId).toBe(deviceId);
   });
 });
 
@@ -108,7 +108,7 @@ describe("an open code", () => {
     const older = await newCode(fixture, deviceId);
     const newer = await newCode(fixture, deviceId);
     expect(await refusalOf(claim(older))).toEqual({ code: "enrollment_code_invalid" });
-    expect((await claim(newer)).deviceId).toBe(deviceId);
+    expect((await claim(newer)).device.deviceId).toBe(deviceId);
     expect((await listCodes(deviceId)).map((code) => code.status)).toEqual(["spent", "revoked"]);
   });
 
@@ -235,7 +235,7 @@ describe("the key of the codes' hash", () => {
       const canonical = code.replace("-", "");
       expect(row?.hash).toBe(createHmac("sha256", key).update(canonical).digest("hex"));
       expect(row?.hash).not.toBe(createHash("sha256").update(canonical).digest("hex"));
-      expect((await keyed.ask(registry.enroll, { code })).deviceId).toBe(device.deviceId);
+      expect((await keyed.ask(registry.enroll, { code })).device.deviceId).toBe(device.deviceId);
     } finally {
       await keyed.stop();
     }

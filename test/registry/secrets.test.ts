@@ -120,8 +120,8 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   await refusalOf(ask(bus.nc, registry.enroll, { code: codes[0] ?? "" }));
   const unknownCode = "7K3PQ-9XW2M";
   await refusalOf(ask(bus.nc, registry.enroll, { code: unknownCode }));
-  await ask(bus.nc, registry.moveDevice, { caller, deviceId: first.deviceId, move: "RESET" });
-  const issued = await ask(bus.nc, registry.issueEnrollmentCode, { caller, deviceId: first.deviceId });
+  await ask(bus.nc, registry.moveDevice, { caller, deviceId: first.device.deviceId, move: "RESET" });
+  const issued = await ask(bus.nc, registry.issueEnrollmentCode, { caller, deviceId: first.device.deviceId });
   // A request that fails on the way, so that an error with everything in it would be logged.
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
   await refusalOf(ask(bus.nc, registry.enroll, { code: issued.code }));

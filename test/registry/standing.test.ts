@@ -72,8 +72,8 @@ describe("a device's standing", () => {
     const valid =
       await fixture.sql`select 1 from device_credentials where device_id = ${deviceId} and revoked_at is null`;
     expect(valid).toHaveLength(0);
-    const { deviceId: again } = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
-    expect(again).toBe(deviceId);
+    const { device: again } = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+    expect(again.deviceId).toBe(deviceId);
     expect((await stored(deviceId)).status).toBe("active");
   });
 

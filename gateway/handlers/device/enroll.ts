@@ -1,12 +1,14 @@
 /** POST enroll: a code is claimed once and its credential is shown once (contract, "POST enroll"). */
 import type { z } from "zod";
+import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
+import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot.ts";
 import { enroll as claimCode } from "../../../services/bus/messages/registry.ts";
+import type { ReplyOf } from "../../../services/bus/operation.ts";
 import type { enrollBodySchema } from "../../contract/device.ts";
-import { render, TAIL } from "../../polls/rendered.ts";
 import { serverTime } from "../../polls/server-time.ts";
 import { ENROLL_RATE } from "../../throttle/limits.ts";
 import { throttleHeaders } from "../../throttle/token-bucket.ts";
-import { type Context, type Handler, Refusal } from "../context.ts";
+import { type Handler, Refusal } from "../context.ts";
 
 export const enroll: Handler<z.infer<typeof enrollBodySchema>> = async (context) => {
   const { deps, body } = context;
@@ -16,19 +18,25 @@ export const enroll: Handler<z.infer<typeof enrollBodySchema>> = async (context)
   }
   // A code must not be spent by a gateway that could not show the device afterwards.
   deps.requireFresh();
-  const { credential, scopes, deviceId, stationId } = await deps.bus.call(claimCode, { code: body.code });
-  const device = snapshotOf(context, stationId, deviceId);
-  const text = `{"credential":${JSON.stringify(credential)},"scopes":${JSON.stringify(scopes)},"device":${device}}`;
-  return { status: 201, ready: text, headers: { "Cache-Control": "no-store" } };
+  const { credential, scopes, ...claimed } = await deps.bus.call(claimCode, { code: body.code });
+  const device = { ...snapshotOf(claimed, deps.switches()), server_time: serverTime(deps.nowMs()) };
+  return { status: 201, body: { credential, scopes, device }, headers: { "Cache-Control": "no-store" } };
 };
 
-/** The snapshot as JSON text. Without one the credential is of no use: the owner issues another code. */
-function snapshotOf(context: Context<unknown>, stationId: number, deviceId: number): string {
-  const { deps } = context;
-  const nowMs = deps.nowMs();
-  const station = deps.station(stationId);
-  const from = { commit: new Uint8Array(), switches: deps.switches(), nowMs };
-  const view = station && render("self", station, deviceId, from);
-  if (view === undefined) throw new Refusal("unavailable");
-  return view.head + serverTime(nowMs) + TAIL;
+type Claimed = Pick<ReplyOf<typeof claimCode>, "organizationId" | "device" | "station">;
+
+/** The snapshot from the claim itself: the credential is shown once, whether or not this gateway's replica has caught up. */
+function snapshotOf({ organizationId, device, station }: Claimed, switches: KillSwitches): DeviceSnapshotView {
+  const { stationId, status: stationStatus } = station;
+  return {
+    device_id: device.deviceId,
+    name: device.name,
+    kind: device.kind,
+    capabilities: device.capabilities,
+    status: device.status,
+    station_name: station.name,
+    station_status: stationStatus,
+    handoff_target: device.handoffTarget,
+    blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
+  };
 }

@@ -75,8 +75,10 @@ export const enroll = defineOperation(
   z.object({
     credential: z.string(),
     scopes: z.array(z.string()),
-    deviceId: id,
-    stationId: id,
+    organizationId: id,
+    /** As the claim left them: the answer must not depend on how far a replica has come, for it is given once. */
+    device: deviceSchema,
+    station: stationSchema,
     barrier: barrierSchema,
   }),
 );

@@ -11,7 +11,9 @@ import { insertCredential, revokeCredentials } from "../sql/device-credentials.t
 import { setDeviceEnrolled } from "../sql/devices.ts";
 import { lockDeviceOfClaimableCode, spendEnrollmentCode } from "../sql/enrollment-codes.ts";
 import { recordEvent } from "../sql/registry-events.ts";
+import { findStation } from "../sql/stations.ts";
 import { deviceAfter } from "../standing-step.ts";
+import { deviceOnWire, stationOnWire } from "../wire.ts";
 
 /**
  * Claims a code: in one transaction the code is spent, the device becomes active and its one credential comes into
@@ -26,9 +28,8 @@ export async function handleEnroll(
   const claim = await deps.sql.begin((tx) => claimCode(tx, hash));
   if (claim === undefined) throw new RefusedError({ code: "enrollment_code_invalid" });
   const { replaced, ...granted } = claim;
-  const keys = replaced
-    ? [stationKey(granted.stationId), credentialKey(granted.deviceId)]
-    : [stationKey(granted.stationId)];
+  const { deviceId, stationId } = granted.device;
+  const keys = replaced ? [stationKey(stationId), credentialKey(deviceId)] : [stationKey(stationId)];
   return { ...granted, barrier: await flush(deps, ...keys) };
 }
 
@@ -59,5 +60,14 @@ async function claimCode(tx: Transaction, hash: Buffer) {
   // The station knows the device as active before its credential opens the door.
   const known = devicePut(device, { kind: "device", id: deviceId });
   await insertOutboxRows(tx, [...credentialDeletes(deviceId, earlier), known, put]);
-  return { credential, scopes, deviceId, stationId, replaced: earlier.length > 0 };
+  const station = await findStation(tx, organizationId, stationId);
+  if (station === undefined) throw new Error("A device belongs to a station that does not exist.");
+  return {
+    credential,
+    scopes,
+    organizationId,
+    device: deviceOnWire(device),
+    station: stationOnWire(station),
+    replaced: earlier.length > 0,
+  };
 }

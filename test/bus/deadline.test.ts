@@ -1,0 +1,55 @@
+/** A request that its caller has given up is not carried out later: found when an enrollment behind a 503 spent its code. */
+import type { Msg } from "nats";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { z } from "zod";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { deadlineHeaders, isPastDeadline } from "../../services/bus/deadline.ts";
+import { call, defineOperation, serve } from "../../services/bus/operation.ts";
+import { UnavailableError } from "../../services/bus/refusals.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const count = defineOperation("test.count", z.object({}), z.object({ count: z.number() }));
+let nats: TestServer;
+let caller: Bus;
+let server: Bus;
+
+beforeAll(async () => {
+  nats = await startNats();
+  caller = await connectBus({ url: nats.url, name: "caller", log: silent });
+  server = await connectBus({ url: nats.url, name: "server", log: silent });
+});
+
+afterAll(async () => {
+  await caller.close();
+  await server.close();
+  await nats.stop();
+});
+
+it("a request read after its deadline is dropped, one in time is answered", async () => {
+  let done = 0;
+  serve({ nc: server.nc, log: silent, queue: "test" }, count, async () => {
+    done += 1;
+    return { count: done };
+  });
+  await server.nc.flush();
+  // As it is read when it lay in a socket while the service stood still.
+  const late = caller.nc.request(count.subject, "{}", { timeout: 200, headers: deadlineHeaders(Date.now() - 1) });
+  await expect(late).rejects.toThrow();
+  expect(done).toBe(0);
+  expect(await call(caller.nc, count, {})).toEqual({ count: 1 });
+});
+
+it("each call says until when its caller waits", async () => {
+  const heard = new Promise<Msg>((resolve) => {
+    server.nc.subscribe("test.heard", { callback: (_error, message) => resolve(message) });
+  });
+  await server.nc.flush();
+  const sentAtMs = Date.now();
+  const asked = call(caller.nc, defineOperation("test.heard", z.object({}), z.object({})), {}, 100);
+  const message = await heard;
+  expect(isPastDeadline(message)).toBe(false);
+  expect(Number(message.headers?.get("Deadline-Ms"))).toBeGreaterThanOrEqual(sentAtMs + 100);
+  await expect(asked).rejects.toBeInstanceOf(UnavailableError);
+  expect(isPastDeadline(message)).toBe(true);
+});

@@ -1,0 +1,80 @@
+/** The whole system with a PostgreSQL of its own, and as many stations as a test asks for, each with its two devices. */
+import { type ApiClient, apiClient } from "../support/api-client.ts";
+import { send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+/** The gateway takes the test's word for where a request comes from, so that the throttle of addresses is met as by many. */
+export const BEHIND_PROXY = { TRUSTED_PROXIES: "127.0.0.1" };
+const CODES_PER_ADDRESS = 8;
+/** Longer than any test. */
+const LEASE_SECONDS = 3_600;
+
+export interface ChaosStation {
+  readonly stationId: number;
+  /** `stations/<id>`, as the people's APIs name it. */
+  readonly path: string;
+  readonly companion: ApiClient;
+  readonly companionId: number;
+  readonly display: ApiClient;
+}
+
+export interface ChaosWorld {
+  readonly system: TestSystem;
+  readonly owner: Person;
+  readonly cashier: Person;
+  readonly stations: readonly ChaosStation[];
+}
+
+/** Starts it; the cashier holds every station's lease and every companion has been heard. */
+export async function startChaosWorld(stationCount: number): Promise<ChaosWorld> {
+  const system = await startSystem({ ownPostgres: true, environment: BEHIND_PROXY });
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const stations: ChaosStation[] = [];
+  for (let index = 0; index < stationCount; index += 1) {
+    const body = { filial_id: system.sandbox.filialId, name: `Counter ${index}`, currency: "EUR" };
+    const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+    const [companion, display] = await Promise.all([
+      enroll({ system, owner, stationId, kind: "smart_pos_companion", nth: 2 * index }),
+      enroll({ system, owner, stationId, kind: "customer_display", nth: 2 * index + 1 }),
+    ]);
+    const path = `stations/${stationId}`;
+    await cashier.good("POST", `${path}/lease/`, { body: { lifetime_seconds: LEASE_SECONDS } });
+    await companion.client.good("POST", "heartbeat/", { body: {} });
+    stations.push({
+      stationId,
+      path,
+      companion: companion.client,
+      companionId: companion.deviceId,
+      display: display.client,
+    });
+  }
+  return { system, owner, cashier, stations };
+}
+
+/** An address that nobody else has; it belongs to a network that is kept for examples. */
+export function exampleAddress(nth: number): string {
+  return `198.18.${Math.floor(nth / 250) % 250}.${1 + (nth % 250)}`;
+}
+
+async function enroll(wish: {
+  readonly system: TestSystem;
+  readonly owner: Person;
+  readonly stationId: number;
+  readonly kind: string;
+  readonly nth: number;
+}): Promise<{ client: ApiClient; deviceId: number }> {
+  const { system, owner, stationId, kind, nth } = wish;
+  const device = await owner.good<{ device_id: number }>("POST", "devices/", {
+    body: { station_id: stationId, name: kind, kind },
+  });
+  const codes = `devices/${device.device_id}/enrollment-codes/`;
+  const { code } = await owner.good<{ code: string }>("POST", codes, { body: {} });
+  const root = "/api/payments/v1/devices/";
+  const { body } = await send<{ credential: string }>(system.baseUrl, "POST", `${root}enroll/`, {
+    json: { code },
+    headers: { "x-forwarded-for": exampleAddress(Math.floor(nth / CODES_PER_ADDRESS)) },
+  });
+  return { client: apiClient(system.baseUrl + root, body.credential), deviceId: device.device_id };
+}

@@ -1,0 +1,47 @@
+/** What is to happen in one collection, drawn from a seed. */
+import type { ReportedOutcome, Route } from "../../machines/payment-intent.ts";
+import type { Random } from "./random.ts";
+
+export interface CollectionPlan {
+  readonly route: Exclude<Route, "dynamic_qr">;
+  /** What the companion reports, one after another; each with a reference unless it is a decline. */
+  readonly outcomes: readonly ReportedOutcome[];
+  /**
+   * How it ends: paid, cancelled by the cashier, refused because the order changed while the guest paid, or left alone
+   * until its deadline.
+   */
+  readonly ending: "paid" | "cancelled" | "changed" | "abandoned";
+  /** The cashier's finger slips: the last command is sent twice at once. */
+  readonly twice: boolean;
+  /** Price of the one line, in minor units. */
+  readonly amountMinor: number;
+}
+
+const SUCCESS = ["reported_success"] as const;
+
+export function drawPlan(random: Random): CollectionPlan {
+  const amountMinor = random.between(1, 99_999);
+  const twice = random.chance(0.2);
+  const draw = random.next();
+  const smartPos = { route: "smart_pos", twice, amountMinor } as const;
+  if (draw < 0.52) return { ...smartPos, outcomes: SUCCESS, ending: "paid" };
+  if (draw < 0.62) return { ...smartPos, outcomes: ["reported_unknown", "reported_success"], ending: "paid" };
+  if (draw < 0.68) return { ...smartPos, outcomes: ["reported_declined"], ending: "paid" };
+  if (draw < 0.74) return { ...smartPos, outcomes: ["reported_cancelled"], ending: "cancelled" };
+  if (draw < 0.78) return { ...smartPos, outcomes: [], ending: "cancelled" };
+  if (draw < 0.82) return { ...smartPos, outcomes: SUCCESS, ending: "changed" };
+  const outcomes = [] as const;
+  if (draw < 0.94) return { route: "cash", outcomes, ending: "paid", twice, amountMinor };
+  return { route: "attested_terminal", outcomes, ending: "paid", twice, amountMinor };
+}
+
+/** The guest leaves and the cashier forgets: only the deadline ends this one. */
+export function abandonedPlan(random: Random): CollectionPlan {
+  return {
+    route: "smart_pos",
+    outcomes: [],
+    ending: "abandoned",
+    twice: false,
+    amountMinor: random.between(1, 99_999),
+  };
+}

@@ -1,0 +1,181 @@
+/**
+ * 200 collections while the actor host, the gateway, the services, nats-server and PostgreSQL are killed with SIGKILL
+ * at moments drawn from a seed, and brought back. What was acknowledged stays, nothing is paid twice, nothing is stuck.
+ *
+ *   npx vitest run test/chaos/kill.test.ts                                  # 200 collections, about a minute and a half
+ *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night
+ *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
+ *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
+ *
+ * The seed decides what is collected and what is killed after how many steps; which instruction a kill meets is the
+ * machine's affair, so a failure may need a few runs of its seed.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
+import { type Collection, type CollectionDeps, collect } from "./collection.ts";
+import { abandonedPlan, type CollectionPlan, drawPlan } from "./collection-plan.ts";
+import { Patience } from "./patience.ts";
+import { Random } from "./random.ts";
+import { type Reckoning, reckon } from "./reckoning.ts";
+import { Strikes, TARGETS } from "./strikes.ts";
+
+const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "200");
+const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
+/** Each companion may ask once a second; with so many of them it is the kills that take the time. */
+const STATIONS = 24;
+/** Stations whose first collection is left to its deadline, which passes while things are killed. */
+const ABANDONED = 3;
+const HEARTBEAT_MS = 8_000;
+/** One strike takes a few seconds, and a collection meets a fraction of one. */
+const TIMEOUT_MS = 120_000 + COLLECTIONS * 2_000;
+
+let world: ChaosWorld;
+let collections: readonly Collection[] = [];
+let afterwards: readonly Collection[] = [];
+let reckoning: Reckoning;
+const patience = new Patience();
+const hearts = new AbortController();
+let strikes: Strikes;
+
+beforeAll(async () => {
+  world = await startChaosWorld(STATIONS);
+}, 120_000);
+
+afterAll(async () => {
+  hearts.abort();
+  const folder = process.env.CHAOS_LOGS;
+  if (folder !== undefined) {
+    mkdirSync(folder, { recursive: true });
+    for (const name of ["services", "stations", "gateway"] as const) {
+      writeFileSync(join(folder, `${name}.log`), world.system.log(name));
+    }
+  }
+  await world.system.stop();
+}, 120_000);
+
+describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SEED})`, () => {
+  it("all come to the end that the clients wanted, with one answer to each command", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const startedAtMs = performance.now();
+    const random = new Random(SEED);
+    const plans = drawPlans(random);
+    strikes = new Strikes(world.system, new Random(SEED + 1));
+    const deps: CollectionDeps = { world, patience, step: () => strikes.step() };
+    for (const station of world.stations) void beat(deps, station.companion);
+    const perStation = await Promise.all(plans.map((own, index) => collectAll(deps, index, own)));
+    await strikes.end();
+    collections = perStation.flat();
+    expect(collections).toHaveLength(COLLECTIONS);
+    const figures = {
+      seed: SEED,
+      collections: COLLECTIONS,
+      kills: Object.fromEntries(strikes.counts),
+      longestDownMs: Math.round(strikes.longestDownMs),
+      longestOutageMs: Math.round(patience.longestOutageMs),
+      failures: Object.fromEntries(patience.failures),
+      tookMs: Math.round(performance.now() - startedAtMs),
+    };
+    process.stderr.write(`kill -9: ${JSON.stringify(figures)}\n`);
+  });
+
+  it("meets every piece at least once", () => {
+    for (const target of TARGETS) expect(strikes.counts.get(target), target).toBeGreaterThan(0);
+  });
+
+  it("leaves every station ready: the next collection is paid and each display says so", {
+    timeout: 60_000,
+  }, async () => {
+    const deps: CollectionDeps = { world, patience: new Patience(), step: () => undefined };
+    const plan: CollectionPlan = {
+      route: "smart_pos",
+      outcomes: ["reported_success"],
+      ending: "paid",
+      twice: false,
+      amountMinor: 1_234,
+    };
+    afterwards = await Promise.all(
+      world.stations.map(async (station, index) => {
+        const collection = await collect(deps, station, plan, `calm-${index}`);
+        const shown = await station.display.good("GET", "display/");
+        expect(shown).toMatchObject({ state: "paid", amount: "12.34", intent_status: "succeeded", qr_payload: "" });
+        return collection;
+      }),
+    );
+    await delay(8_500);
+    for (const station of world.stations) {
+      expect(await station.display.good("GET", "display/")).toMatchObject({ state: "idle", amount: "0.00" });
+      expect(await deps.patience.call(station.companion, "GET", "assignment/")).toMatchObject({
+        status: 200,
+        body: { assignment: null },
+      });
+    }
+  });
+
+  it("answers every keyed command as before, word for word", { timeout: 120_000 }, async () => {
+    const calm = new Patience();
+    const cashiers = collections.flatMap(({ kept }) => kept.filter(({ client }) => client === world.cashier));
+    const reports = world.stations.flatMap(({ companion }) =>
+      collections.flatMap(({ kept }) => kept.filter(({ client }) => client === companion)).slice(-2),
+    );
+    const different: string[] = [];
+    await Promise.all(
+      [cashiers, reports].map(async (commands) => {
+        for (const { client, path, request, status, text } of commands) {
+          const again = await calm.call(client, "POST", path, request);
+          if (again.status !== status || again.text !== text) different.push(`${path}\n  ${text}\n  ${again.text}`);
+        }
+      }),
+    );
+    expect(cashiers.length).toBeGreaterThan(COLLECTIONS * 2);
+    expect(different).toEqual([]);
+  });
+
+  it("has every acknowledged step in log and audit copy, every order paid once or unpaid for a known reason, nothing stuck", async () => {
+    reckoning = await vi.waitFor(
+      async () => {
+        const found = await reckon(world, [...collections, ...afterwards]);
+        expect(found.complaints).toEqual([]);
+        return found;
+      },
+      { timeout: 20_000, interval: 1_000 },
+    );
+    const { paidOrders, unpaid, sumMinor, commits } = reckoning;
+    process.stderr.write(`kill -9: ${JSON.stringify({ paidOrders, unpaid, sumMinor: String(sumMinor), commits })}\n`);
+    expect(paidOrders).toBeGreaterThan(COLLECTIONS / 2);
+  }, 30_000);
+});
+
+/** The plans of each station's collections. */
+function drawPlans(random: Random): CollectionPlan[][] {
+  const plans: CollectionPlan[][] = world.stations.map((_, index) =>
+    index < ABANDONED ? [abandonedPlan(random)] : [],
+  );
+  for (let count = ABANDONED; count < COLLECTIONS; count += 1) plans[count % STATIONS]?.push(drawPlan(random));
+  return plans;
+}
+
+async function collectAll(
+  deps: CollectionDeps,
+  index: number,
+  plans: readonly CollectionPlan[],
+): Promise<Collection[]> {
+  const station = world.stations[index];
+  if (station === undefined) throw new Error(`There is no station ${index}.`);
+  const done: Collection[] = [];
+  for (const [count, plan] of plans.entries()) done.push(await collect(deps, station, plan, `${index}-${count}`));
+  return done;
+}
+
+/** A heartbeat that fails is not repeated: the next one comes anyway. */
+async function beat(deps: CollectionDeps, companion: Collection["station"]["companion"]): Promise<void> {
+  while (!hearts.signal.aborted) {
+    await companion.call("POST", "heartbeat/", { body: {} }).catch((error: unknown) => {
+      if (!(error instanceof TypeError)) throw error;
+    });
+    await delay(HEARTBEAT_MS, undefined, { signal: hearts.signal }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * A client on a bad day: what may be tried again is tried again, with the same key and the same body, no sooner than
+ * `Retry-After` says, until an answer comes or patience ends.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { ApiClient, Request } from "../support/api-client.ts";
+import type { Answer } from "../support/http.ts";
+
+/** One request, all attempts together: several outages that follow each other at once fit. */
+const PATIENCE_MS = 60_000;
+/** Pause after a connection that was refused or broke: there is nobody who could name a time. */
+const BROKEN_PAUSE_MS = 200;
+/** Statuses that say "later": too slow a body, throttled, not available. */
+const LATER = new Set([408, 429, 503]);
+
+export class Patience {
+  /** The longest time from a request's first failure to its answer. */
+  longestOutageMs = 0;
+  /** How often each kind of failure was met. */
+  readonly failures = new Map<string, number>();
+
+  /** Sends until there is an answer for good, which may be a refusal. Throws when patience ends. */
+  async call<T>(client: ApiClient, method: string, path: string, request?: Request): Promise<Answer<T>> {
+    const told: string[] = [];
+    let failedAtMs: number | undefined;
+    for (;;) {
+      const outcome = await attempt(() => client.call<T>(method, path, request));
+      if (!("failure" in outcome)) {
+        if (failedAtMs !== undefined)
+          this.longestOutageMs = Math.max(this.longestOutageMs, performance.now() - failedAtMs);
+        return outcome;
+      }
+      failedAtMs ??= performance.now();
+      told.push(`${Math.round(performance.now() - failedAtMs)} ms: ${outcome.failure}`);
+      this.failures.set(outcome.failure, (this.failures.get(outcome.failure) ?? 0) + 1);
+      if (performance.now() - failedAtMs > PATIENCE_MS) {
+        throw new Error(`${method} ${path} had no answer in ${PATIENCE_MS} ms:\n${told.slice(-20).join("\n")}`);
+      }
+      await delay(outcome.pauseMs);
+    }
+  }
+}
+
+async function attempt<T>(
+  send: () => Promise<Answer<T>>,
+): Promise<Answer<T> | { readonly failure: string; readonly pauseMs: number }> {
+  let answer: Answer<T>;
+  try {
+    answer = await send();
+  } catch (error) {
+    // `fetch` rejects with a TypeError when the connection fails, and only then.
+    if (!(error instanceof TypeError)) throw error;
+    return { failure: "no connection", pauseMs: BROKEN_PAUSE_MS };
+  }
+  if (!LATER.has(answer.status)) return answer;
+  const { code } = answer.body as { readonly code: string };
+  return { failure: `${answer.status} ${code}`, pauseMs: Number(answer.headers.get("retry-after") ?? "1") * 1_000 };
+}

@@ -1,0 +1,104 @@
+/** Kills pieces of a running system with SIGKILL and brings them back, again and again, at moments drawn from a seed. */
+import { setTimeout as delay } from "node:timers/promises";
+import { isRunning } from "../support/running-program.ts";
+import type { TestSystem } from "../support/system.ts";
+import type { Random } from "./random.ts";
+
+export const TARGETS = ["stations", "gateway", "services", "nats", "postgres"] as const;
+export type Target = (typeof TARGETS)[number];
+
+/** Steps that the clients begin between the end of one strike and the next. */
+const LEAST_STEPS_BETWEEN = 15;
+const MOST_STEPS_BETWEEN = 75;
+/** From the step that triggers a strike to the strike: about as long as a command takes, so that it hits any moment of one. */
+const LONGEST_FUSE_MS = 40;
+/** How long a piece stays away before it is started again. */
+const LONGEST_DOWN_MS = 1_200;
+/** How often two pieces go at once. */
+const PAIR_PROBABILITY = 0.25;
+
+export interface Killable {
+  kill9(): Promise<void>;
+  restart(): Promise<void>;
+}
+
+export class Strikes {
+  readonly counts = new Map<Target, number>(TARGETS.map((target) => [target, 0]));
+  /** From the kill to the moment at which every piece says that it is ready again. */
+  longestDownMs = 0;
+  readonly #system: TestSystem;
+  readonly #random: Random;
+  #deck: Target[] = [];
+  #stepsLeft: number;
+  #underWay: Promise<void> | undefined;
+  #isOver = false;
+
+  constructor(system: TestSystem, random: Random) {
+    this.#system = system;
+    this.#random = random;
+    this.#stepsLeft = random.between(1, LEAST_STEPS_BETWEEN);
+  }
+
+  get total(): number {
+    return [...this.counts.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** A client begins a step; now and then this is the moment. */
+  step(): void {
+    if (this.#isOver || this.#underWay !== undefined) return;
+    this.#stepsLeft -= 1;
+    if (this.#stepsLeft > 0) return;
+    this.#underWay = this.#strike().then(() => {
+      this.#stepsLeft = this.#random.between(LEAST_STEPS_BETWEEN, MOST_STEPS_BETWEEN);
+      this.#underWay = undefined;
+    });
+    // Whoever ends the strikes is told of a piece that did not come back.
+    this.#underWay.catch(() => undefined);
+  }
+
+  /** No further strike; resolves when everything runs again, rejects when a piece did not come back or ended by itself. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await this.#underWay;
+    for (const name of ["stations", "gateway", "services"] as const) this.#requireRunning(name);
+  }
+
+  async #strike(): Promise<void> {
+    const targets = [this.#draw()];
+    if (this.#random.chance(PAIR_PROBABILITY)) {
+      const second = this.#draw();
+      if (second !== targets[0]) targets.push(second);
+    }
+    const fuseMs = this.#random.between(0, LONGEST_FUSE_MS);
+    const downMs = this.#random.between(0, LONGEST_DOWN_MS);
+    await delay(fuseMs);
+    for (const target of targets) if (target !== "nats" && target !== "postgres") this.#requireRunning(target);
+    const struckAtMs = performance.now();
+    await Promise.all(targets.map((target) => this.#piece(target).kill9()));
+    for (const target of targets) this.counts.set(target, (this.counts.get(target) ?? 0) + 1);
+    await delay(downMs);
+    await Promise.all(targets.map((target) => this.#piece(target).restart()));
+    this.longestDownMs = Math.max(this.longestDownMs, performance.now() - struckAtMs);
+  }
+
+  /** Each piece comes up equally often, in an order that differs each time. */
+  #draw(): Target {
+    if (this.#deck.length === 0) this.#deck = this.#random.shuffled(TARGETS);
+    return this.#deck.pop() as Target;
+  }
+
+  #piece(target: Target): Killable {
+    if (target === "nats") return this.#system.nats;
+    if (target !== "postgres") return this.#system.processes[target];
+    if (this.#system.postgres === undefined) throw new Error("This system has no PostgreSQL of its own.");
+    return this.#system.postgres;
+  }
+
+  /** A process has to live through the loss of any other. */
+  #requireRunning(name: keyof TestSystem["processes"]): void {
+    if (isRunning(this.#system.processes[name].pid())) return;
+    throw new Error(
+      `The process "${name}" ended by itself; the end of its log:\n${this.#system.log(name).slice(-3_000)}`,
+    );
+  }
+}

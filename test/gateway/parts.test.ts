@@ -1,0 +1,125 @@
+/** Small parts of the gateway on their own: throttles, entity tags, addresses, time, text. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { etagOf, matchesEtag } from "../../gateway/polls/etag.ts";
+import { serverTime } from "../../gateway/polls/server-time.ts";
+import { findBrokenText } from "../../gateway/server/broken-text.ts";
+import { addressText } from "../../gateway/server/client-address.ts";
+import { nestingOf } from "../../gateway/server/parse-body.ts";
+import { AddressThrottle, throttleKey } from "../../gateway/throttle/address-throttle.ts";
+import { MAX_ADDRESSES } from "../../gateway/throttle/limits.ts";
+import { takeToken, waitMs } from "../../gateway/throttle/token-bucket.ts";
+
+describe("the token bucket", () => {
+  const rate = { intervalMs: 1_000, burst: 10 };
+
+  it("never lets more through than its burst and its rate allow, and says how long to wait", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(3_000), { minLength: 1, maxLength: 200 }), (pausesMs) => {
+        let fullAtMs = 0;
+        let nowMs = 1e12;
+        const taken: number[] = [];
+        for (const pauseMs of pausesMs) {
+          nowMs += pauseMs;
+          const next = takeToken(rate, fullAtMs, nowMs);
+          if (next >= 0) {
+            fullAtMs = next;
+            taken.push(nowMs);
+            continue;
+          }
+          const wait = waitMs(rate, fullAtMs, nowMs);
+          expect(wait).toBeGreaterThan(0);
+          expect(takeToken(rate, fullAtMs, nowMs + wait)).toBeGreaterThan(0);
+          expect(takeToken(rate, fullAtMs, nowMs + wait - 1)).toBe(-1);
+        }
+        for (const [index, atMs] of taken.entries()) {
+          const before = taken[index - rate.burst];
+          if (before !== undefined) expect(atMs - before).toBeGreaterThanOrEqual(rate.intervalMs);
+        }
+      }),
+    );
+  });
+
+  it("is full when it was never used", () => {
+    let fullAtMs = 0;
+    for (let token = 0; token < 10; token += 1) fullAtMs = takeToken(rate, fullAtMs, 1e12);
+    expect(fullAtMs).toBe(1e12 + 10_000);
+    expect(takeToken(rate, fullAtMs, 1e12)).toBe(-1);
+  });
+});
+
+describe("the throttle of addresses", () => {
+  it("remembers a bounded number and forgets the one heard of longest ago", () => {
+    const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 1 });
+    expect(throttle.take("192.0.2.1", 1e12)).toBe(0);
+    expect(throttle.take("192.0.2.1", 1e12)).toBe(6_000);
+    for (let address = 0; address < MAX_ADDRESSES; address += 1) throttle.take(`a${address}`, 1e12);
+    expect(throttle.size).toBe(MAX_ADDRESSES);
+    expect(throttle.take("192.0.2.1", 1e12)).toBe(0);
+    expect(throttle.take(`a${MAX_ADDRESSES - 1}`, 1e12)).toBe(6_000);
+  });
+
+  it("takes an IPv6 /64 for one customer", () => {
+    expect(throttleKey("2001:db8:0:1:0:0:0:1")).toBe("2001:db8:0:1");
+    expect(throttleKey("192.0.2.1")).toBe("192.0.2.1");
+  });
+});
+
+describe("addresses", () => {
+  it.each([
+    [[192, 0, 2, 1], "192.0.2.1"],
+    [[...Array<number>(10).fill(0), 0xff, 0xff, 192, 0, 2, 1], "192.0.2.1"],
+    [[0x20, 0x01, 0x0d, 0xb8, ...Array<number>(11).fill(0), 1], "2001:db8:0:0:0:0:0:1"],
+    [[...Array<number>(15).fill(0), 1], "0:0:0:0:0:0:0:1"],
+  ])("%j are %s", (bytes, text) => {
+    expect(addressText(new Uint8Array(bytes))).toBe(text);
+  });
+});
+
+describe("entity tags", () => {
+  it("are equal exactly for equal views", () => {
+    expect(etagOf("a")).toBe(etagOf("a"));
+    expect(etagOf("a")).not.toBe(etagOf("b"));
+  });
+
+  it("are found in any list that holds them, and in no other", () => {
+    const tag = fc.stringMatching(/^[\w-]{1,20}$/);
+    fc.assert(
+      fc.property(fc.array(tag, { maxLength: 5 }), tag, fc.boolean(), (others, own, isStrong) => {
+        const etag = `W/"${own}"`;
+        const list = others.map((other) => `"${other}"`);
+        expect(matchesEtag(list.join(", "), etag)).toBe(others.includes(own));
+        expect(matchesEtag([...list, isStrong ? `"${own}"` : etag].join(","), etag)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("server time", () => {
+  it("is what the date itself says, for any millisecond", () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 4e12 }), { minLength: 1 }), (moments) => {
+        for (const ms of moments) expect(serverTime(ms)).toBe(new Date(ms).toISOString());
+      }),
+    );
+  });
+});
+
+describe("text", () => {
+  it("that no database could store is found wherever it is, by its pointer", () => {
+    expect(findBrokenText({ a: [{ "b/c": "x\u0000" }] })).toBe("/a/0/b~1c");
+    expect(findBrokenText({ a: "💳", b: [1, null, true, "ok"] })).toBeUndefined();
+    expect(findBrokenText({ a: "💳".slice(0, 1) })).toBe("/a");
+    expect(findBrokenText({ ok: { "\ud800": 1 } })).toBe("/ok");
+  });
+
+  it("nests as deeply as its brackets outside of strings", () => {
+    const depthOf = (value: unknown): number =>
+      typeof value !== "object" || value === null ? 0 : 1 + Math.max(0, ...Object.values(value).map(depthOf));
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(nestingOf(JSON.stringify(value))).toBe(depthOf(value));
+      }),
+    );
+  });
+});

@@ -1,0 +1,154 @@
+/** Ports and shutdown: what is under way is finished, nothing new is taken, the process ends in good order. */
+import { readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { get } from "node:https";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../../deploy/embedded/free-port.ts";
+import { UserError } from "../../services/runtime/user-error.ts";
+import { send } from "../support/http.ts";
+import { startGatewayProcess } from "./gateway-process.ts";
+import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
+import { sendRaw } from "./raw-request.ts";
+
+let world: GatewayWorld;
+let credential: string;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+  const station = await world.openStation(1);
+  credential = await world.credential(station.companionId, 1, COMPANION_SCOPES);
+});
+afterAll(() => world.stop());
+
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+function refusesConnections(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => resolve(false));
+    socket.once("error", () => resolve(true));
+    socket.once("close", () => socket.destroy());
+  });
+}
+
+describe("a shutdown", () => {
+  it("finishes the request under way, says that the connection ends, and takes no new one", async () => {
+    const gateway = await startGatewayProcess(world.nats.url);
+    const request = [
+      "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",
+      "Host: x",
+      `Authorization: Bearer ${credential}`,
+      "Content-Type: application/json",
+      "Content-Length: 2",
+      "",
+      "",
+    ].join("\r\n");
+    // The body's last byte comes only after the signal, so the request is under way when it arrives.
+    const answer = sendRaw(gateway.port, [`${request}{`, "}"], { pauseMs: 600, waitMs: 5_000 });
+    await delay(200);
+    const ended = gateway.stop();
+    await delay(150);
+    expect(await refusesConnections(gateway.port)).toBe(true);
+    const { status, head, isClosed } = await answer;
+    expect([status, isClosed]).toEqual([200, true]);
+    expect(head.toLowerCase()).toContain("\r\nconnection: close");
+    expect(await ended).toBe(0);
+  });
+
+  it("waits for nobody longer than is bounded: a body that never ends is let go", async () => {
+    const gateway = await startGatewayProcess(world.nats.url);
+    const request = [
+      "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",
+      "Host: x",
+      `Authorization: Bearer ${credential}`,
+      "Content-Type: application/json",
+      "Content-Length: 1000",
+      "",
+      "{",
+    ].join("\r\n");
+    const answer = sendRaw(gateway.port, [request], { waitMs: 9_000 });
+    await delay(200);
+    const startedAtMs = performance.now();
+    expect(await gateway.stop()).toBe(0);
+    expect(performance.now() - startedAtMs).toBeLessThan(7_000);
+    expect((await answer).isClosed).toBe(true);
+  });
+
+  it("closes connections that wait for nothing", async () => {
+    const gateway = await startGatewayProcess(world.nats.url);
+    const idle = connect(gateway.port, "127.0.0.1");
+    const closed = new Promise((resolve) => idle.once("close", resolve));
+    idle.on("error", () => undefined);
+    idle.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    await new Promise((resolve) => idle.once("data", resolve));
+    const startedAtMs = performance.now();
+    expect(await gateway.stop()).toBe(0);
+    await closed;
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+  });
+});
+
+describe("a port", () => {
+  it("that is taken is one sentence and a code, not a second listener", async () => {
+    const gateway = await startGatewayProcess(world.nats.url);
+    const second = await startGatewayProcess(world.nats.url, { PORT: String(gateway.port) }).catch(
+      (error: unknown) => error,
+    );
+    expect(second).toBeInstanceOf(UserError);
+    expect(second).toMatchObject({
+      code: "port_taken",
+      message: `Port ${gateway.port} on 127.0.0.1 is taken or not allowed.`,
+    });
+    await gateway.stop();
+  });
+
+  it.runIf(process.platform === "linux")("is shared by several gateways when that is asked for", async () => {
+    const environment = { SHARED_PORT: "true", PORT: String(await freePort()) };
+    const first = await startGatewayProcess(world.nats.url, environment);
+    const second = await startGatewayProcess(world.nats.url, environment);
+    const ids = new Set<string>();
+    for (let round = 0; round < 40; round += 1) {
+      const answer = await send(first.baseUrl, "GET", "/healthz", { headers: { connection: "close" } });
+      ids.add((answer.headers.get("x-request-id") as string).split("-")[0] as string);
+    }
+    // Each process makes request ids with a prefix of its own.
+    expect(ids.size).toBe(2);
+    await first.stop();
+    expect((await send(second.baseUrl, "GET", "/healthz")).status).toBe(200);
+    await second.stop();
+  });
+});
+
+describe("TLS at the gateway itself", () => {
+  it("answers over HTTPS and asks browsers to stay with it", async () => {
+    // A certificate for localhost that is good for nothing but this test.
+    const file = (name: string): string => join(import.meta.dirname, "tls", name);
+    const environment = { TLS_KEY_FILE: file("key.pem"), TLS_CERT_FILE: file("cert.pem") };
+    const gateway = await startGatewayProcess(world.nats.url, environment);
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const options = { port: gateway.port, host: "127.0.0.1", path: "/healthz", ca: readFileSync(file("cert.pem")) };
+      get(options, resolve).once("error", reject);
+    });
+    answer.resume();
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers["strict-transport-security"]).toBe("max-age=31536000");
+    await gateway.stop();
+  });
+});
+
+describe("a setting", () => {
+  it.each([
+    [{ PORT: "70000" }, "PORT"],
+    [{ PORT: "x" }, "PORT"],
+    [{ SHARED_PORT: "maybe" }, "SHARED_PORT"],
+    [{ TRUSTED_PROXIES: "10.0.0.0/33" }, "TRUSTED_PROXIES"],
+    [{ TRUSTED_PROXIES: "proxy.example" }, "TRUSTED_PROXIES"],
+    [{ TLS_KEY_FILE: "key.pem" }, "TLS_KEY_FILE"],
+  ])("that is not usable is named: %o", async (environment, name) => {
+    const failed = await startGatewayProcess(world.nats.url, environment as Record<string, string>).catch(
+      (error: unknown) => error,
+    );
+    expect(failed).toMatchObject({ code: "invalid_setting", message: expect.stringContaining(name) as string });
+  });
+});
