@@ -12,8 +12,14 @@ import {
   userSchema,
   usersSchema,
 } from "./contract/backoffice.ts";
-import { stationEventsQuerySchema, stationEventsSchema, timelineSchema } from "./contract/timeline.ts";
-import { getOwnTimeline, listOwnStationEvents } from "./handlers/backoffice/audit-trail.ts";
+import {
+  registryEventsQuerySchema,
+  registryEventsSchema,
+  stationEventsQuerySchema,
+  stationEventsSchema,
+  timelineSchema,
+} from "./contract/timeline.ts";
+import { getOwnTimeline, listOwnEvents, listOwnStationEvents } from "./handlers/backoffice/audit-trail.ts";
 import { createOwnFilial, listOwnFilials } from "./handlers/backoffice/filials.ts";
 import { moveOwnStation } from "./handlers/backoffice/move-station.ts";
 import { createOwnStation, getOwnStation, listOwnStations, renameOwnStation } from "./handlers/backoffice/stations.ts";
@@ -156,6 +162,20 @@ export const backofficeRoutes: readonly Route[] = [
     replies: { 200: { description: "What happened, who did it, and whether money moved.", schema: timelineSchema } },
     errors: ["not_found"],
     handler: getOwnTimeline,
+  }),
+  route({
+    method: "GET",
+    path: `${root}/events/`,
+    operationId: "backoffice_events",
+    tag,
+    summary: "Read who changed what",
+    description:
+      "The audit trail of places, devices, enrollment codes, people and sessions. Changes that are made at the same moment may appear in another order than their ids; who follows the trail asks again from a few events back.",
+    who,
+    query: registryEventsQuerySchema,
+    replies: { 200: { description: "By id, oldest first.", schema: registryEventsSchema } },
+    errors: [],
+    handler: listOwnEvents,
   }),
   route({
     method: "GET",

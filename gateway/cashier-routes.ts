@@ -116,11 +116,13 @@ export const cashierRoutes: readonly Route[] = [
     operationId: "cashier_order_open",
     tag,
     summary: "Open an order",
+    description:
+      "Writing orders needs no lease of the station: the lease guards collections only. A suspended or closed station takes no order.",
     who,
     headers,
     body: orderLinesBodySchema,
     replies: { 201: { description: "The order.", schema: orderSchema } },
-    errors: ["not_found", "station_closed", "idempotency_key_reused"],
+    errors: ["not_found", "station_suspended", "station_closed", "idempotency_key_reused"],
     handler: openCashierOrder,
   }),
   route({
@@ -152,11 +154,12 @@ export const cashierRoutes: readonly Route[] = [
     operationId: "cashier_order_change",
     tag,
     summary: "Replace an order's lines",
-    description: "A collection under way keeps the amount that the guest was shown; attesting it is then refused.",
+    description:
+      "Needs no lease of the station: the lease guards collections only. A collection under way keeps the amount that the guest was shown; attesting it is then refused. An order at a suspended or closed station cannot be changed.",
     who,
     body: orderLinesBodySchema,
     replies: orderReply,
-    errors: ["not_found", "conflict"],
+    errors: ["not_found", "conflict", "station_suspended", "station_closed"],
     handler: changeCashierOrder,
   }),
   route({
@@ -165,6 +168,8 @@ export const cashierRoutes: readonly Route[] = [
     operationId: "cashier_order_void",
     tag,
     summary: "Void an order",
+    description:
+      "Needs no lease of the station: the lease guards collections only. Possible at a suspended or closed station too, so that nothing is left open there.",
     who,
     replies: orderReply,
     errors: ["not_found", "conflict"],

@@ -1,4 +1,7 @@
-/** Every bound of the gateway, in one place, each with its reason. */
+/**
+ * Every bound of the gateway, in one place, each with its reason. Those of what people and devices write, which the
+ * services check as well, are in `services/bus/bounds.ts`.
+ */
 export const LIMITS = {
   /** A body is a few hundred bytes; 16 KiB leaves room for a heartbeat's summary (design §4, "bodies"). */
   bodyBytes: 16 * 1_024,
@@ -14,6 +17,13 @@ export const LIMITS = {
   requestsInFlight: 4_096,
   /** An idempotency key is a UUID or a few words. */
   idempotencyKeyCharacters: 255,
+  /** A device's provider reference, provider code or idempotency key; the contract leaves the bound to the service. */
+  reportTextCharacters: 255,
+  /** A reference that a cashier types off a slip; a slip has some twenty characters. */
+  referenceCharacters: 200,
+  /** Orders and audit events in one list when nobody says how many: a screenful or two. */
+  ordersUnlessAsked: 50,
+  eventsUnlessAsked: 100,
   /** A request id that is longer or odd is replaced, because it goes into the log. */
   requestIdCharacters: 64,
   /** How many field errors one answer names. */

@@ -109,6 +109,17 @@ export type IntentEvent =
 /** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
 const isAttestedDirectly = (route: Route): boolean => route === "cash" || route === "attested_terminal";
 
+/**
+ * The newest reports within the bound. The newest one with a reference stays among them: it is what the attestation
+ * inherits, and a companion that repeats empty outcomes must not push the slip's number out.
+ */
+function keepReports(reports: readonly Report[]): readonly Report[] {
+  const newest = reports.slice(-STATE_LIMITS.activeReports);
+  if (newest.some((report) => report.providerReference !== "")) return newest;
+  const referenced = reports.findLast((report) => report.providerReference !== "");
+  return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
+}
+
 export const paymentIntentMachine = setup({
   types: { context: {} as IntentRecord, events: {} as IntentEvent },
   guards: {
@@ -124,7 +135,7 @@ export const paymentIntentMachine = setup({
       event.type === "REPORT"
         ? {
             ...context,
-            reports: [...context.reports, event.report].slice(-STATE_LIMITS.activeReports),
+            reports: keepReports([...context.reports, event.report]),
             reportCount: context.reportCount + 1,
           }
         : context,

@@ -2,10 +2,11 @@
 import { z } from "zod";
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import { permissionSchema, roleSchema } from "../../services/bus/messages/caller.ts";
-import { currencySchema, idSchema, timestampSchema } from "./shared.ts";
+import { CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
-const nameSchema = z.string().trim().min(1).max(200);
+const nameSchema = z.string().trim().min(1).max(BOUNDS.nameCharacters);
 
 export const filialSchema = z
   .object({ filial_id: idSchema, name: z.string(), created_at: timestampSchema })
@@ -49,7 +50,7 @@ const deviceShape = {
   station_id: idSchema,
   name: z.string(),
   kind: z.enum(DEVICE_KINDS),
-  capabilities: z.array(z.enum(CAPABILITIES)),
+  capabilities: z.array(z.enum(CAPABILITIES)).meta({ description: CAPABILITIES_DESCRIPTION }),
   status: z.enum(DEVICE_STATUSES),
   handoff_target: z.string().meta({ description: "Opaque; handed to the companion as it is." }),
   created_at: timestampSchema,
@@ -74,10 +75,10 @@ export const devicesQuerySchema = z.strictObject({ station_id: z.coerce.number()
 const capabilitiesSchema = z
   .array(z.enum(CAPABILITIES))
   .max(CAPABILITIES.length)
-  .meta({ description: "Those of the kind when left out." });
+  .meta({ description: `${CAPABILITIES_DESCRIPTION} Those of the kind when left out.` });
 const handoffTargetSchema = z
   .string()
-  .max(500)
+  .max(BOUNDS.handoffTargetCharacters)
   .meta({ description: "The launch reference of the payment application on the same device; may be blank." });
 export const registerDeviceBodySchema = z
   .strictObject({
@@ -114,8 +115,8 @@ export const issueCodeBodySchema = z
   .strictObject({
     valid_for_seconds: z
       .int()
-      .min(60)
-      .max(7 * 24 * 3_600)
+      .min(BOUNDS.enrollmentCodeValidForMs.min / 1_000)
+      .max(BOUNDS.enrollmentCodeValidForMs.max / 1_000)
       .optional()
       .meta({ description: "A minute to a week; 15 minutes when left out." }),
   })
@@ -140,9 +141,9 @@ export const userSchema = z
 export const usersSchema = z.object({ users: z.array(userSchema) });
 export const createUserBodySchema = z
   .strictObject({
-    email: z.email().max(320),
+    email: z.email().max(BOUNDS.emailCharacters),
     name: nameSchema,
     role: roleSchema,
-    password: z.string().min(12).max(1_000),
+    password: z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max),
   })
   .meta({ id: "CreateUser" });

@@ -3,17 +3,18 @@ import { z } from "zod";
 import { ROUTES } from "../../machines/payment-intent.ts";
 import { BLOCKED_REASONS, STATION_STATUSES } from "../../machines/standing.ts";
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import { LIMITS } from "../limits.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
 /** Under the same key a command is done once; its repetition gets the same answer. */
 export const idempotencyHeaderSchema = z.object({
   "Idempotency-Key": z
     .string()
-    .max(255)
+    .max(LIMITS.idempotencyKeyCharacters)
     .optional()
     .meta({
-      description:
-        "Any text of up to 255 characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with `idempotency_key_reused`.",
+      description: `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`,
       examples: ["6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e"],
     }),
 });
@@ -33,7 +34,13 @@ export const leaseSchema = z.object({ lease: leaseHolderSchema.nullable() }).met
 
 /** How long the lease lasts without a renewal: half a minute to a working day; 15 minutes when left out. */
 export const leaseBodySchema = z
-  .strictObject({ lifetime_seconds: z.int().min(30).max(43_200).optional() })
+  .strictObject({
+    lifetime_seconds: z
+      .int()
+      .min(BOUNDS.leaseLifetimeMs.min / 1_000)
+      .max(BOUNDS.leaseLifetimeMs.max / 1_000)
+      .optional(),
+  })
   .meta({ id: "LeaseRequest" });
 
 export const cashierStationSchema = z
@@ -69,7 +76,9 @@ export const companionSchema = z
     device_id: idSchema,
     name: z.string(),
     online: z.boolean(),
-    last_seen_at: timestampSchema.nullable(),
+    last_seen_at: timestampSchema.nullable().meta({
+      description: "As of the last change between online and offline; heartbeats in between are not recorded.",
+    }),
     since: timestampSchema.nullable().meta({ description: "Since when it is online or offline." }),
     blocked_reason: z.enum(["", ...BLOCKED_REASONS]),
   })
@@ -105,17 +114,17 @@ export const orderLinesBodySchema = z
             .string()
             .trim()
             .min(1)
-            .max(200)
+            .max(BOUNDS.nameCharacters)
             .meta({ examples: ["Soup of the day"] }),
           quantity: z
             .int()
             .min(1)
-            .max(9_999)
+            .max(BOUNDS.lineQuantity)
             .meta({ examples: [2] }),
           unit_amount: priceSchema,
         }),
       )
-      .max(200),
+      .max(BOUNDS.orderLines),
   })
   .meta({ id: "OrderLines" });
 
@@ -155,5 +164,11 @@ export const ordersSchema = z.object({ orders: z.array(orderSchema) });
 
 export const ordersQuerySchema = z.strictObject({
   status: z.enum(ORDER_STATUSES).optional(),
-  limit: z.coerce.number().int().min(1).max(200).default(50).meta({ description: "How many, newest first." }),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(BOUNDS.listedOrders)
+    .default(LIMITS.ordersUnlessAsked)
+    .meta({ description: "How many, newest first." }),
 });

@@ -6,7 +6,7 @@ import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
 import { LIMITS } from "../limits.ts";
 import { INTENT_STATUSES } from "./intent.ts";
 import { DEVICE_SCOPES } from "./scopes.ts";
-import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
+import { amountSchema, CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
 const SNAPSHOT_EXAMPLE = {
   device_id: 5,
@@ -26,7 +26,7 @@ export const deviceSnapshotSchema = z
     device_id: idSchema,
     name: z.string(),
     kind: z.enum(DEVICE_KINDS),
-    capabilities: z.array(z.enum(CAPABILITIES)),
+    capabilities: z.array(z.enum(CAPABILITIES)).meta({ description: CAPABILITIES_DESCRIPTION }),
     status: z.enum(DEVICE_STATUSES),
     station_name: z.string(),
     station_status: z.enum(STATION_STATUSES),
@@ -117,21 +117,23 @@ export const assignmentReplySchema = z
   })
   .meta({ id: "AssignmentReply" });
 
-const MAX_TEXT = 255;
-
 export const reportBodySchema = z
   .looseObject({
     intent_id: z.int().meta({ description: "Must be assigned to this device.", examples: [7] }),
     outcome: z.enum(REPORTED_OUTCOMES),
     provider_reference: z
       .string()
-      .max(MAX_TEXT)
+      .max(LIMITS.reportTextCharacters)
       .optional()
       .meta({ description: "The payment application's own reference; the attestation inherits it." }),
-    provider_code: z.string().max(MAX_TEXT).optional().meta({ description: "The coded result, kept verbatim." }),
+    provider_code: z
+      .string()
+      .max(LIMITS.reportTextCharacters)
+      .optional()
+      .meta({ description: "The coded result, kept verbatim." }),
     client_idempotency_key: z
       .string()
-      .max(MAX_TEXT)
+      .max(LIMITS.reportTextCharacters)
       .optional()
       .meta({ description: "The same key gets the same answer; always send one." }),
   })

@@ -145,8 +145,12 @@ function securityOf(route: Route): Record<string, string[]>[] {
 
 /** Polls are not logged one by one, so they only echo an id that the client chose. */
 function requestIdHeader(route: Route): z.ZodObject {
-  const id = z.string().meta({ description: "The client's own `X-Request-Id`, or a new one." });
-  return z.object({ "X-Request-Id": route.poll === undefined ? id : id.optional() });
+  const isPoll = route.poll !== undefined;
+  const description = isPoll
+    ? "The client's own `X-Request-Id`; only there when the client sent one."
+    : "The client's own `X-Request-Id`, or a new one.";
+  const id = z.string().meta({ description });
+  return z.object({ "X-Request-Id": isPoll ? id.optional() : id });
 }
 
 function responsesOf(route: Route, errors: ErrorReplies): ZodOpenApiResponsesObject {

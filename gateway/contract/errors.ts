@@ -19,7 +19,6 @@ export const HTTP_ERROR_CODES = [
   "csrf_refused",
   "throttled",
   "replica_stale",
-  "shutting_down",
   "internal_error",
 ] as const;
 export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
@@ -65,7 +64,6 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     sentence: "This gateway has lost its feed and will not answer with old state; try again shortly.",
     ...again,
   },
-  shutting_down: { status: 503, sentence: "This gateway is shutting down; send the request again.", ...again },
   internal_error: {
     status: 500,
     sentence: "Something went wrong here; the request id finds it in the log.",

@@ -1,7 +1,8 @@
 /** A payment intent as the cashier sees it: the collection, its evidence and what can be done now. */
 import { z } from "zod";
 import { type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
-import { INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import { LIMITS } from "../limits.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
 export const INTENT_STATUSES = [
@@ -23,8 +24,8 @@ export const createIntentBodySchema = z
       .meta({ description: "The companion to hand it to; without it, the first live one." }),
     lifetime_seconds: z
       .int()
-      .min(INTENT_LIFETIME_BOUNDS_MS.min / 1_000)
-      .max(INTENT_LIFETIME_BOUNDS_MS.max / 1_000)
+      .min(BOUNDS.intentLifetimeMs.min / 1_000)
+      .max(BOUNDS.intentLifetimeMs.max / 1_000)
       .optional()
       .meta({ description: "How long it may be collected; 180 s when left out." }),
   })
@@ -32,7 +33,7 @@ export const createIntentBodySchema = z
 
 /** The reference is needed for an attested terminal; a smart POS collection inherits the device's own. */
 export const attestBodySchema = z
-  .strictObject({ reference: z.string().trim().min(1).max(200).optional() })
+  .strictObject({ reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional() })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
 
 /** Evidence of a device, never truth (contract, "Reported outcome"). */

@@ -1,5 +1,6 @@
 /** Logging in and out: the same for the owner's and the cashier's API (design §5). */
 import { z } from "zod";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import { permissionSchema, roleSchema } from "../../services/bus/messages/caller.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
 
@@ -9,9 +10,9 @@ export const logInBodySchema = z
     email: z
       .string()
       .min(1)
-      .max(320)
+      .max(BOUNDS.emailCharacters)
       .meta({ examples: ["cashier@sandbox.example"] }),
-    password: z.string().min(1).max(1_000),
+    password: z.string().min(1).max(BOUNDS.passwordCharacters.max),
   })
   .meta({ id: "LogIn" });
 

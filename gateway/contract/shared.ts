@@ -24,6 +24,10 @@ export const currencySchema = z
   .regex(/^[A-Z]{3}$/)
   .meta({ examples: ["EUR"] });
 
+/** What capabilities are for, and what they are not: rights are the scopes. */
+export const CAPABILITIES_DESCRIPTION =
+  "They choose the routes that are offered and whether a QR code is rendered. What a device may call is decided by the scopes of its kind.";
+
 export const fieldErrorSchema = z.object({
   pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),
   detail: z.string(),

@@ -2,15 +2,16 @@
  * The connection pool. Values come as they are: no column renaming, `snake_case` in SQL and in rows; `bigint` columns
  * arrive as numbers, because every id and every count of ours stays far below 2^53.
  */
-import postgres from "postgres";
+import type postgresTypes from "postgres";
+import { postgres } from "./driver.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 
 /** A pool of connections; each statement may run on another one. */
-export type Database = postgres.Sql<{ int8: number }>;
+export type Database = postgresTypes.Sql<{ int8: number }>;
 /** One transaction, as `database.begin` hands it to its callback. */
-export type Transaction = postgres.TransactionSql<{ int8: number }>;
+export type Transaction = postgresTypes.TransactionSql<{ int8: number }>;
 /** What a function of one SQL operation takes: it runs alone on a pool or within a transaction. */
-export type Queryable = postgres.ISql<{ int8: number }>;
+export type Queryable = postgresTypes.ISql<{ int8: number }>;
 
 export interface DatabaseOptions {
   readonly url: string;

@@ -28,6 +28,8 @@ export const REGISTRY_LIMITS = {
   listedRevokedDevices: 100,
   /** Users of one organization; their list is one message too. */
   users: 800,
+  /** Events of one page of the audit trail, as JSON: well within one bus message of 1 MB. */
+  eventsPageBytes: 512 * 1_024,
   /** Password checks at work or waiting in one process: each takes 19 MiB and some 30 ms of one core. */
   passwordChecks: 64,
   /** How long a stopping service waits for requests it has begun. */

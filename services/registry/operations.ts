@@ -11,6 +11,7 @@ import * as filials from "./handlers/filials.ts";
 import { handleLogin, handleLogout } from "./handlers/login.ts";
 import { handleMoveDevice } from "./handlers/move-device.ts";
 import { handleSeedSandbox } from "./handlers/seed-sandbox.ts";
+import { handleListRegistryEvents } from "./handlers/registry-events.ts";
 import * as stations from "./handlers/stations.ts";
 import * as users from "./handlers/users.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
@@ -60,6 +61,7 @@ export function serveRegistry(deps: RegistryDeps): Serving {
   on(registry.revokeEnrollmentCode, codes.handleRevokeEnrollmentCode);
   on(registry.listUsers, users.handleListUsers);
   on(registry.createUser, users.handleCreateUser);
+  on(registry.listRegistryEvents, handleListRegistryEvents);
   on(registry.seedSandbox, handleSeedSandbox);
 
   return {

@@ -1,10 +1,18 @@
 /** Database rows as the messages show them; rows themselves never leave the service. */
 import type { z } from "zod";
-import type { Device, enrollmentCodeSchema, filialSchema, Station, userSchema } from "../bus/messages/registry.ts";
+import type {
+  Device,
+  enrollmentCodeSchema,
+  filialSchema,
+  RegistryEventEntry,
+  Station,
+  userSchema,
+} from "../bus/messages/registry.ts";
 import { permissionsOf } from "./permissions.ts";
 import type { DeviceRow } from "./sql/devices.ts";
 import type { EnrollmentCodeRow } from "./sql/enrollment-codes.ts";
 import type { FilialRow } from "./sql/filials.ts";
+import type { RegistryEventRow } from "./sql/registry-events.ts";
 import type { StationRow } from "./sql/stations.ts";
 import type { UserRow } from "./sql/users.ts";
 
@@ -55,5 +63,16 @@ export function userOnWire(row: UserRow): z.infer<typeof userSchema> {
     name: row.name,
     role: row.role,
     permissions: permissionsOf(row.role),
+  };
+}
+
+export function registryEventOnWire(row: RegistryEventRow): RegistryEventEntry {
+  return {
+    eventId: row.event_id,
+    atMs: row.at.getTime(),
+    actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
+    action: row.action,
+    subject: { kind: row.subject_kind, id: row.subject_id },
+    data: row.data,
   };
 }

@@ -1,5 +1,10 @@
-/** Who may do what to an order. The organization is checked by each query; here is the permission. */
+/**
+ * Who may do what to an order, and where. The organization is checked by each query; here are the permission and the
+ * station's standing. The station's lease is not asked for: it guards collections, and a waiter may write orders while a
+ * cashier collects.
+ */
 import type { Actor } from "../../machines/actor.ts";
+import type { StationStatus } from "../../machines/standing.ts";
 import type { Caller } from "../bus/messages/caller.ts";
 import { RefusedError } from "../bus/refusals.ts";
 
@@ -13,4 +18,10 @@ export function actorOf(caller: Caller): Actor {
   return caller.role === "owner"
     ? { kind: "owner", id: caller.userId }
     : { kind: "cashier", id: caller.userId, name: caller.name };
+}
+
+/** Throws `station_suspended` or `station_closed`: there, nothing new is sold. */
+export function requireOpenStation({ status }: { readonly status: StationStatus }): void {
+  if (status === "suspended") throw new RefusedError({ code: "station_suspended" });
+  if (status === "closed") throw new RefusedError({ code: "station_closed" });
 }

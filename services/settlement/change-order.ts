@@ -7,16 +7,17 @@ import type { changeOrderLines, Order, voidOrder } from "../bus/messages/settlem
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
-import { actorOf, requireCollector } from "./access.ts";
+import { actorOf, requireCollector, requireOpenStation } from "./access.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { orderTotal } from "./order-total.ts";
 import { lockOrder } from "./sql/read-orders.ts";
-import { markVoided, replaceLines } from "./sql/write-orders.ts";
+import { findStation, markVoided, replaceLines } from "./sql/write-orders.ts";
 import { noteForStation, tellStation } from "./station-notice.ts";
 
 /**
  * Replaces the lines. The same lines again change nothing, so that a repetition is harmless. Refuses with
- * `permission_denied`, `not_found`, `conflict` (paid or voided) or `invalid_request`.
+ * `permission_denied`, `not_found`, `conflict` (paid or voided), `station_suspended`, `station_closed` or
+ * `invalid_request`.
  */
 export async function changeLines(
   deps: SettlementDeps,
@@ -28,6 +29,10 @@ export async function changeLines(
     const before = await lockKnownOrder(sql, { organizationId: caller.organizationId, orderId });
     if (before.status !== "open") throw closedOrder(before);
     if (isDeepStrictEqual(before.lines, lines)) return before;
+    const { organizationId } = caller;
+    const station = await findStation(sql, { organizationId, stationId: before.stationId });
+    if (station === undefined) throw new RefusedError({ code: "not_found" });
+    requireOpenStation(station);
     const total = orderTotal(lines, before.currency);
     if ("errors" in total) throw new RefusedError({ code: "invalid_request", errors: [...total.errors] });
     const changed = await replaceLines(sql, before, { lines, totalMinor: total.totalMinor });
@@ -38,7 +43,8 @@ export async function changeLines(
 }
 
 /**
- * Voids the order; voiding it again changes nothing. Refuses with `permission_denied`, `not_found` or `conflict` (paid).
+ * Voids the order, also at a suspended or closed station, so that nothing is left open there; voiding it again changes
+ * nothing. Refuses with `permission_denied`, `not_found` or `conflict` (paid).
  */
 export async function voidOpenOrder(
   deps: SettlementDeps,

@@ -4,7 +4,7 @@ import type { Order, openOrder } from "../bus/messages/settlement.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
-import { actorOf, requireCollector } from "./access.ts";
+import { actorOf, requireCollector, requireOpenStation } from "./access.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
 import { isStorableText, orderTotal } from "./order-total.ts";
@@ -18,8 +18,8 @@ type Request = RequestOf<typeof openOrder>;
 class KeyTakenError extends Error {}
 
 /**
- * Refuses with `permission_denied`, `not_found` (the station), `station_closed`, `invalid_request` (an amount that the
- * contract cannot carry) or `idempotency_key_reused`.
+ * Refuses with `permission_denied`, `not_found` (the station), `station_suspended`, `station_closed`, `invalid_request`
+ * (an amount that the contract cannot carry) or `idempotency_key_reused`.
  */
 export async function open(deps: SettlementDeps, request: Request): Promise<ReplyOf<typeof openOrder>> {
   requireCollector(request.caller);
@@ -44,7 +44,7 @@ async function write(sql: Transaction, request: Request): Promise<Order> {
   const { organizationId } = caller;
   const station = await findStation(sql, { organizationId, stationId });
   if (station === undefined) throw new RefusedError({ code: "not_found" });
-  if (station.status === "closed") throw new RefusedError({ code: "station_closed" });
+  requireOpenStation(station);
   const { currency } = station;
   const total = orderTotal(lines, currency);
   if ("errors" in total) throw new RefusedError({ code: "invalid_request", errors: [...total.errors] });

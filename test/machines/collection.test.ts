@@ -45,6 +45,13 @@ describe("a smart POS collection", () => {
     expect(counter.reports("reported_unknown").attests().intent?.attestation?.reference).toBe("A");
   });
 
+  it("does not lose a reference to a flood of reports without one", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "SLIP" });
+    for (let n = 0; n < 12; n += 1) counter.reports("reported_unknown");
+    expect(counter.intent?.reports.length).toBe(8);
+    expect(counter.attests().intent?.attestation?.reference).toBe("SLIP");
+  });
+
   it("lets a typed reference count only where no device gave one", () => {
     const told = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "A" });
     expect(told.attests({ reference: "typed" }).intent?.attestation?.reference).toBe("A");

@@ -20,7 +20,7 @@ describe("the log", () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(lines).toHaveLength(2);
     expect(stdout).not.toMatch(/s[1-5]"/);
-    expect(lines[0]).toMatchObject({ level: "info", service: "test", msg: "acted", token: "[redacted]" });
+    expect(lines[0]).toMatchObject({ level: "info", process: "test", msg: "acted", token: "[redacted]" });
     expect(lines[1]).toMatchObject({ level: "warn", err: { errorCode: "ECONNREFUSED", message: "away" } });
   });
 });

@@ -1,8 +1,9 @@
-/** What the audit copy of the log tells the owner: one payment's timeline, and a station's events. */
+/** What the owner is told of the past: one payment's timeline, a station's events, and who changed what. */
 import type { z } from "zod";
 import { getTimeline, listStationEvents } from "../../../services/bus/messages/audit.ts";
+import { listRegistryEvents } from "../../../services/bus/messages/registry.ts";
 import { toTimestamp } from "../../contract/shared.ts";
-import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
+import type { registryEventsQuerySchema, stationEventsQuerySchema } from "../../contract/timeline.ts";
 import { ok, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
 import { eventDataWire, stationEventWire } from "./event-wire.ts";
@@ -36,4 +37,21 @@ export const listOwnStationEvents: SessionHandler<undefined, z.infer<typeof stat
   const { since_version: sinceVersion, limit } = query;
   const { events, hasMore } = await deps.bus.call(listStationEvents, { caller, stationId, sinceVersion, limit });
   return ok({ events: events.map(stationEventWire), has_more: hasMore });
+};
+
+export const listOwnEvents: SessionHandler<undefined, z.infer<typeof registryEventsQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { since_id: sinceId, limit } = query;
+  const { events, hasMore } = await deps.bus.call(listRegistryEvents, { caller, sinceId, limit });
+  return ok({
+    events: events.map(({ eventId, atMs, actor, action, subject, data }) => ({
+      event_id: eventId,
+      at: toTimestamp(atMs),
+      actor,
+      action,
+      subject,
+      data,
+    })),
+    has_more: hasMore,
+  });
 };

@@ -1,8 +1,9 @@
 /** The cashier confirms from the evidence: the one step that settles (contract, "Rules" 2–4). */
 import type { z } from "zod";
+import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { attestBodySchema } from "../../contract/intent.ts";
-import { sessionCommandId } from "../command-id.ts";
-import { ok, Refusal, type SessionHandler } from "../context.ts";
+import { idempotencyKey, sessionCommandId } from "../command-id.ts";
+import { ok, Refusal, type SessionContext, type SessionHandler } from "../context.ts";
 import { cashierActor, ownStation } from "../own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
 import { intentWire } from "./intent-wire.ts";
@@ -22,8 +23,20 @@ export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = as
     command: { type: "intent_attest", intentId, reference: body.reference },
   });
   const intent = spokenOf(response);
-  // A repeated key answers with the first attestation, whose reference shows whether the body was the same.
-  if (body.reference !== undefined && intent.attestation?.reference !== body.reference)
-    throw new Refusal("idempotency_key_reused");
+  if (isOtherBody(context, intent, body.reference)) throw new Refusal("idempotency_key_reused");
   return ok(intentWire(intent, deps.nowMs()));
 };
+
+/**
+ * A repeated key answers with the first attestation, whose reference shows whether the body was the same. Not on the
+ * smart POS route: there the device's reference is kept whatever the cashier typed, and a settled payment must never be
+ * answered with a refusal.
+ */
+function isOtherBody(
+  context: SessionContext<unknown, unknown>,
+  intent: PaymentIntent,
+  typed: string | undefined,
+): boolean {
+  const isKeyed = idempotencyKey(context) !== undefined;
+  return isKeyed && intent.route !== "smart_pos" && typed !== undefined && intent.attestation?.reference !== typed;
+}

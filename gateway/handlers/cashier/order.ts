@@ -11,7 +11,7 @@ export const getCashierOrder: SessionHandler = async (context) => {
   return ok(orderWire(order));
 };
 
-/** A collection under way is not stopped: attesting it is refused with `order_changed`. Refusal: `conflict`. */
+/** A collection under way is not stopped: attesting it is refused with `order_changed`. Refusals: `conflict`, and the station's standing. */
 export const changeCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const orderId = context.id("order_id");

@@ -24,6 +24,14 @@ export const ROUTE_NAMES: Readonly<Record<Route, string>> = {
   cash: "cash",
 };
 
+/** Where a person finds out whether money moved, by route. */
+export const RECORDS_TO_COMPARE: Readonly<Record<Route, string>> = {
+  smart_pos: "the payment application's own records",
+  dynamic_qr: "the payment provider's own records",
+  attested_terminal: "the terminal's slip",
+  cash: "the cash drawer",
+};
+
 /** Money for a person, for example "EUR 12.50". */
 export function money(amountMinor: string, currency: string): string {
   return `${currency} ${formatAmount(amountMinor, currency)}`;

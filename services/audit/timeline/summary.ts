@@ -1,6 +1,6 @@
 /** The whole payment in one sentence or two, and whether money moved. Pure. */
 import { type IntentState, isEnded, wireStatus } from "../../../machines/payment-intent.ts";
-import { actorName, type MoneyMoved, money, ROUTE_NAMES, type TimelineFacts, withReference } from "./facts.ts";
+import { actorName, type MoneyMoved, money, RECORDS_TO_COMPARE, ROUTE_NAMES, type TimelineFacts, withReference } from "./facts.ts";
 import { REFUSAL_REASONS, type Told } from "./sentences.ts";
 
 /** A settlement is certain; short of one, any step that may have moved money leaves it open. */
@@ -67,7 +67,7 @@ function evidence({ intent, events, settlement }: TimelineFacts, moneyMoved: Mon
   }
   if (moneyMoved !== "maybe") return "";
   return isEnded(intent.status)
-    ? "Money may have moved all the same: compare with the payment application's own records."
+    ? `Money may have moved all the same: compare with ${RECORDS_TO_COMPARE[intent.route]}.`
     : "Money may have moved, but nothing is settled yet.";
 }
 

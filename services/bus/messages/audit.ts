@@ -1,5 +1,6 @@
 /** What the audit copy of the log can tell. */
 import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { callerSchema } from "./caller.ts";
 
@@ -46,7 +47,7 @@ export const getTimeline = defineOperation(
 /** A station's events, newest last, by version. */
 export const listStationEvents = defineOperation(
   "audit.station-events",
-  z.object({ caller: callerSchema, stationId: id, sinceVersion: z.int().min(0), limit: z.int().min(1).max(500) }),
+  z.object({ caller: callerSchema, stationId: id, sinceVersion: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listedEvents) }),
   z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
 );
 

@@ -2,11 +2,14 @@
 import { z } from "zod";
 import { DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
+import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { barrierSchema, callerSchema, permissionSchema, roleSchema } from "./caller.ts";
 
 const id = z.int().positive();
-const name = z.string().trim().min(1).max(200);
+const name = z.string().trim().min(1).max(BOUNDS.nameCharacters);
+const handoffTarget = z.string().max(BOUNDS.handoffTargetCharacters);
+const newPassword = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
 const caller = callerSchema;
 
 export const filialSchema = z.object({ filialId: id, name: z.string(), createdAtMs: z.number() });
@@ -52,8 +55,8 @@ export const userSchema = z.object({
 export const login = defineOperation(
   "registry.session.login",
   z.object({
-    email: z.string().max(320),
-    password: z.string().max(1_000),
+    email: z.string().max(BOUNDS.emailCharacters),
+    password: z.string().max(BOUNDS.passwordCharacters.max),
     address: z.string(),
     /** What the person wants to do; `permission_denied` without it. */
     permission: permissionSchema,
@@ -107,7 +110,7 @@ export const getStation = defineOperation(
 );
 export const createStation = defineOperation(
   "registry.station.create",
-  z.object({ caller, filialId: id, name, currency: z.string().length(3) }),
+  z.object({ caller, filialId: id, name, currency: z.string().length(BOUNDS.currencyCharacters) }),
   stationReply,
 );
 export const renameStation = defineOperation(
@@ -147,7 +150,7 @@ export const registerDevice = defineOperation(
     name,
     kind: z.enum(DEVICE_KINDS),
     capabilities: capabilities.optional(),
-    handoffTarget: z.string().max(500).optional(),
+    handoffTarget: handoffTarget.optional(),
   }),
   deviceReply,
 );
@@ -158,7 +161,7 @@ export const changeDevice = defineOperation(
     deviceId: id,
     name: name.optional(),
     capabilities: capabilities.optional(),
-    handoffTarget: z.string().max(500).optional(),
+    handoffTarget: handoffTarget.optional(),
   }),
   deviceReply,
 );
@@ -177,8 +180,8 @@ export const issueEnrollmentCode = defineOperation(
     deviceId: id,
     validForMs: z
       .int()
-      .min(60_000)
-      .max(7 * 24 * 3_600_000)
+      .min(BOUNDS.enrollmentCodeValidForMs.min)
+      .max(BOUNDS.enrollmentCodeValidForMs.max)
       .optional(),
   }),
   z.object({ code: z.string(), enrollmentCode: enrollmentCodeSchema }),
@@ -201,8 +204,42 @@ export const listUsers = defineOperation(
 );
 export const createUser = defineOperation(
   "registry.user.create",
-  z.object({ caller, email: z.email().max(320), name, role: roleSchema, password: z.string().min(12).max(1_000) }),
+  z.object({ caller, email: z.email().max(BOUNDS.emailCharacters), name, role: roleSchema, password: newPassword }),
   z.object({ user: userSchema }),
+);
+
+export const REGISTRY_ACTORS = ["user", "device", "operator"] as const;
+export const REGISTRY_SUBJECTS = [
+  "organization",
+  "filial",
+  "station",
+  "device",
+  "enrollment_code",
+  "user",
+  "session",
+] as const;
+
+/** One entry of the owner's audit trail: who did what to which thing, when. */
+export const registryEventSchema = z.object({
+  eventId: id,
+  atMs: z.number(),
+  /** A user's or a device's id; zero for whoever operates the installation. The name is the one of that moment. */
+  actor: z.object({ kind: z.enum(REGISTRY_ACTORS), id: z.int(), name: z.string() }),
+  action: z.string(),
+  subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id }),
+  /** What changed; never a secret. */
+  data: z.record(z.string(), z.unknown()),
+});
+export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
+
+/**
+ * The registry's events of the caller's organization after one of them, oldest first. Needs `organization.manage`. A
+ * page may be shorter than `limit` although there are more: `hasMore` tells.
+ */
+export const listRegistryEvents = defineOperation(
+  "registry.events.list",
+  z.object({ caller, sinceId: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listedEvents) }),
+  z.object({ events: z.array(registryEventSchema), hasMore: z.boolean() }),
 );
 
 /**
@@ -212,7 +249,7 @@ export const createUser = defineOperation(
  */
 export const seedSandbox = defineOperation(
   "registry.sandbox.seed",
-  z.object({ ownerPassword: z.string().min(12), cashierPassword: z.string().min(12) }),
+  z.object({ ownerPassword: newPassword, cashierPassword: newPassword }),
   z.object({
     organizationId: id,
     filialId: id,

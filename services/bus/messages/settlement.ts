@@ -2,15 +2,16 @@
 import { z } from "zod";
 import { ROUTES } from "../../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
+import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { barrierSchema, callerSchema } from "./caller.ts";
 
 const id = z.int().positive();
-const amountMinor = z.string().regex(/^\d{1,13}$/);
+const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 
 export const orderLineInputSchema = z.object({
-  name: z.string().min(1).max(200),
-  quantity: z.int().min(1).max(9_999),
+  name: z.string().min(1).max(BOUNDS.nameCharacters),
+  quantity: z.int().min(1).max(BOUNDS.lineQuantity),
   unitAmountMinor: amountMinor,
 });
 
@@ -39,13 +40,16 @@ export const orderSchema = z.object({
 export type Order = z.infer<typeof orderSchema>;
 const orderWithBarrier = z.object({ order: orderSchema, barrier: barrierSchema });
 
-/** The station must be one of the caller's organization; its currency is the order's. */
+/**
+ * The station must be one of the caller's organization, and neither suspended nor closed; its currency is the order's.
+ * Writing orders needs no lease: the lease guards collections.
+ */
 export const openOrder = defineOperation(
   "settlement.order.open",
   z.object({
     caller: callerSchema,
     stationId: id,
-    lines: z.array(orderLineInputSchema).max(200),
+    lines: z.array(orderLineInputSchema).max(BOUNDS.orderLines),
     idempotencyKey: z.string().optional(),
   }),
   orderWithBarrier,
@@ -61,16 +65,17 @@ export const listOrders = defineOperation(
     caller: callerSchema,
     stationId: id,
     status: z.enum(["open", "paid", "voided"]).optional(),
-    limit: z.int().min(1).max(200),
+    limit: z.int().min(1).max(BOUNDS.listedOrders),
   }),
   z.object({ orders: z.array(orderSchema) }),
 );
-/** Replaces the lines; a paid or voided order refuses with `conflict`. */
+/** Replaces the lines; a paid or voided order refuses with `conflict`, a suspended or closed station with its standing. */
 export const changeOrderLines = defineOperation(
   "settlement.order.change",
-  z.object({ caller: callerSchema, orderId: id, lines: z.array(orderLineInputSchema).max(200) }),
+  z.object({ caller: callerSchema, orderId: id, lines: z.array(orderLineInputSchema).max(BOUNDS.orderLines) }),
   orderWithBarrier,
 );
+/** Also at a suspended or closed station, so that nothing is left open there; a paid order refuses with `conflict`. */
 export const voidOrder = defineOperation(
   "settlement.order.void",
   z.object({ caller: callerSchema, orderId: id }),
@@ -103,7 +108,7 @@ export const settle = defineOperation(
   z.object({
     intentId: id,
     /** The command id of the attestation. */
-    attestationId: z.string().min(1).max(200),
+    attestationId: z.string().min(1).max(BOUNDS.commandIdCharacters),
     stationId: id,
     orderId: id,
     route: z.enum(ROUTES),

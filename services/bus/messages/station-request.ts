@@ -3,14 +3,15 @@ import { z } from "zod";
 import { REPORTED_OUTCOMES, ROUTES } from "../../../machines/payment-intent.ts";
 import { DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
+import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import type { StationRequest } from "./station.ts";
 
 const id = z.int().positive();
 const ms = z.number().min(0);
 const lifetimeMs = z.int().positive().optional();
 const revision = z.int().min(0);
-/** Longer than anything a person types; a commit must stay small (design §2.1). */
-const text = z.string().max(1_000);
+const text = z.string().max(BOUNDS.stationTextCharacters);
+const currency = z.string().length(BOUNDS.currencyCharacters);
 
 const actor = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("device"), id }),
@@ -25,7 +26,7 @@ const station = z.object({
   organizationId: id,
   filialId: id,
   name: text,
-  currency: z.string().length(3),
+  currency,
   status: z.enum(STATION_STATUSES),
   revision,
 });
@@ -41,8 +42,8 @@ const device = z.object({
 const order = z.object({
   orderId: id,
   orderDisplayNumber: id,
-  amountMinor: z.string().regex(/^\d{1,13}$/),
-  currency: z.string().length(3),
+  amountMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
+  currency,
   status: z.enum(["open", "paid", "voided"]),
   revision,
 });
@@ -76,7 +77,7 @@ const command = z.discriminatedUnion("type", [
 ]);
 
 export const stationRequestSchema: z.ZodType<StationRequest> = z.object({
-  commandId: z.string().min(1).max(200),
+  commandId: z.string().min(1).max(BOUNDS.commandIdCharacters),
   actor,
   command,
 });

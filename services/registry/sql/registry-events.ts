@@ -1,9 +1,10 @@
 import type { JSONValue } from "postgres";
 import type { Caller } from "../../bus/messages/caller.ts";
-import type { Transaction } from "../../db/pool.ts";
+import type { REGISTRY_ACTORS, REGISTRY_SUBJECTS } from "../../bus/messages/registry.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface RegistryActor {
-  readonly kind: "user" | "device" | "operator";
+  readonly kind: (typeof REGISTRY_ACTORS)[number];
   readonly id: number;
   readonly name: string;
 }
@@ -15,7 +16,7 @@ export function userActor(caller: Pick<Caller, "userId" | "name">): RegistryActo
   return { kind: "user", id: caller.userId, name: caller.name };
 }
 
-export type SubjectKind = "organization" | "filial" | "station" | "device" | "enrollment_code" | "user" | "session";
+export type SubjectKind = (typeof REGISTRY_SUBJECTS)[number];
 
 /** One entry of the owner's audit trail. `data` tells what changed; it never holds a secret (I9). */
 export interface RegistryEvent {
@@ -34,4 +35,27 @@ export async function recordEvent(sql: Transaction, event: RegistryEvent): Promi
       (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
     values (${organizationId}, ${actor.kind}, ${actor.id}, ${actor.name}, ${action}, ${subject.kind}, ${subject.id},
       ${sql.json(event.data ?? {})})`;
+}
+
+export interface RegistryEventRow {
+  readonly event_id: number;
+  readonly at: Date;
+  readonly actor_kind: RegistryActor["kind"];
+  readonly actor_id: number;
+  readonly actor_name: string;
+  readonly action: string;
+  readonly subject_kind: SubjectKind;
+  readonly subject_id: number;
+  readonly data: Record<string, unknown>;
+}
+
+/** The organization's events after one of them, oldest first. */
+export async function selectEvents(
+  sql: Queryable,
+  page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
+): Promise<RegistryEventRow[]> {
+  return sql<RegistryEventRow[]>`
+    select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from registry_events
+    where organization_id = ${page.organizationId} and event_id > ${page.sinceId}
+    order by event_id limit ${page.limit}`;
 }

@@ -1,4 +1,5 @@
 /** Writing orders. One SQL operation per function; all of them run in their caller's transaction. */
+import type { StationStatus } from "../../../machines/standing.ts";
 import type { Order } from "../../bus/messages/settlement.ts";
 import type { Transaction } from "../../db/pool.ts";
 import type { OrderLine } from "../order-total.ts";
@@ -7,8 +8,8 @@ import type { OrderLine } from "../order-total.ts";
 export async function findStation(
   sql: Transaction,
   key: { readonly organizationId: number; readonly stationId: number },
-): Promise<{ readonly currency: string; readonly status: string } | undefined> {
-  const [row] = await sql<{ currency: string; status: string }[]>`
+): Promise<{ readonly currency: string; readonly status: StationStatus } | undefined> {
+  const [row] = await sql<{ currency: string; status: StationStatus }[]>`
     select currency, status from stations
     where organization_id = ${key.organizationId} and station_id = ${key.stationId}`;
   return row;

@@ -216,6 +216,20 @@ describe("a collection that the device reports as declined", () => {
   });
 });
 
+describe("a collection whose reference the cashier types although the device gave one", () => {
+  it("is paid under the device's reference and answered as paid, with and without a key", async () => {
+    // It settled and was then answered as if the key had been used for another body.
+    for (const key of [undefined, "typed-anyway"]) {
+      const intent = await handOver(await openOrder());
+      await companion.good("POST", "assignment/report/", report(intent, "reported_success", "SLIP-7"));
+      const path = `${station}/intents/${intent.intent_id}/attest/`;
+      const body = { reference: "TYPED" };
+      const settled = await cashier.good<Intent>("POST", path, key === undefined ? { body } : { body, key });
+      expect(settled).toMatchObject({ status: "succeeded", attestation: { reference: "SLIP-7" } });
+    }
+  });
+});
+
 describe("a collection that the cashier cancels", () => {
   it("ends unpaid; a success reported afterwards is refused, kept, and told to the owner as money that may have moved", async () => {
     const order = await openOrder();

@@ -1,0 +1,43 @@
+/**
+ * The bounds of what people and devices may write, each with its reason. They are part of the operations on the bus: the
+ * gateway's contract refuses what is beyond them by field, and the services check them again.
+ */
+import { INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
+
+export const BOUNDS = {
+  /** The name of a place, a device, a person or an order's line: it fits a screen's heading and a column of a list. */
+  nameCharacters: 200,
+  /** A launch reference is a URI; it is part of the station's state, of which a commit holds sixteen at most. */
+  handoffTargetCharacters: 500,
+  /** The longest e-mail address there can be: 64 characters, the sign and a domain of 255 (RFC 5321, 4.5.3.1). */
+  emailCharacters: 320,
+  /** Shorter than this can be guessed; longer than the most only costs hashing (NIST SP 800-63B asks for 64 at least). */
+  passwordCharacters: { min: 12, max: 1_000 },
+  /** A currency by its ISO 4217 code. */
+  currencyCharacters: 3,
+  /** Someone must be able to type the code, and a code that was forgotten in a drawer must have ended. */
+  enrollmentCodeValidForMs: { min: 60_000, max: 7 * 24 * 3_600_000 },
+
+  /** Lines of one order: a long table's bill; the order with its lines stays well within one bus message. */
+  orderLines: 200,
+  /** Pieces of one line: four digits, as a till has them. */
+  lineQuantity: 9_999,
+  /** Digits of an amount in minor units: the contract's ten before the point, and the three decimals of some currencies. */
+  amountMinorDigits: 13,
+  /** Orders in one list; each carries its lines, and the list is one bus message. */
+  listedOrders: 200,
+  /** Events in one page of an audit trail; a page is one bus message. */
+  listedEvents: 500,
+
+  /** How long a lease may last without a renewal: half a minute is one hesitation, twelve hours are a long working day. */
+  leaseLifetimeMs: { min: 30_000, max: 12 * 3_600_000 },
+  /** How long a collection may be open, as the machine has it. */
+  intentLifetimeMs: INTENT_LIFETIME_BOUNDS_MS,
+  /** A command's id: its kind, a few ids and a SHA-256; it is stored with each command's answer. */
+  commandIdCharacters: 200,
+  /** Any text in a station's command: longer than anything a person types, and a commit stays small (design §2.1). */
+  stationTextCharacters: 1_000,
+} as const;
+
+/** An amount in minor units on the bus: digits only. */
+export const AMOUNT_MINOR_PATTERN = new RegExp(`^\\d{1,${BOUNDS.amountMinorDigits}}$`);

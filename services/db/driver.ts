@@ -1,0 +1,85 @@
+/**
+ * The PostgreSQL driver, mended where a connection that breaks takes more with it than itself (postgres.js 3.4.9; its
+ * issues 1066, 1154, 1208 and its pull requests 1155, 1168):
+ *
+ * - A transaction whose connection has closed sends its `rollback` all the same: into nothing, which throws where nobody
+ *   can catch it and ends the process, or into the connection made anew, which may be another transaction's by then.
+ * - A write that waits for the end of the turn when the connection closes leaves its timer behind: the connection made
+ *   anew sends nothing, ever. A pool of one connection is dead from then on.
+ *
+ * The texts are replaced while the driver is loaded, so that every way of installing it gives the same program. Another
+ * version, in which a text does not occur, is refused at once.
+ */
+import { createRequire, registerHooks } from "node:module";
+import type postgresDriver from "postgres";
+
+interface Mend {
+  readonly file: string;
+  readonly was: string;
+  readonly becomes: string;
+  /** How often it stands there. */
+  readonly times: number;
+}
+
+const MENDS: readonly Mend[] = [
+  {
+    file: "index.js",
+    was: "let savepoints = 0\n",
+    becomes: "let lost = null, savepoints = 0\n",
+    times: 1,
+  },
+  {
+    file: "index.js",
+    was: "new Promise((_, reject) => connection.onclose = reject)",
+    becomes: "new Promise((_, reject) => connection.onclose = (e) => reject(lost = e))",
+    times: 1,
+  },
+  {
+    file: "index.js",
+    was: "q.catch(e => uncaughtError || (uncaughtError = e))\n",
+    becomes: "q.catch(e => uncaughtError || (uncaughtError = e))\n        if (lost) return q.reject(lost)\n",
+    times: 1,
+  },
+  {
+    file: "connection.js",
+    was: "\n    clearImmediate(nextWriteTimer)\n",
+    becomes: "\n    clearImmediate(nextWriteTimer)\n    chunk = nextWriteTimer = null\n",
+    times: 2,
+  },
+  {
+    file: "connection.js",
+    was: "const x = socket.write(chunk, fn)",
+    becomes: "const x = socket !== null && socket.write(chunk, fn)",
+    times: 1,
+  },
+];
+
+/** The driver's entry point, as `import postgres from "postgres"` would give it unmended. */
+export const postgres: typeof postgresDriver = loadMended();
+
+function loadMended(): typeof postgresDriver {
+  const pending = new Set(MENDS);
+  const hooks = registerHooks({
+    load(url, context, next) {
+      const loaded = next(url, context);
+      const mends = MENDS.filter(({ file }) => url.endsWith(`/postgres/cjs/src/${file}`));
+      if (mends.length === 0) return loaded;
+      let source = String(loaded.source);
+      for (const mend of mends) {
+        const parts = source.split(mend.was);
+        if (parts.length !== mend.times + 1) continue;
+        source = parts.join(mend.becomes);
+        pending.delete(mend);
+      }
+      return { ...loaded, source };
+    },
+  });
+  try {
+    const driver = createRequire(import.meta.url)("postgres") as typeof postgresDriver;
+    const [missed] = pending;
+    if (missed === undefined) return driver;
+    throw new Error(`This version of the package postgres does not have "${missed.was.trim()}" in ${missed.file}.`);
+  } finally {
+    hooks.deregister();
+  }
+}

@@ -1,0 +1,64 @@
+/** What breaks with a connection to PostgreSQL, and what must not: see `services/db/driver.ts`. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+const NAME = "broken now and then";
+const ROUNDS = 150;
+const CONNECTIONS = 4;
+
+let database: TestDatabase;
+let sql: Database;
+let operator: Database;
+
+beforeAll(async () => {
+  database = await cloneDatabase();
+  sql = openDatabase({ url: database.url, name: NAME, maxConnections: CONNECTIONS });
+  operator = openDatabase({ url: database.url, maxConnections: 1 });
+});
+afterAll(async () => {
+  await Promise.all([closeDatabase(sql), closeDatabase(operator)]);
+  await database.drop();
+});
+
+const cut = () =>
+  operator`select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = ${NAME} and datname = current_database()`;
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe("a transaction whose connection is cut", () => {
+  it("fails, and neither its rollback nor a later statement of it goes anywhere", async () => {
+    await sql`create table notes (note text)`;
+    const transaction = sql.begin(async (tx) => {
+      await tx`insert into notes values ('first')`;
+      await cut();
+      // By now the pool has another connection in this one's place.
+      await expect.poll(async () => (await sql`select 1 as up`.catch(() => []))[0]).toEqual({ up: 1 });
+      await tx`insert into notes values ('second')`;
+    });
+    await expect(transaction).rejects.toThrow(/CONNECTION_CLOSED|terminating connection/);
+    await turn();
+    expect(await sql`select note from notes`).toEqual([]);
+  });
+});
+
+describe("connections that are cut at any moment", () => {
+  it("are all made anew: none stays silent", async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const storm = Array.from({ length: 40 }, async (_, index) => {
+        for (let count = 0; count < index % 4; count += 1) await turn();
+        if (index % 2 === 0) await sql`select ${index}::int`.catch(() => undefined);
+        else await sql.begin(async (tx) => [await tx`select 1`, await tx`select 2`]).catch(() => undefined);
+      });
+      await Promise.all([cut(), ...storm]);
+    }
+    await expect.poll(() => sql`select 1`.catch(() => undefined)).toBeDefined();
+    const startedAtMs = performance.now();
+    const backends = await Promise.all(
+      Array.from({ length: CONNECTIONS }, () => sql<{ pid: number }[]>`select pg_sleep(0.1), pg_backend_pid() as pid`),
+    );
+    expect(new Set(backends.map(([row]) => row?.pid)).size).toBe(CONNECTIONS);
+    // A connection that cannot speak is only given up after five seconds.
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+  });
+});
