@@ -6,22 +6,25 @@ import { dataFolderStep, natsStep, portStep, postgresStep } from "./server-steps
 import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { type Step, supervise } from "./supervisor.ts";
+import { together } from "./together.ts";
 
 /** Everything that `npm start` starts, in this order; it stops in the reverse one. */
 export function applicationSteps(context: ApplicationContext): Step[] {
   return [
     dataFolderStep(context),
     portStep(context),
-    natsStep(context),
-    postgresStep(context),
+    together("servers", [natsStep(context), postgresStep(context)]),
     migrationStep(context),
-    servicesStep(context, {
-      name: "services",
-      services: ["registry", "settlement", "audit", "relay"],
-      usesDatabase: true,
-    }),
-    servicesStep(context, { name: "stations", services: ["stations"], usesDatabase: false }),
-    gatewayStep(context),
+    // Each waits by itself for what it needs from the others; they stop in the reverse order of this list.
+    together("processes", [
+      servicesStep(context, {
+        name: "services",
+        services: ["registry", "settlement", "audit", "relay"],
+        usesDatabase: true,
+      }),
+      servicesStep(context, { name: "stations", services: ["stations"], usesDatabase: false }),
+      gatewayStep(context),
+    ]),
     ...sandboxSteps(context),
   ];
 }

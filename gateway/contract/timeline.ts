@@ -1,8 +1,8 @@
 /** What happened, who did it, and whether money moved: the registry's events, a station's events and one payment's timeline. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { LIMITS } from "../limits.ts";
 import { REGISTRY_ACTORS, REGISTRY_SUBJECTS } from "../../services/bus/messages/registry.ts";
+import { LIMITS } from "../limits.ts";
 import { INTENT_STATUSES } from "./intent.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
 

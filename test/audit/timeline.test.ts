@@ -138,6 +138,22 @@ describe("a timeline", () => {
     expect(timeline.moneyMoved).toBe("no");
   });
 
+  test.each([
+    ["attested_terminal", 451, "the terminal's slip"],
+    ["cash", 461, "the cash drawer"],
+  ] as const)("names the record of %s that may show whether money moved", async (route, intentId, record) => {
+    const station = await openStation();
+    const { cashier } = station;
+    await station.do({ type: "intent_create", route, intentId, order: orderSnapshot(1) }, cashier);
+    await station.do({ type: "intent_attest", intentId, reference: "SLIP-1" }, cashier);
+    const refusal = { type: "settlement_refused", intentId, code: "order_changed" } as const;
+    await station.do(refusal, { kind: "settlement", id: 0 });
+    await station.do({ type: "intent_cancel", intentId }, cashier);
+    const { status, moneyMoved, summary } = await timelineOf(station, intentId);
+    expect({ status, moneyMoved }).toEqual({ status: "cancelled", moneyMoved: "maybe" });
+    expect(summary).toMatch(new RegExp(`Money may have moved all the same: compare with ${record}\\.$`));
+  });
+
   test("knows of a settlement that the station has yet to take note of", async () => {
     const station = await openStation();
     await station.collect(501, orderSnapshot(1));

@@ -1,4 +1,5 @@
 /** POST enroll over HTTP: a code is claimed once, and a code that cannot be claimed says nothing about itself (I9, I10). */
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
@@ -40,6 +41,18 @@ async function register(kind: string): Promise<{ deviceId: number; code: string;
   return { deviceId: device.device_id, code: issued.code, codeId: issued.enrollment_code.code_id };
 }
 
+/** Moves the code into the past: the shortest validity is a minute. */
+async function letExpire({ codeId, deviceId }: { codeId: number; deviceId: number }): Promise<void> {
+  const sql = postgres(system.database.url, { max: 1 });
+  await sql`
+    update enrollment_codes set created_at = now() - interval '1 hour', expires_at = now() - interval '1 second'
+    where code_id = ${codeId}`;
+  await sql.end();
+  const path = `devices/${deviceId}/enrollment-codes/`;
+  const { enrollment_codes } = await owner.good<{ enrollment_codes: object[] }>("GET", path);
+  expect(enrollment_codes[0]).toMatchObject({ code_id: codeId, status: "expired" });
+}
+
 describe("a claimed code", () => {
   it.each([
     ["smart_pos_companion", ["device:read", "device:heartbeat", "assignment:read", "assignment:report"]],
@@ -69,18 +82,21 @@ describe("a claimed code", () => {
 });
 
 describe("a code that cannot be claimed", () => {
-  it("answers alike whether unknown, spent, revoked, superseded or malformed", async () => {
+  it("answers alike whether unknown, spent, revoked, superseded, expired or malformed", async () => {
     const spent = await register("customer_display");
     await claim(spent.code);
     const revoked = await register("customer_display");
     await owner.good("POST", `enrollment-codes/${revoked.codeId}/revoke/`);
     const superseded = await register("customer_display");
     await owner.good("POST", `devices/${superseded.deviceId}/enrollment-codes/`, { body: {} });
+    const expired = await register("customer_display");
+    await letExpire(expired);
     const codes = [
       "7K3QX-9M2TB",
       spent.code,
       revoked.code,
       superseded.code,
+      expired.code,
       "",
       "-",
       "UUUUU-UUUUU",

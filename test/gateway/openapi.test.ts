@@ -1,9 +1,9 @@
 /** The OpenAPI document: checked in as it would be made now, accepted by two linters, and true to the contract. */
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { buildDocument, documentText } from "../../gateway/contract/document.ts";
-import { ERROR_CODES, ERRORS } from "../../gateway/contract/errors.ts";
+import { ERROR_CODES, ERRORS, HTTP_ERROR_CODES } from "../../gateway/contract/errors.ts";
 import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
 import { routes } from "../../gateway/routes.ts";
 import { runProgram } from "../support/running-program.ts";
@@ -18,12 +18,20 @@ interface Schema {
   readonly required?: readonly string[];
   readonly enum?: readonly string[];
   readonly pattern?: string;
+  readonly description?: string;
 }
 interface Operation {
   readonly operationId: string;
   readonly security: readonly object[];
   readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
-  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
+  readonly description: string;
+  readonly responses: Record<
+    string,
+    {
+      readonly content?: Record<string, { readonly schema: Schema }>;
+      readonly headers?: Record<string, { readonly description?: string; readonly required?: boolean }>;
+    }
+  >;
 }
 const document = JSON.parse(text) as {
   readonly paths: Record<string, Record<string, Operation>>;
@@ -59,6 +67,55 @@ describe("the checked-in document", () => {
   it("publishes every error code with its status", () => {
     expect(Object.keys(document["x-error-codes"]).toSorted()).toEqual([...ERROR_CODES].toSorted());
     for (const code of ERROR_CODES) expect(document["x-error-codes"][code]?.status).toBe(ERRORS[code].status);
+  });
+});
+
+describe("the error codes that only HTTP knows", () => {
+  it("are each given by some program text of the gateway", () => {
+    const sources = globSync("gateway/**/*.ts", { cwd: CHECKOUT }).filter(
+      (file) => !file.startsWith("gateway/contract/"),
+    );
+    const gateway = sources.map((file) => readFileSync(join(CHECKOUT, file), "utf8")).join("\n");
+    expect(HTTP_ERROR_CODES.filter((code) => !gateway.includes(`"${code}"`))).toEqual([]);
+  });
+});
+
+describe("the document's words", () => {
+  const headerOf = (path: string, method: string) =>
+    document.paths[path]?.[method]?.responses["200"]?.headers?.["X-Request-Id"];
+
+  it("say that polls only echo a request id that the client sent", () => {
+    for (const poll of ["me", "assignment", "display"]) {
+      const header = headerOf(`/api/payments/v1/devices/${poll}/`, "get");
+      expect(header?.description, poll).toBe("The client's own `X-Request-Id`; only there when the client sent one.");
+      expect(header?.required, poll).not.toBe(true);
+    }
+    expect(headerOf("/api/payments/v1/devices/heartbeat/", "post")).toMatchObject({ required: true });
+  });
+
+  it("say what a companion's last moment and a device's capabilities are", () => {
+    const { schemas } = document.components;
+    const seen = schemas["Companion"]?.properties?.["last_seen_at"];
+    expect(seen?.description).toContain("As of the last change between online and offline");
+    for (const device of ["Device", "DeviceDetail", "DeviceSnapshot", "RegisterDevice", "ChangeDevice"]) {
+      const capabilities = schemas[device]?.properties?.["capabilities"];
+      expect(capabilities?.description, device).toContain(
+        "What a device may call is decided by the scopes of its kind.",
+      );
+    }
+  });
+
+  it("say that orders are written without the lease, and where they cannot be", () => {
+    const orders = [
+      "/stations/{station_id}/orders/ post",
+      "/orders/{order_id}/lines/ put",
+      "/orders/{order_id}/void/ post",
+    ];
+    for (const order of orders) {
+      const [path, method] = order.split(" ") as [string, string];
+      const operation = document.paths[`/api/cashier/v1${path}`]?.[method];
+      expect(operation?.description, order).toContain("the lease guards collections only");
+    }
   });
 });
 

@@ -64,7 +64,7 @@ describe("opening an order", () => {
     expect(rows[0]?.payload.actor).toEqual({ kind: "cashier", id: cashier.userId, name: "Ada" });
   });
 
-  test("is refused at a foreign, unknown or closed station and without the permission", async () => {
+  test("is refused at a foreign or unknown station and without the permission", async () => {
     const { stationId, cashier } = await world.openStation();
     const foreign = await world.openStation();
     const lines = [cake];
@@ -78,10 +78,6 @@ describe("opening an order", () => {
       { code: "not_found" },
       { code: "permission_denied" },
     ]);
-    await world.database`update stations set status = 'closed' where station_id = ${stationId}`;
-    expect(await refusalOf(world.ask(openOrder, { caller: cashier, stationId, lines }))).toEqual({
-      code: "station_closed",
-    });
     const [count] = await world.database`select count(*) as orders from orders where station_id = ${stationId}`;
     expect(count).toEqual({ orders: 0 });
   });
@@ -163,6 +159,25 @@ describe("amounts", () => {
       code: "invalid_request",
       errors: [{ pointer: "/lines/0/name" }],
     });
+  });
+});
+
+describe.each(["suspended", "closed"] as const)("at a %s station", (status) => {
+  test("no order is opened or changed; repetitions get their answer, and an open order can be voided", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const opening = { caller: cashier, stationId, lines: [coffee], idempotencyKey: `standing-${status}` };
+    const { order } = await world.ask(openOrder, opening);
+    const { orderId } = order;
+    await world.database`update stations set status = ${status} where station_id = ${stationId}`;
+    const refused = { code: `station_${status}` };
+    const another = world.ask(openOrder, { caller: cashier, stationId, lines: [cake] });
+    expect(await refusalOf(another)).toEqual(refused);
+    const change = world.ask(changeOrderLines, { caller: cashier, orderId, lines: [cake] });
+    expect(await refusalOf(change)).toEqual(refused);
+    expect((await world.ask(listOrders, { caller: cashier, stationId, limit: 10 })).orders).toEqual([order]);
+    expect((await world.ask(openOrder, opening)).order).toEqual(order);
+    expect((await world.ask(changeOrderLines, { caller: cashier, orderId, lines: [coffee] })).order).toEqual(order);
+    expect((await world.ask(voidOrder, { caller: cashier, orderId })).order).toMatchObject({ status: "voided" });
   });
 });
 

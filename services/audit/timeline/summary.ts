@@ -1,6 +1,14 @@
 /** The whole payment in one sentence or two, and whether money moved. Pure. */
 import { type IntentState, isEnded, wireStatus } from "../../../machines/payment-intent.ts";
-import { actorName, type MoneyMoved, money, RECORDS_TO_COMPARE, ROUTE_NAMES, type TimelineFacts, withReference } from "./facts.ts";
+import {
+  actorName,
+  type MoneyMoved,
+  money,
+  RECORDS_TO_COMPARE,
+  ROUTE_NAMES,
+  type TimelineFacts,
+  withReference,
+} from "./facts.ts";
 import { REFUSAL_REASONS, type Told } from "./sentences.ts";
 
 /** A settlement is certain; short of one, any step that may have moved money leaves it open. */

@@ -47,7 +47,12 @@ export const getTimeline = defineOperation(
 /** A station's events, newest last, by version. */
 export const listStationEvents = defineOperation(
   "audit.station-events",
-  z.object({ caller: callerSchema, stationId: id, sinceVersion: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listedEvents) }),
+  z.object({
+    caller: callerSchema,
+    stationId: id,
+    sinceVersion: z.int().min(0),
+    limit: z.int().min(1).max(BOUNDS.listedEvents),
+  }),
   z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
 );
 

@@ -178,11 +178,7 @@ export const issueEnrollmentCode = defineOperation(
   z.object({
     caller,
     deviceId: id,
-    validForMs: z
-      .int()
-      .min(BOUNDS.enrollmentCodeValidForMs.min)
-      .max(BOUNDS.enrollmentCodeValidForMs.max)
-      .optional(),
+    validForMs: z.int().min(BOUNDS.enrollmentCodeValidForMs.min).max(BOUNDS.enrollmentCodeValidForMs.max).optional(),
   }),
   z.object({ code: z.string(), enrollmentCode: enrollmentCodeSchema }),
 );

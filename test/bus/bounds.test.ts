@@ -1,0 +1,56 @@
+/** The bounds stand in one place: no contract and no message repeats one by hand, and both refuse what is beyond it. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createFilialBodySchema, issueCodeBodySchema } from "../../gateway/contract/backoffice.ts";
+import { leaseBodySchema, orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import { createFilial, issueEnrollmentCode } from "../../services/bus/messages/registry.ts";
+import { openOrder } from "../../services/bus/messages/settlement.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+/** One is no bound but "not empty" or "from the first on", and so is zero. */
+const BARE = /\.(?:max|length|default)\(\s*\d|\.min\(\s*(?!(?:0|1)\s*\))\d/;
+
+describe("the bounds of what people and devices write", () => {
+  it("are recognized when they stand bare", () => {
+    for (const text of [".max(200)", ".min(12)", ".min(\n  30)", ".length(3)", ".default(50)", ".max(7 * 24)"])
+      expect(text).toMatch(BARE);
+    for (const text of [".min(1)", ".min(0)", ".max(BOUNDS.orderLines)", ".default(0)".replace("0", "LIMITS.x")])
+      expect(text).not.toMatch(BARE);
+  });
+
+  it("are repeated by hand in no contract and no message", () => {
+    const files = globSync(["gateway/contract/*.ts", "services/bus/messages/*.ts"], { cwd: CHECKOUT });
+    expect(files.length).toBeGreaterThan(15);
+    const bare = files.filter((file) =>
+      BARE.test(readFileSync(join(CHECKOUT, file), "utf8").replaceAll(".default(0)", "")),
+    );
+    expect(bare).toEqual([]);
+  });
+
+  it("are those of the contract and of the message alike", () => {
+    const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
+    const name = (length: number) => "n".repeat(length);
+    const longest = BOUNDS.nameCharacters;
+    const { max } = BOUNDS.enrollmentCodeValidForMs;
+    const lines = (count: number) => Array.from({ length: count }, () => ({ name: "Soup", quantity: 1 }));
+    const accepts = (extra: number) => [
+      createFilialBodySchema.safeParse({ name: name(longest + extra) }).success,
+      createFilial.request.safeParse({ caller, name: name(longest + extra) }).success,
+      issueCodeBodySchema.safeParse({ valid_for_seconds: max / 1_000 + extra }).success,
+      issueEnrollmentCode.request.safeParse({ caller, deviceId: 1, validForMs: max + extra }).success,
+      orderLinesBodySchema.safeParse({
+        lines: lines(BOUNDS.orderLines + extra).map((line) => ({ ...line, unit_amount: "1.00" })),
+      }).success,
+      openOrder.request.safeParse({
+        caller,
+        stationId: 1,
+        lines: lines(BOUNDS.orderLines + extra).map((line) => ({ ...line, unitAmountMinor: "100" })),
+      }).success,
+      leaseBodySchema.safeParse({ lifetime_seconds: BOUNDS.leaseLifetimeMs.max / 1_000 + extra }).success,
+    ];
+    expect(accepts(0)).toEqual(accepts(0).map(() => true));
+    expect(accepts(1)).toEqual(accepts(1).map(() => false));
+  });
+});

@@ -1,0 +1,128 @@
+/** The owner's audit trail over HTTP: who changed what, when, and nothing of another organization. */
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { logIn, type Person } from "../../support/people.ts";
+import { addOrganization } from "../../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+interface Event {
+  readonly event_id: number;
+  readonly at: string;
+  readonly actor: { readonly kind: string; readonly id: number; readonly name: string };
+  readonly action: string;
+  readonly subject: { readonly kind: string; readonly id: number };
+  readonly data: Record<string, unknown>;
+}
+interface Page {
+  readonly events: readonly Event[];
+  readonly has_more: boolean;
+}
+
+let system: TestSystem;
+let owner: Person;
+beforeAll(async () => {
+  system = await startSystem();
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+});
+afterAll(() => system.stop());
+
+const page = (person: Person, query = "") => person.good<Page>("GET", `events/${query}`);
+const newest = async (): Promise<number> => (await page(owner, "?limit=500")).events.at(-1)?.event_id ?? 0;
+
+describe("the owner's audit trail", () => {
+  it("tells who changed what, and when", async () => {
+    const sinceId = await newest();
+    const startedAt = Date.now();
+    const stationId = system.sandbox.stations[0]?.stationId as number;
+    const body = { station_id: stationId, name: "New display", kind: "customer_display" };
+    const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+    const codes = `devices/${device_id}/enrollment-codes/`;
+    type Issued = { code: string; enrollment_code: { code_id: number } };
+    const issued = await owner.good<Issued>("POST", codes, { body: {} });
+    await owner.good("POST", `stations/${stationId}/suspend/`);
+    await owner.good("POST", `stations/${stationId}/resume/`);
+
+    const { events, has_more } = await page(owner, `?since_id=${sinceId}`);
+    expect(has_more).toBe(false);
+    const actor = { kind: "user", id: owner.userId, name: owner.name };
+    expect(events).toMatchObject([
+      { actor, action: "device_registered", subject: { kind: "device", id: device_id } },
+      {
+        actor,
+        action: "enrollment_code_issued",
+        subject: { kind: "enrollment_code", id: issued.enrollment_code.code_id },
+        data: { device_id },
+      },
+      {
+        actor,
+        action: "station_suspended",
+        subject: { kind: "station", id: stationId },
+        data: { from: "active", to: "suspended" },
+      },
+      { actor, action: "station_resumed", data: { from: "suspended", to: "active" } },
+    ]);
+    for (const { at } of events) {
+      // Database and test share a clock; a moment is rounded down to its millisecond.
+      expect(Date.parse(at)).toBeGreaterThanOrEqual(startedAt - 1);
+      expect(Date.parse(at)).toBeLessThanOrEqual(Date.now());
+    }
+    expect(JSON.stringify(events)).not.toContain(issued.code);
+    expect(JSON.stringify(events)).not.toContain(issued.code.replace("-", ""));
+  });
+
+  it("names the operator who seeded the organization, and the session that was opened", async () => {
+    const { events } = await page(owner, "?limit=500");
+    expect(events[0]).toMatchObject({ actor: { kind: "operator", id: 0, name: "operator" }, data: { seeded: true } });
+    expect(events.filter(({ action }) => action === "session_opened").at(0)?.actor.id).toBe(owner.userId);
+  });
+
+  it("is read page by page, each event once and in order", async () => {
+    const whole = await page(owner, "?limit=500");
+    expect(whole.has_more).toBe(false);
+    expect(whole.events.length).toBeGreaterThan(3);
+    const read: Event[] = [];
+    for (let more = true; more; ) {
+      const { events, has_more } = await page(owner, `?limit=2&since_id=${read.at(-1)?.event_id ?? 0}`);
+      expect(events.length).toBeLessThanOrEqual(2);
+      read.push(...events);
+      more = has_more;
+    }
+    expect(read).toEqual(whole.events);
+    const ids = read.map(({ event_id }) => event_id);
+    expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+    expect(await page(owner, `?since_id=${ids.at(-1)}`)).toEqual({ events: [], has_more: false });
+  });
+
+  it("keeps a page within one bus message, however long the names are", async () => {
+    const sinceId = await newest();
+    const stationId = system.sandbox.stations[0]?.stationId as number;
+    const sql = postgres(system.database.url, { max: 1 });
+    await sql`
+      insert into registry_events (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
+      select organization_id, 'user', 1, 'Ada', 'station_renamed', 'station', ${stationId},
+             jsonb_build_object('name', repeat('\u20ac', 1000))
+      from stations, generate_series(1, 500) where station_id = ${stationId}`;
+    await sql.end();
+    const first = await page(owner, `?limit=500&since_id=${sinceId}`);
+    expect(first.has_more).toBe(true);
+    expect(first.events.length).toBeGreaterThan(100);
+    const rest: Event[] = [];
+    for (let last = first; last.has_more; rest.push(...last.events)) {
+      const after = rest.at(-1) ?? first.events.at(-1);
+      last = await page(owner, `?limit=500&since_id=${after?.event_id}`);
+    }
+    expect(first.events.length + rest.length).toBe(500);
+  });
+
+  it("refuses a page that is too long or no page at all", async () => {
+    for (const query of ["?limit=501", "?limit=0", "?since_id=-1", "?since_id=x", "?before=1"])
+      await owner.refused("invalid_request", "GET", `events/${query}`);
+  });
+
+  it("shows another organization nothing", async () => {
+    const elsewhere = await addOrganization(system);
+    const stranger = await logIn(system.baseUrl, "backoffice", elsewhere.owner);
+    const { events } = await page(stranger);
+    expect(events.map(({ action, actor }) => [action, actor.name])).toEqual([["session_opened", "Olga Elsewhere"]]);
+  });
+});
