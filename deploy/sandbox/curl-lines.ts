@@ -24,7 +24,7 @@ export function curlLines(facts: SandboxFacts): readonly string[] {
     `curl -sS -X POST ${stationPath}/lease/ -H "authorization: Bearer $CASHIER"; echo`,
     `ORDER=$(curl -sS ${stationPath}/orders/ -H "authorization: Bearer $CASHIER" ${JSON_TYPE} -d '{"lines":[{"name":"Soup of the day","quantity":2,"unit_amount":"6.25"}]}' | field order_id); echo "order $ORDER"`,
     `curl -sS ${devicePath}/display/ -H "authorization: Bearer $DISPLAY"; echo`,
-    "# The companion is live, so the smart POS route is offered; the cashier picks it.",
+    "# The companion is live for 25 seconds after a heartbeat, so the smart POS route is offered; the cashier picks it.",
     `curl -sS -X POST ${devicePath}/heartbeat/ -H "authorization: Bearer $COMPANION"; echo`,
     `sleep 1; curl -sS ${stationPath}/routes/ -H "authorization: Bearer $CASHIER"; echo`,
     `INTENT=$(curl -sS ${stationPath}/intents/ -H "authorization: Bearer $CASHIER" ${JSON_TYPE} -d '{"order_id":'$ORDER',"route":"smart_pos"}' | field intent_id); echo "intent $INTENT"`,

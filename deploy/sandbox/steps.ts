@@ -29,9 +29,17 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
     {
       name: "printout",
       start: async () => {
-        context.say(printout(readFacts(), writeFacts(context.settings.dataDir, readFacts())));
+        const told = withoutClaimedCodes(readFacts());
+        context.say(printout(told, writeFacts(context.settings.dataDir, told)));
         return undefined;
       },
     },
   ];
+}
+
+/** The demo station's codes are spent by then: its virtual devices have claimed them. */
+function withoutClaimedCodes(facts: SandboxFacts): SandboxFacts {
+  const { demoStation } = facts;
+  const devices = demoStation.devices.map((device) => ({ ...device, enrollmentCode: null }));
+  return { ...facts, demoStation: { ...demoStation, devices } };
 }

@@ -149,8 +149,8 @@ function requestIdHeader(route: Route): z.ZodObject {
   const description = isPoll
     ? "The client's own `X-Request-Id`; only there when the client sent one."
     : "The client's own `X-Request-Id`, or a new one.";
-  const id = z.string().meta({ description });
-  return z.object({ "X-Request-Id": isPoll ? id.optional() : id });
+  const id = z.string();
+  return z.object({ "X-Request-Id": (isPoll ? id.optional() : id).meta({ description }) });
 }
 
 function responsesOf(route: Route, errors: ErrorReplies): ZodOpenApiResponsesObject {

@@ -20,6 +20,9 @@ export const AUDIT_LIMITS = {
   retryPauseMs: 100,
   longestRetryPauseMs: 2_000,
 
+  /** How long the end waits for the batch that is being written before it cuts the copier's connection off. */
+  stopMs: 1_000,
+
   /** How long a reader waits for the newest commits to be copied: less than an actor host waits for the reader. */
   catchUpMs: 1_500,
   /** First and longest pause between two looks at the copy: copying takes a few milliseconds, or else something is wrong. */

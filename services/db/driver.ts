@@ -1,11 +1,7 @@
 /**
  * The PostgreSQL driver, mended where a connection that breaks takes more with it than itself (postgres.js 3.4.9; its
- * issues 1066, 1154, 1208 and its pull requests 1155, 1168):
- *
- * - A transaction whose connection has closed sends its `rollback` all the same: into nothing, which throws where nobody
- *   can catch it and ends the process, or into the connection made anew, which may be another transaction's by then.
- * - A write that waits for the end of the turn when the connection closes leaves its timer behind: the connection made
- *   anew sends nothing, ever. A pool of one connection is dead from then on.
+ * issues 1066, 1154, 1208 and pull requests 1155, 1168). Unmended, PostgreSQL's own end could end our process, leave a
+ * connection silent for good, or give one statement's rows to another.
  *
  * The texts are replaced while the driver is loaded, so that every way of installing it gives the same program. Another
  * version, in which a text does not occur, is refused at once.
@@ -14,7 +10,7 @@ import { createRequire, registerHooks } from "node:module";
 import type postgresDriver from "postgres";
 
 interface Mend {
-  readonly file: string;
+  readonly file: "index.js" | "connection.js";
   readonly was: string;
   readonly becomes: string;
   /** How often it stands there. */
@@ -22,6 +18,8 @@ interface Mend {
 }
 
 const MENDS: readonly Mend[] = [
+  // A transaction whose connection has closed sent its `rollback` all the same: into nothing, which threw where nobody
+  // can catch it, or into the connection made anew, which may be another transaction's by then.
   {
     file: "index.js",
     was: "let savepoints = 0\n",
@@ -40,6 +38,8 @@ const MENDS: readonly Mend[] = [
     becomes: "q.catch(e => uncaughtError || (uncaughtError = e))\n        if (lost) return q.reject(lost)\n",
     times: 1,
   },
+  // A write that waits for the end of the turn when the connection closes left its timer behind, and then the connection
+  // made anew sent nothing, ever.
   {
     file: "connection.js",
     was: "\n    clearImmediate(nextWriteTimer)\n",
@@ -50,6 +50,42 @@ const MENDS: readonly Mend[] = [
     file: "connection.js",
     was: "const x = socket.write(chunk, fn)",
     becomes: "const x = socket !== null && socket.write(chunk, fn)",
+    times: 1,
+  },
+  // What was asked between the socket's error and its close was neither refused nor forgotten: the connection made anew
+  // took its own first answers for answers to that.
+  {
+    file: "connection.js",
+    was: `    if (initial)
+      return reconnect()
+
+    !hadError && (query || sent.length) && error(`,
+    becomes: `    const forget = () => {
+      query = results = errorResponse = null
+      result = new Result()
+      rows = 0
+    }
+
+    if (initial) {
+      forget()
+      return reconnect()
+    }
+
+    (query || sent.length) && error(`,
+    times: 1,
+  },
+  {
+    file: "connection.js",
+    was: "closedTime = performance.now()\n",
+    becomes: "forget()\n    closedTime = performance.now()\n",
+    times: 1,
+  },
+  // A connection that broke while it asked for its types left a rejection that nobody handles; whoever waits for the
+  // connection is told in any case.
+  {
+    file: "connection.js",
+    was: "return fetchArrayTypes()",
+    becomes: "return fetchArrayTypes().catch(() => undefined)",
     times: 1,
   },
 ];

@@ -8,6 +8,10 @@ export const DATABASE_LIMITS = {
   lockTimeoutMs: 3_000,
   /** A transaction whose process hangs must not keep its locks. */
   idleInTransactionTimeoutMs: 10_000,
+  /** A server that stands still says nothing: longer than a statement or a connection may take, then the pool is replaced. */
+  statementDeadlineMs: 6_000,
+  /** The same for a transaction once it has begun; a few statements, none of which may take longer than its time-out. */
+  transactionDeadlineMs: 10_000,
   /** An unused connection is closed after this long; a busy minute opens it again in a few milliseconds. */
   idleConnectionSeconds: 300,
   /** Connections are renewed now and then, so that none outlives a fail-over or a changed address for long. */

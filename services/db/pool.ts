@@ -5,6 +5,7 @@
 import type postgresTypes from "postgres";
 import { postgres } from "./driver.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
+import { watchDatabase } from "./watched-database.ts";
 
 /** A pool of connections; each statement may run on another one. */
 export type Database = postgresTypes.Sql<{ int8: number }>;
@@ -26,8 +27,20 @@ export interface DatabaseOptions {
 
 const INT8_OID = 20;
 
-/** Opens a pool; connections are made when they are first needed, so this never fails by itself. */
+/**
+ * Opens a pool; connections are made when they are first needed, so this never fails by itself. Each call ends within
+ * `statementDeadlineMs`, a transaction within `transactionDeadlineMs` more, with `DatabaseDeadlineError` at the latest.
+ */
 export function openDatabase(options: DatabaseOptions): Database {
+  return watchDatabase({
+    open: () => openPool(options),
+    statementDeadlineMs: DATABASE_LIMITS.statementDeadlineMs,
+    transactionDeadlineMs: DATABASE_LIMITS.transactionDeadlineMs,
+    onReplaced: () => options.onClose?.(),
+  });
+}
+
+function openPool(options: DatabaseOptions): Database {
   const keep = options.keepConnections ?? false;
   return postgres(options.url, {
     max: options.maxConnections ?? DATABASE_LIMITS.maxConnections,

@@ -35,7 +35,7 @@ async function start(): Promise<RunningProgram> {
 
 /** The lines of the printout, pasted into a shell. */
 async function paste(program: RunningProgram): Promise<string> {
-  const lines = program.output().split("A whole collection, to paste into a shell:")[1]?.split("Ctrl-C")[0] ?? "";
+  const lines = program.output().split("the next start prints fresh lines):")[1]?.split("Ctrl-C")[0] ?? "";
   const { stdout, stderr } = await promisify(execFile)("bash", ["-c", lines], { timeout: LINES_MS });
   return stdout + stderr;
 }

@@ -1,6 +1,6 @@
 /** The table of credentials behaves as a map does, whatever is put in and taken out. */
 import { hash } from "node:crypto";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CredentialTable } from "../../gateway/replica/credential-table.ts";
 

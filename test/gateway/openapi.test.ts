@@ -50,6 +50,10 @@ function bodyOf(path: string): Schema {
   return schemaOf(document.paths[path]?.post?.requestBody?.content["application/json"]?.schema);
 }
 
+function requestIdHeaderOf(path: string, method: string) {
+  return document.paths[path]?.[method]?.responses["200"]?.headers?.["X-Request-Id"];
+}
+
 describe("the checked-in document", () => {
   it("is what the route table makes now; after a change run `npm run openapi`", () => {
     expect(text === documentText(buildDocument(routes))).toBe(true);
@@ -81,16 +85,13 @@ describe("the error codes that only HTTP knows", () => {
 });
 
 describe("the document's words", () => {
-  const headerOf = (path: string, method: string) =>
-    document.paths[path]?.[method]?.responses["200"]?.headers?.["X-Request-Id"];
-
   it("say that polls only echo a request id that the client sent", () => {
     for (const poll of ["me", "assignment", "display"]) {
-      const header = headerOf(`/api/payments/v1/devices/${poll}/`, "get");
+      const header = requestIdHeaderOf(`/api/payments/v1/devices/${poll}/`, "get");
       expect(header?.description, poll).toBe("The client's own `X-Request-Id`; only there when the client sent one.");
       expect(header?.required, poll).not.toBe(true);
     }
-    expect(headerOf("/api/payments/v1/devices/heartbeat/", "post")).toMatchObject({ required: true });
+    expect(requestIdHeaderOf("/api/payments/v1/devices/heartbeat/", "post")).toMatchObject({ required: true });
   });
 
   it("say what a companion's last moment and a device's capabilities are", () => {

@@ -1,5 +1,5 @@
 /** Small parts of the gateway on their own: throttles, entity tags, addresses, time, text. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { etagOf, matchesEtag } from "../../gateway/polls/etag.ts";
 import { serverTime } from "../../gateway/polls/server-time.ts";

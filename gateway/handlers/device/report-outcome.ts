@@ -11,35 +11,21 @@ export const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = as
   const { deps, device, body } = context;
   // No intent has such an id, so there is nothing to ask the station for.
   if (body.intent_id < 1) throw new Refusal("handoff_not_assigned");
-  const { reply, intent } = await deps.bus
-    .command(device.stationId, {
-      commandId: reportCommandId(device.deviceId, body.intent_id, body.client_idempotency_key),
-      actor: { kind: "device", id: device.deviceId },
-      command: {
-        type: "intent_report",
-        intentId: body.intent_id,
-        outcome: body.outcome,
-        providerReference: body.provider_reference ?? "",
-        providerCode: body.provider_code ?? "",
-      },
-    })
-    .catch(hideForeignIntents);
+  // The station answers alike for an unknown intent, another device's and another station's: `handoff_not_assigned`.
+  const { reply, intent } = await deps.bus.command(device.stationId, {
+    commandId: reportCommandId(device.deviceId, body.intent_id, body.client_idempotency_key),
+    actor: { kind: "device", id: device.deviceId },
+    command: {
+      type: "intent_report",
+      intentId: body.intent_id,
+      outcome: body.outcome,
+      providerReference: body.provider_reference ?? "",
+      providerCode: body.provider_code ?? "",
+    },
+  });
   if (reply.type !== "report" || intent === null) throw new Refusal("handoff_not_assigned");
   return ok({ report: reportView(reply.report), assignment: assignmentView(intent satisfies PaymentIntent) });
 };
-
-/** An unknown intent, another device's and another station's cannot be told apart: none says more than the contract's code. */
-function hideForeignIntents(error: unknown): never {
-  if (error instanceof Refusal && HIDDEN.has(error.code)) throw new Refusal("handoff_not_assigned");
-  throw error;
-}
-
-const HIDDEN: ReadonlySet<string> = new Set([
-  "handoff_not_assigned",
-  "intent_unknown",
-  "station_unknown",
-  "device_unknown",
-]);
 
 function reportView(report: Report) {
   return {

@@ -24,7 +24,7 @@ import { readCommit } from "./read-commit.ts";
 import { HoldLostError, writeBatch } from "./write-batch.ts";
 
 export interface Copier {
-  /** Ends after the batch that is being written. */
+  /** Ends after the batch that is being written; a database that does not answer is not waited for. */
   stop(): Promise<void>;
 }
 
@@ -35,7 +35,14 @@ export function startCopier(deps: AuditDeps): Copier {
   return {
     async stop() {
       stopping.abort();
-      await running;
+      const hasEnded = await Promise.race([running.then(() => true), pause(AUDIT_LIMITS.stopMs, false, { ref: false })]);
+      if (!hasEnded) {
+        // What was not committed is copied again, by this or another copier.
+        deps.log.warn({}, "the audit copy is cut off: the database does not answer");
+        await deps.database.end({ timeout: 0 });
+        await running;
+        return;
+      }
       await releasePosition(deps.database, { stream: STATION_LOG.name, holder }).catch((error: unknown) => {
         deps.log.warn({ err: error }, "the hold on the audit copy lapses by itself");
       });

@@ -1,0 +1,162 @@
+/**
+ * A pool whose every call ends. The server's own time-outs end a statement only while the server can still say so; one
+ * that stands still, or a connection that went away without a word, would leave its caller waiting for good. So each
+ * call has a deadline here too, and a pool that let one pass is replaced: what still waits in it is refused.
+ */
+import type { Database } from "./pool.ts";
+
+/** A call was not answered in time. Whether its statement, or its commit, took effect is not known. */
+export class DatabaseDeadlineError extends Error {
+  readonly code = "database_deadline";
+  constructor(deadlineMs: number) {
+    super(`The database has not answered for ${deadlineMs / 1000} s.`);
+    this.name = "DatabaseDeadlineError";
+  }
+}
+
+export interface WatchOptions {
+  /** Makes a pool; called again for each replacement. */
+  readonly open: () => Database;
+  /** For one statement, and for a transaction to begin. */
+  readonly statementDeadlineMs: number;
+  /** For a whole transaction, from its begin. */
+  readonly transactionDeadlineMs: number;
+  /** Called when the pool has been replaced, so that its sessions are over. */
+  readonly onReplaced: () => void;
+}
+
+/** A statement of the driver: sent when it is first awaited, and settled by these two of its properties. */
+interface Statement extends Promise<unknown> {
+  handle(): Promise<void>;
+  reject(error: Error): void;
+  /** Set when a connection has taken it. */
+  readonly state: object | null;
+}
+
+type Work = (transaction: unknown) => unknown;
+
+/** The same interface as the pool that `open` makes; `end` ends it for good. */
+export function watchDatabase(options: WatchOptions): Database {
+  const pools = new Pools(options);
+  const call = (...args: unknown[]): unknown => pools.statement(...args);
+  const own: Readonly<Record<PropertyKey, unknown>> = {
+    unsafe: (...args: unknown[]) => pools.unsafe(...args),
+    begin: (...args: unknown[]) => pools.begin(args),
+    end: (how?: { readonly timeout?: number }) => pools.end(how),
+  };
+  return new Proxy(call, {
+    get: (_target, name) => (Object.hasOwn(own, name) ? own[name] : Reflect.get(pools.current, name)),
+  }) as unknown as Database;
+}
+
+class Pools {
+  readonly #options: WatchOptions;
+  #current: Database;
+  #isEnded = false;
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#current = options.open();
+  }
+
+  get current(): Database {
+    return this.#current;
+  }
+
+  statement(...args: unknown[]): unknown {
+    const pool = this.#current;
+    return this.#watchStatement(pool, (pool as unknown as (...args: unknown[]) => unknown)(...args));
+  }
+
+  unsafe(...args: unknown[]): unknown {
+    const pool = this.#current;
+    return this.#watchStatement(pool, (pool.unsafe as (...args: unknown[]) => unknown)(...args));
+  }
+
+  async end(how?: { readonly timeout?: number }): Promise<void> {
+    this.#isEnded = true;
+    await this.#current.end(how);
+  }
+
+  /** What is no statement, such as a list of values, is passed on; a part of another statement is never sent itself. */
+  #watchStatement(pool: Database, made: unknown): unknown {
+    if (!(made instanceof Promise)) return made;
+    const statement = made as Statement;
+    const send = statement.handle.bind(statement);
+    let isSent = false;
+    statement.handle = () => {
+      if (!isSent) {
+        isSent = true;
+        const deadlineMs = this.#options.statementDeadlineMs;
+        const stop = this.#watch(deadlineMs, () => {
+          this.#passed(pool, { deadlineMs, isTaken: statement.state !== null });
+          statement.reject(new DatabaseDeadlineError(deadlineMs));
+        });
+        const answered = (): void => this.#answered(stop);
+        // The promise's own `then`: the statement's would send it.
+        Promise.prototype.then.call(statement, answered, stop);
+      }
+      return send();
+    };
+    return statement;
+  }
+
+  async begin(args: unknown[]): Promise<unknown> {
+    const pool = this.#current;
+    const { statementDeadlineMs, transactionDeadlineMs } = this.#options;
+    const late = Promise.withResolvers<never>();
+    let isLate = false;
+    const passed = (deadlineMs: number, isTaken: boolean): void => {
+      isLate = true;
+      this.#passed(pool, { deadlineMs, isTaken });
+      late.reject(new DatabaseDeadlineError(deadlineMs));
+    };
+    let stop = this.#watch(statementDeadlineMs, () => passed(statementDeadlineMs, false));
+    const work = args.at(-1) as Work;
+    const begun: Work = (transaction) => {
+      // Its caller has been told that it failed: nothing of it may happen any more.
+      if (isLate) throw new DatabaseDeadlineError(statementDeadlineMs);
+      stop();
+      stop = this.#watch(transactionDeadlineMs, () => passed(transactionDeadlineMs, true));
+      return work(transaction);
+    };
+    try {
+      const result = await Promise.race([
+        (pool.begin as (...args: unknown[]) => Promise<unknown>)(...args.slice(0, -1), begun),
+        late.promise,
+      ]);
+      this.#answered(stop);
+      return result;
+    } finally {
+      stop();
+    }
+  }
+
+  #answered(stop: () => void): void {
+    stop();
+    this.#answeredAtMs = performance.now();
+  }
+
+  /** A pool that answers others is busy and not broken: then only the call that waited in vain fails. */
+  #passed(pool: Database, call: { readonly deadlineMs: number; readonly isTaken: boolean }): void {
+    if (pool !== this.#current || this.#isEnded) return;
+    if (!call.isTaken && performance.now() - this.#answeredAtMs < call.deadlineMs) return;
+    this.#current = this.#options.open();
+    void pool.end({ timeout: 0 });
+    this.#options.onReplaced();
+  }
+
+  /** Calls `onPassed` once after `deadlineMs`, unless the returned function was called before. */
+  #watch(deadlineMs: number, onPassed: () => void): () => void {
+    let turn: NodeJS.Immediate | undefined;
+    const timer = setTimeout(() => {
+      // If it was this process that stood still, the answer is there and is read first.
+      turn = setImmediate(onPassed);
+    }, deadlineMs);
+    return () => {
+      clearTimeout(timer);
+      if (turn !== undefined) clearImmediate(turn);
+    };
+  }
+}
