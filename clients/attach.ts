@@ -2,6 +2,7 @@
 import { loadCredential, saveCredential } from "./credential-file.ts";
 import { createDeviceClient, type DeviceClient, enroll } from "./device-client.ts";
 import { DeviceStopped, ServiceRefusal } from "./device-error.ts";
+import type { DeviceLog } from "./device-loop.ts";
 import type { DeviceTransport } from "./device-transport.ts";
 import { repeatUntilAnswered } from "./repeat.ts";
 import type { DeviceSettings } from "./settings.ts";
@@ -9,13 +10,19 @@ import type { DeviceSettings } from "./settings.ts";
 export interface AttachDeps {
   readonly settings: DeviceSettings;
   readonly transport: DeviceTransport;
+  readonly log: DeviceLog;
   readonly signal: AbortSignal;
 }
 
 /** Throws `DeviceStopped` with what to do when neither the stored credential nor the code is accepted. */
 export async function attach(deps: AttachDeps): Promise<DeviceClient> {
   const { settings, transport, signal } = deps;
-  const stored = await loadCredential(settings.credentialFile);
+  // With a code at hand the device enrolls anew, which writes the file anew.
+  const onDamaged = (): void => deps.log.warn({ file: settings.credentialFile }, "the credential file is damaged");
+  const stored = await loadCredential(
+    settings.credentialFile,
+    settings.enrollmentCode === undefined ? undefined : onDamaged,
+  );
   if (stored !== undefined) {
     const client = createDeviceClient(transport, stored.credential);
     if (await isAccepted(client, signal)) return client;

@@ -7,8 +7,11 @@ import { DeviceStopped } from "./device-error.ts";
 const credentialSchema = z.object({ device_id: z.int(), credential: z.string().min(1) });
 export type StoredCredential = z.infer<typeof credentialSchema>;
 
-/** The stored credential, or undefined when there is none yet. Throws `DeviceStopped` when the file cannot be used. */
-export async function loadCredential(path: string): Promise<StoredCredential | undefined> {
+/**
+ * The stored credential, or undefined when there is none yet. A damaged file counts as none when `onDamaged` is given,
+ * which is told of it. Throws `DeviceStopped` when the file cannot be used.
+ */
+export async function loadCredential(path: string, onDamaged?: () => void): Promise<StoredCredential | undefined> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -21,6 +24,10 @@ export async function loadCredential(path: string): Promise<StoredCredential | u
   try {
     return credentialSchema.parse(JSON.parse(text));
   } catch (error) {
+    if (onDamaged !== undefined) {
+      onDamaged();
+      return undefined;
+    }
     throw new DeviceStopped(`The credential file ${path} is damaged; delete it and enroll again.`, { cause: error });
   }
 }

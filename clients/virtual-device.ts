@@ -29,7 +29,7 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
     const settings = readSettings(kind.name, process.env);
     const log = pino({ name: kind.name, level: settings.logLevel, redact: ["credential", "code", "authorization"] });
     const transport = createTransport({ baseUrl: settings.baseUrl, pace: createPace(clientLimits.requestGapMs) });
-    const client = await attach({ settings, transport, signal });
+    const client = await attach({ settings, transport, log, signal });
     const turn = kind.createTurn({ client, log, signal });
     const onReady = (): void => {
       log.info({}, "attached");

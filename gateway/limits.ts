@@ -2,6 +2,8 @@
  * Every bound of the gateway, in one place, each with its reason. Those of what people and devices write, which the
  * services check as well, are in `services/bus/bounds.ts`.
  */
+import { BOUNDS } from "../services/bus/bounds.ts";
+
 export const LIMITS = {
   /** A body is a few hundred bytes; 16 KiB leaves room for a heartbeat's summary (design §4, "bodies"). */
   bodyBytes: 16 * 1_024,
@@ -15,8 +17,8 @@ export const LIMITS = {
   jsonDepth: 32,
   /** Requests that wait for something other than memory; beyond it the gateway answers `busy` at once. */
   requestsInFlight: 4_096,
-  /** An idempotency key is a UUID or a few words. */
-  idempotencyKeyCharacters: 255,
+  /** An idempotency key is a UUID or a few words; the services check the same bound. */
+  idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
   /** A device's provider reference, provider code or idempotency key; the contract leaves the bound to the service. */
   reportTextCharacters: 255,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */

@@ -1,5 +1,5 @@
 /** The virtual companion and display of the demo station: ordinary clients of the device API, in processes of their own. */
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { UserError } from "../../services/runtime/user-error.ts";
@@ -13,6 +13,9 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   smart_pos_companion: "virtual-companion",
   customer_display: "virtual-display",
 };
+
+/** What a device stores once it has enrolled. */
+const storedCredentialSchema = z.object({ device_id: z.int(), credential: z.string().min(1) });
 
 /** Both start side by side: each waits for its own answers, not for the other's. */
 export function virtualDevicesStep(context: ApplicationContext, readFacts: () => SandboxFacts): Step {
@@ -63,14 +66,22 @@ async function startDevice(
   return running.stop;
 }
 
-/** The seed's code, or a new one when the device has enrolled but its credential file is gone. */
+/** The seed's code, or a new one when the device has enrolled but its credential file is gone or damaged. */
 async function enrollmentCode(facts: SandboxFacts, device: SandboxDevice, credentialFile: string): Promise<string> {
   if (device.enrollmentCode !== null) return device.enrollmentCode;
-  if (existsSync(credentialFile)) return "";
+  if (holdsCredential(credentialFile)) return "";
   const { token } = await post(facts, "session/", z.object({ token: z.string() }), facts.owner);
   await post(facts, `devices/${device.deviceId}/reset/`, z.looseObject({}), {}, token);
   const path = `devices/${device.deviceId}/enrollment-codes/`;
   return (await post(facts, path, z.object({ code: z.string() }), {}, token)).code;
+}
+
+function holdsCredential(file: string): boolean {
+  try {
+    return storedCredentialSchema.safeParse(JSON.parse(readFileSync(file, "utf8"))).success;
+  } catch {
+    return false;
+  }
 }
 
 async function post<T>(

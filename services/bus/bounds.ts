@@ -33,6 +33,8 @@ export const BOUNDS = {
   leaseLifetimeMs: { min: 30_000, max: 12 * 3_600_000 },
   /** How long a collection may be open, as the machine has it. */
   intentLifetimeMs: INTENT_LIFETIME_BOUNDS_MS,
+  /** An idempotency key, a person's or a device's: four UUIDs fit, and an index entry with it stays small. */
+  idempotencyKeyCharacters: 255,
   /** A command's id: its kind, a few ids and a SHA-256; it is stored with each command's answer. */
   commandIdCharacters: 200,
   /** Any text in a station's command: longer than anything a person types, and a commit stays small (design §2.1). */

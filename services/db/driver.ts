@@ -100,7 +100,7 @@ function loadMended(): typeof postgresDriver {
       const loaded = next(url, context);
       const mends = MENDS.filter(({ file }) => url.endsWith(`/postgres/cjs/src/${file}`));
       if (mends.length === 0) return loaded;
-      let source = String(loaded.source);
+      let source = textOf(loaded.source);
       for (const mend of mends) {
         const parts = source.split(mend.was);
         if (parts.length !== mend.times + 1) continue;
@@ -118,4 +118,8 @@ function loadMended(): typeof postgresDriver {
   } finally {
     hooks.deregister();
   }
+}
+
+function textOf(source: unknown): string {
+  return typeof source === "string" ? source : new TextDecoder().decode(source as Uint8Array);
 }

@@ -14,6 +14,15 @@ export class DatabaseDeadlineError extends Error {
   }
 }
 
+/** The pool ended before the transaction did. Whether its commit took effect is not known. */
+export class DatabaseEndedError extends Error {
+  readonly code = "database_ended";
+  constructor() {
+    super("The database connection was ended before its transaction.");
+    this.name = "DatabaseEndedError";
+  }
+}
+
 export interface WatchOptions {
   /** Makes a pool; called again for each replacement. */
   readonly open: () => Database;
@@ -54,6 +63,8 @@ class Pools {
   #current: Database;
   #isEnded = false;
   #answeredAtMs = Number.NEGATIVE_INFINITY;
+  /** The transactions under way, with the pool of each. */
+  readonly #transactions = new Map<(error: Error) => void, Database>();
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -77,6 +88,17 @@ class Pools {
   async end(how?: { readonly timeout?: number }): Promise<void> {
     this.#isEnded = true;
     await this.#current.end(how);
+    this.#failTransactions(this.#current);
+  }
+
+  /**
+   * A pool that has ended leaves a transaction waiting whose connection was not closed by the other side. A turn later,
+   * because one that has just been committed is about to be told so.
+   */
+  #failTransactions(pool: Database): void {
+    setImmediate(() => {
+      for (const [fail, of] of this.#transactions) if (of === pool) fail(new DatabaseEndedError());
+    });
   }
 
   /** What is no statement, such as a list of values, is passed on; a part of another statement is never sent itself. */
@@ -95,7 +117,7 @@ class Pools {
         });
         const answered = (): void => this.#answered(stop);
         // The promise's own `then`: the statement's would send it.
-        Promise.prototype.then.call(statement, answered, stop);
+        void Promise.prototype.then.call(statement, answered, stop);
       }
       return send();
     };
@@ -112,6 +134,7 @@ class Pools {
       this.#passed(pool, { deadlineMs, isTaken });
       late.reject(new DatabaseDeadlineError(deadlineMs));
     };
+    this.#transactions.set(late.reject, pool);
     let stop = this.#watch(statementDeadlineMs, () => passed(statementDeadlineMs, false));
     const work = args.at(-1) as Work;
     const begun: Work = (transaction) => {
@@ -130,6 +153,7 @@ class Pools {
       return result;
     } finally {
       stop();
+      this.#transactions.delete(late.reject);
     }
   }
 
@@ -143,7 +167,7 @@ class Pools {
     if (pool !== this.#current || this.#isEnded) return;
     if (!call.isTaken && performance.now() - this.#answeredAtMs < call.deadlineMs) return;
     this.#current = this.#options.open();
-    void pool.end({ timeout: 0 });
+    void pool.end({ timeout: 0 }).then(() => this.#failTransactions(pool));
     this.#options.onReplaced();
   }
 

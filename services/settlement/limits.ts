@@ -2,8 +2,6 @@
 export const SETTLEMENT_LIMITS = {
   /** How long an order's writer waits for the relay to tell the station: the display is a moment late rather than the cashier. */
   flushTimeoutMs: 1_000,
-  /** Characters of an idempotency key: four UUIDs fit, and an index entry stays small. */
-  idempotencyKeyLength: 200,
   /** How long the answer to an opening is kept for a repetition: far longer than any client retries. */
   openingRetentionDays: 30,
   /** How often answers past their retention are removed. */

@@ -71,7 +71,7 @@ async function earlierOpening(deps: SettlementDeps, request: Request): Promise<O
 
 function requireUsableKey(key: string | undefined): void {
   if (key === undefined) return;
-  if (key.length > 0 && key.length <= SETTLEMENT_LIMITS.idempotencyKeyLength && isStorableText(key)) return;
-  const detail = `an idempotency key has 1 to ${SETTLEMENT_LIMITS.idempotencyKeyLength} characters`;
+  if (key.length > 0 && key.length <= BOUNDS.idempotencyKeyCharacters && isStorableText(key)) return;
+  const detail = `an idempotency key has 1 to ${BOUNDS.idempotencyKeyCharacters} characters`;
   throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "", detail }] });
 }

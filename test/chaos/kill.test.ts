@@ -65,7 +65,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     const plans = drawPlans(random);
     strikes = new Strikes(world.system, new Random(SEED + 1));
     const deps: CollectionDeps = { world, patience, step: () => strikes.step() };
-    for (const station of world.stations) void beat(deps, station.companion);
+    for (const station of world.stations) void beat(station.companion);
     const perStation = await Promise.all(plans.map((own, index) => collectAll(deps, index, own)));
     await strikes.end();
     collections = perStation.flat();
@@ -171,7 +171,7 @@ async function collectAll(
 }
 
 /** A heartbeat that fails is not repeated: the next one comes anyway. */
-async function beat(deps: CollectionDeps, companion: Collection["station"]["companion"]): Promise<void> {
+async function beat(companion: Collection["station"]["companion"]): Promise<void> {
   while (!hearts.signal.aborted) {
     await companion.call("POST", "heartbeat/", { body: {} }).catch((error: unknown) => {
       if (!(error instanceof TypeError)) throw error;

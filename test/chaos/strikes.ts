@@ -48,10 +48,11 @@ export class Strikes {
     if (this.#isOver || this.#underWay !== undefined) return;
     this.#stepsLeft -= 1;
     if (this.#stepsLeft > 0) return;
-    this.#underWay = this.#strike().then(() => {
+    this.#underWay = (async () => {
+      await this.#strike();
       this.#stepsLeft = this.#random.between(LEAST_STEPS_BETWEEN, MOST_STEPS_BETWEEN);
       this.#underWay = undefined;
-    });
+    })();
     // Whoever ends the strikes is told of a piece that did not come back.
     this.#underWay.catch(() => undefined);
   }

@@ -46,6 +46,23 @@ describe("the credential file", () => {
     await expect(loadCredential(path)).rejects.toThrow(/damaged; delete it and enroll again\.$/);
   });
 
+  it.each(["", '{"device_id": 7, "cred', '{"device_id": "7"}', "\0\0\0"])(
+    "counts as not there when it is damaged and there is another way in: %j",
+    async (text) => {
+      const path = join(folder.path, "companion.json");
+      let damages = 0;
+      const onDamaged = (): void => {
+        damages += 1;
+      };
+      writeFileSync(path, text);
+      expect(await loadCredential(path, onDamaged)).toBeUndefined();
+      expect(damages).toBe(1);
+      await saveCredential(path, stored);
+      expect(await loadCredential(path, onDamaged)).toEqual(stored);
+      expect(damages).toBe(1);
+    },
+  );
+
   it("that cannot be written is told in one sentence", async () => {
     const path = join(folder.path, "taken", "companion.json");
     writeFileSync(join(folder.path, "taken"), "");

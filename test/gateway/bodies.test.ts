@@ -32,7 +32,7 @@ const report = (fields: unknown): Promise<Answer<Refused>> => post(REPORT, JSON.
 const beat = (summary: unknown): Promise<Answer<Refused>> =>
   post(HEARTBEAT, JSON.stringify({ summary }), "application/json");
 
-async function head(path: string, lines: readonly string[]): Promise<string> {
+async function sendHead(path: string, lines: readonly string[]): Promise<string> {
   const credential = await companion();
   return [`POST ${path} HTTP/1.1`, "Host: x", `Authorization: Bearer ${credential}`, ...lines, "", ""].join("\r\n");
 }
@@ -50,7 +50,7 @@ describe("size", () => {
 
   it("is refused as announced, before the body is sent, and the connection ends", async () => {
     const answer = await sendRaw(world.gateway.port, [
-      await head(REPORT, ["Content-Type: application/json", "Content-Length: 99999999"]),
+      await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 99999999"]),
     ]);
     expect([answer.status, answer.isClosed]).toEqual([413, true]);
     expect(JSON.parse(answer.body)).toMatchObject({ code: "body_too_large" });
@@ -59,7 +59,7 @@ describe("size", () => {
   it("is counted in a chunked body, which announces nothing", async () => {
     const chunk = `1000\r\n${"a".repeat(4_096)}\r\n`;
     const answer = await sendRaw(world.gateway.port, [
-      await head(REPORT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
+      await sendHead(REPORT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
       ...Array.from({ length: 5 }, () => chunk),
     ]);
     expect([answer.status, answer.isClosed]).toEqual([413, true]);
@@ -67,7 +67,7 @@ describe("size", () => {
 
   it("in chunks within the bound is read as one body", async () => {
     const answer = await sendRaw(world.gateway.port, [
-      await head(HEARTBEAT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
+      await sendHead(HEARTBEAT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
       '5\r\n{"sum\r\n',
       'c\r\nmary":{"a":1\r\n',
       "2\r\n}}\r\n0\r\n\r\n",
@@ -79,7 +79,7 @@ describe("size", () => {
 describe("time", () => {
   it("of five seconds is what a slow body has, and then it is 408 and the connection ends", async () => {
     const pieces = [
-      await head(REPORT, ["Content-Type: application/json", "Content-Length: 100"]),
+      await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 100"]),
       ...Array<string>(12).fill("{"),
     ];
     const answer = await sendRaw(world.gateway.port, pieces, { pauseMs: 500, waitMs: 9_000 });
@@ -91,7 +91,10 @@ describe("time", () => {
 
   it("does not run out for a gateway whose client cuts a body off and goes away", async () => {
     for (let round = 0; round < 20; round += 1) {
-      const pieces = [await head(REPORT, ["Content-Type: application/json", "Content-Length: 100"]), '{"intent_id":'];
+      const pieces = [
+        await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 100"]),
+        '{"intent_id":',
+      ];
       await sendRaw(world.gateway.port, pieces, { pauseMs: 1, waitMs: 20 });
     }
     expect((await report({})).status).toBe(400);

@@ -183,7 +183,9 @@ describe("GET assignment from memory", () => {
     // Nobody owns the station in this world, so the fetch that would present it cannot succeed and must not pretend.
     const conditions = [{}, { "if-none-match": nothing }, { "if-none-match": "*" }];
     const fetches = await Promise.all(conditions.map((headers) => get<Refused>("assignment/", companion, headers)));
-    expect(fetches.map(({ status, body }) => [status, body.code])).toEqual(Array(3).fill([503, "unavailable"]));
+    expect(fetches.map(({ status, body }) => [status, body.code])).toEqual(
+      Array.from({ length: 3 }, () => [503, "unavailable"]),
+    );
     expect(station.state().intent?.status).toBe("created");
   });
 

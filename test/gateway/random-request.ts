@@ -134,7 +134,7 @@ export class RandomRequests {
         query.append(parameter.name, JSON.stringify(this.#value(parameter.schema)).replaceAll('"', ""));
     }
     if (this.#chance(0.05)) query.append(this.#text(), this.#text());
-    return query.size === 0 ? "" : `?${query}`;
+    return query.size === 0 ? "" : `?${query.toString()}`;
   }
 
   #body(operation: Operation, headers: Record<string, string>): string | undefined {
@@ -162,6 +162,7 @@ export class RandomRequests {
         return this.#pick([...Object.values(this.#source.ids).flat(), 1, 2, 30, 60, 180]);
       case "boolean":
         return this.#chance(0.5);
+      case undefined:
       default:
         return this.#pick([...(schema.examples ?? []), "12.50", "EUR", "a@b.example", "a long password", this.#text()]);
     }

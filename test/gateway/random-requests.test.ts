@@ -64,7 +64,7 @@ async function manyCredentials(deviceId: number, stationId: number): Promise<str
 async function ask(request: RandomRequest): Promise<Answer | undefined> {
   const { method, path, headers, body } = request;
   try {
-    new Request(system.baseUrl + path, { method, headers, body: body ?? null });
+    void new Request(system.baseUrl + path, { method, headers, body: body ?? null });
   } catch {
     return undefined;
   }

@@ -107,9 +107,17 @@ describe("an idempotency key", () => {
     expect(other.order.orderId).not.toBe(order.orderId);
   });
 
+  test("may be as long as the gateway lets it be", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const idempotencyKey = "x".repeat(LIMITS.idempotencyKeyCharacters);
+    const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey };
+    const [first, again] = [await world.ask(openOrder, request), await world.ask(openOrder, request)];
+    expect(again).toEqual(first);
+  });
+
   test.each([
     ["empty", ""],
-    ["too long", "x".repeat(201)],
+    ["too long", "x".repeat(BOUNDS.idempotencyKeyCharacters + 1)],
     ["not a text", "a\0b"],
   ])("that is %s is refused", async (_what, idempotencyKey) => {
     const { stationId, cashier } = await world.openStation();

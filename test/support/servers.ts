@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -16,6 +17,8 @@ export interface TestServer {
   kill9: () => Promise<void>;
   /** For SIGSTOP and SIGCONT: a server that stands still and goes on. */
   signal: (signal: NodeJS.Signals) => void;
+  /** The same for the server and every process that it has started, such as PostgreSQL's one for each connection. */
+  signalAll: (signal: NodeJS.Signals) => void;
   /** Starts it again after `kill9`. Resolves when it answers. */
   restart: () => Promise<void>;
 }
@@ -63,10 +66,23 @@ function killable(first: Killable & { url: string }, remove: () => void, again: 
     signal: (signal) => {
       child.process.kill(signal);
     },
+    signalAll: (signal) => {
+      // The server first when it is stopped, so that it starts nothing that is then missed.
+      child.process.kill(signal);
+      for (const pid of childrenOf(child.process.pid)) process.kill(pid, signal);
+    },
     restart: async () => {
       ({ child } = await again());
     },
   };
+}
+
+function childrenOf(parent: number | undefined): number[] {
+  const rows = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" }).trim().split("\n");
+  return rows.flatMap((row) => {
+    const [pid, parentPid] = row.trim().split(/\s+/).map(Number);
+    return pid !== undefined && parentPid === parent ? [pid] : [];
+  });
 }
 
 /** A database of this test's own, cloned from the migrated template. */

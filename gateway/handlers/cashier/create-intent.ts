@@ -30,7 +30,8 @@ export const createIntent: SessionHandler<CreateIntentBody> = async (context) =>
   });
   const intent = spokenOf(response);
   if (!wasAskedFor(intent, body)) throw new Refusal("idempotency_key_reused");
-  return created(intentWire(intent, deps.nowMs()));
+  // As of its creation: what could be done then is part of the answer, which a repetition after the deadline gets as well.
+  return created(intentWire(intent, intent.createdAtMs));
 };
 
 /**

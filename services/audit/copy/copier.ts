@@ -35,7 +35,10 @@ export function startCopier(deps: AuditDeps): Copier {
   return {
     async stop() {
       stopping.abort();
-      const hasEnded = await Promise.race([running.then(() => true), pause(AUDIT_LIMITS.stopMs, false, { ref: false })]);
+      const hasEnded = await Promise.race([
+        running.then(() => true),
+        pause(AUDIT_LIMITS.stopMs, false, { ref: false }),
+      ]);
       if (!hasEnded) {
         // What was not committed is copied again, by this or another copier.
         deps.log.warn({}, "the audit copy is cut off: the database does not answer");

@@ -198,6 +198,9 @@ describe("an enrolled companion", () => {
     await refusedEverywhere(403, "station_suspended");
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${path}/routes/`);
     for (const offer of routes) expect(offer).toMatchObject({ offered: false, reason: "station_suspended" });
+    // No lease is asked for, so it is the standing that refuses.
+    const body = { lines: [] };
+    expect((await cashier.refused("station_suspended", "POST", `${path}/orders/`, { body })).status).toBe(403);
     expect(await owner.good("POST", `${path}/resume/`)).toMatchObject({ status: "active" });
     await owner.refused("conflict", "POST", `${path}/resume/`);
   });
@@ -225,7 +228,7 @@ describe("an enrolled companion", () => {
 });
 
 describe("a closed station", () => {
-  it("stays closed, takes no device and no lease", async () => {
+  it("stays closed, takes no device, no lease and no order", async () => {
     const body = { filial_id: station.filial_id, name: "Pop-up", currency: "EUR" };
     const popUp = await owner.good<Station>("POST", "stations/", { body });
     const path = `stations/${popUp.station_id}`;
@@ -235,6 +238,8 @@ describe("a closed station", () => {
       body: { station_id: popUp.station_id, name: "Late", kind: "customer_display" },
     });
     expect((await cashier.refused("station_closed", "POST", `${path}/lease/`)).status).toBe(403);
+    const order = { body: { lines: [] } };
+    expect((await cashier.refused("station_closed", "POST", `${path}/orders/`, order)).status).toBe(403);
   });
 });
 

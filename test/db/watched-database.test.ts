@@ -1,0 +1,105 @@
+/** No call waits for good, whatever the server does. The server stands still, which no time-out of its own can tell. */
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { postgres as driver } from "../../services/db/driver.ts";
+import { closeDatabase, type Database } from "../../services/db/pool.ts";
+import { watchDatabase } from "../../services/db/watched-database.ts";
+import { startPostgres, type TestServer } from "../support/servers.ts";
+
+const DEADLINE_MS = 300;
+const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let server: TestServer;
+const opened: Database[] = [];
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterEach(async () => {
+  server.signalAll("SIGCONT");
+  await Promise.all(opened.splice(0).map(closeDatabase));
+});
+afterAll(() => server.stop());
+
+function open(connections: number): { sql: Database; replacements: () => number } {
+  let replacements = 0;
+  const sql = watchDatabase({
+    open: () =>
+      driver(server.url, {
+        max: connections,
+        onnotice: () => undefined,
+        types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
+      }),
+    statementDeadlineMs: DEADLINE_MS,
+    transactionDeadlineMs: DEADLINE_MS,
+    onReplaced: () => {
+      replacements += 1;
+    },
+  });
+  opened.push(sql);
+  return { sql, replacements: () => replacements };
+}
+
+const late = { code: "database_deadline" };
+
+test("a statement that gets no answer fails, and the next ones are answered by connections made anew", async () => {
+  const { sql, replacements } = open(2);
+  await sql`select 1`;
+  server.signalAll("SIGSTOP");
+  await expect(Promise.race([sql`select 2`, wait(5 * DEADLINE_MS)])).rejects.toMatchObject(late);
+  expect(replacements()).toBe(1);
+  server.signalAll("SIGCONT");
+  expect(await sql`select ${3}::int as n`).toMatchObject([{ n: 3 }]);
+});
+
+test("a transaction that gets no answer fails, wherever it stands", async () => {
+  const { sql } = open(1);
+  await sql`select 1`;
+  const within = sql.begin(async (tx) => {
+    server.signalAll("SIGSTOP");
+    await Promise.all([tx`select ${1}::int`, tx`select ${2}::int`]);
+  });
+  const before = sql.begin(async (tx) => await tx`select 1`);
+  const outcomes = Promise.allSettled([within, before]);
+  const both = await Promise.race([outcomes, wait(5 * DEADLINE_MS)]);
+  expect(both).toMatchObject([{ status: "rejected" }, { status: "rejected" }]);
+});
+
+test("a transaction that waited too long for its turn does nothing later, and a pool that answers is not replaced", async () => {
+  const { sql, replacements } = open(1);
+  await sql`create table notes (note text)`;
+  const transactions = Array.from({ length: 40 }, () =>
+    sql.begin(async (tx) => {
+      await tx`select pg_sleep(0.02)`;
+      await tx`insert into notes values ('done')`;
+    }),
+  );
+  const outcomes = await Promise.allSettled(transactions);
+  const done = outcomes.filter(({ status }) => status === "fulfilled").length;
+  expect(done).toBeGreaterThan(3);
+  expect(done).toBeLessThan(37);
+  await wait(2 * DEADLINE_MS);
+  expect(await sql`select note from notes`).toHaveLength(done);
+  expect(replacements()).toBe(0);
+});
+
+test("parts of statements and lists of values are no calls, and a failed statement fails as ever", async () => {
+  const { sql, replacements } = open(1);
+  const part = sql`where ${true}`;
+  expect(await sql`select * from (values ${sql([[1, 2]])}) as t (a, b) ${part}`).toMatchObject([{ a: "1", b: "2" }]);
+  await expect(sql`select nonsense`.execute()).rejects.toMatchObject({ code: "42703" });
+  expect(await sql.unsafe("select 1 as n")).toMatchObject([{ n: 1 }]);
+  await wait(2 * DEADLINE_MS);
+  expect(replacements()).toBe(0);
+});
+
+test("ending the pool fails the transaction that stands still", async () => {
+  const { sql } = open(1);
+  await sql`select 1`;
+  const waiting = sql.begin(async (tx) => {
+    server.signalAll("SIGSTOP");
+    await Promise.all([tx`select ${1}::int`, tx`select ${2}::int`]);
+  });
+  const outcome = waiting.then(String, String);
+  await wait(50);
+  await sql.end({ timeout: 0 });
+  expect(await Promise.race([outcome, wait(DEADLINE_MS / 2).then(() => "still waiting")])).toMatch(/ended|DESTROYED/);
+});
