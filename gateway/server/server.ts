@@ -17,6 +17,7 @@ import type { Method, Route } from "../route.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { Exchange, Exchanges } from "./exchange.ts";
 import { copyRequest } from "./facts.ts";
+import { isAmbiguous, isAmbiguousPoll } from "./framing.ts";
 import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
 import { requestIdFrom } from "./request-id.ts";
 import { errorAnswer, type Headers, SECURITY_HEADERS, writeAnswer } from "./response.ts";
@@ -104,9 +105,15 @@ export class Server {
 
   #handlerOf(row: Route, isHead: boolean): (res: HttpResponse, req: HttpRequest) => void {
     const parameterCount = pathParameters(row.path).length;
-    if (row.poll === undefined) return (res, req) => this.#run(row, res, req, parameterCount);
+    if (row.poll === undefined) {
+      return (res, req) => {
+        if (isAmbiguous(req)) this.#refuseAmbiguous(res, req);
+        else this.#run(row, res, req, parameterCount);
+      };
+    }
     const poll = new Poll({ ...this.#deps.polls, isDraining: () => this.#isDraining }, row);
     return (res, req) => {
+      if (isAmbiguousPoll(req)) return this.#refuseAmbiguous(res, req);
       const slot = poll.answer(res, req, isHead);
       if (slot !== ANSWERED) this.#run(row, res, req, parameterCount, slot);
     };
@@ -124,8 +131,19 @@ export class Server {
   }
 
   #answerOptions(res: HttpResponse, req: HttpRequest, allow: string): void {
+    if (isAmbiguous(req)) return this.#refuseAmbiguous(res, req);
     const headers = { Allow: allow, "X-Request-Id": requestIdFrom(req.getHeader("x-request-id")), ...SECURITY_HEADERS };
     writeAnswer(res, { status: 204, headers, body: undefined }, { isHead: false, close: this.#isDraining });
+  }
+
+  /** Whatever follows cannot be told from the next request, so the connection ends as well. */
+  #refuseAmbiguous(res: HttpResponse, req: HttpRequest): void {
+    const requestId = requestIdFrom(req.getHeader("x-request-id"));
+    const isHead = req.getCaseSensitiveMethod() === "HEAD";
+    const detail =
+      "The headers leave in doubt where the body ends; send one Content-Length or `Transfer-Encoding: chunked`.";
+    writeAnswer(res, errorAnswer("invalid_request", requestId, { detail }), { isHead, close: true });
+    this.#deps.pipeline.log.debug({ requestId, url: req.getUrl() }, "refused: where its body ends is in doubt");
   }
 
   #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, headers: Headers = {}): void {

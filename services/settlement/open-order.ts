@@ -1,12 +1,12 @@
 /** Opens an order at a station; with an idempotency key the same request opens it once (I6). */
 import { isDeepStrictEqual } from "node:util";
+import { BOUNDS } from "../bus/bounds.ts";
 import type { Order, openOrder } from "../bus/messages/settlement.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
 import { actorOf, requireCollector, requireOpenStation } from "./access.ts";
 import type { SettlementDeps } from "./deps.ts";
-import { SETTLEMENT_LIMITS } from "./limits.ts";
 import { isStorableText, orderTotal } from "./order-total.ts";
 import { findOpening } from "./sql/openings.ts";
 import { findStation, insertOpening, insertOrder } from "./sql/write-orders.ts";

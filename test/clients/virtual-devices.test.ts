@@ -1,6 +1,6 @@
 /** The virtual companion and display as programs: real clients of a real system, through good days and bad ones. */
 import { once } from "node:events";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -169,6 +169,16 @@ describe("a virtual companion", () => {
     await second.waitFor(/"attached"/);
     await delay(4_000);
     expect(await cashier.good("GET", intent)).toMatchObject({ report_count: 1 });
+  });
+
+  it("enrolls anew with a code at hand when its credential file is damaged, and says so", async () => {
+    const file = join(folder.path, "virtual-companion.json");
+    const whole = readFileSync(file, "utf8");
+    writeFileSync(file, whole.slice(0, 20));
+    expect(await lastWords(start("virtual-companion"))).toMatch(/damaged; delete it and enroll again\.$/);
+    const program = await newCompanion();
+    expect(program.output().match(/"the credential file is damaged"/g)).toHaveLength(1);
+    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: companionId });
   });
 
   it("waits as long as Retry-After says when it is throttled, and then goes on", async () => {

@@ -1,6 +1,6 @@
 /** The newcomer's first minute: `npm start`'s own printout works as it stands, and a restart keeps everything. */
 import { execFile } from "node:child_process";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -138,6 +138,19 @@ test("a collection at the demo station needs only an intent: the virtual devices
   }
   expect(status).toBe("processing");
   expect((await send("POST", `${intent}attest/`, token))["status"]).toBe("succeeded");
+  program.process.kill("SIGTERM");
+  expect(await program.ended).toBe(0);
+});
+
+test("a virtual device whose credential file is damaged attaches again at the next start", {
+  timeout: TEST_MS,
+}, async () => {
+  const file = join(folder.path, "virtual-companion.json");
+  const deviceId = facts().demoStation.devices.find(({ kind }) => kind === "smart_pos_companion")?.deviceId;
+  writeFileSync(file, readFileSync(file, "utf8").slice(0, 20));
+  const program = await start();
+  expect(program.output()).toContain("virtual-companion: up.");
+  expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: deviceId });
   program.process.kill("SIGTERM");
   expect(await program.ended).toBe(0);
 });

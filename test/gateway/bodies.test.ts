@@ -76,6 +76,47 @@ describe("size", () => {
   });
 });
 
+describe("where a body ends", () => {
+  const body = '{"intent_id":1}';
+  const type = "Content-Type: application/json";
+  /** A second request in the same packet: whoever answers it has taken a body for one. */
+  const next = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+  const pollHead = async (lines: readonly string[]): Promise<string> =>
+    (await sendHead(`${DEVICES}assignment/`, lines)).replace("POST", "GET");
+
+  it.each([
+    ["two lengths that differ", [`Content-Length: ${body.length}`, "Content-Length: 0"]],
+    ["two lengths that are the same", [`Content-Length: ${body.length}`, `content-length: ${body.length}`]],
+    ["no length before a length", ["Content-Length:", `Content-Length: ${body.length}`]],
+    ["a list of lengths", [`Content-Length: ${body.length}, ${body.length}`]],
+    ["a length with a sign", [`Content-Length: +${body.length}`]],
+    ["a length and chunks", [`Content-Length: ${body.length}`, "Transfer-Encoding: chunked"]],
+    ["chunks that are compressed", ["Transfer-Encoding: gzip, chunked"]],
+    ["another encoding", ["Transfer-Encoding: identity"]],
+    ["an encoding that looks like chunks", ["Transfer-Encoding: xchunked"]],
+    ["two encodings", ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"]],
+  ])("is in doubt with %s: it is refused and the connection ends", async (_what, lines) => {
+    const posted = await sendRaw(world.gateway.port, [`${await sendHead(REPORT, [type, ...lines])}${body}${next}`]);
+    expect([posted.status, posted.isClosed, posted.body.includes("HTTP/1.1")]).toEqual([400, true, false]);
+    if (lines[0] === "Content-Length:") return;
+    const polled = await sendRaw(world.gateway.port, [`${await pollHead(lines)}${body}${next}`]);
+    expect([polled.status, polled.isClosed, polled.body.includes("HTTP/1.1")]).toEqual([400, true, false]);
+  });
+
+  it("is clear with one length or with chunks, whatever their case", async () => {
+    for (const [line, sent] of [
+      [`content-length: ${body.length}`, body],
+      ["transfer-encoding: Chunked", `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`],
+    ] as const) {
+      const answer = await sendRaw(world.gateway.port, [`${await sendHead(REPORT, [type, line])}${sent}`]);
+      expect(answer.status, line).not.toBe(0);
+      expect(JSON.parse(answer.body).detail ?? "", line).not.toMatch(/in doubt/);
+    }
+    const polled = await sendRaw(world.gateway.port, [await pollHead(["Content-Length: 0"])]);
+    expect(polled.status).toBe(200);
+  });
+});
+
 describe("time", () => {
   it("of five seconds is what a slow body has, and then it is 408 and the connection ends", async () => {
     const pieces = [

@@ -1,4 +1,5 @@
 /** A gateway as `npm start` runs it: a process that can be stopped, frozen and killed. */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -8,6 +9,8 @@ export interface GatewayProcess {
   readonly port: number;
   readonly pid: number;
   signal(signal: NodeJS.Signals): void;
+  /** What it has logged so far, line by line. */
+  log(): Record<string, unknown>[];
   /** SIGTERM; resolves with its exit code once it has ended. */
   stop(): Promise<number | null>;
 }
@@ -17,12 +20,13 @@ export async function startGatewayProcess(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<GatewayProcess> {
   const folder = temporaryFolder("gateway");
+  const logFile = join(folder.path, "gateway.log");
   const { child, ready } = await startServiceProcess({
     name: "gateway",
     script: join(import.meta.dirname, "..", "..", "gateway", "main.ts"),
     args: [],
     environment: { ...process.env, LOG_LEVEL: "info", NATS_URL: natsUrl, HOST: "127.0.0.1", PORT: "0", ...environment },
-    logFile: join(folder.path, "gateway.log"),
+    logFile,
     control: { stopping: new AbortController().signal, fail: () => undefined },
   });
   const port = Number(ready.port);
@@ -31,6 +35,11 @@ export async function startGatewayProcess(
     port,
     pid: child.pid,
     signal: (signal) => void child.process.kill(signal),
+    log: () =>
+      readFileSync(logFile, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>),
     async stop() {
       child.process.kill("SIGTERM");
       const exit = await child.exited;

@@ -45,7 +45,7 @@ function commitOf(stationId: number, name: string): Uint8Array {
 
 function world(maxDevices = 100) {
   const stations = new StationReplica();
-  const current = { switches: NO_KILL_SWITCHES as KillSwitches };
+  const current: { switches: KillSwitches } = { switches: NO_KILL_SWITCHES };
   const put = (stationId: number, name = "Counter"): void =>
     stations.apply(stationLogSubject(stationId), commitOf(stationId, name));
   const views = new ViewCache({ stations, switches: () => current.switches, maxDevices });

@@ -9,6 +9,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { enroll, listEnrollmentCodes, revokeEnrollmentCode } from "../../services/bus/messages/registry.ts";
+import { median, probabilityOfLonger } from "../support/rank-statistic.ts";
 import {
   newActiveDevice,
   newCode,
@@ -81,22 +82,3 @@ test("no kind of refused code can be told from an unknown one by its time, over 
     expect(Math.abs(auc - 0.5), `${kind}: ${JSON.stringify(findings)}`).toBeLessThanOrEqual(ALLOWED_DEVIATION);
   }
 }, 120_000);
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-/** The probability that a value of the first sample exceeds one of the second; ties count half. By ranks. */
-function probabilityOfLonger(first: readonly number[], second: readonly number[]): number {
-  const all = [...first.map((value) => ({ value, own: true })), ...second.map((value) => ({ value, own: false }))];
-  all.sort((a, b) => a.value - b.value);
-  let rankSum = 0;
-  for (let start = 0; start < all.length; ) {
-    let end = start;
-    while (end < all.length && all[end]?.value === all[start]?.value) end += 1;
-    const rank = (start + 1 + end) / 2;
-    for (let index = start; index < end; index += 1) if (all[index]?.own === true) rankSum += rank;
-    start = end;
-  }
-  return (rankSum - (first.length * (first.length + 1)) / 2) / (first.length * second.length);
-}

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LIMITS } from "../../gateway/limits.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import {
   changeOrderLines,
   getOrder,

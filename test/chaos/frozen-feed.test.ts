@@ -1,0 +1,146 @@
+/**
+ * A gateway that is cut off while the world goes on: orders are paid, a device is revoked, and this gateway hears
+ * nothing of it. It may answer with what it knows for a second and a half; after that it says that it does not know
+ * (design §2.2, I8). A bus that stands still for everybody is in `test/gateway/stale-replica.test.ts`.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-process.ts";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { type Refused, send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type StallProxy, startStallProxy } from "./stall-proxy.ts";
+
+/** What a gateway may still believe (design §2.2), and how late a test on a busy machine may be. */
+const BELIEVED_MS = 1_500;
+const LATE_MS = 250;
+/** Polls in turn keep each display within its throttle: ten at once, then one a second. */
+const DISPLAYS = 8;
+const POLL_EVERY_MS = 50;
+const RECOVERED_WITHIN_MS = 10_000;
+
+let system: TestSystem;
+let owner: Person;
+let cashier: Person;
+let station: string;
+let displays: TestDevice[];
+let proxy: StallProxy;
+let cutOff: GatewayProcess;
+
+beforeAll(async () => {
+  system = await startSystem();
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  station = `stations/${stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  displays = [];
+  for (let index = 0; index < DISPLAYS; index += 1) displays.push(await newDisplay(stationId));
+  proxy = await startStallProxy(system.nats.url);
+  cutOff = await startGatewayProcess(proxy.url);
+});
+afterAll(async () => {
+  proxy.resume();
+  await cutOff.stop();
+  await proxy.stop();
+  await system.stop();
+});
+
+async function newDisplay(stationId: number): Promise<TestDevice> {
+  const body = { station_id: stationId, name: "Display", kind: "customer_display" };
+  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`, { body: {} });
+  return await enrollDevice(system.baseUrl, code);
+}
+
+interface Seen {
+  readonly atMs: number;
+  readonly tookMs: number;
+  readonly status: number;
+  /** A display's state and amount, or the code of a refusal. */
+  readonly said: string;
+  readonly display: number;
+}
+
+/** Polls the cut-off gateway, one display after another, until aborted. */
+async function watch(seen: Seen[], signal: AbortSignal): Promise<void> {
+  const underWay: Promise<void>[] = [];
+  for (let turn = 0; !signal.aborted; turn += 1) {
+    const display = turn % DISPLAYS;
+    underWay.push(look(seen, display));
+    await delay(POLL_EVERY_MS);
+  }
+  await Promise.all(underWay);
+}
+
+async function look(seen: Seen[], display: number): Promise<void> {
+  const atMs = performance.now();
+  const { status, body } = await send<{ state: string; amount: string } & Refused>(
+    cutOff.baseUrl,
+    "GET",
+    "/api/payments/v1/devices/display/",
+    { token: displays[display]?.credential ?? "" },
+  );
+  const said = status === 200 ? `${body.state} ${body.amount}` : body.code;
+  seen.push({ atMs, tookMs: performance.now() - atMs, status, said, display });
+}
+
+async function openOrder(price: string): Promise<number> {
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: price }] };
+  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body })).order_id;
+}
+
+/** The world goes on: the order is paid, and a display loses its credential. */
+async function payAndRevoke(orderId: number, revoked: number): Promise<void> {
+  const body = { order_id: orderId, route: "cash" };
+  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
+  await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
+  await owner.good("POST", `devices/${displays[revoked]?.deviceId}/revoke/`);
+}
+
+/** The first round revokes the first display and the second round the second. */
+describe.each([
+  { silence: "a short one, which the connection survives", silentMs: 3_000, revoked: 0, price: "11.00" },
+  { silence: "a long one, after which it connects anew", silentMs: 9_000, revoked: 1, price: "12.00" },
+])("a gateway's silence: $silence", ({ silentMs, revoked, price }) => {
+  it("ends in 503 within 1.5 s, never in old state, and is over soon after", { timeout: 40_000 }, async () => {
+    const orderId = await openOrder(price);
+    const seen: Seen[] = [];
+    const watching = new AbortController();
+    const watched = watch(seen, watching.signal);
+    await expect.poll(() => seen.at(-1)?.said, { timeout: 5_000 }).toBe(`total ${price}`);
+
+    proxy.stall();
+    const stalledAtMs = performance.now();
+    await payAndRevoke(orderId, revoked);
+    const refused = delay(BELIEVED_MS + LATE_MS).then(() =>
+      send<Refused>(cutOff.baseUrl, "GET", "/api/cashier/v1/session/", { token: cashier.token }),
+    );
+    await delay(silentMs - (performance.now() - stalledAtMs));
+    proxy.resume();
+    const resumedAtMs = performance.now();
+    const isBack = () => seen.some(({ atMs, status }) => atMs > resumedAtMs && status === 200);
+    await expect.poll(isBack, { timeout: RECOVERED_WITHIN_MS }).toBe(true);
+    await delay(1_000);
+    watching.abort();
+    await watched;
+
+    expect(await refused).toMatchObject({ status: 503, body: { code: "replica_stale" } });
+    const silent = seen.filter(({ atMs }) => atMs > stalledAtMs + BELIEVED_MS + LATE_MS && atMs < resumedAtMs);
+    expect(silent.length).toBeGreaterThan((silentMs - BELIEVED_MS - LATE_MS) / POLL_EVERY_MS / 2);
+    expect(silent.filter(({ said, tookMs }) => said !== "replica_stale" || tookMs > LATE_MS)).toEqual([]);
+
+    // Whatever it says from now on is true: the order is paid, and the revoked display is nobody.
+    const after = seen.filter(({ atMs, said }) => atMs > resumedAtMs && !/replica_stale|throttled/.test(said));
+    const isTrue = ({ display, said }: Seen): boolean =>
+      display === revoked ? said === "credential_invalid" : said === `paid ${price}` || said === "idle 0.00";
+    const knownAsGone = new Set([...displays.keys()].filter((display) => display < revoked));
+    expect(after.filter((each) => !isTrue(each) && !knownAsGone.has(each.display))).toEqual([]);
+    expect(after.length).toBeGreaterThan(5);
+    const recoveredMs = Math.round((after[0]?.atMs ?? Number.NaN) - resumedAtMs);
+    const lastBelieved = seen.findLast(({ atMs, status }) => status === 200 && atMs < resumedAtMs);
+    const believedMs = Math.round((lastBelieved?.atMs ?? Number.NaN) - stalledAtMs);
+    process.stderr.write(`cut off: ${JSON.stringify({ silentMs, believedMs, recoveredMs })}\n`);
+  });
+});

@@ -1,0 +1,183 @@
+/**
+ * Codes at the door, over HTTP: two devices with one code, and what a guesser can learn from the answers (I10). Each try
+ * comes from an address of its own, as a guesser with many would do it, because one address has ten tries a minute.
+ */
+import { Agent, type IncomingMessage, request } from "node:http";
+import { text as readText } from "node:stream/consumers";
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-process.ts";
+import { type Answer, send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { median, probabilityOfLonger } from "../support/rank-statistic.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { BEHIND_PROXY, exampleAddress } from "./chaos-world.ts";
+
+const ROUNDS = 40;
+const CLAIMS_AT_ONCE = 4;
+const ENROLL = "/api/payments/v1/devices/enroll/";
+const TRIES = 1_000;
+const WARM_UP_TRIES = 100;
+const CODES_PER_KIND = 8;
+/** Five standard errors of the statistic at 1,000 tries when there is no difference. */
+const ALLOWED_DEVIATION = 0.065;
+/** A station has up to sixteen devices. */
+const DEVICES_PER_STATION = 12;
+
+let system: TestSystem;
+let second: GatewayProcess;
+let owner: Person;
+let tries = 0;
+let devices = 0;
+let stationId = 0;
+
+beforeAll(async () => {
+  system = await startSystem({ environment: BEHIND_PROXY });
+  second = await startGatewayProcess(system.nats.url, BEHIND_PROXY);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+});
+afterAll(async () => {
+  await second.stop();
+  await system.stop();
+});
+
+function nextAddress(): string {
+  tries += 1;
+  return exampleAddress(tries);
+}
+
+async function newCode(): Promise<{ deviceId: number; code: string; codeId: number }> {
+  if (devices % DEVICES_PER_STATION === 0) {
+    const body = { filial_id: system.sandbox.filialId, name: `Door ${devices}`, currency: "EUR" };
+    ({ station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body }));
+  }
+  devices += 1;
+  const body = { station_id: stationId, name: `Display ${devices}`, kind: "customer_display" };
+  const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const issued = await owner.good<{ code: string; enrollment_code: { code_id: number } }>(
+    "POST",
+    `devices/${deviceId}/enrollment-codes/`,
+    { body: {} },
+  );
+  return { deviceId, code: issued.code, codeId: issued.enrollment_code.code_id };
+}
+
+function claim(baseUrl: string, code: string): Promise<Answer<{ credential: string; code: string }>> {
+  return send(baseUrl, "POST", ENROLL, { json: { code }, headers: { "x-forwarded-for": nextAddress() } });
+}
+
+describe("one code, claimed by several devices at once through two gateways", () => {
+  it(`is won by exactly one of them in each of ${ROUNDS} rounds, whose credential works and is the only one`, async () => {
+    const sql = postgres(system.database.url, { max: 1 });
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { deviceId, code } = await newCode();
+      const answers = await Promise.all(
+        Array.from({ length: CLAIMS_AT_ONCE }, (_, index) =>
+          claim(index % 2 === 0 ? system.baseUrl : second.baseUrl, code),
+        ),
+      );
+      const winners = answers.filter(({ status }) => status === 201);
+      const losers = answers.filter(({ status, body }) => status === 404 && body.code === "enrollment_code_invalid");
+      expect([winners.length, losers.length]).toEqual([1, CLAIMS_AT_ONCE - 1]);
+      const me = await send(system.baseUrl, "GET", "/api/payments/v1/devices/me/", {
+        token: winners[0]?.body.credential ?? "",
+      });
+      expect(me).toMatchObject({ status: 200, body: { device_id: deviceId, status: "active" } });
+      const credentials = await sql`select 1 from device_credentials where device_id = ${deviceId}`;
+      expect(credentials).toHaveLength(1);
+    }
+    await sql.end();
+  }, 60_000);
+});
+
+type Kind = "unknown" | "unknown again" | "spent" | "expired" | "revoked" | "malformed";
+
+describe("codes that cannot be claimed", () => {
+  let codes: Record<Kind, string[]>;
+  /** One connection for all tries: what is measured is the answer and not the handshake. */
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+  beforeAll(async () => {
+    codes = await codesOfEachKind();
+  }, 60_000);
+  afterAll(() => agent.destroy());
+
+  /** As the bytes came, without a client that tidies them. */
+  async function guess(code: string): Promise<{ status: number; rawHeaders: readonly string[]; text: string }> {
+    const headers = { "content-type": "application/json", "x-forwarded-for": nextAddress() };
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const sending = request(system.baseUrl + ENROLL, { agent, method: "POST", headers }, resolve);
+      sending.on("error", reject);
+      sending.end(JSON.stringify({ code }));
+    });
+    return { status: answer.statusCode ?? 0, rawHeaders: answer.rawHeaders, text: await readText(answer) };
+  }
+
+  it("have one answer, to the byte of its headers and body, but for the request's id and the date", async () => {
+    const seen = new Map<string, Kind>();
+    for (const [kind, ofKind] of Object.entries(codes) as [Kind, string[]][]) {
+      for (const code of ofKind) {
+        const { status, rawHeaders, text } = await guess(code);
+        const id = rawHeaders[rawHeaders.indexOf("X-Request-Id") + 1] ?? "";
+        const date = rawHeaders[rawHeaders.indexOf("Date") + 1] ?? "";
+        expect(id).toMatch(/^\S{8,64}$/);
+        // The order of the headers is part of what can be seen.
+        const shape = JSON.stringify([status, rawHeaders, text]).replaceAll(id, "id").replaceAll(date, "date");
+        seen.set(shape, kind);
+      }
+    }
+    expect([...seen]).toHaveLength(1);
+    expect([...seen.keys()][0]).toContain("enrollment_code_invalid");
+  });
+
+  it(`take one time, over ${TRIES} tries of each kind`, async () => {
+    const kinds = Object.keys(codes) as Kind[];
+    const timesMs = Object.fromEntries(kinds.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;
+    for (let index = -WARM_UP_TRIES; index < TRIES; index += 1) {
+      // Each round starts with another kind, so that no kind always follows the same other.
+      for (let turn = 0; turn < kinds.length; turn += 1) {
+        const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
+        const code = codes[kind][Math.abs(index) % CODES_PER_KIND] ?? "";
+        const startedAtMs = performance.now();
+        const { status } = await guess(code);
+        const tookMs = performance.now() - startedAtMs;
+        expect(status).toBe(404);
+        if (index >= 0) timesMs[kind].push(tookMs);
+      }
+    }
+    const findings = kinds.map((kind) => ({
+      kind,
+      medianMs: Number(median(timesMs[kind]).toFixed(3)),
+      auc: Number(probabilityOfLonger(timesMs[kind], timesMs.unknown).toFixed(3)),
+    }));
+    process.stderr.write(`refused codes over HTTP: ${JSON.stringify(findings)}\n`);
+    for (const { kind, auc } of findings) {
+      expect(Math.abs(auc - 0.5), `${kind}: ${JSON.stringify(findings)}`).toBeLessThanOrEqual(ALLOWED_DEVIATION);
+    }
+  }, 180_000);
+});
+
+async function codesOfEachKind(): Promise<Record<Kind, string[]>> {
+  const sql = postgres(system.database.url, { max: 1 });
+  const codes: Record<Kind, string[]> = {
+    unknown: Array.from({ length: CODES_PER_KIND }, (_, index) => `0000${index}-00000`),
+    "unknown again": Array.from({ length: CODES_PER_KIND }, (_, index) => `1111${index}-00000`),
+    spent: [],
+    expired: [],
+    revoked: [],
+    malformed: ["", "ABC", "UUUUU-UUUUU", "0000-00000", "00000-000000", "?????-?????", "ÄÄÄÄÄ-ÄÄÄÄÄ", "A".repeat(60)],
+  };
+  for (let index = 0; index < CODES_PER_KIND; index += 1) {
+    const spent = await newCode();
+    expect((await claim(system.baseUrl, spent.code)).status).toBe(201);
+    codes.spent.push(spent.code);
+    const expired = await newCode();
+    await sql`update enrollment_codes set expires_at = now() - interval '1 second' where device_id = ${expired.deviceId}`;
+    codes.expired.push(expired.code);
+    const revoked = await newCode();
+    await owner.good("POST", `enrollment-codes/${revoked.codeId}/revoke/`);
+    codes.revoked.push(revoked.code);
+  }
+  await sql.end();
+  return codes;
+}

@@ -1,0 +1,63 @@
+/** What a client sees when a handler fails or never comes back: a body like any other, and nothing of the inside. */
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { errorBodySchema } from "../../gateway/contract/shared.ts";
+import type { HandlerDeps } from "../../gateway/handlers/context.ts";
+import { anyone, type Route, route } from "../../gateway/route.ts";
+import { createClientAddress } from "../../gateway/server/client-address.ts";
+import type { PipelineDeps } from "../../gateway/server/pipeline.ts";
+import { Server, type ServerDeps } from "../../gateway/server/server.ts";
+
+function faulty(name: string, handler: () => Promise<never>): Route {
+  const facts = { method: "GET", path: `/${name}/`, operationId: name, tag: "service", summary: name } as const;
+  return route({ ...facts, who: anyone, replies: {}, errors: [], handler });
+}
+
+const routes = [
+  faulty("throws", () => Promise.reject(new Error("the password is hunter2"))),
+  faulty("never-answers", () => new Promise(() => undefined)),
+];
+
+let logged = "";
+const sink = new Writable({
+  write(chunk, _encoding, done) {
+    logged += String(chunk);
+    done();
+  },
+});
+let server: Server;
+let baseUrl: string;
+beforeAll(() => {
+  // These routes have no caller and ask nothing of the rest, so the rest is not there.
+  const pipeline = { log: pino({ level: "info" }, sink), handlerDeps: {} as HandlerDeps } as PipelineDeps;
+  const clientAddress = createClientAddress({ trustedProxies: [], isTls: false });
+  server = new Server({ pipeline, polls: {} as ServerDeps["polls"], clientAddress, tls: undefined }, routes);
+  baseUrl = `http://127.0.0.1:${server.listen({ host: "127.0.0.1", port: 0, shared: false })}`;
+});
+afterAll(() => server.stop());
+
+async function ask(path: string): Promise<{ status: number; code: string; requestId: string; text: string }> {
+  const response = await fetch(baseUrl + path);
+  const text = await response.text();
+  const body = errorBodySchema.parse(JSON.parse(text));
+  return { status: response.status, code: body.code, requestId: body.request_id, text };
+}
+
+describe("a handler", () => {
+  it("that throws something unexpected is a 500 that says nothing of it, and its request id finds it in the log", async () => {
+    const { status, code, requestId, text } = await ask("/throws/");
+    expect([status, code]).toEqual([500, "internal_error"]);
+    expect(text).not.toContain("hunter2");
+    const line = logged.split("\n").find((each) => each.includes(requestId) && each.includes("hunter2"));
+    expect(line).toContain("faults.test.ts");
+  });
+
+  it("that never comes back is given up after twelve seconds", async () => {
+    const startedAtMs = performance.now();
+    const { status, code } = await ask("/never-answers/");
+    expect([status, code]).toEqual([503, "unavailable"]);
+    expect(performance.now() - startedAtMs).toBeGreaterThan(11_500);
+    expect(performance.now() - startedAtMs).toBeLessThan(14_000);
+  });
+});

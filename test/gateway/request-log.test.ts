@@ -1,0 +1,71 @@
+/** One wide line per request, none for a poll that went well, and never a secret. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { send } from "../support/http.ts";
+import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
+import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
+
+const DEVICES = "/api/payments/v1/devices/";
+let world: GatewayWorld;
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+  gateway = await startGatewayProcess(world.nats.url);
+});
+afterAll(async () => {
+  await gateway.stop();
+  await world.stop();
+});
+
+describe("the log of requests", () => {
+  it("tells who asked for what, how it ended and how long it took, and is found by the request id", async () => {
+    const station = await world.openStation(1);
+    const token = await world.session({ permissions: ["payments.collect"], userId: 42, organizationId: 1 });
+    await expect
+      .poll(async () => (await send(gateway.baseUrl, "GET", "/api/cashier/v1/session/", { token })).status)
+      .toBe(200);
+    const headers = { "x-request-id": "till-7" };
+    await send(gateway.baseUrl, "GET", `/api/cashier/v1/stations/${station.stationId}/lease/`, { token, headers });
+    const line = gateway.log().find(({ requestId }) => requestId === "till-7");
+    expect(line).toMatchObject({
+      level: "info",
+      msg: "request",
+      method: "GET",
+      route: "/api/cashier/v1/stations/{station_id}/lease/",
+      operation: "cashier_lease",
+      ids: ["1"],
+      status: 200,
+      address: "127.0.0.1",
+      userId: 42,
+      organizationId: 1,
+      durationMs: expect.any(Number) as number,
+    });
+    const refused = await send<{ request_id: string }>(gateway.baseUrl, "GET", "/api/cashier/v1/session/");
+    const refusal = gateway.log().find(({ requestId }) => requestId === refused.body.request_id);
+    expect(refusal).toMatchObject({ status: 401, refusal: "session_missing" });
+  });
+
+  it("says nothing of polls and heartbeats that went well", async () => {
+    const station = await world.openStation(2);
+    const token = await world.credential(station.companionId, 2, COMPANION_SCOPES);
+    await expect.poll(async () => (await send(gateway.baseUrl, "GET", `${DEVICES}me/`, { token })).status).toBe(200);
+    const before = gateway.log().length;
+    await send(gateway.baseUrl, "GET", `${DEVICES}assignment/`, { token });
+    expect((await send(gateway.baseUrl, "POST", `${DEVICES}heartbeat/`, { token })).status).toBe(200);
+    await send(gateway.baseUrl, "GET", "/healthz");
+    expect(gateway.log().slice(before)).toEqual([]);
+  });
+
+  it("holds no credential, token, cookie, password or code", async () => {
+    const secrets = ["dp_00_secret-credential", "secret-token", "secret-password", "SECRE-TCODE", "secret-query"];
+    const [credential, token, password, code, query] = secrets as [string, string, string, string, string];
+    await send(gateway.baseUrl, "GET", `${DEVICES}me/`, { token: credential });
+    await send(gateway.baseUrl, "POST", `${DEVICES}heartbeat/`, { token: credential });
+    await send(gateway.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code } });
+    await send(gateway.baseUrl, "GET", "/api/cashier/v1/stations/", { headers: { cookie: `dp_session=${token}` } });
+    await send(gateway.baseUrl, "POST", "/api/cashier/v1/session/", { json: { email: "a@b.example", password } });
+    await send(gateway.baseUrl, "GET", `/nothing/?token=${query}`);
+    const text = JSON.stringify(gateway.log());
+    expect(text).toContain("payments_device_enroll");
+    for (const secret of secrets) expect(text).not.toContain(secret);
+  });
+});
