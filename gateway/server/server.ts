@@ -136,14 +136,23 @@ export class Server {
     writeAnswer(res, { status: 204, headers, body: undefined }, { isHead: false, close: this.#isDraining });
   }
 
-  /** Whatever follows cannot be told from the next request, so the connection ends as well. */
+  /**
+   * Whatever follows cannot be told from the next request, so the connection ends as well. Answered a turn later: while
+   * a request is under way the parser ends a connection on which another one follows, and after it, it would run that.
+   */
   #refuseAmbiguous(res: HttpResponse, req: HttpRequest): void {
     const requestId = requestIdFrom(req.getHeader("x-request-id"));
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
-    const detail =
-      "The headers leave in doubt where the body ends; send one Content-Length or `Transfer-Encoding: chunked`.";
-    writeAnswer(res, errorAnswer("invalid_request", requestId, { detail }), { isHead, close: true });
     this.#deps.pipeline.log.debug({ requestId, url: req.getUrl() }, "refused: where its body ends is in doubt");
+    const detail =
+      "The headers leave in doubt where the body ends; send one Content-Length, or Transfer-Encoding: chunked.";
+    let isGone = false;
+    res.onAborted(() => {
+      isGone = true;
+    });
+    setImmediate(() => {
+      if (!isGone) writeAnswer(res, errorAnswer("invalid_request", requestId, { detail }), { isHead, close: true });
+    });
   }
 
   #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, headers: Headers = {}): void {

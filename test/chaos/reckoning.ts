@@ -27,6 +27,7 @@ export async function reckon(world: ChaosWorld, collections: readonly Collection
       const own = collections.filter(({ station }) => station.stationId === stationId);
       complaints.push(...reckonLog(stationId, log, trail.get(stationId) ?? []));
       complaints.push(...reckonCollections(own, trail.get(stationId) ?? []));
+      complaints.push(...reckonKnownOrders(stationId, log.at(-1), own));
     }
     return { ...money, complaints, commits: await newestSequence(world.system.bus) };
   } finally {
@@ -178,6 +179,24 @@ function reckonCollections(collections: readonly Collection[], trail: readonly T
     if (type === "intent_created" && intentId !== null && !known.has(intentId)) {
       complaints.push(`Intent ${intentId} was created, and nobody was told.`);
     }
+  }
+  return complaints;
+}
+
+/** How many of a station's newest orders are looked at; it remembers eight. */
+const NEWEST_ORDERS = 4;
+
+/** What the settlement service wrote about its newest orders has come to the station, through the relay's every death. */
+function reckonKnownOrders(
+  stationId: number,
+  newest: StoredCommit | undefined,
+  collections: readonly Collection[],
+): string[] {
+  const complaints: string[] = [];
+  const known = new Map(newest?.state.knownOrders.map(({ orderId, status }) => [orderId, status]));
+  for (const { orderId, orderStatus } of collections.slice(-NEWEST_ORDERS)) {
+    if (known.get(orderId) === orderStatus) continue;
+    complaints.push(`Station ${stationId} takes order ${orderId} for ${known.get(orderId)}; it is ${orderStatus}.`);
   }
   return complaints;
 }

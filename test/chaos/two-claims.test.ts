@@ -90,7 +90,9 @@ describe("one code, claimed by several devices at once through two gateways", ()
   }, 60_000);
 });
 
-type Kind = "unknown" | "unknown again" | "spent" | "expired" | "revoked" | "malformed";
+type Kind = "unknown" | "spent" | "expired" | "revoked" | "malformed";
+/** The four of the contract; whether a revoked code takes longer is asked of the registry itself (test/registry). */
+const TIMED: readonly Kind[] = ["unknown", "spent", "expired", "malformed"];
 
 describe("codes that cannot be claimed", () => {
   let codes: Record<Kind, string[]>;
@@ -131,12 +133,11 @@ describe("codes that cannot be claimed", () => {
   });
 
   it(`take one time, over ${TRIES} tries of each kind`, async () => {
-    const kinds = Object.keys(codes) as Kind[];
-    const timesMs = Object.fromEntries(kinds.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;
+    const timesMs = Object.fromEntries(TIMED.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;
     for (let index = -WARM_UP_TRIES; index < TRIES; index += 1) {
       // Each round starts with another kind, so that no kind always follows the same other.
-      for (let turn = 0; turn < kinds.length; turn += 1) {
-        const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
+      for (let turn = 0; turn < TIMED.length; turn += 1) {
+        const kind = TIMED[(turn + Math.abs(index)) % TIMED.length] ?? "unknown";
         const code = codes[kind][Math.abs(index) % CODES_PER_KIND] ?? "";
         const startedAtMs = performance.now();
         const { status } = await guess(code);
@@ -145,7 +146,7 @@ describe("codes that cannot be claimed", () => {
         if (index >= 0) timesMs[kind].push(tookMs);
       }
     }
-    const findings = kinds.map((kind) => ({
+    const findings = TIMED.map((kind) => ({
       kind,
       medianMs: Number(median(timesMs[kind]).toFixed(3)),
       auc: Number(probabilityOfLonger(timesMs[kind], timesMs.unknown).toFixed(3)),
@@ -161,7 +162,6 @@ async function codesOfEachKind(): Promise<Record<Kind, string[]>> {
   const sql = postgres(system.database.url, { max: 1 });
   const codes: Record<Kind, string[]> = {
     unknown: Array.from({ length: CODES_PER_KIND }, (_, index) => `0000${index}-00000`),
-    "unknown again": Array.from({ length: CODES_PER_KIND }, (_, index) => `1111${index}-00000`),
     spent: [],
     expired: [],
     revoked: [],

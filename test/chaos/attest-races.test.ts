@@ -1,0 +1,162 @@
+/**
+ * The cashier's decision against everything that may happen in the same moment, over HTTP and through two gateways.
+ * Attest against cancel against expiry, 500 rounds, is in `test/stations/races.test.ts`; here it is the attestation
+ * against itself, and against the order's own changes.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
+import type { orderSchema } from "../../gateway/contract/cashier.ts";
+import type { intentSchema } from "../../gateway/contract/intent.ts";
+import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-process.ts";
+import { type ApiClient, apiClient } from "../support/api-client.ts";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import type { Answer, Refused } from "../support/http.ts";
+import { logIn } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+type Order = z.infer<typeof orderSchema>;
+type Intent = z.infer<typeof intentSchema>;
+
+const ATTEST_ROUNDS = 20;
+const CHANGE_ROUNDS = 80;
+/**
+ * The commands of a race start within this time, so that now one is first and now another. New lines take the gateway
+ * two questions where a void takes one, so the attestation may come later there.
+ */
+const LONGEST_HEAD_START_MS = { void: 12, lines: 30 };
+
+let system: TestSystem;
+let second: GatewayProcess;
+/** The same cashier at either gateway. */
+let cashiers: readonly [ApiClient, ApiClient];
+let companion: TestDevice;
+let station: string;
+let sql: postgres.Sql;
+
+beforeAll(async () => {
+  system = await startSystem();
+  second = await startGatewayProcess(system.nats.url);
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  cashiers = [cashier, apiClient(`${second.baseUrl}/api/cashier/v1/`, cashier.token)];
+  const [first] = system.sandbox.stations;
+  station = `stations/${first?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
+  companion = await enrollDevice(system.baseUrl, code);
+  sql = postgres(system.database.url, { max: 1 });
+});
+afterAll(async () => {
+  await sql.end();
+  await second.stop();
+  await system.stop();
+});
+
+const lines = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, unit_amount }] });
+
+async function begin(route: string, price: string): Promise<{ order: Order; intent: Intent }> {
+  const [cashier] = cashiers;
+  const order = await cashier.good<Order>("POST", `${station}/orders/`, { body: lines(price) });
+  const intent = await cashier.good<Intent>("POST", `${station}/intents/`, {
+    body: { order_id: order.order_id, route },
+  });
+  return { order, intent };
+}
+
+async function salesOf(orderId: number): Promise<{ intent_id: number; amount: string }[]> {
+  return await sql<{ intent_id: number; amount: string }[]>`
+    select intent_id::int, (amount_minor / 100.0)::numeric(12, 2)::text as amount from transactions
+    where order_id = ${orderId}`;
+}
+
+describe("an intent that is attested many times at once", () => {
+  const attest = (intent: Intent, key: string, at: number): Promise<Answer<Intent & Refused>> =>
+    (cashiers[at % 2] as ApiClient).call("POST", `${station}/intents/${intent.intent_id}/attest/`, { key });
+
+  it(`is settled once in each of ${ATTEST_ROUNDS} rounds: one key has the answer, again and again, the others learn why not`, async () => {
+    for (let round = 0; round < ATTEST_ROUNDS; round += 1) {
+      const { order, intent } = await begin("cash", "3.10");
+      const keys = ["a", "a", "a", "b", "b", "c", "d", "a"];
+      const answers = await Promise.all(
+        keys.map(async (key, index) => ({ key, answer: await attest(intent, `${round}-${key}`, index) })),
+      );
+      const winners = answers.filter(({ answer }) => answer.status === 200);
+      const [winner] = winners;
+      expect(winner?.answer.body).toMatchObject({ status: "succeeded", intent_id: intent.intent_id });
+      // One key and all of its repetitions, with one text; nobody else.
+      expect(answers.filter(({ key }) => key === winner?.key)).toEqual(winners);
+      for (const { answer } of winners) expect(answer.text).toBe(winner?.answer.text);
+      for (const { key, answer } of answers) {
+        if (key === winner?.key) continue;
+        expect(answer.status, answer.text).toBe(409);
+        expect(["settlement_in_progress", "intent_not_actionable"]).toContain(answer.body.code);
+      }
+      expect(await salesOf(order.order_id)).toEqual([{ intent_id: intent.intent_id, amount: "3.10" }]);
+    }
+  });
+
+  it("takes the device's own reference, whatever the cashier typed, and says so", async () => {
+    await companion.good("POST", "heartbeat/", { body: {} });
+    const { order_id } = await cashiers[0].good<Order>("POST", `${station}/orders/`, { body: lines("4.00") });
+    const path = `${station}/intents/`;
+    await expect
+      .poll(async () => (await cashiers[0].call("GET", `${station}/routes/`)).text)
+      .toContain('"route":"smart_pos","offered":true');
+    const intent = await cashiers[0].good<Intent>("POST", path, { body: { order_id, route: "smart_pos" } });
+    const report = { intent_id: intent.intent_id, outcome: "reported_success", provider_reference: "SLIP-9" };
+    await companion.good("POST", "assignment/report/", { body: report });
+    const sending = { key: "typed", body: { reference: "TYPED" } };
+    const attested = await cashiers[0].call<Intent>("POST", `${path}${intent.intent_id}/attest/`, sending);
+    expect(attested).toMatchObject({ status: 200, body: { attestation: { reference: "SLIP-9" } } });
+  });
+});
+
+describe("an order that changes while its collection is attested", () => {
+  it(`is paid as the guest saw it, or not at all, in each of ${CHANGE_ROUNDS} rounds`, {
+    timeout: 60_000,
+  }, async () => {
+    const ends = new Map<string, number>();
+    for (let round = 0; round < CHANGE_ROUNDS; round += 1) {
+      const { order, intent } = await begin("cash", "5.00");
+      const path = `${station}/intents/${intent.intent_id}/`;
+      const orderPath = `orders/${order.order_id}/`;
+      const isVoided = round % 2 === 0;
+      const [attested, changed] = await Promise.all([
+        late(LONGEST_HEAD_START_MS[isVoided ? "void" : "lines"], () =>
+          cashiers[0].call<Intent & Refused>("POST", `${path}attest/`, { key: `${round}` }),
+        ),
+        late(LONGEST_HEAD_START_MS.void, () =>
+          isVoided
+            ? cashiers[1].call<Order & Refused>("POST", `${orderPath}void/`)
+            : cashiers[1].call<Order & Refused>("PUT", `${orderPath}lines/`, { body: lines("6.00") }),
+        ),
+      ]);
+      const end = [attested, changed].map(({ status, body }) => (status === 200 ? "done" : body.code)).join(" / ");
+      ends.set(end, (ends.get(end) ?? 0) + 1);
+      const after = await cashiers[0].good<Order>("GET", orderPath);
+      const sales = await salesOf(order.order_id);
+      if (attested.status === 200) {
+        expect(end).toBe("done / conflict");
+        expect(after).toMatchObject({ status: "paid", total: "5.00", transaction: { amount: "5.00" } });
+        expect(sales).toEqual([{ intent_id: intent.intent_id, amount: "5.00" }]);
+      } else {
+        expect(end).toBe(isVoided ? "order_voided / done" : "order_changed / done");
+        expect(after).toMatchObject(isVoided ? { status: "voided" } : { status: "open", total: "6.00" });
+        expect([after.transaction, sales]).toEqual([null, []]);
+        // It went back to the cashier, who can only cancel it now.
+        expect(await cashiers[0].good("GET", path)).toMatchObject({ status: "created", attestation: null });
+        await cashiers[0].good("POST", `${path}cancel/`);
+      }
+    }
+    process.stderr.write(`order against attestation: ${JSON.stringify(Object.fromEntries(ends))}\n`);
+    // Each must have won now and then, or this has tested nothing.
+    expect([...ends.keys()].toSorted()).toEqual(["done / conflict", "order_changed / done", "order_voided / done"]);
+    for (const count of ends.values()) expect(count).toBeGreaterThan(3);
+  });
+
+  async function late<T>(longestMs: number, send: () => Promise<T>): Promise<T> {
+    await delay(Math.random() * longestMs);
+    return await send();
+  }
+});
