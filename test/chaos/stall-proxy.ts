@@ -7,30 +7,28 @@ export interface StallProxy {
   readonly url: string;
   /** Nothing passes any more, in either direction; new connections are taken and stay silent as well. */
   stall(): void;
+  /**
+   * Goes on with what was sent meanwhile, in its order and slowly, as a network does that has much to make up for: what
+   * is old arrives long before what is new.
+   */
   resume(): void;
   stop(): Promise<void>;
 }
 
+/** What was held back passes at this pace; a silence of some seconds takes a few to make up for. */
+const PIECE_BYTES = 256;
+const PIECE_EVERY_MS = 20;
+
 export async function startStallProxy(targetUrl: string): Promise<StallProxy> {
   const target = new URL(targetUrl);
-  const sockets = new Set<Socket>();
+  const directions = new Set<Direction>();
   let isStalled = false;
   const server = createServer((client) => {
     const upstream = connectTcp(Number(target.port), target.hostname);
-    const pair = [
-      [client, upstream],
-      [upstream, client],
-    ] as const;
-    for (const [from, to] of pair) {
-      sockets.add(from);
-      from.on("error", () => from.destroy());
-      from.on("close", () => {
-        sockets.delete(from);
-        to.destroy();
-      });
-      // Written by hand: a pipe would take the pause of a stall back.
-      from.on("data", (chunk: Buffer) => to.write(chunk));
-      if (isStalled) from.pause();
+    for (const direction of [new Direction(client, upstream), new Direction(upstream, client)]) {
+      directions.add(direction);
+      direction.from.on("close", () => directions.delete(direction));
+      if (isStalled) direction.stall();
     }
   });
   server.listen(0, "127.0.0.1");
@@ -43,16 +41,57 @@ export async function startStallProxy(targetUrl: string): Promise<StallProxy> {
     url: own.href,
     stall() {
       isStalled = true;
-      for (const socket of sockets) socket.pause();
+      for (const direction of directions) direction.stall();
     },
     resume() {
       isStalled = false;
-      for (const socket of sockets) socket.resume();
+      for (const direction of directions) direction.resume();
     },
     async stop() {
-      for (const socket of sockets) socket.destroy();
+      for (const { from } of directions) from.destroy();
       server.close();
       await once(server, "close");
     },
   };
+}
+
+/** One half of a connection. */
+class Direction {
+  readonly from: Socket;
+  readonly #to: Socket;
+  #held = Buffer.alloc(0);
+  #isStalled = false;
+  #release: NodeJS.Timeout | undefined;
+
+  constructor(from: Socket, to: Socket) {
+    this.from = from;
+    this.#to = to;
+    from.on("error", () => from.destroy());
+    from.on("close", () => {
+      clearInterval(this.#release);
+      to.destroy();
+    });
+    from.on("data", (chunk: Buffer) => {
+      if (this.#isStalled || this.#release !== undefined) this.#held = Buffer.concat([this.#held, chunk]);
+      else to.write(chunk);
+    });
+  }
+
+  stall(): void {
+    this.#isStalled = true;
+    clearInterval(this.#release);
+    this.#release = undefined;
+  }
+
+  resume(): void {
+    if (!this.#isStalled) return;
+    this.#isStalled = false;
+    this.#release = setInterval(() => {
+      this.#to.write(this.#held.subarray(0, PIECE_BYTES));
+      this.#held = this.#held.subarray(PIECE_BYTES);
+      if (this.#held.length > 0) return;
+      clearInterval(this.#release);
+      this.#release = undefined;
+    }, PIECE_EVERY_MS);
+  }
 }
