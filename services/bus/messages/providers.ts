@@ -1,0 +1,177 @@
+/** Payment providers: what the actor host, the gateway and the relay ask of the providers service. Amounts are minor units. */
+import { z } from "zod";
+import { END_REASONS } from "../../../machines/payment-intent.ts";
+import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { barrierSchema, callerSchema } from "./caller.ts";
+
+const id = z.int().positive();
+const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
+const caller = callerSchema;
+
+/** The adapters: each speaks one kind of provider. */
+export const PROVIDER_KINDS = ["sandbox", "emvco_generic"] as const;
+/** Test configs serve sandbox stations, live ones all others. */
+export const PROVIDER_MODES = ["test", "live"] as const;
+
+/**
+ * Asks the provider for a payment and its QR payload. Asked by the actor host; idempotent by intent id, also while the
+ * first question is under way. Always answers within its own deadline: a provider that is slow is `provider_timed_out`.
+ */
+export const createProviderPayment = defineOperation(
+  "providers.payment.create",
+  z.object({
+    intentId: id,
+    stationId: id,
+    organizationId: id,
+    configId: id,
+    orderDisplayNumber: id,
+    amountMinor,
+    currency: z.string().length(BOUNDS.currencyCharacters),
+    expiresAtMs: z.number(),
+  }),
+  z.discriminatedUnion("created", [
+    z.object({ created: z.literal(true), qrPayload: z.string(), providerReference: z.string() }),
+    z.object({ created: z.literal(false), reason: z.enum(END_REASONS) }),
+  ]),
+);
+
+/**
+ * The intent has ended unpaid: the provider is told, now and, when it does not answer, again later by the providers
+ * service alone. Answers as soon as the wish is durable.
+ */
+export const withdrawProviderPayment = defineOperation(
+  "providers.payment.withdraw",
+  z.object({ intentId: id }),
+  z.object({}),
+);
+
+/** One callback as it came: nothing is decoded before the signature over the raw body holds. */
+export const receiveCallback = defineOperation(
+  "providers.callback.receive",
+  z.object({
+    configId: id,
+    /** Lower-case names; only those that an adapter may need (the gateway passes a short list). */
+    headers: z.record(z.string(), z.string()),
+    bodyBase64: z.string(),
+    /** For the record of a refused signature. */
+    address: z.string(),
+  }),
+  /** What to answer, byte for byte; a duplicate gets the same again, whatever has happened since. */
+  z.object({ status: z.int(), body: z.string() }),
+);
+
+export const providerConfigSchema = z.object({
+  configId: id,
+  filialId: id,
+  kind: z.enum(PROVIDER_KINDS),
+  mode: z.enum(PROVIDER_MODES),
+  name: z.string(),
+  /** `active` configs are used; one per filial and mode. */
+  status: z.enum(["active", "disabled"]),
+  /** What the adapter needs and is no secret: merchant data, addresses. */
+  settings: z.record(z.string(), z.unknown()),
+  /** Which secrets are stored, never what they are: name and since when; two while a key is being rotated. */
+  secrets: z.array(z.object({ name: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
+  createdAtMs: z.number(),
+});
+export type ProviderConfig = z.infer<typeof providerConfigSchema>;
+const configReply = z.object({ config: providerConfigSchema, barrier: barrierSchema });
+
+/** Of the caller's organization, by id. Every operation here needs `organization.manage`. */
+export const listProviderConfigs = defineOperation(
+  "providers.config.list",
+  z.object({ caller, filialId: id.optional() }),
+  z.object({ configs: z.array(providerConfigSchema) }),
+);
+/** Secrets may be given or are made; those that were made are returned this once. */
+export const createProviderConfig = defineOperation(
+  "providers.config.create",
+  z.object({
+    caller,
+    filialId: id,
+    kind: z.enum(PROVIDER_KINDS),
+    mode: z.enum(PROVIDER_MODES),
+    name: z.string(),
+    settings: z.record(z.string(), z.unknown()),
+    secrets: z.record(z.string(), z.string()).optional(),
+  }),
+  configReply.extend({ newSecrets: z.record(z.string(), z.string()) }),
+);
+export const changeProviderConfig = defineOperation(
+  "providers.config.change",
+  z.object({
+    caller,
+    configId: id,
+    name: z.string().optional(),
+    settings: z.record(z.string(), z.unknown()).optional(),
+    status: z.enum(["active", "disabled"]).optional(),
+  }),
+  configReply,
+);
+/** A new callback secret; the old one is taken as well for `overlapMs`. The new one is returned this once. */
+export const rotateProviderSecret = defineOperation(
+  "providers.config.rotate",
+  z.object({ caller, configId: id, name: z.string(), secret: z.string().optional(), overlapMs: z.int().min(0) }),
+  configReply.extend({ newSecrets: z.record(z.string(), z.string()) }),
+);
+
+/** Money that does not fit: each kind is a name that an operator acts on (contract, "Rules" 7). */
+export const ISSUE_KINDS = [
+  /** Money for a transaction that was never registered. */
+  "unmatched_money",
+  "amount_mismatch",
+  "currency_mismatch",
+  "account_mismatch",
+  "reference_mismatch",
+  /** Money after the intent was cancelled, expired or failed. */
+  "late_money",
+  /** A second payment for an intent that is paid. */
+  "duplicate_money",
+  /** The provider's money fits the intent, and the order no longer does: the payment seam refused. */
+  "settlement_refused",
+] as const;
+export const issueSchema = z.object({
+  issueId: id,
+  kind: z.enum(ISSUE_KINDS),
+  status: z.enum(["open", "attributed", "closed"]),
+  configId: id,
+  stationId: id.nullable(),
+  intentId: id.nullable(),
+  orderId: id.nullable(),
+  amountMinor: amountMinor.nullable(),
+  currency: z.string().nullable(),
+  providerReference: z.string(),
+  /** What was registered, beside what the provider says; never a secret. */
+  evidence: z.record(z.string(), z.unknown()),
+  openedAtMs: z.number(),
+  resolvedAtMs: z.number().nullable(),
+  resolvedBy: z.int().nullable(),
+  reason: z.string().nullable(),
+  transactionId: id.nullable(),
+});
+export type Issue = z.infer<typeof issueSchema>;
+
+/** All need `reconciliation.manage`. Lists go newest first; `beforeId` continues one. */
+export const listIssues = defineOperation(
+  "providers.issue.list",
+  z.object({
+    caller,
+    status: z.enum(["open", "attributed", "closed"]).optional(),
+    sinceId: z.int().min(0),
+    limit: z.int().min(1).max(BOUNDS.listedEvents),
+  }),
+  z.object({ issues: z.array(issueSchema), hasMore: z.boolean() }),
+);
+/** The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. */
+export const attributeIssue = defineOperation(
+  "providers.issue.attribute",
+  z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
+  z.object({ issue: issueSchema }),
+);
+/** Resolved outside, for example paid back; the reason stays. */
+export const closeIssue = defineOperation(
+  "providers.issue.close",
+  z.object({ caller, issueId: id, reason: z.string() }),
+  z.object({ issue: issueSchema }),
+);
