@@ -28,8 +28,8 @@ export function createGatewayBus(bus: Bus, replicas: Replicas): GatewayBus {
       await replicas.feeds.stations.waitFor(response.sequence, LIMITS.commandVisibleMs);
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
-      const { code, status, reason, holder } = reply;
-      throw new Refusal(code, { status, reason: reason ?? holder });
+      const { code, status, reason, holder, earlierIntentId } = reply;
+      throw new Refusal(code, { status, reason: reason ?? holder ?? earlierIntentId?.toString() });
     },
 
     async heartbeat(device, heartbeat) {

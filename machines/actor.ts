@@ -5,4 +5,6 @@ export type Actor =
   | { readonly kind: "owner"; readonly id: number }
   | { readonly kind: "registry"; readonly id: number }
   | { readonly kind: "settlement"; readonly id: number }
+  /** A payment provider's word; the id is the provider config's. */
+  | { readonly kind: "provider"; readonly id: number }
   | { readonly kind: "system"; readonly id: number };

@@ -1,25 +1,8 @@
 /**
- * The payment intent: one attempt to collect one order's amount over one route.
- *
- *                 PRESENT            REPORT                  ATTEST               SETTLED
- *   ┌─────────┐ ──────────► ┌───────────┐ ──────► ┌────────────┐ ──────► ┌──────────┐ ──────► (succeeded)
- *   │ created │             │ presented │         │ processing │ ◄────── │ settling │
- *   └─────────┘ ──REPORT──────────────────────────►────────────┘ REFUSED └──────────┘
- *        └── ATTEST (cash, attested terminal) ────────────────────────────────►
- *
- *   created, presented, processing ── CANCEL ──► (cancelled)      ── EXPIRE ──► (expired)
- *
- *   created, presented, processing ── SETTLED ──► (succeeded)
- *
- * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). A refusal by
- * the payment seam leads back to where the intent was attested from. A report never ends an intent (I3).
- *
- * SETTLED outside `settling` is a race between two hosts: one asked the seam and was refused, the other's earlier
- * question was answered later, and paid. The seam is money truth, so an intent that has not ended succeeds all the same.
+ * The payment intent's words and record: one attempt to collect one order's amount over one route. How it moves is in
+ * `intent-machine.ts`.
  */
-import { assign, setup } from "xstate";
 import type { AmountMinor } from "./currency.ts";
-import { STATE_LIMITS } from "./settings.ts";
 
 /** How the money is collected (design §5). */
 export const ROUTES = ["smart_pos", "dynamic_qr", "attested_terminal", "cash"] as const;
@@ -56,13 +39,45 @@ export interface Report {
   readonly reportedAtMs: number;
 }
 
-/** What a cashier attested, kept from the moment the settlement is committed. */
+/** Why a provider could not be asked for a QR, or did not give one. */
+export const PROVIDER_FAILURES = [
+  "provider_refused",
+  "provider_timed_out",
+  "provider_unavailable",
+  "provider_answer_invalid",
+  "provider_frozen",
+  "provider_not_configured",
+] as const;
+/** How a provider says that a payment ended and no money moved or will. */
+export const PROVIDER_DECLINES = ["payment_declined", "buyer_cancelled", "provider_expired"] as const;
+/** Why an intent on the route `dynamic_qr` was ended by its provider's side; `end_reason` on the wire. */
+export const END_REASONS = [...PROVIDER_FAILURES, ...PROVIDER_DECLINES] as const;
+export type EndReason = (typeof END_REASONS)[number];
+
+/** The provider's side of an intent on the route `dynamic_qr`. */
+export interface ProviderPayment {
+  /** The provider config that was asked; a later change of the station's config does not concern this intent. */
+  readonly configId: number;
+  /** What the guest scans; only while the intent is `presented`, so that nothing paid or ended is ever scanned. */
+  readonly qrPayload: string;
+  /** The provider's own reference of the payment; empty until it is known. */
+  readonly providerReference: string;
+  /** When the provider confirmed the money; null until then, and for good once set. */
+  readonly confirmedAtMs: number | null;
+}
+
+/** Whose word a settlement stands on. */
+export const ATTESTERS = ["cashier", "provider"] as const;
+export type Attester = (typeof ATTESTERS)[number];
+
+/** What was attested, kept from the moment the settlement is committed. By a provider: cashier 0 without a name. */
 export interface Attestation {
+  readonly by: Attester;
   /** The command that attested, while its answer is outstanding; empty once the settlement has ended. */
   readonly commandId: string;
   readonly cashierId: number;
   readonly cashierName: string;
-  /** The settlement's reference: the device's own for the smart POS route, what the cashier typed for a terminal. */
+  /** The device's own reference on the smart POS route, what the cashier typed for a terminal, the provider's for a QR. */
   readonly reference: string;
   readonly atMs: number;
   readonly transactionId: number | null;
@@ -89,121 +104,17 @@ export interface IntentRecord {
   readonly reports: readonly Report[];
   readonly reportCount: number;
   readonly attestation: Attestation | null;
+  /** Null for all routes but `dynamic_qr`. */
+  readonly provider: ProviderPayment | null;
   readonly endedAtMs: number | null;
+  /** Why the provider's side ended it; empty for every other end. */
+  readonly endReason: EndReason | "";
 }
 
 /** An intent as it stands in a station's committed state. */
 export interface PaymentIntent extends IntentRecord {
   readonly status: IntentState;
 }
-
-export type IntentEvent =
-  | { readonly type: "PRESENT"; readonly atMs: number }
-  | { readonly type: "REPORT"; readonly report: Report }
-  | { readonly type: "ATTEST"; readonly attestation: Attestation }
-  | { readonly type: "SETTLED"; readonly atMs: number; readonly transactionId: number }
-  | { readonly type: "REFUSED" }
-  | { readonly type: "CANCEL"; readonly atMs: number }
-  | { readonly type: "EXPIRE"; readonly atMs: number };
-
-/** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
-const isAttestedDirectly = (route: Route): boolean => route === "cash" || route === "attested_terminal";
-
-/**
- * The newest reports within the bound. The newest one with a reference stays among them: it is what the attestation
- * inherits, and a companion that repeats empty outcomes must not push the slip's number out.
- */
-function keepReports(reports: readonly Report[]): readonly Report[] {
-  const newest = reports.slice(-STATE_LIMITS.activeReports);
-  if (newest.some((report) => report.providerReference !== "")) return newest;
-  const referenced = reports.findLast((report) => report.providerReference !== "");
-  return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
-}
-
-export const paymentIntentMachine = setup({
-  types: { context: {} as IntentRecord, events: {} as IntentEvent },
-  guards: {
-    isAttestedDirectly: ({ context }) => isAttestedDirectly(context.route),
-    wasPresented: ({ context }) => context.presentedAtMs !== null,
-    hasReports: ({ context }) => context.reportCount > 0,
-  },
-  actions: {
-    recordPresented: assign(({ context, event }) =>
-      event.type === "PRESENT" ? { ...context, presentedAtMs: event.atMs } : context,
-    ),
-    recordReport: assign(({ context, event }) =>
-      event.type === "REPORT"
-        ? {
-            ...context,
-            reports: keepReports([...context.reports, event.report]),
-            reportCount: context.reportCount + 1,
-          }
-        : context,
-    ),
-    recordAttestation: assign(({ context, event }) =>
-      event.type === "ATTEST" ? { ...context, attestation: event.attestation } : context,
-    ),
-    recordTransaction: assign(({ context, event }) =>
-      event.type === "SETTLED" && context.attestation !== null
-        ? { ...context, attestation: { ...context.attestation, commandId: "", transactionId: event.transactionId } }
-        : context,
-    ),
-    withdrawAttestation: assign({ attestation: null }),
-    recordEnd: assign(({ context, event }) =>
-      event.type === "SETTLED" || event.type === "CANCEL" || event.type === "EXPIRE"
-        ? { ...context, endedAtMs: event.atMs, reports: context.reports.slice(-STATE_LIMITS.endedReports) }
-        : context,
-    ),
-  },
-}).createMachine({
-  id: "paymentIntent",
-  initial: "created",
-  context: ({ input }) => input as IntentRecord,
-  states: {
-    created: {
-      on: {
-        PRESENT: { target: "presented", actions: "recordPresented" },
-        REPORT: { target: "processing", actions: "recordReport" },
-        ATTEST: { guard: "isAttestedDirectly", target: "settling", actions: "recordAttestation" },
-        SETTLED: { target: "succeeded", actions: "recordEnd" },
-        CANCEL: { target: "cancelled", actions: "recordEnd" },
-        EXPIRE: { target: "expired", actions: "recordEnd" },
-      },
-    },
-    presented: {
-      on: {
-        REPORT: { target: "processing", actions: "recordReport" },
-        SETTLED: { target: "succeeded", actions: "recordEnd" },
-        CANCEL: { target: "cancelled", actions: "recordEnd" },
-        EXPIRE: { target: "expired", actions: "recordEnd" },
-      },
-    },
-    processing: {
-      on: {
-        REPORT: { target: "processing", actions: "recordReport" },
-        ATTEST: { target: "settling", actions: "recordAttestation" },
-        SETTLED: { target: "succeeded", actions: "recordEnd" },
-        CANCEL: { target: "cancelled", actions: "recordEnd" },
-        EXPIRE: { target: "expired", actions: "recordEnd" },
-      },
-    },
-    settling: {
-      on: {
-        // Evidence is never refused from the assigned device, not even while the seam is at work.
-        REPORT: { target: "settling", actions: "recordReport" },
-        SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
-        REFUSED: [
-          { guard: "hasReports", target: "processing", actions: "withdrawAttestation" },
-          { guard: "wasPresented", target: "presented", actions: "withdrawAttestation" },
-          { target: "created", actions: "withdrawAttestation" },
-        ],
-      },
-    },
-    succeeded: { type: "final" },
-    cancelled: { type: "final" },
-    expired: { type: "final" },
-  },
-});
 
 /** States from which nothing moves the intent any more. */
 export function isEnded(status: IntentState): boolean {
@@ -213,4 +124,9 @@ export function isEnded(status: IntentState): boolean {
 /** The status as the wire shows it: a settlement under way still is `processing`. */
 export function wireStatus(status: IntentState): IntentStatus {
   return status === "settling" ? "processing" : status;
+}
+
+/** Whether a provider has said that this intent's money is there. */
+export function isConfirmed({ provider }: Pick<IntentRecord, "provider">): boolean {
+  return provider !== null && provider.confirmedAtMs !== null;
 }

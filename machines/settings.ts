@@ -34,6 +34,10 @@ export const STATE_LIMITS = {
   endedReports: 1,
   /** Orders whose newest revision is remembered, so that an older description that arrives late is known as such. */
   knownOrders: 8,
+  /** Orders for which money may have moved without being settled: each is cleared by payment, void or the provider's word. */
+  doubts: 16,
+  /** Characters of a QR payload: a payload in EMVCo form ends at 512; what a phone cannot scan from a counter is no use longer. */
+  qrPayloadCharacters: 1_024,
   /** Revoked devices remembered, so that a description from before the revocation does not bring one back. */
   revokedDevices: 16,
 } as const;

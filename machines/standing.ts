@@ -66,6 +66,8 @@ export interface KillSwitches {
   readonly organizations: ReadonlySet<number>;
   readonly stations: ReadonlySet<number>;
   readonly devices: ReadonlySet<number>;
+  /** By provider config: they withdraw a route, and block neither device nor station. */
+  readonly providers: ReadonlySet<number>;
 }
 
 export const NO_KILL_SWITCHES: KillSwitches = {
@@ -73,6 +75,7 @@ export const NO_KILL_SWITCHES: KillSwitches = {
   organizations: new Set(),
   stations: new Set(),
   devices: new Set(),
+  providers: new Set(),
 };
 
 /** The ids and statuses that standing depends on. */

@@ -7,6 +7,8 @@ const SERVICES: Readonly<Record<string, StartService>> = {
   registry: async (deps) => (await import("./registry/service.ts")).startRegistryService(deps),
   settlement: async (deps) => (await import("./settlement/service.ts")).startSettlementService(deps),
   audit: async (deps) => (await import("./audit/service.ts")).startAuditService(deps),
+  providers: async (deps) => (await import("./providers/service.ts")).startProvidersService(deps),
+  "sandbox-provider": async (deps) => (await import("./sandbox-provider/service.ts")).startSandboxProviderService(deps),
   relay: async (deps) => (await import("./relay/service.ts")).startRelayService(deps),
   stations: async (deps) => (await import("./stations/service.ts")).startStationsService(deps),
 };

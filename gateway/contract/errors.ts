@@ -125,6 +125,13 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     ...no,
     cashierAction: "Attest or cancel the collection under way first.",
   },
+  money_may_have_moved: {
+    status: 409,
+    sentence: "An earlier collection of this order may have moved money; `reason` is its intent id.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction: "Find out whether the guest has paid already; to collect again all the same, confirm it explicitly.",
+  },
   amount_not_collectable: { status: 409, sentence: "There is nothing to collect on this order.", ...no },
   handoff_not_assigned: { status: 404, sentence: "This intent is not assigned to this device.", ...no },
   intent_unknown: { status: 404, sentence: "There is no such intent here.", ...no },
@@ -137,9 +144,9 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   evidence_required: {
     status: 409,
-    sentence: "No device has reported on this intent yet.",
+    sentence: "There is no evidence of a payment for this intent yet.",
     ...no,
-    cashierAction: "Wait for the device's report, or cancel.",
+    cashierAction: "Wait for the device's report or the provider's confirmation, or cancel.",
   },
   reference_required: {
     status: 409,

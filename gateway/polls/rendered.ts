@@ -1,26 +1,23 @@
 /**
- * The three device views as text, up to the moment that changes with every answer: a view is made once per commit and
- * device by the machines' pure functions and then served from here.
+ * The three device views as text, up to the moment that changes with every answer: a view is made once per commit by the
+ * machines' pure functions and then served from here. What a display shows is the station's, in two variants at most
+ * (with a QR payload and without); the other two are one device's own.
  */
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { blockedReason, type KillSwitches } from "../../machines/standing.ts";
 import { findDevice, type StationState } from "../../machines/station/state.ts";
 import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
 import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
-import { displayView } from "../../machines/views/display.ts";
+import { displayView, rendersQrOn } from "../../machines/views/display.ts";
 import { etagOf } from "./etag.ts";
 import type { PollName } from "./poll-name.ts";
 
-export interface Rendered {
-  /** The commit and the switches it was made from; a view of others is void. */
-  readonly commit: Uint8Array;
-  readonly switches: KillSwitches;
+/** A view's text with all that is said of it on the wire. */
+export interface RenderedText {
   /** Valid from here, because a clock that was set back must not keep a later view alive. */
   readonly madeAtMs: number;
   /** From this moment on the same commit gives another view. */
   readonly validUntilMs: number;
-  /** Why the device is blocked; the empty string when it is not. */
-  readonly blocked: string;
   /** The body up to `server_time`'s value; `TAIL` follows it. */
   readonly head: string;
   readonly etag: string;
@@ -31,6 +28,14 @@ export interface Rendered {
    */
   readonly freshHeaders: string;
   readonly unchangedHeaders: string;
+}
+
+export interface Rendered extends RenderedText {
+  /** The commit and the switches it was made from; a view of others is void. */
+  readonly commit: Uint8Array;
+  readonly switches: KillSwitches;
+  /** Why the device is blocked; the empty string when it is not. */
+  readonly blocked: string;
   /** The intent that a fresh fetch of this assignment presents; null when there is none to present. */
   readonly presents: number | null;
 }
@@ -41,31 +46,59 @@ const COMMON_HEADERS = "Cache-Control: private, no-cache\r\nVary: Authorization\
 /** What follows the value of `server_time`. */
 export const TAIL = '"}';
 
+/** What a view is made from. */
+export interface RenderSource {
+  readonly commit: Uint8Array;
+  readonly switches: KillSwitches;
+  readonly nowMs: number;
+  /** The display's text in this variant, as it was made for another device of the station, or made now by `make`. */
+  displayText(rendersQr: boolean, make: () => RenderedText): RenderedText;
+}
+
 /** Makes one view; undefined when the station does not have the device. */
 export function render(
   name: PollName,
   state: StationState,
   deviceId: number,
-  from: { readonly commit: Uint8Array; readonly switches: KillSwitches; readonly nowMs: number },
+  from: RenderSource,
 ): Rendered | undefined {
   const device = findDevice(state, deviceId);
   if (device === undefined) return undefined;
   const { organizationId, stationId, status: stationStatus } = state;
   const blocked = blockedReason({ organizationId, stationId, stationStatus, device }, from.switches);
   const { commit, switches, nowMs } = from;
-  const facts = { commit, switches, blocked, madeAtMs: nowMs };
-  const hasEtag = name !== "self";
+  const facts = { commit, switches, blocked, presents: null };
   if (name === "self") {
-    return finish({ facts, view: deviceSnapshotView(state, deviceId, switches) as object, hasEtag });
+    const view = deviceSnapshotView(state, deviceId, switches) as object;
+    return toRendered(toText({ view, nowMs, hasEtag: false, validUntilMs: null }), facts);
   }
   if (name === "display") {
-    const { view, validUntilMs } = displayView(state, nowMs);
-    return finish({ facts, view, hasEtag, validUntilMs });
+    const rendersQr = rendersQrOn(state, device, switches);
+    const text = from.displayText(rendersQr, () =>
+      toText({ ...displayView(state, nowMs, rendersQr), nowMs, hasEtag: true }),
+    );
+    return toRendered(text, facts);
   }
   const intent = assignedIntent(state, deviceId, nowMs);
-  const assignment = { assignment: intent === null ? null : assignmentView(intent) };
+  const view = { assignment: intent === null ? null : assignmentView(intent) };
   const presents = intent?.status === "created" ? intent.intentId : null;
-  return finish({ facts, view: assignment, hasEtag, validUntilMs: lapseOf(intent), presents });
+  return toRendered(toText({ view, nowMs, hasEtag: true, validUntilMs: lapseOf(intent) }), { ...facts, presents });
+}
+
+/** Member by member, so that every view has the same shape in the engine, whichever poll it answers. */
+function toRendered(text: RenderedText, facts: Omit<Rendered, keyof RenderedText>): Rendered {
+  return {
+    commit: facts.commit,
+    switches: facts.switches,
+    madeAtMs: text.madeAtMs,
+    validUntilMs: text.validUntilMs,
+    blocked: facts.blocked,
+    head: text.head,
+    etag: text.etag,
+    freshHeaders: text.freshHeaders,
+    unchangedHeaders: text.unchangedHeaders,
+    presents: facts.presents,
+  };
 }
 
 /** A settlement under way does not lapse (I7). */
@@ -73,23 +106,21 @@ function lapseOf(intent: PaymentIntent | null): number | null {
   return intent === null || intent.status === "settling" ? null : intent.expiresAtMs;
 }
 
-function finish(made: {
-  readonly facts: Pick<Rendered, "commit" | "switches" | "blocked" | "madeAtMs">;
+function toText(made: {
   readonly view: object;
+  readonly nowMs: number;
   readonly hasEtag: boolean;
-  readonly validUntilMs?: number | null;
-  readonly presents?: number | null;
-}): Rendered {
-  const { facts, view, hasEtag, validUntilMs = null, presents = null } = made;
+  readonly validUntilMs: number | null;
+}): RenderedText {
+  const { view, nowMs, hasEtag, validUntilMs } = made;
   const text = JSON.stringify(view);
   const etag = etagOf(text);
   return {
-    ...facts,
+    madeAtMs: nowMs,
     validUntilMs: validUntilMs ?? Number.POSITIVE_INFINITY,
     head: `${text.slice(0, -1)},"server_time":"`,
     etag,
     freshHeaders: `application/json\r\n${COMMON_HEADERS}${hasEtag ? `\r\nETag: ${etag}` : ""}`,
     unchangedHeaders: `${etag}\r\n${COMMON_HEADERS}`,
-    presents,
   };
 }

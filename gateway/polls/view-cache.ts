@@ -2,7 +2,14 @@
 import type { KillSwitches } from "../../machines/standing.ts";
 import { type StationCell, type StationReplica, stateOf } from "../replica/station-replica.ts";
 import type { PollName } from "./poll-name.ts";
-import { type Rendered, render } from "./rendered.ts";
+import { type Rendered, type RenderedText, render } from "./rendered.ts";
+
+/** The display's text of one station's commit: one for displays that render QR payloads and one for those that do not. */
+interface DisplayTexts {
+  readonly commit: Uint8Array;
+  withQr: RenderedText | undefined;
+  withoutQr: RenderedText | undefined;
+}
 
 /** Views of one device. The ids tell whether the slot still is this device's. */
 interface DeviceViews {
@@ -30,6 +37,8 @@ export class ViewCache {
   readonly #deps: ViewCacheDeps;
   readonly #maxDevices: number;
   readonly #views: (DeviceViews | undefined)[] = [];
+  /** Of stations with a rendered device; all of a station's displays share them. */
+  readonly #displays = new Map<StationCell, DisplayTexts>();
   #count = 0;
   #hand = 0;
 
@@ -41,6 +50,15 @@ export class ViewCache {
   /** How many devices have views in memory. */
   get size(): number {
     return this.#count;
+  }
+
+  /** How many texts of displays are in memory: two per station at most. */
+  get displayTexts(): number {
+    let count = 0;
+    for (const { withQr, withoutQr } of this.#displays.values()) {
+      count += (withQr === undefined ? 0 : 1) + (withoutQr === undefined ? 0 : 1);
+    }
+    return count;
   }
 
   /**
@@ -69,15 +87,41 @@ export class ViewCache {
     const cell = this.#deps.stations.cell(stationId);
     if (cell?.commit === undefined) return undefined;
     const { commit } = cell;
-    const view = render(name, stateOf(commit), deviceId, { commit, switches: this.#deps.switches(), nowMs });
-    this.#viewsOf(slot, deviceId, stationId, cell)[name] = view;
+    const views = this.#viewsOf(slot, deviceId, stationId, cell);
+    const view = render(name, stateOf(commit), deviceId, {
+      commit,
+      switches: this.#deps.switches(),
+      nowMs,
+      displayText: (rendersQr, make) => this.#displayText(cell, commit, nowMs, { rendersQr, make }),
+    });
+    views[name] = view;
     return view;
+  }
+
+  #displayText(
+    cell: StationCell,
+    commit: Uint8Array,
+    nowMs: number,
+    wanted: { readonly rendersQr: boolean; readonly make: () => RenderedText },
+  ): RenderedText {
+    let texts = this.#displays.get(cell);
+    if (texts?.commit !== commit) {
+      texts = { commit, withQr: undefined, withoutQr: undefined };
+      this.#displays.set(cell, texts);
+    }
+    const variant = wanted.rendersQr ? "withQr" : "withoutQr";
+    const known = texts[variant];
+    if (known !== undefined && nowMs >= known.madeAtMs && nowMs < known.validUntilMs) return known;
+    const text = wanted.make();
+    texts[variant] = text;
+    return text;
   }
 
   #viewsOf(slot: number, deviceId: number, stationId: number, cell: StationCell): DeviceViews {
     const known = this.#views[slot];
     if (known?.deviceId === deviceId && known.stationId === stationId && known.cell === cell) return known;
-    if (known === undefined) {
+    if (known !== undefined) this.#displays.delete(known.cell);
+    else {
       if (this.#count >= this.#maxDevices) this.#evict();
       this.#count += 1;
     }
@@ -92,7 +136,10 @@ export class ViewCache {
     while (this.#count > 0) {
       const slot = this.#hand;
       this.#hand = (slot + 1) % this.#views.length;
-      if (this.#views[slot] === undefined) continue;
+      const views = this.#views[slot];
+      if (views === undefined) continue;
+      // Another display of the station keeps its own view; the shared text is made again when it is next needed.
+      this.#displays.delete(views.cell);
       this.#views[slot] = undefined;
       this.#count -= 1;
       return;

@@ -1,7 +1,9 @@
 /** The cashier's side of a collection: create, attest, cancel. */
 import { amountFitsWire } from "../currency.ts";
-import { type Attestation, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
+import { newestDoubt } from "./doubts.ts";
+import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
@@ -22,6 +24,9 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   const companion = route === "smart_pos" ? chooseCompanion(state, input.switches, command.deviceId) : undefined;
   if (route === "smart_pos" && companion === undefined)
     return refuse("route_not_offered", { reason: "device_offline" });
+  const doubt = newestDoubt(state, order.orderId);
+  if (doubt !== undefined && command.confirmsMoneyMayHaveMoved !== true)
+    return refuse("money_may_have_moved", { earlierIntentId: doubt.intentId });
   const intent: PaymentIntent = {
     intentId: command.intentId,
     displayNumber: state.nextIntentNumber,
@@ -40,24 +45,20 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     reports: [],
     reportCount: 0,
     attestation: null,
+    provider: route === "dynamic_qr" ? askedProvider(state) : null,
     endedAtMs: null,
+    endReason: "",
     status: "created",
   };
-  const { intentId, orderId, currency, deviceId, expiresAtMs } = intent;
+  const { intentId, orderId, amountMinor: amount, currency, deviceId, expiresAtMs } = intent;
+  const events: StationEvent[] = [
+    { type: "intent_created", intentId, route, orderId, amountMinor: amount, currency, deviceId, expiresAtMs },
+  ];
+  if (doubt !== undefined)
+    events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: doubt.intentId });
   return {
     state: { ...state, intent, nextIntentNumber: state.nextIntentNumber + 1 },
-    events: [
-      {
-        type: "intent_created",
-        intentId,
-        route,
-        orderId,
-        amountMinor: order.amountMinor,
-        currency,
-        deviceId,
-        expiresAtMs,
-      },
-    ],
+    events,
     reply: { ok: true, type: "intent", intentId, status: intent.status },
   };
 }
@@ -86,6 +87,7 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   if (intent.route === "attested_terminal" && reference === "")
     return refuse("reference_required", { status: wireStatus(intent.status) });
   const attestation: Attestation = {
+    by: "cashier",
     commandId: input.commandId,
     cashierId: input.actor.id,
     cashierName: input.actor.kind === "cashier" ? input.actor.name : "",
@@ -115,6 +117,13 @@ export function cancelIntent(state: StationState, command: Command<"intent_cance
   };
 }
 
+/** The provider's side of a new intent: the station's config as it is now, and nothing known yet. The route is offered. */
+function askedProvider(state: StationState): ProviderPayment {
+  const { configId } = state.provider;
+  if (configId === null) throw new Error("The route dynamic_qr is offered without a provider config.");
+  return { configId, qrPayload: "", providerReference: "", confirmedAtMs: null };
+}
+
 function isSettlingFor(state: StationState, intentId: number, commandId: string): boolean {
   const { intent } = state;
   return intent?.intentId === intentId && intent.status === "settling" && intent.attestation?.commandId === commandId;
@@ -129,9 +138,10 @@ function refuseUnlessActive(state: StationState, intentId: number, input: StepIn
 }
 
 /**
- * The newest report's own reference (contract, "Reported outcome"); an empty one (an outcome without a slip) does not
+ * The provider's reference of a QR payment, or the newest report's own (contract, "Reported outcome"); an empty one (an outcome without a slip) does not
  * erase an older one. What the cashier typed counts only where no device gave a reference.
  */
 function inheritedReference(intent: PaymentIntent): string {
+  if (intent.provider !== null) return intent.provider.providerReference;
   return intent.reports.findLast((report) => report.providerReference !== "")?.providerReference ?? "";
 }

@@ -1,6 +1,6 @@
 /** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside (style 2). */
-import type { ReportedOutcome, Route } from "../payment-intent.ts";
-import type { DeviceDescription, OrderSnapshot, StationDescription } from "./state.ts";
+import type { EndReason, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
 export type StationCommand =
   // From the registry, by way of the outbox.
@@ -24,6 +24,8 @@ export type StationCommand =
       /** A companion the cashier prefers; without one the first live one is taken. */
       readonly deviceId?: number | undefined;
       readonly lifetimeMs?: number | undefined;
+      /** The cashier knows that an earlier collection of this order may have moved money, and collects again. */
+      readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
     }
   | { readonly type: "intent_attest"; readonly intentId: number; readonly reference?: string | undefined }
   | { readonly type: "intent_cancel"; readonly intentId: number }
@@ -35,6 +37,19 @@ export type StationCommand =
       readonly outcome: ReportedOutcome;
       readonly providerReference: string;
       readonly providerCode: string;
+    }
+  // From the providers service; the actor of a confirmation is the provider config.
+  | { readonly type: "provider_put"; readonly provider: ProviderChoice }
+  | { readonly type: "provider_confirm"; readonly intentId: number; readonly providerReference: string }
+  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: EndReason }
+  /** The provider says for certain that no money moved for this intent and none will. */
+  | { readonly type: "provider_cleared"; readonly intentId: number }
+  // From the provider saga.
+  | {
+      readonly type: "qr_ready";
+      readonly intentId: number;
+      readonly qrPayload: string;
+      readonly providerReference: string;
     }
   // From the settlement saga.
   | { readonly type: "settlement_succeeded"; readonly intentId: number; readonly transactionId: number }

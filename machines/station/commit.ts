@@ -1,17 +1,21 @@
 /** One message of STATION_LOG: the entry is the snapshot (design §2.1). */
 import type { Actor } from "../actor.ts";
 import type { StationEvent } from "./event.ts";
+import { liftFrom1 } from "./lift.ts";
 import type { StationReply } from "./reply.ts";
 import {
   type DeviceRow,
+  type DoubtRow,
   type IntentRow,
   type KnownOrderRow,
   readDevice,
+  readDoubt,
   readIntent,
   readKnownOrder,
   readStoredReply,
   type StoredReplyRow,
   writeDevice,
+  writeDoubt,
   writeIntent,
   writeKnownOrder,
   writeStoredReply,
@@ -19,7 +23,7 @@ import {
 import type { StationState } from "./state.ts";
 
 /** Grows with every change of the committed shape; golden snapshots of every released version stay in the tests. */
-export const MACHINE_VERSION = 1;
+export const MACHINE_VERSION = 2;
 
 export interface Commit {
   readonly machineVersion: number;
@@ -45,10 +49,11 @@ export class NewerMachineError extends Error {
 }
 
 /** A commit as it is written: the lists of its state are rows (rows.ts). */
-interface WireCommit extends Omit<Commit, "state"> {
-  readonly state: Omit<StationState, "devices" | "knownOrders" | "ended" | "replies"> & {
+export interface WireCommit extends Omit<Commit, "state"> {
+  readonly state: Omit<StationState, "devices" | "knownOrders" | "doubts" | "ended" | "replies"> & {
     readonly devices: readonly DeviceRow[];
     readonly knownOrders: readonly KnownOrderRow[];
+    readonly doubts: readonly DoubtRow[];
     readonly ended: readonly IntentRow[];
     readonly replies: readonly StoredReplyRow[];
   };
@@ -56,8 +61,9 @@ interface WireCommit extends Omit<Commit, "state"> {
 
 /** A commit from its bytes. Older versions are lifted to the current shape here, one step per version. */
 export function decodeCommit(text: string): Commit {
-  const wire = JSON.parse(text) as WireCommit;
-  if (wire.machineVersion > MACHINE_VERSION) throw new NewerMachineError(wire.machineVersion);
+  const written = JSON.parse(text) as WireCommit;
+  if (written.machineVersion > MACHINE_VERSION) throw new NewerMachineError(written.machineVersion);
+  const wire = written.machineVersion === 1 ? liftFrom1(written) : written;
   const { state } = wire;
   return {
     ...wire,
@@ -65,6 +71,7 @@ export function decodeCommit(text: string): Commit {
       ...state,
       devices: state.devices.map(readDevice),
       knownOrders: state.knownOrders.map(readKnownOrder),
+      doubts: state.doubts.map(readDoubt),
       ended: state.ended.map(readIntent),
       replies: state.replies.map(readStoredReply),
     },
@@ -80,6 +87,7 @@ export function encodeCommit(commit: Commit): string {
       ...state,
       devices: state.devices.map(writeDevice),
       knownOrders: state.knownOrders.map(writeKnownOrder),
+      doubts: state.doubts.map(writeDoubt),
       ended: state.ended.map(writeIntent),
       replies: state.replies.map(writeStoredReply),
     },

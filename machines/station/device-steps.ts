@@ -1,6 +1,7 @@
 /** What a companion can do: fetch (which presents) and report (which is evidence and ends nothing, I3). */
 import { isEnded, type Report, wireStatus } from "../payment-intent.ts";
 import { blockedReason } from "../standing.ts";
+import { addDoubt } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
 import { findDevice, type StationState } from "./state.ts";
@@ -34,8 +35,10 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
   if (intent === undefined || intent.deviceId !== deviceId) return refuse("handoff_not_assigned");
   if (isEnded(intent.status)) {
     const status = wireStatus(intent.status);
+    const { orderId } = intent;
+    const mayBePaid = status !== "succeeded" && (outcome === "reported_success" || outcome === "reported_unknown");
     return {
-      state,
+      state: mayBePaid ? addDoubt(state, { orderId, intentId, reason: "late_evidence" }) : state,
       events: [{ type: "late_evidence_kept", intentId, deviceId, outcome, providerReference, providerCode, status }],
       reply: { ok: false, code: "intent_not_actionable", status },
     };

@@ -1,6 +1,6 @@
 /** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
 import type { AmountMinor } from "../currency.ts";
-import type { IntentStatus, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { EndReason, IntentStatus, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { DeviceStatus, StationStatus } from "../standing.ts";
 import type { SettlementRefusal } from "./command.ts";
 
@@ -73,6 +73,25 @@ export type StationEvent =
       readonly intentId: number;
       readonly transactionId: number;
       readonly status: IntentStatus;
+    }
+  | { readonly type: "provider_changed"; readonly configId: number | null; readonly revision: number }
+  | { readonly type: "qr_presented"; readonly intentId: number; readonly providerReference: string }
+  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: EndReason }
+  | { readonly type: "provider_confirmed"; readonly intentId: number; readonly providerReference: string }
+  | {
+      /** A provider's money that pays nothing here: the intent had ended, or stands on another payment already. */
+      readonly type: "late_money_kept";
+      readonly intentId: number;
+      readonly providerReference: string;
+      readonly status: IntentStatus;
+    }
+  | { readonly type: "doubt_cleared"; readonly intentId: number; readonly orderId: number }
+  | {
+      /** The cashier collects although an earlier collection of the same order may have moved money. */
+      readonly type: "second_collection_confirmed";
+      readonly intentId: number;
+      readonly orderId: number;
+      readonly earlierIntentId: number;
     }
   | { readonly type: "intent_cancelled"; readonly intentId: number; readonly cashierId: number }
   | { readonly type: "intent_expired"; readonly intentId: number };

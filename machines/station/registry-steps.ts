@@ -1,5 +1,6 @@
 /** What the registry and the settlement service tell a station. All of it is idempotent by content. */
 import { STATE_LIMITS } from "../settings.ts";
+import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { ACCEPTED, type Command, type Outcome, refuse } from "./outcome.ts";
 import {
@@ -24,6 +25,8 @@ export function putStation(state: StationState | null, command: Command<"station
           revokedDevices: [],
           order: null,
           knownOrders: [],
+          provider: { configId: null, revision: 0 },
+          doubts: [],
           lease: null,
           intent: null,
           ended: [],
@@ -56,6 +59,17 @@ export function putDevice(state: StationState, command: Command<"device_put">): 
   return { state: { ...state, devices }, events, reply: ACCEPTED };
 }
 
+/** Which provider config dynamic QR uses here from now on; an intent that was begun keeps the one that it asked. */
+export function putProvider(state: StationState, command: Command<"provider_put">): Outcome {
+  const { configId, revision } = command.provider;
+  if (revision <= state.provider.revision) return { reply: ACCEPTED };
+  return {
+    state: { ...state, provider: { configId, revision } },
+    events: [{ type: "provider_changed", configId, revision }],
+    reply: ACCEPTED,
+  };
+}
+
 /**
  * An open order becomes the one shown; a paid or voided one leaves the display. Deliveries may be repeated and overtake
  * one another, so the newest revision of each recent order is remembered and anything older is ignored.
@@ -69,7 +83,7 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   if (status !== "open") {
     const shown = state.order?.orderId === orderId ? null : state.order;
     const events: StationEvent[] = [{ type: "order_cleared", orderId, status }];
-    return { state: { ...remembered, order: shown }, events, reply: ACCEPTED };
+    return { state: { ...dropDoubts(remembered, orderId), order: shown }, events, reply: ACCEPTED };
   }
   if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
   return {

@@ -1,6 +1,6 @@
 /** What a station answers. A stored reply is compact; `renderReply` adds the intent it speaks of. */
 import type { LeaseHolder } from "../lease.ts";
-import type { IntentState, IntentStatus, PaymentIntent, Report } from "../payment-intent.ts";
+import type { IntentState, IntentStatus, PaymentIntent, ProviderPayment, Report } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
 import { SETTLEMENT_REFUSALS, type StationCommand } from "./command.ts";
@@ -15,6 +15,7 @@ export const REFUSAL_CODES = [
   "lease_required",
   "route_not_offered",
   "collection_active",
+  "money_may_have_moved",
   "amount_not_collectable",
   "handoff_not_assigned",
   "intent_unknown",
@@ -33,6 +34,7 @@ export const WITHDRAWAL_REASONS = [
   "no_companion",
   "device_offline",
   "provider_not_configured",
+  "provider_frozen",
 ] as const;
 export type WithdrawalReason = (typeof WITHDRAWAL_REASONS)[number];
 
@@ -45,6 +47,8 @@ export interface Refusal {
   readonly reason?: WithdrawalReason;
   /** For `station_leased`: who holds the lease. */
   readonly holder?: string;
+  /** For `money_may_have_moved`: the newest collection of the order that may have moved money. */
+  readonly earlierIntentId?: number;
 }
 
 export type StationReply =
@@ -82,12 +86,20 @@ export function replyMayBeForgotten(state: StationState, commandId: string, comm
   if (state.replies.length < STATE_LIMITS.replies) return false;
   if (state.replies.some((stored) => stored.commandId === commandId)) return false;
   if (command.type === "intent_create") return true;
-  if (command.type !== "intent_report" && command.type !== "intent_attest" && command.type !== "intent_cancel")
-    return false;
+  if (!isKeptByIntent(command)) return false;
   const { intentId } = command;
   return !state.replies.some(
     ({ reply }) => reply.ok && reply.type === "intent" && reply.intentId === intentId && reply.status === "created",
   );
+}
+
+/** The commands about an intent whose replies are kept. */
+export const KEPT_BY_INTENT = ["intent_report", "intent_attest", "intent_cancel", "provider_confirm"] as const;
+
+function isKeptByIntent(
+  command: StationCommand,
+): command is Extract<StationCommand, { type: (typeof KEPT_BY_INTENT)[number] }> {
+  return (KEPT_BY_INTENT as readonly string[]).includes(command.type);
 }
 
 /**
@@ -109,6 +121,14 @@ function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
     reports: fresh ? [] : intent.reports,
     reportCount: fresh ? 0 : intent.reportCount,
     attestation: null,
+    provider: intent.provider === null ? null : providerAsOf(intent.provider, status),
     endedAtMs: null,
+    endReason: "",
   };
+}
+
+function providerAsOf(provider: ProviderPayment, status: IntentState): ProviderPayment {
+  if (status === "created")
+    return { configId: provider.configId, qrPayload: "", providerReference: "", confirmedAtMs: null };
+  return status === "presented" ? { ...provider, confirmedAtMs: null } : provider;
 }

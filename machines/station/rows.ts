@@ -5,9 +5,12 @@
  * a new word goes to the end of its list, because its index is what is stored.
  */
 import {
+  ATTESTERS,
   type Attestation,
+  END_REASONS,
   INTENT_STATES,
   type PaymentIntent,
+  type ProviderPayment,
   REPORTED_OUTCOMES,
   type Report,
   ROUTES,
@@ -17,6 +20,8 @@ import type { StationReply } from "./reply.ts";
 import {
   CAPABILITIES,
   DEVICE_KINDS,
+  DOUBT_REASONS,
+  type Doubt,
   type KnownOrder,
   ORDER_STATUSES,
   type StationDevice,
@@ -34,14 +39,18 @@ type ReportRow = readonly [
   reportedAfterMs: number,
 ];
 
-type AttestationRow = readonly [
+export type AttestationRow = readonly [
   commandId: string,
   cashierId: number,
   cashierName: string,
   reference: string,
   attestedAfterMs: number,
   transactionId: number | null,
+  by: Word,
 ];
+
+/** Without a payload: an ended intent has none. */
+type ProviderRow = readonly [configId: number, providerReference: string, confirmedAfterMs: number | null];
 
 /** Times after `createdAtMs` are distances from it. */
 export type IntentRow = readonly [
@@ -64,10 +73,12 @@ export type IntentRow = readonly [
   attestation: AttestationRow | null,
   endedAfterMs: number | null,
   status: Word,
+  provider: ProviderRow | null,
+  endReason: Word | null,
 ];
 
 export function writeIntent(intent: PaymentIntent): IntentRow {
-  const { createdAtMs, attestation } = intent;
+  const { createdAtMs, attestation, provider, endReason } = intent;
   const after = (atMs: number | null): number | null => (atMs === null ? null : atMs - createdAtMs);
   return [
     intent.intentId,
@@ -89,6 +100,8 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     attestation === null ? null : writeAttestation(attestation, createdAtMs),
     after(intent.endedAtMs),
     INTENT_STATES.indexOf(intent.status),
+    provider === null ? null : [provider.configId, provider.providerReference, after(provider.confirmedAtMs)],
+    endReason === "" ? null : END_REASONS.indexOf(endReason),
   ];
 }
 
@@ -115,6 +128,8 @@ export function readIntent(row: IntentRow): PaymentIntent {
     attestation: row[16] === null ? null : readAttestation(row[16], createdAtMs),
     endedAtMs: at(row[17]),
     status: word(INTENT_STATES, row[18]),
+    provider: row[19] === null ? null : readProvider(row[19], createdAtMs),
+    endReason: row[20] === null ? "" : word(END_REASONS, row[20]),
   };
 }
 
@@ -130,13 +145,29 @@ function readReport(row: ReportRow, sinceMs: number): Report {
 }
 
 function writeAttestation(attestation: Attestation, sinceMs: number): AttestationRow {
-  const { commandId, cashierId, cashierName, reference, atMs, transactionId } = attestation;
-  return [commandId, cashierId, cashierName, reference, atMs - sinceMs, transactionId];
+  const { commandId, cashierId, cashierName, reference, atMs, transactionId, by } = attestation;
+  return [commandId, cashierId, cashierName, reference, atMs - sinceMs, transactionId, ATTESTERS.indexOf(by)];
 }
 
 function readAttestation(row: AttestationRow, sinceMs: number): Attestation {
-  const [commandId, cashierId, cashierName, reference, attestedAfterMs, transactionId] = row;
-  return { commandId, cashierId, cashierName, reference, atMs: sinceMs + attestedAfterMs, transactionId };
+  const [commandId, cashierId, cashierName, reference, attestedAfterMs, transactionId, by] = row;
+  const atMs = sinceMs + attestedAfterMs;
+  return { by: word(ATTESTERS, by), commandId, cashierId, cashierName, reference, atMs, transactionId };
+}
+
+function readProvider([configId, providerReference, confirmedAfterMs]: ProviderRow, sinceMs: number): ProviderPayment {
+  const confirmedAtMs = confirmedAfterMs === null ? null : sinceMs + confirmedAfterMs;
+  return { configId, qrPayload: "", providerReference, confirmedAtMs };
+}
+
+export type DoubtRow = readonly [orderId: number, intentId: number, reason: Word];
+
+export function writeDoubt({ orderId, intentId, reason }: Doubt): DoubtRow {
+  return [orderId, intentId, DOUBT_REASONS.indexOf(reason)];
+}
+
+export function readDoubt([orderId, intentId, reason]: DoubtRow): Doubt {
+  return { orderId, intentId, reason: word(DOUBT_REASONS, reason) };
 }
 
 export type KnownOrderRow = readonly [orderId: number, revision: number, status: Word];

@@ -1,6 +1,7 @@
 /** The settlement saga's answers (design §2.4): the seam is money truth, the station follows it. */
 import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { applyDeadlines } from "./deadlines.ts";
+import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { ACCEPTED, type Command, keepReply, type Outcome } from "./outcome.ts";
@@ -15,12 +16,13 @@ export function finishSettlement(state: StationState, command: Command<"settleme
   if (intent === undefined) return { reply: ACCEPTED };
   if (isEnded(intent.status)) return conflict(state, intent, transactionId);
   const moved = moveIntent(state, { type: "SETTLED", atMs, transactionId });
-  if (moved === undefined) return { reply: ACCEPTED };
+  // The seam is asked about a QR only after its provider has confirmed it; an answer without that is nobody's here.
+  if (moved === undefined) return conflict(state, intent, transactionId);
   const { orderId } = intent;
   const revision = state.knownOrders.find((known) => known.orderId === orderId)?.revision ?? 0;
   const order = moved.order?.orderId === orderId ? null : moved.order;
   return answerAttestation(
-    { ...rememberOrder(moved, { orderId, revision, status: "paid" }), order },
+    { ...dropDoubts(rememberOrder(moved, { orderId, revision, status: "paid" }), orderId), order },
     intent,
     [{ type: "intent_succeeded", intentId, orderId, transactionId }],
     { ok: true, type: "intent", intentId, status: "succeeded" },
@@ -48,9 +50,14 @@ export function refuseSettlement(state: StationState, command: Command<"settleme
 /** Told twice that an intent succeeded is nothing new; told that an unpaid one is paid must not be lost. */
 function conflict(state: StationState, intent: PaymentIntent, transactionId: number): Outcome {
   if (intent.status === "succeeded") return { reply: ACCEPTED };
-  const { intentId } = intent;
+  const { intentId, orderId } = intent;
   const status = wireStatus(intent.status);
-  return { state, events: [{ type: "settlement_conflict", intentId, transactionId, status }], reply: ACCEPTED };
+  // The order is paid: nobody can collect it again, whatever else may have moved.
+  return {
+    state: dropDoubts(state, orderId),
+    events: [{ type: "settlement_conflict", intentId, transactionId, status }],
+    reply: ACCEPTED,
+  };
 }
 
 function answerAttestation(

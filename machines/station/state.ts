@@ -66,6 +66,30 @@ export interface KnownOrder {
   readonly status: OrderStatus;
 }
 
+/** Which provider config dynamic QR uses at this station; `revision` grows with each change. */
+export interface ProviderChoice {
+  readonly configId: number | null;
+  readonly revision: number;
+}
+
+/** Why money may have moved for an order that is not settled. */
+export const DOUBT_REASONS = [
+  "outcome_unknown",
+  "success_reported",
+  "qr_presented",
+  "provider_confirmed",
+  "late_evidence",
+  "late_money",
+] as const;
+export type DoubtReason = (typeof DOUBT_REASONS)[number];
+
+export interface Doubt {
+  readonly orderId: number;
+  /** The intent that ended, or whose money came after its end. */
+  readonly intentId: number;
+  readonly reason: DoubtReason;
+}
+
 export interface StoredReply {
   readonly commandId: string;
   readonly reply: StationReply;
@@ -80,6 +104,9 @@ export interface StationState extends StationDescription {
   readonly order: ShownOrder | null;
   /** Newest last. */
   readonly knownOrders: readonly KnownOrder[];
+  readonly provider: ProviderChoice;
+  /** One per intent, newest last. */
+  readonly doubts: readonly Doubt[];
   readonly lease: LeaseHolder | null;
   /** The one collection that has not ended. */
   readonly intent: PaymentIntent | null;

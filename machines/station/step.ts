@@ -13,7 +13,8 @@ import type { StationEvent } from "./event.ts";
 import { acquireLease, releaseLease, renewLease } from "./lease-steps.ts";
 import { hearDevice, loseDevice } from "./liveness-steps.ts";
 import { ACCEPTED, keepReply, type Outcome, type StepInput } from "./outcome.ts";
-import { putDevice, putOrder, putStation } from "./registry-steps.ts";
+import { clearDoubt, confirmPayment, failPayment, presentQr } from "./provider-steps.ts";
+import { putDevice, putOrder, putProvider, putStation } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
 import { finishSettlement, refuseSettlement } from "./settlement-steps.ts";
 import type { StationState } from "./state.ts";
@@ -70,6 +71,16 @@ function dispatch(state: StationState, input: StepInput): Outcome {
       return presentIntent(state, command, input);
     case "intent_report":
       return reportOutcome(state, command, input);
+    case "provider_put":
+      return putProvider(state, command);
+    case "provider_confirm":
+      return confirmPayment(state, command, input);
+    case "provider_failed":
+      return failPayment(state, command, input.atMs);
+    case "provider_cleared":
+      return clearDoubt(state, command);
+    case "qr_ready":
+      return presentQr(state, command, input.atMs);
     case "settlement_succeeded":
       return finishSettlement(state, command, input.atMs);
     case "settlement_refused":
@@ -90,7 +101,8 @@ function finish(
   if (state === null) return { state: null, reply: outcome.reply };
   const events = [...dueEvents, ...(outcome.events ?? [])];
   const did = (outcome.events?.length ?? 0) > 0;
-  const replies = did && isRepeatable(input) ? keepReply(state, input.commandId, outcome.reply) : state.replies;
+  const replies =
+    did && isRepeatable(input, outcome.reply) ? keepReply(state, input.commandId, outcome.reply) : state.replies;
   return { state: { ...state, replies }, events, reply: outcome.reply, repeated: false };
 }
 
@@ -98,7 +110,7 @@ function finish(
  * Whether a repetition needs the stored reply. Feeds carry their own order and are idempotent by content; fetching and
  * renewing twice is the same as once; none of them may push a reply out that a repetition does need.
  */
-function isRepeatable(input: StepInput): boolean {
+function isRepeatable(input: StepInput, reply: StationReply): boolean {
   switch (input.command.type) {
     case "station_put":
     case "device_put":
@@ -110,10 +122,17 @@ function isRepeatable(input: StepInput): boolean {
     case "tick":
     case "lease_renew":
     case "intent_present":
+    case "provider_put":
+    case "provider_failed":
+    case "provider_cleared":
+    case "qr_ready":
       return false;
     case "intent_attest":
       // An attestation is answered when the seam has spoken; the saga's own step keeps that reply.
       return false;
+    case "provider_confirm":
+      // The same holds of a confirmation, unless its money came too late: that is answered at once.
+      return !reply.ok;
     case "lease_acquire":
     case "lease_release":
     case "intent_create":

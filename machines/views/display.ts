@@ -1,8 +1,9 @@
 /** What a customer display shows (contract, "Display state"; design §4, "display"), without `server_time`. */
 import { formatAmount } from "../currency.ts";
-import { wireStatus } from "../payment-intent.ts";
+import { type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { PAID_SHOWN_MS } from "../settings.ts";
-import type { StationState } from "../station/state.ts";
+import type { KillSwitches } from "../standing.ts";
+import type { StationDevice, StationState } from "../station/state.ts";
 
 export interface DisplayView {
   readonly state: "idle" | "total" | "qr" | "paid";
@@ -19,11 +20,16 @@ export interface TimedDisplayView {
   readonly validUntilMs: number | null;
 }
 
-/** A collection under way comes first, then a payment just made, then the open order; a new order ends the thank-you. */
-export function displayView(state: StationState, nowMs: number): TimedDisplayView {
+/**
+ * A collection under way comes first, then a payment just made, then the open order; a new order ends the thank-you.
+ * `rendersQr` says whether this display may show a QR payload (`rendersQrOn`); one that may not shows the total.
+ */
+export function displayView(state: StationState, nowMs: number, rendersQr: boolean): TimedDisplayView {
   const { intent, order } = state;
   if (intent !== null && (intent.status === "settling" || intent.expiresAtMs > nowMs)) {
-    const view = totalView(intent.orderDisplayNumber, intent.amountMinor, intent.currency, wireStatus(intent.status));
+    const total = totalView(intent.orderDisplayNumber, intent.amountMinor, intent.currency, wireStatus(intent.status));
+    const qrPayload = rendersQr ? shownQr(intent) : "";
+    const view: DisplayView = qrPayload === "" ? total : { ...total, state: "qr", qr_payload: qrPayload };
     return { view, validUntilMs: intent.status === "settling" ? null : intent.expiresAtMs };
   }
   const paid = state.ended[0];
@@ -45,6 +51,17 @@ export function displayView(state: StationState, nowMs: number): TimedDisplayVie
     intent_status: "",
   };
   return { view: idle, validUntilMs: null };
+}
+
+/** Whether a device's display shows QR payloads now: it declares so, and the provider of the collection is not frozen. */
+export function rendersQrOn(state: StationState, device: StationDevice, switches: KillSwitches): boolean {
+  const configId = state.intent?.provider?.configId;
+  const isFrozen = configId !== undefined && switches.providers.has(configId);
+  return !isFrozen && device.capabilities.includes("qr_dynamic_present");
+}
+
+function shownQr(intent: PaymentIntent): string {
+  return intent.status === "presented" ? (intent.provider?.qrPayload ?? "") : "";
 }
 
 function totalView(

@@ -23,9 +23,13 @@ export function routeOffer(state: StationState, route: Route, switches: KillSwit
   const stopsCash = standing === "station_suspended" || standing === "station_closed";
   if (standing !== "" && (route !== "cash" || stopsCash)) return { route, reason: standing, sinceMs: null };
   if (route === "smart_pos") return smartPosOffer(state, switches);
-  // No provider can be configured yet, so there is nobody to author a QR payload.
-  if (route === "dynamic_qr") return { route, reason: "provider_not_configured", sinceMs: null };
+  if (route === "dynamic_qr") return { route, reason: providerReason(state, switches), sinceMs: null };
   return { route, reason: null, sinceMs: null };
+}
+
+function providerReason({ provider }: StationState, switches: KillSwitches): RouteOffer["reason"] {
+  if (provider.configId === null) return "provider_not_configured";
+  return switches.providers.has(provider.configId) ? "provider_frozen" : null;
 }
 
 function smartPosOffer(state: StationState, switches: KillSwitches): RouteOffer {

@@ -4,7 +4,7 @@ import type { Bus, BusLog } from "./connection.ts";
 import { type FeedMessage, openFeed } from "./feed.ts";
 import { SWITCHES } from "./streams.ts";
 
-/** The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`; a present key is a switch that is on. */
+/** The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key is a switch that is on. */
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
 export interface SwitchesReplica {
@@ -65,5 +65,6 @@ function toKillSwitches(keys: ReadonlySet<string>): KillSwitches {
     organizations: idsOf("organization"),
     stations: idsOf("station"),
     devices: idsOf("device"),
+    providers: idsOf("provider"),
   };
 }

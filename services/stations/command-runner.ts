@@ -180,14 +180,20 @@ function toKnown(stored: StoredCommit | null): KnownStation {
   return { state, version, atMs, sequence: stored.sequence };
 }
 
-/** Whether this very attestation is what is being settled: it is answered when the seam has spoken. */
+/**
+ * Whether what is being settled is this very attestation, or the money that this confirmation speaks of: it is answered
+ * when the seam has spoken.
+ */
 function isOfSettlement(known: KnownStation, work: Work, command: HostCommand): boolean {
   const intent = known.state?.intent;
+  if (intent?.status !== "settling") return false;
+  if (command.type === "intent_attest")
+    return intent.intentId === command.intentId && intent.attestation?.commandId === work.commandId;
   return (
-    command.type === "intent_attest" &&
-    intent?.status === "settling" &&
+    command.type === "provider_confirm" &&
     intent.intentId === command.intentId &&
-    intent.attestation?.commandId === work.commandId
+    intent.provider?.configId === work.actor.id &&
+    intent.provider.providerReference === command.providerReference
   );
 }
 

@@ -2,7 +2,7 @@
 import type { NatsConnection } from "nats";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
-import { forgottenThrough, replyMayBeForgotten } from "../../machines/station/reply.ts";
+import { forgottenThrough, KEPT_BY_INTENT, replyMayBeForgotten } from "../../machines/station/reply.ts";
 import { findIntent, type StationState } from "../../machines/station/state.ts";
 import { prepareIntent } from "../bus/messages/settlement.ts";
 import type { StationResponse } from "../bus/messages/station.ts";
@@ -47,11 +47,11 @@ export async function gather(
   return { command: { ...rest, intentId: prepared.intentId, order: prepared.order } };
 }
 
+const KEPT: ReadonlySet<string> = new Set(KEPT_BY_INTENT);
+
 /** The intent that a command speaks of when the state no longer has it. */
 function unknownIntentOf(state: StationState, command: HostCommand): number | undefined {
-  if (command.type !== "intent_report" && command.type !== "intent_attest" && command.type !== "intent_cancel") {
-    return undefined;
-  }
+  if (!("intentId" in command) || !KEPT.has(command.type)) return undefined;
   return findIntent(state, command.intentId) === undefined ? command.intentId : undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The actor host: owns partitions, takes their commands, keeps their deadlines and sees their settlements through. */
+/** The actor host: owns partitions, takes their commands, keeps their deadlines, and sees their settlements and QR payments through. */
 import type { Msg } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
@@ -15,11 +15,13 @@ import { Mailboxes } from "./mailboxes.ts";
 import { OwnWork } from "./own-work.ts";
 import { Ownership } from "./ownership.ts";
 import { Partition } from "./partition.ts";
+import { ProviderSaga } from "./provider-saga.ts";
 import { type ScanDeps, scanHeartbeats, scanStations } from "./scan.ts";
 import type { StationsSettings } from "./settings.ts";
 import { SettlementSaga } from "./settlement-saga.ts";
 import { type KnownStation, StateCache } from "./state-cache.ts";
 import { StationLog } from "./station-log.ts";
+import { Withdrawals } from "./withdrawals.ts";
 import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 
 export interface HostDeps {
@@ -42,6 +44,8 @@ export class StationHost {
   readonly #mailboxes: Mailboxes;
   readonly #ownWork: OwnWork;
   readonly #saga: SettlementSaga;
+  readonly #providers: ProviderSaga;
+  readonly #withdrawals: Withdrawals;
   readonly #ownership: Ownership;
   readonly #scans = new AbortController();
   readonly #ticker: NodeJS.Timeout;
@@ -64,6 +68,14 @@ export class StationHost {
     this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
     this.#ownWork = new OwnWork(this.#mailboxes);
     this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes });
+    this.#withdrawals = new Withdrawals({ nc: bus.nc, log });
+    this.#providers = new ProviderSaga({
+      nc: bus.nc,
+      log,
+      mailboxes: this.#mailboxes,
+      switches,
+      withdraw: (intentId) => this.#withdrawals.start(intentId),
+    });
     this.#ownership = new Ownership({
       bus: deps.leaseBus,
       log,
@@ -88,6 +100,7 @@ export class StationHost {
     this.#stopListening();
     clearInterval(this.#ticker);
     await this.#ownership.stop();
+    this.#withdrawals.stop();
     this.#stationLog.close();
   }
 
@@ -134,6 +147,7 @@ export class StationHost {
     if (partition === undefined) return this.#cache.delete(stationId);
     partition.observe(stationId, state);
     if (state.intent?.status === "settling") this.#saga.start(stationId, state.intent);
+    this.#providers.observe(stationId, state);
   }
 
   #acquire(indexes: readonly number[]): void {
@@ -177,6 +191,7 @@ export class StationHost {
       this.#partitions.delete(index);
       this.#mailboxes.refuse(index);
       this.#saga.abandon(index);
+      this.#providers.abandon(index);
       this.#cache.deletePartition(index);
     }
   }

@@ -1,3 +1,5 @@
+import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/providers.ts";
+
 /** Every queue, cache, retry and wait of the actor host, in one place, each with its reason. Milliseconds unless named otherwise. */
 export const STATION_LIMITS = {
   // Leases (design §2.3).
@@ -50,6 +52,22 @@ export const STATION_LIMITS = {
   settleAnswerMs: 2_500,
   /** Requesters that may wait for one settlement: the cashier's repetitions. */
   settleWaiters: 8,
+
+  // Providers.
+  /** One question to the providers service. A provider may take longer: the next question joins the first one there. */
+  providerAskMs: 4_000,
+  /** How long a question may stay unanswered: the service's own deadline for a provider and one more question, bearable at a counter. */
+  providerPatienceMs: CREATE_PAYMENT_ANSWER_MS + 4_000,
+  /** First and longest pause between questions, and between attempts to commit an answer. */
+  providerPauseMs: 50,
+  providerLongestPauseMs: 1_000,
+  /** How long a provider's withdrawal is insisted on; after that the providers service finds out at the deadline by itself. */
+  withdrawPatienceMs: 60_000,
+  /** First and longest pause between attempts of a withdrawal. */
+  withdrawPauseMs: 200,
+  withdrawLongestPauseMs: 10_000,
+  /** Withdrawals that one host insists on at once: many seconds of a busy chain while the providers service is away. */
+  withdrawalsAtOnce: 1_024,
 
   // Deadlines and liveness.
   /** How often due deadlines are looked for; an expiry is seen this much late at most. */

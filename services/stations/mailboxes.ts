@@ -33,7 +33,10 @@ export class Mailboxes {
     else box.waiting.push(work);
   }
 
-  /** Takes work before all that waits: the end of a settlement, of which a station has one at most, and who waited for it. */
+  /**
+   * Takes work before all that waits: the end of a settlement or a provider's answer, of which a station has one at most,
+   * and who waited for it.
+   */
   submitFirst(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
     this.#waiting += 1;

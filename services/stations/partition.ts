@@ -59,7 +59,7 @@ export class Partition {
   /** Takes over what the scan of the log says about a station; `undefined` means that its state has to be looked at. */
   noteWake(stationId: number, wake: Wake | undefined): void {
     if (this.#known?.has(stationId) === true) return;
-    if (wake === undefined || wake.isSettling) return this.#look(stationId);
+    if (wake === undefined || wake.isAsking) return this.#look(stationId);
     this.#setDeadline(stationId, wake.dueMs);
     this.presence.noteOnline(stationId, wake.onlineDevices);
   }

@@ -1,6 +1,6 @@
 /**
  * What a passive station still has to be woken for, as a header of its last commit. A host that takes over a partition
- * reads headers only: it learns of every deadline, settlement under way and online device without decoding a state.
+ * reads headers only: it learns of every deadline, question under way and online device without decoding a state.
  */
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
 import type { StationState } from "../../machines/station/state.ts";
@@ -10,20 +10,24 @@ export const WAKE_HEADER = "Station-Wake";
 export interface Wake {
   /** When the state changes by itself, or null. */
   readonly dueMs: number | null;
-  /** Whether a settlement is committed and its outcome is not. */
-  readonly isSettling: boolean;
+  /** Whether somebody is being asked and the answer is not committed: the payment seam, or a provider for a QR. */
+  readonly isAsking: boolean;
   readonly onlineDevices: readonly number[];
 }
 
 export function wakeOf(state: StationState): Wake {
   const onlineDevices: number[] = [];
   for (const device of state.devices) if (device.liveness.state === "online") onlineDevices.push(device.deviceId);
-  return { dueMs: nextDeadlineMs(state), isSettling: state.intent?.status === "settling", onlineDevices };
+  return { dueMs: nextDeadlineMs(state), isAsking: isAsking(state), onlineDevices };
 }
 
-/** `<due or 0> <1 when settling> <online devices, comma separated>` */
+function isAsking({ intent }: StationState): boolean {
+  return intent?.status === "settling" || (intent?.status === "created" && intent.route === "dynamic_qr");
+}
+
+/** `<due or 0> <1 when asking> <online devices, comma separated>` */
 export function encodeWake(wake: Wake): string {
-  return `${wake.dueMs ?? 0} ${wake.isSettling ? 1 : 0} ${wake.onlineDevices.join(",")}`;
+  return `${wake.dueMs ?? 0} ${wake.isAsking ? 1 : 0} ${wake.onlineDevices.join(",")}`;
 }
 
 /** Undefined for a commit without a readable header: its state must be looked at instead. */
@@ -34,7 +38,7 @@ export function decodeWake(text: string | undefined): Wake | undefined {
   const devices = match[3] ?? "";
   return {
     dueMs: dueMs === 0 ? null : dueMs,
-    isSettling: match[2] === "1",
+    isAsking: match[2] === "1",
     onlineDevices: devices === "" ? [] : devices.split(",").map(Number),
   };
 }

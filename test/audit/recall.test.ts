@@ -34,6 +34,26 @@ describe("what has left a station's state is recalled", () => {
     expect(attested.intent).toMatchObject(intent);
   });
 
+  test("an intent and an answer that the first machine version wrote, in today's shape", async () => {
+    const station = await (await world.newStation()).open();
+    const { stationId } = station.facts;
+    await station.collectCash(41);
+    const key = { stationId, commandId: "attest:41", intentId: 41 };
+    const today = await world.ask(recallHistory, key);
+    const asFirst = (text: string): string =>
+      text.replaceAll(/"(provider|endReason|by)":(null|""|"cashier"),?/g, "").replaceAll(",}", "}");
+    const [intent] = await world.database<{ intent: string }[]>`select intent from intent_history where intent_id = 41`;
+    const [command] = await world.database<{ response: string }[]>`
+      select response from station_commands where station_id = ${stationId} and command_id = 'attest:41'`;
+    const [oldIntent, oldResponse] = [asFirst(intent?.intent ?? ""), asFirst(command?.response ?? "")];
+    expect(`${oldIntent}${oldResponse}`).not.toMatch(/provider"|endReason|"by"/);
+    await world.database`update intent_history set intent = ${oldIntent} where intent_id = 41`;
+    await world.database`
+      update station_commands set response = ${oldResponse} where station_id = ${stationId} and command_id = 'attest:41'`;
+    expect(await world.ask(recallHistory, key)).toEqual(today);
+    expect(today.intent).toMatchObject({ provider: null, endReason: "", attestation: { by: "cashier" } });
+  });
+
   test("and what never was is null at once, also for another station", async () => {
     const station = await (await world.newStation()).open();
     const other = await (await world.newStation()).open();

@@ -30,6 +30,7 @@ describe("the replica of the kill switches", () => {
     replica.onChange((switches) => changes.push(switches));
     await bucket.put("platform", "");
     await bucket.put("station.4", "");
+    await bucket.put("provider.6", "");
     const revision = await bucket.put("device.5", "");
     await eventually(() => replica.revision() === revision);
     expect(replica.current()).toEqual({
@@ -37,7 +38,9 @@ describe("the replica of the kill switches", () => {
       organizations: new Set([3]),
       stations: new Set([4]),
       devices: new Set([5]),
+      providers: new Set([6]),
     });
+    await bucket.delete("provider.6");
     expect(changes.at(-1)).toBe(replica.current());
 
     await bucket.delete("organization.3");

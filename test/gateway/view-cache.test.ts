@@ -2,10 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { ViewCache } from "../../gateway/polls/view-cache.ts";
 import { StationReplica } from "../../gateway/replica/station-replica.ts";
+import type { Actor } from "../../machines/actor.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
-import { encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import { decodeCommit, encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import { stationLogSubject } from "../../services/bus/subjects.ts";
@@ -43,6 +44,49 @@ function commitOf(stationId: number, name: string): Uint8Array {
   return Buffer.from(encodeCommit({ ...facts, state: state as StationState }));
 }
 
+/** A station with displays that collects by QR: the even devices render payloads, the odd ones do not. */
+function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: string): Uint8Array {
+  const cashier = { kind: "cashier", id: 31, name: "Casey" } as const;
+  const order = {
+    orderId: 1,
+    orderDisplayNumber: 7,
+    amountMinor: "1250",
+    currency: "EUR",
+    status: "open",
+    revision: 1,
+  };
+  const told: [StationCommand, Actor][] = [
+    [{ type: "provider_put", provider: { configId: 81, revision: 1 } }, actor],
+    ...deviceIds.map((deviceId): [StationCommand, Actor] => [
+      {
+        type: "device_put",
+        device: {
+          deviceId,
+          name: "Display",
+          kind: "customer_display",
+          capabilities: deviceId % 2 === 0 ? ["display_total", "qr_dynamic_present"] : ["display_total"],
+          status: "active",
+          handoffTarget: "",
+          revision: 1,
+        },
+      },
+      actor,
+    ]),
+    [{ type: "lease_acquire" }, cashier],
+    [{ type: "intent_create", route: "dynamic_qr", intentId: 5, order } as StationCommand, cashier],
+    [{ type: "qr_ready", intentId: 5, qrPayload, providerReference: "PAY-1" }, actor],
+  ];
+  let { state } = decodeCommit(Buffer.from(commitOf(stationId, "Counter")).toString());
+  for (const [index, [command, by]] of told.entries()) {
+    const input = { command, commandId: `q${index}`, actor: by, atMs: NOW_MS, switches: NO_KILL_SWITCHES };
+    state = step(state, { ...input, settings: DEFAULT_MACHINE_SETTINGS }).state ?? expect.unreachable();
+  }
+  expect(state.intent?.status).toBe("presented");
+  const reply = { ok: true, type: "accepted" } as const;
+  const facts = { machineVersion: MACHINE_VERSION, version: 9, atMs: NOW_MS, commandId: "q", actor, events: [], reply };
+  return Buffer.from(encodeCommit({ ...facts, state }));
+}
+
 function world(maxDevices = 100) {
   const stations = new StationReplica();
   const current: { switches: KillSwitches } = { switches: NO_KILL_SWITCHES };
@@ -52,6 +96,65 @@ function world(maxDevices = 100) {
   const look = (stationId: number, slot = stationId) => views.view("self", slot, stationId + 1_000, stationId, NOW_MS);
   return { stations, current, put, views, look };
 }
+
+describe("what displays of one station show", () => {
+  const DEVICES = [2_001, 2_002, 2_003, 2_004, 2_005];
+  const display = (views: ViewCache, deviceId: number) => views.view("display", deviceId, deviceId, 1, NOW_MS);
+
+  it("is a QR only where the device declares it, in two texts at most for any number of devices", () => {
+    const { stations, views } = world();
+    stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
+    const shown = DEVICES.map((deviceId) => display(views, deviceId));
+    expect(shown.map((view) => view?.head.includes('"qr_payload":"000201-A"'))).toEqual([
+      false,
+      true,
+      false,
+      true,
+      false,
+    ]);
+    expect(shown.map((view) => /"state":"(\w+)"/.exec(view?.head ?? "")?.[1])).toEqual([
+      "total",
+      "qr",
+      "total",
+      "qr",
+      "total",
+    ]);
+    expect(new Set(shown.map((view) => view?.etag)).size).toBe(2);
+    // Made once each, not made alike: a text of 400,000 displays is not kept 400,000 times.
+    expect(views.displayTexts).toBe(2);
+  });
+
+  it("is made anew with the next commit, also after another device's view was evicted", () => {
+    const { stations, views } = world(2);
+    for (const payload of ["000201-A", "000201-B", "000201-C"]) {
+      stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, payload));
+      for (const deviceId of DEVICES) {
+        expect(display(views, deviceId)?.head.includes(payload)).toBe(deviceId % 2 === 0);
+        expect(views.displayTexts).toBeLessThanOrEqual(2);
+      }
+    }
+  });
+
+  it("is the total as soon as the provider's switch is turned, and the QR again after that", () => {
+    const { stations, views, current } = world();
+    stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
+    const isQr = (): boolean => display(views, 2_002)?.head.includes('"state":"qr"') === true;
+    expect(isQr()).toBe(true);
+    current.switches = { ...NO_KILL_SWITCHES, providers: new Set([81]) };
+    expect(isQr()).toBe(false);
+    current.switches = NO_KILL_SWITCHES;
+    expect(isQr()).toBe(true);
+  });
+
+  it("is no QR past its deadline, without a commit", () => {
+    const { stations, views } = world();
+    stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
+    display(views, 2_002);
+    const later = views.view("display", 2_002, 2_002, 1, NOW_MS + DEFAULT_MACHINE_SETTINGS.intentLifetimeMs);
+    expect(later?.head).not.toContain("000201-A");
+    expect(display(views, 2_002)?.head, "nor is it gone when a clock is set back").toContain("000201-A");
+  });
+});
 
 describe("a view", () => {
   it("is made once per commit and switches", () => {

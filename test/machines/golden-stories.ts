@@ -1,6 +1,14 @@
 /** The stations whose commits are kept for every machine version: between them every row and every field is used. */
 import type { Commit } from "../../machines/station/commit.ts";
-import { aCounter, aServedCounter, COMPANION, COMPANION_DEVICE, DISPLAY_DEVICE, type Scenario } from "./scenario.ts";
+import {
+  aCounter,
+  aQrCounter,
+  aServedCounter,
+  COMPANION,
+  COMPANION_DEVICE,
+  DISPLAY_DEVICE,
+  type Scenario,
+} from "./scenario.ts";
 
 export const STORIES: Record<string, () => Scenario> = {
   "a-described-station": () => aCounter(),
@@ -19,6 +27,10 @@ export const STORIES: Record<string, () => Scenario> = {
     aServedCounter().picks("attested_terminal").waits(500).attests({ key: "31:attest:a", reference: "SLIP-9" }),
   "a-refused-settlement": () =>
     aServedCounter().picks("cash").attests({ key: "31:attest:a" }).waits(40).refusesToSettle("order_changed"),
+  "a-presented-qr": () => aQrCounter().picks("dynamic_qr", { key: "31:create:a" }).waits(300).givesQr(),
+  "a-confirmed-qr": () =>
+    aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(9_000).confirms({ key: "provider:81:PAY-1" }),
+  "every-kind-of-qr-end": () => everyKindOfQrEnd(),
   "every-kind-of-end": () => everyKindOfEnd(),
   "a-full-memory": () => aFullMemory(),
 };
@@ -47,6 +59,33 @@ function everyKindOfEnd(): Scenario {
     .loses(COMPANION)
     .describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 })
     .releases();
+}
+
+function everyKindOfQrEnd(): Scenario {
+  return aQrCounter()
+    .picks("dynamic_qr")
+    .waits(300)
+    .givesQr()
+    .waits(4_000)
+    .confirms({ key: "provider:81:PAY-1" })
+    .settles(9_001)
+    .order({ orderId: 502, orderDisplayNumber: 8 })
+    .picks("dynamic_qr")
+    .fails("provider_timed_out")
+    .picks("dynamic_qr")
+    .givesQr({ reference: "PAY-3" })
+    .fails("payment_declined")
+    .picks("dynamic_qr")
+    .givesQr({ reference: "PAY-4" })
+    .waits(180_000)
+    .ticks()
+    .leased()
+    .confirms({ reference: "PAY-4", key: "provider:81:PAY-4" })
+    .order({ orderId: 503, orderDisplayNumber: 9 })
+    .picks("smart_pos", { key: "31:create:b" })
+    .reports("reported_unknown")
+    .cancels()
+    .picks("cash", { confirms: true });
 }
 
 function aFullMemory(): Scenario {

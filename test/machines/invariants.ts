@@ -1,5 +1,5 @@
 /**
- * What holds of every single step, whatever came before (machines/SPEC.md, M1–M13, M19). The scenario language checks it after
+ * What holds of every single step, whatever came before (machines/SPEC.md, M1–M13, M19–M24). The scenario language checks it after
  * each sentence and the property tests after each random command, so that every test of the station holds it.
  */
 import { expect } from "vitest";
@@ -13,7 +13,8 @@ import type { StationState } from "../../machines/station/state.ts";
 import { type Step, step } from "../../machines/station/step.ts";
 import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
 import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
-import { displayView } from "../../machines/views/display.ts";
+import { displayView, rendersQrOn } from "../../machines/views/display.ts";
+import { checkProviders } from "./provider-invariants.ts";
 
 /** Freezes a value all the way down: a step that writes to its input throws (M1). */
 export function deepFreeze<T>(value: T): T {
@@ -31,6 +32,7 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
   checkMemory(before, after.state);
   checkCollections(before, input, after);
   checkMoney(before, after.state);
+  checkProviders(before, input, after);
   checkRepetition(input, after);
   // A repetition does nothing at all; what is overdue then waits for the next command or tick.
   if (!after.repeated) checkDeadline(input, after.state);
@@ -84,7 +86,10 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
     if (active.status === "settling" && input.command.type !== "settlement_refused")
       expect(ended?.status, "M5: a settlement under way is neither cancelled nor expired").toBe("succeeded");
     if (ended?.status === "succeeded") expect(input.command.type, "M6").toBe("settlement_succeeded");
-    if (ended?.status === "cancelled") expect(input.command.type, "M6").toBe("intent_cancel");
+    if (ended?.status === "cancelled") {
+      const cause = ended.endReason === "" ? "intent_cancel" : "provider_failed";
+      expect(input.command.type, "M6").toBe(cause);
+    }
     if (ended?.status === "expired")
       expect(input.atMs, "M6: expired at its deadline").toBeGreaterThanOrEqual(ended.expiresAtMs);
   }
@@ -141,10 +146,16 @@ function checkCommit(input: StepInput, after: Step): void {
 
 function checkViews(input: StepInput, state: StationState): void {
   for (const nowMs of [input.atMs, input.atMs + 5_000, input.atMs + 3_600_000]) {
-    const { view, validUntilMs } = displayView(state, nowMs);
-    expect(view.amount, "M13: the amount fits the contract's pattern").toMatch(AMOUNT_PATTERN);
-    if (validUntilMs !== null) expect(validUntilMs, "M13: a view is valid now").toBeGreaterThan(nowMs);
-    for (const { deviceId } of state.devices) {
+    for (const rendersQr of [true, false]) {
+      const { view, validUntilMs } = displayView(state, nowMs, rendersQr);
+      expect(view.amount, "M13: the amount fits the contract's pattern").toMatch(AMOUNT_PATTERN);
+      if (validUntilMs !== null) expect(validUntilMs, "M13: a view is valid now").toBeGreaterThan(nowMs);
+      expect(view.qr_payload !== "", "M13: a payload is shown in the state qr only").toBe(view.state === "qr");
+      if (!rendersQr) expect(view.state, "M13: a display that renders none never shows one").not.toBe("qr");
+    }
+    for (const device of state.devices) {
+      const { deviceId } = device;
+      if (rendersQrOn(state, device, input.switches)) expect(device.capabilities).toContain("qr_dynamic_present");
       const intent = assignedIntent(state, deviceId, nowMs);
       if (intent !== null) expect(assignmentView(intent).amount, "M13").toMatch(AMOUNT_PATTERN);
       expect(deviceSnapshotView(state, deviceId, input.switches), "M13").toBeDefined();

@@ -6,14 +6,10 @@
 import { describe, expect, it } from "vitest";
 import type { AnyMachineSnapshot, AnyStateMachine, EventFromLogic, InputFrom } from "xstate";
 import { getShortestPaths, getSimplePaths } from "xstate/graph";
+import { type IntentEvent, paymentIntentMachine } from "../../machines/intent-machine.ts";
 import { LEASE_STATES, type LeaseEvent, leaseMachine } from "../../machines/lease.ts";
 import { LIVENESS_STATES, type LivenessEvent, livenessMachine } from "../../machines/liveness.ts";
-import {
-  INTENT_STATES,
-  type IntentEvent,
-  type IntentState,
-  paymentIntentMachine,
-} from "../../machines/payment-intent.ts";
+import { INTENT_STATES, type IntentState } from "../../machines/payment-intent.ts";
 import { take } from "../../machines/pure-transition.ts";
 import {
   DEVICE_STATUSES,
@@ -25,6 +21,7 @@ import {
 } from "../../machines/standing.ts";
 import {
   aCounter,
+  aQrCounter,
   aServedCounter,
   CASEY,
   COMPANION,
@@ -33,6 +30,8 @@ import {
   type Scenario,
   START_MS,
 } from "./scenario.ts";
+
+type WalkedRoute = "smart_pos" | "cash" | "dynamic_qr";
 
 /** A walk without the graph's own initial step: the events that were sent and where each of them led. */
 interface Walk<TEvent> {
@@ -66,12 +65,14 @@ function walksOf<TMachine extends AnyStateMachine>(
 
 /** States that differ only in times and counts above one are one situation; the walk would never end otherwise. */
 function situationOf(state: AnyMachineSnapshot): string {
-  const { presentedAtMs, reportCount, holder, lastSeenAtMs } = state.context as Record<string, unknown>;
+  const { presentedAtMs, reportCount, provider, holder, lastSeenAtMs } = state.context as Record<string, unknown>;
+  const confirmedAtMs = (provider as { confirmedAtMs?: number | null } | null | undefined)?.confirmedAtMs;
   const cashierId = (holder as { cashierId?: number } | null | undefined)?.cashierId;
   return JSON.stringify([
     state.value,
     typeof presentedAtMs === "number",
     Math.min(Number(reportCount ?? 0), 1),
+    typeof confirmedAtMs === "number",
     cashierId,
     lastSeenAtMs,
   ]);
@@ -83,13 +84,14 @@ const reached = (walks: readonly Walk<unknown>[], initial: string): readonly str
 
 describe("the payment intent's paths, walked by the station", () => {
   const attestation = {
+    by: "cashier",
     commandId: "a",
     cashierId: 31,
     cashierName: "Casey",
     reference: "",
     atMs: 1,
     transactionId: null,
-  };
+  } as const;
   const report = {
     deviceId: 701,
     outcome: "reported_success",
@@ -105,6 +107,9 @@ describe("the payment intent's paths, walked by the station", () => {
     { type: "REFUSED" },
     { type: "CANCEL", atMs: 1 },
     { type: "EXPIRE", atMs: 1 },
+    { type: "QR_READY", atMs: 1, qrPayload: "000201", providerReference: "PAY-1" },
+    { type: "CONFIRM", atMs: 1, attestation, providerReference: "PAY-1" },
+    { type: "FAIL", atMs: 1, reason: "provider_timed_out" },
   ] as const satisfies readonly IntentEvent[];
 
   /** How the station brings each of the machine's events about. */
@@ -116,15 +121,29 @@ describe("the payment intent's paths, walked by the station", () => {
     REFUSED: (counter) => counter.refusesToSettle(),
     CANCEL: (counter) => counter.cancels(),
     EXPIRE: (counter) => counter.waits(180_000).ticks(),
+    QR_READY: (counter) => counter.givesQr(),
+    CONFIRM: (counter) => counter.confirms(),
+    FAIL: (counter) => counter.fails("provider_timed_out"),
+  };
+  /** What cannot come about on a route is not tried; what the machine does not take there is not walked. */
+  const NOT_ON: Record<WalkedRoute, readonly IntentEvent["type"][]> = {
+    smart_pos: [],
+    cash: ["PRESENT", "REPORT"],
+    dynamic_qr: [],
+  };
+  const UNREACHED: Record<WalkedRoute, readonly IntentState[]> = {
+    smart_pos: [],
+    cash: ["presented", "processing"],
+    dynamic_qr: [],
   };
 
-  for (const route of ["smart_pos", "cash"] as const) {
-    const { status: _status, ...input } = aServedCounter().picks(route).intent ?? { status: "created" };
-    const events = route === "cash" ? EVENTS.filter(({ type }) => type !== "PRESENT" && type !== "REPORT") : EVENTS;
+  for (const route of ["smart_pos", "cash", "dynamic_qr"] as const) {
+    const { status: _status, ...input } = aQrCounter().picks(route).intent ?? { status: "created" };
+    const events = EVENTS.filter(({ type }) => !NOT_ON[route].includes(type));
     const walks = walksOf(paymentIntentMachine, events, { input, ways: "simple" });
 
     it.each(walks)(`${route}: $name`, ({ steps }) => {
-      const counter = aServedCounter().picks(route);
+      const counter = aQrCounter().picks(route);
       for (const { event, value } of steps) {
         SAID[event.type](counter.waits(10));
         expect(counter.intent?.status, event.type).toBe(value);
@@ -132,8 +151,7 @@ describe("the payment intent's paths, walked by the station", () => {
     });
 
     it(`${route}: the walks reach every state that the route has`, () => {
-      const missing: readonly IntentState[] = route === "cash" ? ["presented", "processing"] : [];
-      const expected = INTENT_STATES.filter((state) => !missing.includes(state));
+      const expected = INTENT_STATES.filter((state) => !UNREACHED[route].includes(state));
       expect(reached(walks, "created").toSorted()).toEqual(expected.toSorted());
     });
   }

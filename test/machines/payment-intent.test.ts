@@ -1,13 +1,12 @@
 /** The payment intent: every state, every event, every route. */
 import { describe, expect, it } from "vitest";
+import { type IntentEvent, paymentIntentMachine } from "../../machines/intent-machine.ts";
 import {
   type Attestation,
   INTENT_STATES,
-  type IntentEvent,
   type IntentRecord,
   type IntentState,
   isEnded,
-  paymentIntentMachine,
   type Report,
   ROUTES,
   type Route,
@@ -28,9 +27,13 @@ const NOTHING = {
   REFUSED: "not taken",
   CANCEL: "not taken",
   EXPIRE: "not taken",
+  QR_READY: "not taken",
+  CONFIRM: "not taken",
+  FAIL: "not taken",
 } as const;
+const NO_PROVIDER = { QR_READY: "not taken", CONFIRM: "not taken", FAIL: "not taken" } as const;
 
-/** Routes whose attestation needs a device's (or a provider's) evidence. */
+/** Routes whose attestation needs a device's evidence. */
 const BY_EVIDENCE: Table = {
   created: {
     PRESENT: "presented",
@@ -40,6 +43,7 @@ const BY_EVIDENCE: Table = {
     REFUSED: "not taken",
     CANCEL: "cancelled",
     EXPIRE: "expired",
+    ...NO_PROVIDER,
   },
   presented: {
     PRESENT: "not taken",
@@ -49,6 +53,7 @@ const BY_EVIDENCE: Table = {
     REFUSED: "not taken",
     CANCEL: "cancelled",
     EXPIRE: "expired",
+    ...NO_PROVIDER,
   },
   processing: {
     PRESENT: "not taken",
@@ -58,6 +63,7 @@ const BY_EVIDENCE: Table = {
     REFUSED: "not taken",
     CANCEL: "cancelled",
     EXPIRE: "expired",
+    ...NO_PROVIDER,
   },
   settling: {
     PRESENT: "not taken",
@@ -67,7 +73,33 @@ const BY_EVIDENCE: Table = {
     REFUSED: "processing",
     CANCEL: "not taken",
     EXPIRE: "not taken",
+    ...NO_PROVIDER,
   },
+  succeeded: NOTHING,
+  cancelled: NOTHING,
+  expired: NOTHING,
+};
+
+/** The route that a provider confirms: no device fetches or reports, and the seam is asked after a confirmation only. */
+const BY_PROVIDER: Table = {
+  created: {
+    ...NOTHING,
+    CANCEL: "cancelled",
+    EXPIRE: "expired",
+    QR_READY: "presented",
+    CONFIRM: "settling",
+    FAIL: "cancelled",
+  },
+  presented: { ...NOTHING, CANCEL: "cancelled", EXPIRE: "expired", CONFIRM: "settling", FAIL: "cancelled" },
+  processing: {
+    ...NOTHING,
+    ATTEST: "settling",
+    SETTLED: "succeeded",
+    CANCEL: "cancelled",
+    EXPIRE: "expired",
+    CONFIRM: "settling",
+  },
+  settling: { ...NOTHING, SETTLED: "succeeded", REFUSED: "processing" },
   succeeded: NOTHING,
   cancelled: NOTHING,
   expired: NOTHING,
@@ -82,7 +114,7 @@ const DIRECT: Table = {
 
 const TABLES: Record<Route, Table> = {
   smart_pos: BY_EVIDENCE,
-  dynamic_qr: BY_EVIDENCE,
+  dynamic_qr: BY_PROVIDER,
   attested_terminal: DIRECT,
   cash: DIRECT,
 };
@@ -96,6 +128,7 @@ const report = (outcome: Report["outcome"] = "reported_success", providerReferen
   reportedAtMs: CREATED_AT_MS + 2_000,
 });
 const ATTESTATION: Attestation = {
+  by: "cashier",
   commandId: "attest-1",
   cashierId: 31,
   cashierName: "Casey",
@@ -111,6 +144,14 @@ const EVENTS: Record<IntentEventType, IntentEvent> = {
   REFUSED: { type: "REFUSED" },
   CANCEL: { type: "CANCEL", atMs: CREATED_AT_MS + 4_000 },
   EXPIRE: { type: "EXPIRE", atMs: CREATED_AT_MS + 180_000 },
+  QR_READY: { type: "QR_READY", atMs: CREATED_AT_MS + 300, qrPayload: "000201", providerReference: "PAY-1" },
+  CONFIRM: {
+    type: "CONFIRM",
+    atMs: CREATED_AT_MS + 9_000,
+    attestation: { ...ATTESTATION, by: "provider", cashierId: 0, cashierName: "", reference: "PAY-1" },
+    providerReference: "PAY-1",
+  },
+  FAIL: { type: "FAIL", atMs: CREATED_AT_MS + 500, reason: "provider_timed_out" },
 };
 
 function created(route: Route): IntentRecord {
@@ -133,12 +174,26 @@ function created(route: Route): IntentRecord {
     reports: [],
     reportCount: 0,
     attestation: null,
+    provider:
+      route === "dynamic_qr" ? { configId: 81, qrPayload: "", providerReference: "", confirmedAtMs: null } : null,
     endedAtMs: null,
+    endReason: "",
   };
 }
 
+const QR_WAY: Record<IntentState, readonly IntentEventType[]> = {
+  created: [],
+  presented: ["QR_READY"],
+  processing: ["QR_READY", "CONFIRM", "REFUSED"],
+  settling: ["QR_READY", "CONFIRM"],
+  succeeded: ["QR_READY", "CONFIRM", "SETTLED"],
+  cancelled: ["FAIL"],
+  expired: ["EXPIRE"],
+};
+
 /** The record as it is when an intent of this route is in this state by the ordinary way. */
 function recordIn(route: Route, state: IntentState): IntentRecord {
+  if (route === "dynamic_qr") return walk(created(route), QR_WAY[state]).context;
   const way: Record<IntentState, readonly IntentEventType[]> = {
     created: [],
     presented: ["PRESENT"],
@@ -204,6 +259,43 @@ describe("what an intent remembers", () => {
     const { context } = walk(created("cash"), ["ATTEST", "SETTLED"]);
     expect(context.attestation).toEqual({ ...ATTESTATION, commandId: "", transactionId: 9 });
     expect(context.endedAtMs).toBe(CREATED_AT_MS + 4_000);
+  });
+});
+
+describe("what an intent remembers of its provider", () => {
+  const provider = (way: readonly IntentEventType[]) => walk(created("dynamic_qr"), way).context.provider;
+
+  it("holds a payload only while it is presented", () => {
+    expect(provider(["QR_READY"])).toMatchObject({ qrPayload: "000201", providerReference: "PAY-1" });
+    for (const way of [
+      ["QR_READY", "CONFIRM"],
+      ["QR_READY", "CANCEL"],
+      ["QR_READY", "EXPIRE"],
+      ["QR_READY", "FAIL"],
+      ["QR_READY", "CONFIRM", "REFUSED"],
+    ] as const) {
+      expect(provider(way)?.qrPayload, way.join(" → ")).toBe("");
+    }
+  });
+
+  it("keeps the first confirmation through a refusal and a second one", () => {
+    const confirmed = walk(created("dynamic_qr"), ["CONFIRM", "REFUSED"]);
+    const later = { ...EVENTS.CONFIRM, atMs: CREATED_AT_MS + 60_000 } as IntentEvent;
+    const again = take(paymentIntentMachine, confirmed, later);
+    expect(again).toMatchObject({
+      value: "settling",
+      context: { provider: { confirmedAtMs: CREATED_AT_MS + 9_000 }, attestation: { by: "provider" } },
+    });
+  });
+
+  it("names why the provider's side ended it, and nothing for another end", () => {
+    expect(walk(created("dynamic_qr"), ["FAIL"]).context.endReason).toBe("provider_timed_out");
+    expect(walk(created("dynamic_qr"), ["CANCEL"]).context.endReason).toBe("");
+  });
+
+  it("is never attested by a cashier before its provider has confirmed", () => {
+    const unconfirmed = { value: "processing", context: created("dynamic_qr") };
+    expect(take(paymentIntentMachine, unconfirmed, EVENTS.ATTEST)).toBeUndefined();
   });
 });
 

@@ -82,18 +82,20 @@ describe("every random life of a station", () => {
     );
   });
 
-  it("I7 an intent ends once, by one of three events, and never expires or is cancelled while settling", () => {
+  it("I7 an intent ends once, by one of four events, and never expires or is cancelled while settling", () => {
     fc.assert(
       fc.property(life, (told) => {
         const ended = new Map<number, string>();
         const settling = new Set<number>();
         for (const { step: after } of live(told, undefined)) {
           for (const event of after.events) {
-            if (event.type === "settlement_started") settling.add(event.intentId);
+            if (event.type === "settlement_started" || event.type === "provider_confirmed")
+              settling.add(event.intentId);
             if (event.type === "settlement_refused") settling.delete(event.intentId);
             if (
               event.type !== "intent_succeeded" &&
               event.type !== "intent_cancelled" &&
+              event.type !== "provider_failed" &&
               event.type !== "intent_expired"
             )
               continue;
@@ -115,6 +117,45 @@ describe("every random life of a station", () => {
           expect(after.events).toEqual([]);
           expect(after.state).toEqual(before);
           expect(before?.replies.map(({ reply }) => reply)).toContainEqual(after.reply);
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe("every random life of a station's money", () => {
+  /** The seam as PostgreSQL keeps it: one sale per order, whatever the station asks and however often. */
+  it("sums up: what succeeded is what the seam paid, once per order, and the provider's other money is named", () => {
+    fc.assert(
+      fc.property(life, (told) => {
+        const succeeded = new Map<number, number>();
+        const confirmed = new Set<number>();
+        for (const { step: after, before } of live(told, undefined)) {
+          for (const event of after.events) {
+            if (event.type === "provider_confirmed") confirmed.add(event.intentId);
+            if (event.type === "intent_succeeded") {
+              const intent = [before?.intent, ...after.state.ended].find((each) => each?.intentId === event.intentId);
+              expect(succeeded.has(event.intentId), "one success per intent").toBe(false);
+              succeeded.set(event.intentId, event.orderId);
+              if (intent?.route === "dynamic_qr")
+                expect(confirmed.has(event.intentId), "only after its money").toBe(true);
+              confirmed.delete(event.intentId);
+            }
+            // Money that was confirmed and did not settle stays named when its intent ends.
+            if (
+              (event.type === "intent_cancelled" || event.type === "intent_expired") &&
+              confirmed.has(event.intentId)
+            ) {
+              const order = after.state.ended.find((each) => each.intentId === event.intentId)?.orderId;
+              const known = after.state.knownOrders.find((each) => each.orderId === order)?.status ?? "open";
+              const isNamed = after.state.doubts.some((doubt) => doubt.intentId === event.intentId);
+              const isSaid = after.events.some(
+                (each) => each.type === "doubt_cleared" || each.type === "settlement_conflict",
+              );
+              expect(isNamed || isSaid || known !== "open").toBe(true);
+            }
+          }
         }
       }),
       { numRuns: RUNS },

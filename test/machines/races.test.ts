@@ -161,7 +161,7 @@ describe("late evidence", () => {
     const counter = reported().cancels();
     const recalled = counter.intent;
     const intentId = counter.intentId;
-    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash").cancels();
+    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
     expect(counter.reports("reported_success", { intentId }).reply).toMatchObject({ code: "handoff_not_assigned" });
     counter.recalled = recalled;
     expect(counter.reports("reported_success", { intentId }).reply).toMatchObject({
@@ -180,7 +180,7 @@ describe("late evidence", () => {
     const active = counter.intent;
     const intentId = counter.intentId;
     counter.cancels();
-    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash").cancels();
+    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
     counter.recalled = active;
     expect(counter.reports("reported_success", { intentId }).reply).toMatchObject({ code: "handoff_not_assigned" });
   });

@@ -1,7 +1,7 @@
 /** Random lives of a station: a small world, so that commands meet each other often. */
 import * as fc from "fast-check";
 import type { Actor } from "../../machines/actor.ts";
-import { REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
+import { END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { DEVICE_STATUSES, type KillSwitches, NO_KILL_SWITCHES, STATION_STATUSES } from "../../machines/standing.ts";
 import { SETTLEMENT_REFUSALS, type StationCommand } from "../../machines/station/command.ts";
@@ -11,6 +11,8 @@ import {
   CASEY,
   COMPANION_DEVICE,
   ORDER,
+  PROVIDER,
+  QR,
   REGISTRY,
   ROBIN,
   SETTLEMENT,
@@ -85,7 +87,7 @@ const orderWith = (...unusual: readonly string[]) =>
       currency: fc.constantFrom("EUR", "JPY", "KWD"),
     })
     .map(({ turn, ...change }) => ({ nextIntentId }: Moment) => {
-      const orderDisplayNumber = Math.floor(nextIntentId / 8) + turn;
+      const orderDisplayNumber = Math.floor(nextIntentId / 16) + turn;
       return { ...ORDER, ...change, orderId: 500 + orderDisplayNumber, orderDisplayNumber };
     });
 
@@ -142,13 +144,19 @@ const PEOPLE: readonly Told[] = [
     8,
     CASHIER,
     fc
-      .tuple(mostly("smart_pos", ...ROUTES), orderWith(UNWRITABLE), mostly(undefined, 701, 702, 703))
-      .map(([route, order, preferred]) => (at) => ({
+      .tuple(
+        fc.oneof(fc.constantFrom("smart_pos", "dynamic_qr"), fc.constantFrom(...ROUTES)),
+        orderWith(UNWRITABLE),
+        mostly(undefined, 701, 702, 703),
+        fc.constantFrom(undefined, true),
+      )
+      .map(([route, order, preferred, confirmsMoneyMayHaveMoved]) => (at) => ({
         type: "intent_create",
         route,
         intentId: at.nextIntentId,
         order: order(at),
         deviceId: preferred,
+        confirmsMoneyMayHaveMoved,
       })),
   ],
   [
@@ -197,6 +205,53 @@ const SEAM: readonly Told[] = [
   ],
 ];
 
+/** The config that was asked, most of the time: another one's word counts for nothing. */
+const CONFIG: By = mostly<number | undefined>(undefined, 81, 82).map((id) => ({ state }) => ({
+  kind: "provider",
+  id: id ?? state?.intent?.provider?.configId ?? PROVIDER.id,
+}));
+const payment = mostly("PAY-1", "PAY-2");
+
+const PROVIDERS: readonly Told[] = [
+  [
+    1,
+    always(REGISTRY),
+    fc.tuple(mostly<number | null>(81, 82, null), revision).map(([configId, newest]) => () => ({
+      type: "provider_put",
+      provider: { configId, revision: newest },
+    })),
+  ],
+  [
+    5,
+    CONFIG,
+    fc.tuple(intentId, payment).map(([id, providerReference]) => (at) => ({
+      type: "qr_ready",
+      intentId: id(at),
+      qrPayload: QR,
+      providerReference,
+    })),
+  ],
+  [
+    6,
+    CONFIG,
+    fc.tuple(intentId, payment).map(([id, providerReference]) => (at) => ({
+      type: "provider_confirm",
+      intentId: id(at),
+      providerReference,
+    })),
+  ],
+  [
+    2,
+    CONFIG,
+    fc.tuple(intentId, fc.constantFrom(...END_REASONS)).map(([id, reason]) => (at) => ({
+      type: "provider_failed",
+      intentId: id(at),
+      reason,
+    })),
+  ],
+  [1, CONFIG, intentId.map((id) => (at) => ({ type: "provider_cleared", intentId: id(at) }))],
+];
+
 /** Mostly moments, sometimes past a deadline, sometimes a little back: the next host's clock is another one. */
 const waitMs = fc.oneof(
   { weight: 16, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
@@ -208,6 +263,7 @@ const switches = mostly<KillSwitches>(
   NO_KILL_SWITCHES,
   { ...NO_KILL_SWITCHES, platform: true },
   { ...NO_KILL_SWITCHES, devices: new Set([701]) },
+  { ...NO_KILL_SWITCHES, providers: new Set([81]) },
 );
 
 /** Few keys, so that repetitions happen. */
@@ -216,7 +272,7 @@ const key = mostly(undefined, "k1", "k2", "k3", "k4");
 /** A life of a described station. */
 export const life: fc.Arbitrary<readonly Happening[]> = fc.array(
   fc.oneof(
-    ...[...FEEDS, ...PEOPLE, ...DEVICES, ...SEAM].map(([weight, by, build]) => ({
+    ...[...FEEDS, ...PEOPLE, ...DEVICES, ...PROVIDERS, ...SEAM].map(([weight, by, build]) => ({
       weight,
       arbitrary: fc.record({ by, build, key, waitMs, switches }),
     })),
@@ -228,7 +284,8 @@ export const life: fc.Arbitrary<readonly Happening[]> = fc.array(
 export function inputOf(told: Happening, moment: Moment, index: number): StepInput {
   const actor = told.by(moment);
   const command = told.build(moment);
-  const isKeyed = told.key !== undefined && (actor.kind === "cashier" || actor.kind === "device");
+  const isKeyed =
+    told.key !== undefined && (actor.kind === "cashier" || actor.kind === "device" || actor.kind === "provider");
   return {
     command,
     commandId: isKeyed ? `${actor.id}:${command.type}:${told.key}` : `c${index}`,
@@ -245,6 +302,7 @@ export const OPENING: readonly Happening[] = [
   opening(REGISTRY, () => ({ type: "device_put", device: { ...COMPANION_DEVICE, revision: 0 } })),
   opening(SYSTEM, ({ atMs }) => ({ type: "device_seen", deviceId: COMPANION_DEVICE.deviceId, seenAtMs: atMs })),
   opening(CASEY, () => ({ type: "lease_acquire" })),
+  opening(REGISTRY, () => ({ type: "provider_put", provider: { configId: PROVIDER.id, revision: 1 } })),
 ];
 
 function opening(by: Actor, build: Happening["build"]): Happening {

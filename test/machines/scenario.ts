@@ -7,7 +7,7 @@
  * invariants that hold of all steps.
  */
 import type { Actor } from "../../machines/actor.ts";
-import type { PaymentIntent, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
+import type { EndReason, PaymentIntent, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
@@ -36,6 +36,9 @@ export const DISPLAY: Actor = { kind: "device", id: 702 };
 export const REGISTRY: Actor = { kind: "registry", id: 0 };
 export const SETTLEMENT: Actor = { kind: "settlement", id: 0 };
 export const SYSTEM: Actor = { kind: "system", id: 0 };
+/** The provider config of the counter. */
+export const PROVIDER: Actor = { kind: "provider", id: 81 };
+export const QR = "00020101021226330014br.gov.bcb.pix";
 
 export const STATION: StationDescription = {
   organizationId: 11,
@@ -159,11 +162,15 @@ export class Scenario {
   releases(by: Actor = CASEY): this {
     return this.send({ type: "lease_release" }, by);
   }
-  picks(route: Route, more: Sending & { deviceId?: number; lifetimeMs?: number; order?: OrderSnapshot } = {}): this {
+  picks(
+    route: Route,
+    more: Sending & { deviceId?: number; lifetimeMs?: number; order?: OrderSnapshot; confirms?: boolean } = {},
+  ): this {
     this.#intents += 1;
     const { deviceId, lifetimeMs, order = this.#shown, intentId = this.#intents } = more;
+    const confirmsMoneyMayHaveMoved = more.confirms;
     return this.send(
-      { type: "intent_create", route, intentId, order, deviceId, lifetimeMs },
+      { type: "intent_create", route, intentId, order, deviceId, lifetimeMs, confirmsMoneyMayHaveMoved },
       more.by ?? CASEY,
       more.key,
     );
@@ -189,6 +196,27 @@ export class Scenario {
   refusesToSettle(code: SettlementRefusal = "order_changed", more: Sending & { attestationId?: string } = {}): this {
     const { intentId = this.#intents, attestationId } = more;
     return this.send({ type: "settlement_refused", intentId, code, attestationId }, SETTLEMENT);
+  }
+
+  // What a provider does.
+
+  /** The provider service's word which config is used here; null takes it away. */
+  uses(configId: number | null = PROVIDER.id, revision: number = this.station.provider.revision + 1): this {
+    return this.send({ type: "provider_put", provider: { configId, revision } }, REGISTRY);
+  }
+  givesQr(more: Sending & { payload?: string; reference?: string } = {}): this {
+    const { intentId = this.#intents, payload: qrPayload = QR, reference: providerReference = "PAY-1" } = more;
+    return this.send({ type: "qr_ready", intentId, qrPayload, providerReference }, PROVIDER);
+  }
+  confirms(more: Sending & { reference?: string } = {}): this {
+    const { intentId = this.#intents, reference: providerReference = "PAY-1" } = more;
+    return this.send({ type: "provider_confirm", intentId, providerReference }, more.by ?? PROVIDER, more.key);
+  }
+  fails(reason: EndReason, more: Sending = {}): this {
+    return this.send({ type: "provider_failed", intentId: more.intentId ?? this.#intents, reason }, PROVIDER);
+  }
+  clears(intentId: number = this.#intents): this {
+    return this.send({ type: "provider_cleared", intentId }, PROVIDER);
   }
 
   // What a companion does.
@@ -234,7 +262,7 @@ export class Scenario {
     return findDevice(this.station, device.id);
   }
   get display(): DisplayView {
-    return displayView(this.station, this.atMs).view;
+    return displayView(this.station, this.atMs, true).view;
   }
 }
 
@@ -246,6 +274,11 @@ export function aCounter(): Scenario {
     .describesDevice(DISPLAY_DEVICE)
     .hears(COMPANION)
     .waits(1_000);
+}
+
+/** The served counter with a provider. */
+export function aQrCounter(): Scenario {
+  return aServedCounter().uses();
 }
 
 /** The counter with a cashier and an open order. */

@@ -2,9 +2,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { paymentIntentMachine } from "../../machines/intent-machine.ts";
 import { LEASE_STATES, leaseMachine } from "../../machines/lease.ts";
 import { LIVENESS_STATES, livenessMachine } from "../../machines/liveness.ts";
-import { INTENT_STATES, paymentIntentMachine, ROUTES } from "../../machines/payment-intent.ts";
+import { END_REASONS, INTENT_STATES, ROUTES } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS, STATE_LIMITS } from "../../machines/settings.ts";
 import {
   BLOCKED_REASONS,
@@ -14,6 +15,7 @@ import {
   stationStandingMachine,
 } from "../../machines/standing.ts";
 import { REFUSAL_CODES, WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
+import { DOUBT_REASONS } from "../../machines/station/state.ts";
 import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -51,6 +53,8 @@ describe("SPEC.md names", () => {
     "every event of device standing": deviceStandingMachine.events,
     "every command": STATION_COMMAND_TYPES,
     "every event of a station": STATION_EVENT_TYPES,
+    "every end reason": END_REASONS,
+    "every reason of a doubt": DOUBT_REASONS,
     "every refusal": REFUSAL_CODES,
     "every reason of a route": WITHDRAWAL_REASONS,
     "every blocked reason": BLOCKED_REASONS,

@@ -98,6 +98,7 @@ describe("the blocked reason", () => {
       devices: new Set([702]),
       stations: new Set([13]),
       organizations: new Set([14]),
+      providers: new Set([81]),
     };
     expect(blockedReason(SUBJECT, others)).toBe("");
   });
@@ -108,6 +109,7 @@ describe("the blocked reason", () => {
       devices: new Set([701]),
       stations: new Set([12]),
       organizations: new Set([11]),
+      providers: new Set([81]),
     };
     const named: string[] = [];
     let subject: StandingSubject = {

@@ -4,11 +4,14 @@ import type { StationCommand, StationCommandType } from "../../machines/station/
 import type { StationReply } from "../../machines/station/reply.ts";
 import {
   aCounter,
+  aQrCounter,
   aServedCounter,
   CASEY,
   COMPANION,
   COMPANION_DEVICE,
   ORDER,
+  PROVIDER,
+  QR,
   REGISTRY,
   ROBIN,
   Scenario,
@@ -19,7 +22,7 @@ import {
 } from "./scenario.ts";
 
 /** Casey asks, and the companion; every situation says what they find. */
-export const SITUATIONS = {
+export const DEVICE_SITUATIONS = {
   /** The station was never described. */
   unknown: () => new Scenario(),
   /** Nobody holds the lease; an order is open. */
@@ -53,7 +56,36 @@ export const SITUATIONS = {
       .describesStation({ status: "suspended", revision: 2 }),
   station_closed: () => aServedCounter().describesStation({ status: "closed", revision: 2 }),
 } satisfies Record<string, () => Scenario>;
+export type DeviceSituation = keyof typeof DEVICE_SITUATIONS;
+
+/** A collection by a provider's QR; Casey asks, and the provider. */
+export const QR_SITUATIONS = {
+  /** A provider is being asked for a QR. */
+  qr_asked: () => aQrCounter().picks("dynamic_qr"),
+  qr_presented: () => aQrCounter().picks("dynamic_qr").givesQr(),
+  /** The provider confirmed, and the seam is being asked. */
+  qr_settling: () => aQrCounter().picks("dynamic_qr").givesQr().confirms(),
+  /** The provider confirmed, and the seam refused. */
+  qr_refused: () => aQrCounter().picks("dynamic_qr").givesQr().confirms().refusesToSettle(),
+  qr_paid: () => aQrCounter().picks("dynamic_qr").givesQr().confirms().settles(),
+  /** The cashier cancelled after the QR had been shown: the order is in doubt. */
+  qr_cancelled: () => aQrCounter().picks("dynamic_qr").givesQr().cancels(),
+  qr_declined: () => aQrCounter().picks("dynamic_qr").givesQr().fails("payment_declined"),
+  qr_overdue: () => aQrCounter().picks("dynamic_qr").givesQr().waits(180_000),
+} satisfies Record<string, () => Scenario>;
+export type QrSituation = keyof typeof QR_SITUATIONS;
+
+const SITUATIONS = { ...DEVICE_SITUATIONS, ...QR_SITUATIONS };
 export type Situation = keyof typeof SITUATIONS;
+
+/** What only a provider and the host that asks it bring about. */
+export type ProviderCommandType =
+  | "provider_put"
+  | "provider_confirm"
+  | "provider_failed"
+  | "provider_cleared"
+  | "qr_ready";
+export type OtherCommandType = Exclude<StationCommandType, ProviderCommandType>;
 
 type Asked<T extends StationCommandType> = (counter: Scenario) => Extract<StationCommand, { type: T }>;
 
@@ -104,6 +136,20 @@ export const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Acto
     by: SETTLEMENT,
     ask: ({ intentId }) => ({ type: "settlement_refused", intentId, code: "order_changed" }),
   },
+  provider_put: { by: REGISTRY, ask: () => ({ type: "provider_put", provider: { configId: 82, revision: 9 } }) },
+  provider_confirm: {
+    by: PROVIDER,
+    ask: ({ intentId }) => ({ type: "provider_confirm", intentId, providerReference: "PAY-1" }),
+  },
+  provider_failed: {
+    by: PROVIDER,
+    ask: ({ intentId }) => ({ type: "provider_failed", intentId, reason: "payment_declined" }),
+  },
+  provider_cleared: { by: PROVIDER, ask: ({ intentId }) => ({ type: "provider_cleared", intentId }) },
+  qr_ready: {
+    by: PROVIDER,
+    ask: ({ intentId }) => ({ type: "qr_ready", intentId, qrPayload: QR, providerReference: "PAY-1" }),
+  },
   tick: { by: SYSTEM, ask: () => ({ type: "tick" }) },
 };
 
@@ -119,7 +165,7 @@ export function say(situation: Situation, type: StationCommandType): string {
 function inWords(reply: StationReply | undefined): string {
   if (reply === undefined) return "nothing";
   if (!reply.ok) {
-    const detail = reply.reason ?? reply.status ?? reply.holder;
+    const detail = reply.reason ?? reply.status ?? reply.holder ?? reply.earlierIntentId;
     return detail === undefined ? reply.code : `${reply.code} (${detail})`;
   }
   switch (reply.type) {

@@ -1,12 +1,12 @@
 /**
  * The station's transition table: what every command finds in every situation. `reply + event, event`; without a plus
- * nothing is committed. The compiler asks for every cell; station-situations.ts says what each name means.
+ * nothing is committed. The compiler asks for every cell; station-situations.ts says what each name means. What
+ * providers bring about and find is in provider-table.test.ts.
  */
 import { describe, expect, it } from "vitest";
-import type { StationCommandType } from "../../machines/station/command.ts";
-import { SITUATIONS, type Situation, say } from "./station-situations.ts";
+import { DEVICE_SITUATIONS, type DeviceSituation, type OtherCommandType, say } from "./station-situations.ts";
 
-const TABLE: Record<StationCommandType, Record<Situation, string>> = {
+const TABLE: Record<OtherCommandType, Record<DeviceSituation, string>> = {
   station_put: {
     unknown: "accepted + station_changed",
     unattended: "accepted + station_changed",
@@ -297,8 +297,8 @@ const TABLE: Record<StationCommandType, Record<Situation, string>> = {
   },
 };
 
-describe.each(Object.keys(SITUATIONS) as Situation[])("a station, %s,", (situation) => {
-  it.each(Object.keys(TABLE) as StationCommandType[])("asked to %s", (type) => {
+describe.each(Object.keys(DEVICE_SITUATIONS) as DeviceSituation[])("a station, %s,", (situation) => {
+  it.each(Object.keys(TABLE) as OtherCommandType[])("asked to %s", (type) => {
     expect(say(situation, type)).toBe(TABLE[type][situation]);
   });
 });

@@ -3,15 +3,18 @@ import { describe, expect, it } from "vitest";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
 import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
-import { displayView } from "../../machines/views/display.ts";
+import { type DisplayView, displayView, rendersQrOn } from "../../machines/views/display.ts";
 import { routeOffers } from "../../machines/views/routes.ts";
 import {
   aCounter,
+  aQrCounter,
   aServedCounter,
   COMPANION,
   COMPANION_DEVICE,
   DISPLAY,
   DISPLAY_DEVICE,
+  PROVIDER,
+  QR,
   type Scenario,
   SECOND_COMPANION,
   START_MS,
@@ -84,7 +87,7 @@ describe("the display", () => {
 
   it.each(ROWS)("%s", (_what, build, shown, holds) => {
     const counter = build();
-    const { view, validUntilMs } = displayView(counter.station, counter.atMs);
+    const { view, validUntilMs } = displayView(counter.station, counter.atMs, true);
     const { state, order_display_number: number, amount, currency, intent_status: status } = view;
     expect(`${state} ${number} ${amount} ${currency} '${status}'`).toBe(shown);
     expect(validUntilMs === null ? "always" : "until").toBe(holds);
@@ -93,10 +96,40 @@ describe("the display", () => {
 
   it("holds until exactly the moment at which it changes by itself", () => {
     const counter = paid();
-    const { validUntilMs } = displayView(counter.station, counter.atMs);
+    const { validUntilMs } = displayView(counter.station, counter.atMs, true);
     expect(validUntilMs).toBe(counter.atMs + 8_000);
-    expect(displayView(counter.station, (validUntilMs ?? 0) - 1).view.state).toBe("paid");
-    expect(displayView(counter.station, validUntilMs ?? 0).view.state).toBe("idle");
+    expect(displayView(counter.station, (validUntilMs ?? 0) - 1, true).view.state).toBe("paid");
+    expect(displayView(counter.station, validUntilMs ?? 0, true).view.state).toBe("idle");
+  });
+});
+
+describe("the display of a QR collection", () => {
+  const presented = (): Scenario => aQrCounter().picks("dynamic_qr").givesQr();
+  const qrDisplay = { ...DISPLAY_DEVICE, capabilities: ["display_total", "qr_dynamic_present"], revision: 2 } as const;
+  const ROWS: readonly [what: string, counter: () => Scenario, withQr: string, without: string][] = [
+    ["the provider is asked", () => aQrCounter().picks("dynamic_qr"), "total", "total"],
+    ["the QR is there", () => presented(), "qr", "total"],
+    ["the QR is there, in a freeze of the platform", () => presented().freezes({ platform: true }), "qr", "total"],
+    ["its provider is frozen", () => presented().freezes({ providers: new Set([PROVIDER.id]) }), "total", "total"],
+    ["another provider is frozen", () => presented().freezes({ providers: new Set([82]) }), "qr", "total"],
+    ["its deadline has passed", () => presented().waits(180_000), "total", "total"],
+    ["the provider confirmed", () => presented().confirms(), "total", "total"],
+    ["the seam refused", () => presented().confirms().refusesToSettle(), "total", "total"],
+    ["it is paid", () => presented().confirms().settles(), "paid", "paid"],
+    ["it is cancelled", () => presented().cancels(), "total", "total"],
+  ];
+  it.each(ROWS)("%s", (_what, build, withQr, without) => {
+    const shownOn = (counter: Scenario): DisplayView => {
+      const device = counter.device(DISPLAY);
+      if (device === undefined) return expect.unreachable();
+      const rendersQr = rendersQrOn(counter.station, device, counter.switches);
+      return displayView(counter.station, counter.atMs, rendersQr).view;
+    };
+    const plain = build();
+    const capable = build().describesDevice(qrDisplay);
+    expect([shownOn(capable).state, shownOn(plain).state]).toEqual([withQr, without]);
+    expect(shownOn(capable).qr_payload).toBe(withQr === "qr" ? QR : "");
+    expect(shownOn(plain).qr_payload).toBe("");
   });
 });
 
@@ -226,6 +259,17 @@ describe("the routes offered", () => {
       "a frozen companion",
       () => aCounter().freezes({ devices: new Set([COMPANION.id]) }),
       "smart_pos:device_frozen dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    ["a provider", () => aQrCounter(), "smart_pos:yes dynamic_qr:yes attested_terminal:yes cash:yes"],
+    [
+      "a frozen provider",
+      () => aQrCounter().freezes({ providers: new Set([PROVIDER.id]) }),
+      "smart_pos:yes dynamic_qr:provider_frozen attested_terminal:yes cash:yes",
+    ],
+    [
+      "a provider and a frozen organization",
+      () => aQrCounter().freezes({ organizations: new Set([11]), providers: new Set([PROVIDER.id]) }),
+      "smart_pos:organization_frozen dynamic_qr:organization_frozen attested_terminal:organization_frozen cash:yes",
     ],
     [
       "a platform freeze",

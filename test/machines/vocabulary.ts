@@ -23,6 +23,13 @@ const EVENTS: Record<StationEventType, true> = {
   settlement_conflict: true,
   intent_cancelled: true,
   intent_expired: true,
+  provider_changed: true,
+  qr_presented: true,
+  provider_failed: true,
+  provider_confirmed: true,
+  late_money_kept: true,
+  doubt_cleared: true,
+  second_collection_confirmed: true,
 };
 export const STATION_EVENT_TYPES = Object.keys(EVENTS) as readonly StationEventType[];
 
@@ -42,6 +49,11 @@ const COMMANDS: Record<StationCommandType, true> = {
   intent_report: true,
   settlement_succeeded: true,
   settlement_refused: true,
+  provider_put: true,
+  provider_confirm: true,
+  provider_failed: true,
+  provider_cleared: true,
+  qr_ready: true,
   tick: true,
 };
 export const STATION_COMMAND_TYPES = Object.keys(COMMANDS) as readonly StationCommandType[];

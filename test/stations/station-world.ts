@@ -28,6 +28,8 @@ import { type HostProcess, startHostProcess } from "./host-process.ts";
 
 export const CASHIER: Actor = { kind: "cashier", id: 7, name: "Ana" };
 export const REGISTRY: Actor = { kind: "registry", id: 0 };
+/** The provider config of stations that have one. */
+export const PROVIDER: Actor = { kind: "provider", id: 81 };
 export const deviceActor = (id: number): Actor => ({ kind: "device", id });
 
 export interface RunningHost {
@@ -40,6 +42,8 @@ export interface RunningHost {
 export interface StationWorld {
   readonly nats: TestServer;
   readonly bus: Bus;
+  /** A further connection to this world's NATS. */
+  connect(name: string): Promise<Bus>;
   /** The address of this world's database; throws without `money`. */
   databaseUrl(): string;
   database(): Database;
@@ -116,6 +120,7 @@ export async function startStationWorld(
   const world: StationWorld = {
     nats,
     bus,
+    connect,
     databaseUrl: () => present(testDatabase?.url),
     database: () => present(database),
     async startHost({ hostId = randomUUID(), natsUrl = nats.url } = {}) {

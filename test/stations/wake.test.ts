@@ -6,7 +6,7 @@ describe("the wake header of a commit", () => {
   it("reads back as what was written", () => {
     const wake = fc.record({
       dueMs: fc.option(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })),
-      isSettling: fc.boolean(),
+      isAsking: fc.boolean(),
       onlineDevices: fc.array(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), { maxLength: 16 }),
     });
     fc.assert(

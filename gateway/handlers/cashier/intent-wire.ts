@@ -1,13 +1,8 @@
 /** A payment intent for the cashier, and what can be done with it now. */
 import type { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
-import {
-  type IntentEvent,
-  type PaymentIntent,
-  paymentIntentMachine,
-  type Report,
-  wireStatus,
-} from "../../../machines/payment-intent.ts";
+import { type IntentEvent, paymentIntentMachine } from "../../../machines/intent-machine.ts";
+import { type Attestation, type PaymentIntent, type Report, wireStatus } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import type { intentSchema } from "../../contract/intent.ts";
 import { toTimestamp } from "../../contract/shared.ts";
@@ -66,7 +61,8 @@ function isPossible(intent: PaymentIntent, event: IntentEvent, nowMs: number): b
 }
 
 function attestNow(intent: PaymentIntent, atMs: number): IntentEvent {
-  const attestation = {
+  const attestation: Attestation = {
+    by: "cashier",
     commandId: "",
     cashierId: intent.createdBy,
     cashierName: "",

@@ -1,5 +1,6 @@
 /** Reading what is known of a command or an intent. */
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import { liftIntent } from "../../../machines/station/lift.ts";
 import type { StationResponse } from "../../bus/messages/station.ts";
 import { STATION_LOG } from "../../bus/streams.ts";
 import type { Database } from "../../db/pool.ts";
@@ -38,9 +39,19 @@ export async function readHistory(
   return {
     position: row?.position ?? 0,
     version: row?.version ?? 0,
-    response: row?.response ? (JSON.parse(row.response) as StationResponse) : null,
-    intent: row?.intent ? (JSON.parse(row.intent) as PaymentIntent) : null,
+    response: row?.response ? readResponse(row.response) : null,
+    intent: row?.intent ? readIntent(row.intent) : null,
   };
+}
+
+/** An intent as the machine version of its time wrote it. */
+function readIntent(text: string): PaymentIntent {
+  return liftIntent(JSON.parse(text) as PaymentIntent);
+}
+
+function readResponse(text: string): StationResponse {
+  const response = JSON.parse(text) as StationResponse;
+  return response.intent === null ? response : { ...response, intent: liftIntent(response.intent) };
 }
 
 /** The organization's intent as last committed, with its station; undefined when there is none. */
@@ -51,5 +62,5 @@ export async function findOrganizationIntent(
   const [row] = await database<{ station_id: number; intent: string }[]>`
     select station_id, intent from intent_history
     where intent_id = ${key.intentId} and organization_id = ${key.organizationId}`;
-  return row && { stationId: row.station_id, intent: JSON.parse(row.intent) as PaymentIntent };
+  return row && { stationId: row.station_id, intent: readIntent(row.intent) };
 }

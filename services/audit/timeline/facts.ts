@@ -45,6 +45,8 @@ export function actorName(actor: AuditEvent["actor"]): string {
       return "the registry";
     case "settlement":
       return "the payment seam";
+    case "provider":
+      return "the payment provider";
     case "system":
       return "the system";
     default:

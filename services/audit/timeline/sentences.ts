@@ -1,5 +1,5 @@
 /** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
-import type { ReportedOutcome } from "../../../machines/payment-intent.ts";
+import type { EndReason, ReportedOutcome } from "../../../machines/payment-intent.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
@@ -49,6 +49,18 @@ const MONEY_BY_OUTCOME: Readonly<Record<ReportedOutcome, MoneyMoved>> = {
   reported_unknown: "maybe",
 };
 
+export const END_REASONS_TOLD: Readonly<Record<EndReason, string>> = {
+  provider_refused: "the provider refused to open a payment",
+  provider_timed_out: "the provider did not answer in time",
+  provider_unavailable: "the provider could not be reached",
+  provider_answer_invalid: "the provider's answer was not usable",
+  provider_frozen: "the provider is frozen by a kill switch",
+  provider_not_configured: "no provider is configured",
+  payment_declined: "the provider declined the payment",
+  buyer_cancelled: "the guest cancelled at the provider",
+  provider_expired: "the payment expired at the provider",
+};
+
 /** Tells one step. An event of a later program is told by its type, so that nothing is left out silently. */
 export function tell(event: AuditEvent, facts: TimelineFacts): Told {
   const who = sentenceStart(actorName(event.actor));
@@ -94,6 +106,29 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
       };
     case "intent_cancelled":
       return no(`${who} cancelled the collection.`);
+    case "qr_presented":
+      return {
+        sentence: `The QR code was shown for the guest to scan${withReference(step.providerReference)}.`,
+        moneyMoved: "maybe",
+      };
+    case "provider_failed":
+      return no(`The collection ended, because ${END_REASONS_TOLD[step.reason]}.`);
+    case "provider_confirmed":
+      return {
+        sentence: `${who} confirmed that the guest paid${withReference(step.providerReference)}.`,
+        moneyMoved: "yes",
+      };
+    case "late_money_kept":
+      return {
+        sentence: `${who} asserted money that this collection, ${step.status} already, cannot take${withReference(step.providerReference)}; it settled nothing and a person must look into it.`,
+        moneyMoved: "yes",
+      };
+    case "doubt_cleared":
+      return no(`${who} said for certain that no money moved for this collection.`);
+    case "second_collection_confirmed":
+      return no(
+        `${who} confirmed to collect although collection ${step.earlierIntentId} of the same order may have moved money.`,
+      );
     case "intent_expired":
       return no("The collection reached its deadline and expired.");
     case "order_shown":

@@ -1,5 +1,5 @@
 /** The whole payment in one sentence or two, and whether money moved. Pure. */
-import { type IntentState, isEnded, wireStatus } from "../../../machines/payment-intent.ts";
+import { type IntentState, isEnded, PROVIDER_DECLINES, wireStatus } from "../../../machines/payment-intent.ts";
 import {
   actorName,
   type MoneyMoved,
@@ -9,12 +9,19 @@ import {
   type TimelineFacts,
   withReference,
 } from "./facts.ts";
-import { REFUSAL_REASONS, type Told } from "./sentences.ts";
+import { END_REASONS_TOLD, REFUSAL_REASONS, type Told } from "./sentences.ts";
 
 /** A settlement is certain; short of one, any step that may have moved money leaves it open. */
 export function overallMoneyMoved(facts: TimelineFacts, steps: readonly Told[]): MoneyMoved {
   if (facts.settlement !== undefined || steps.some((step) => step.moneyMoved === "yes")) return "yes";
+  if (isCleared(facts)) return "no";
   return steps.some((step) => step.moneyMoved === "maybe") ? "maybe" : "no";
+}
+
+/** Whether the provider has said for certain that nothing moved: a QR that was shown is no doubt any more. */
+function isCleared({ intent, events }: TimelineFacts): boolean {
+  const declines: readonly string[] = PROVIDER_DECLINES;
+  return declines.includes(intent.endReason) || events.some((event) => event.type === "doubt_cleared");
 }
 
 export function summarize(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
@@ -34,11 +41,13 @@ function outcome(facts: TimelineFacts): string {
     case "succeeded":
       return `${what} was collected by ${how}.`;
     case "cancelled":
-      return `${what} was not collected by ${how}: ${canceller(facts)} cancelled.`;
+      return intent.endReason === ""
+        ? `${what} was not collected by ${how}: ${canceller(facts)} cancelled.`
+        : `${what} was not collected by ${how}: ${END_REASONS_TOLD[intent.endReason]}.`;
     case "expired":
       return `${what} was not collected by ${how}: the collection expired.`;
     case "settling":
-      return `${what} is being settled after an attestation; the outcome is not recorded yet.`;
+      return `${what} is being settled after ${intent.attestation?.by === "provider" ? "the provider's confirmation" : "an attestation"}; the outcome is not recorded yet.`;
     case "created":
     case "presented":
     case "processing":
@@ -72,6 +81,16 @@ function evidence({ intent, events, settlement }: TimelineFacts, moneyMoved: Mon
   );
   if (late && (settlement !== undefined || moneyMoved === "yes")) {
     return "An approval was reported after the end as well, so money may have moved a second time.";
+  }
+  const lateMoney = events.some((event) => event.type === "late_money_kept");
+  if (settlement !== undefined && lateMoney) {
+    return "The provider asserts another payment as well, which settled nothing: an issue names it.";
+  }
+  const isUnsettled = settlement === undefined && intent.status !== "succeeded";
+  if (isUnsettled && (lateMoney || events.some((event) => event.type === "provider_confirmed"))) {
+    return isEnded(intent.status)
+      ? "The provider says that the guest paid, and nothing is settled: an issue names it."
+      : "The provider says that the guest paid; nothing is settled yet.";
   }
   if (moneyMoved !== "maybe") return "";
   return isEnded(intent.status)

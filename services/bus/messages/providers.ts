@@ -14,6 +14,9 @@ export const PROVIDER_KINDS = ["sandbox", "emvco_generic"] as const;
 /** Test configs serve sandbox stations, live ones all others. */
 export const PROVIDER_MODES = ["test", "live"] as const;
 
+/** The longest that an answer to `createProviderPayment` takes; whoever asks waits a little longer than this. */
+export const CREATE_PAYMENT_ANSWER_MS = 8_000;
+
 /**
  * Asks the provider for a payment and its QR payload. Asked by the actor host; idempotent by intent id, also while the
  * first question is under way. Always answers within its own deadline: a provider that is slow is `provider_timed_out`.
@@ -46,12 +49,15 @@ export const withdrawProviderPayment = defineOperation(
   z.object({}),
 );
 
+/** The headers of a callback that an adapter may need. */
+export const CALLBACK_HEADERS = ["x-provider-signature"] as const;
+
 /** One callback as it came: nothing is decoded before the signature over the raw body holds. */
 export const receiveCallback = defineOperation(
   "providers.callback.receive",
   z.object({
     configId: id,
-    /** Lower-case names; only those that an adapter may need (the gateway passes a short list). */
+    /** Lower-case names; only those of `CALLBACK_HEADERS` are looked at. */
     headers: z.record(z.string(), z.string()),
     bodyBase64: z.string(),
     /** For the record of a refused signature. */
@@ -158,7 +164,7 @@ export const listIssues = defineOperation(
   z.object({
     caller,
     status: z.enum(["open", "attributed", "closed"]).optional(),
-    sinceId: z.int().min(0),
+    beforeId: id.optional(),
     limit: z.int().min(1).max(BOUNDS.listedEvents),
   }),
   z.object({ issues: z.array(issueSchema), hasMore: z.boolean() }),
@@ -174,4 +180,20 @@ export const closeIssue = defineOperation(
   "providers.issue.close",
   z.object({ caller, issueId: id, reason: z.string() }),
   z.object({ issue: issueSchema }),
+);
+
+/** One entry of the trail of provider configs and issues: who did what to which, when; never a secret. */
+export const providerEventSchema = z.object({
+  eventId: id,
+  atMs: z.number(),
+  actor: z.object({ role: z.string(), id: z.int(), name: z.string() }),
+  action: z.string(),
+  subject: z.object({ kind: z.enum(["provider_config", "provider_issue"]), id }),
+  data: z.record(z.string(), z.unknown()),
+});
+/** Oldest first, after one of them. Needs `organization.manage`. */
+export const listProviderEvents = defineOperation(
+  "providers.events.list",
+  z.object({ caller, sinceId: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listedEvents) }),
+  z.object({ events: z.array(providerEventSchema), hasMore: z.boolean() }),
 );

@@ -1,6 +1,6 @@
 /** The schema of a command to a station, for the actor host: what arrives on the bus is checked before it reaches a machine. */
 import { z } from "zod";
-import { REPORTED_OUTCOMES, ROUTES } from "../../../machines/payment-intent.ts";
+import { END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../../machines/payment-intent.ts";
 import { DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
@@ -19,6 +19,8 @@ const actor = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("owner"), id }),
   z.object({ kind: z.literal("registry"), id: z.int() }),
   z.object({ kind: z.literal("settlement"), id: z.int() }),
+  // 0 when a station is told that it has no provider any more.
+  z.object({ kind: z.literal("provider"), id: z.int().min(0) }),
   z.object({ kind: z.literal("system"), id: z.int() }),
 ]);
 
@@ -63,6 +65,7 @@ const command = z.discriminatedUnion("type", [
     orderId: id,
     deviceId: id.optional(),
     lifetimeMs,
+    confirmsMoneyMayHaveMoved: z.boolean().optional(),
   }),
   z.object({ type: z.literal("intent_attest"), intentId: id, reference: text.optional() }),
   z.object({ type: z.literal("intent_cancel"), intentId: id }),
@@ -74,6 +77,10 @@ const command = z.discriminatedUnion("type", [
     providerReference: text,
     providerCode: text,
   }),
+  z.object({ type: z.literal("provider_put"), provider: z.object({ configId: id.nullable(), revision }) }),
+  z.object({ type: z.literal("provider_confirm"), intentId: id, providerReference: text }),
+  z.object({ type: z.literal("provider_failed"), intentId: id, reason: z.enum(END_REASONS) }),
+  z.object({ type: z.literal("provider_cleared"), intentId: id }),
 ]);
 
 export const stationRequestSchema: z.ZodType<StationRequest> = z.object({

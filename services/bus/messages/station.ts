@@ -10,7 +10,10 @@ import type { FieldError } from "../refusals.ts";
  * for the order's truth, so that no amount can come from outside (I1).
  */
 export type RequestedCommand =
-  | Exclude<StationCommand, { type: "intent_create" | "settlement_succeeded" | "settlement_refused" | "tick" }>
+  | Exclude<
+      StationCommand,
+      { type: "intent_create" | "qr_ready" | "settlement_succeeded" | "settlement_refused" | "tick" }
+    >
   | (Omit<Extract<StationCommand, { type: "intent_create" }>, "intentId" | "order"> & { readonly orderId: number });
 
 export interface StationRequest {

@@ -26,7 +26,9 @@ function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
     reports: [],
     reportCount: 0,
     attestation: null,
+    provider: null,
     endedAtMs: null,
+    endReason: "",
     status: "created",
     ...changes,
   };
@@ -77,13 +79,14 @@ describe("what is offered", () => {
 describe("an intent on the wire", () => {
   it("is processing while the seam is at work, with the attestation already named", () => {
     const attestation = {
+      by: "cashier",
       commandId: "c",
       cashierId: 9,
       cashierName: "Ada",
       reference: "R-1",
       atMs: NOW_MS,
       transactionId: null,
-    };
+    } as const;
     const wire = intentWire(intent({ status: "settling", attestation }), NOW_MS);
     expect(wire.status).toBe("processing");
     expect(wire.attestation).toEqual({

@@ -1,0 +1,204 @@
+/**
+ * How a payment intent moves.
+ *
+ *                 PRESENT            REPORT                  ATTEST               SETTLED
+ *   ┌─────────┐ ──────────► ┌───────────┐ ──────► ┌────────────┐ ──────► ┌──────────┐ ──────► (succeeded)
+ *   │ created │             │ presented │         │ processing │ ◄────── │ settling │
+ *   └─────────┘ ──REPORT──────────────────────────►────────────┘ REFUSED └──────────┘
+ *        └── ATTEST (cash, attested terminal) ────────────────────────────────►
+ *
+ *   created, presented, processing ── CANCEL ──► (cancelled)      ── EXPIRE ──► (expired)
+ *
+ *   created, presented, processing ── SETTLED ──► (succeeded)
+ *
+ * On the route `dynamic_qr` a provider takes the device's place (no PRESENT, no REPORT):
+ *
+ *   ┌─────────┐ ─QR_READY─► ┌───────────┐ ─────────────CONFIRM────────────► ┌──────────┐ ─SETTLED─► (succeeded)
+ *   │ created │             │ presented │         ┌────────────┐ ─CONFIRM,─► │ settling │
+ *   └─────────┘ ─CONFIRM──► └───────────┘         │ processing │   ATTEST    └──────────┘
+ *        └────────FAIL───────────┴─► (cancelled)  └────────────┘ ◄──REFUSED───────┘
+ *
+ * `processing` there means that the provider's money is there and the seam refused: the cashier mends the order and
+ * attests, or ends the intent and the money stays a named issue.
+ *
+ * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). A refusal by
+ * the payment seam leads back to where the intent was attested from. A report never ends an intent (I3).
+ *
+ * SETTLED outside `settling` is a race between two hosts: one asked the seam and was refused, the other's earlier
+ * question was answered later, and paid. The seam is money truth, so an intent that has not ended succeeds all the same.
+ */
+import { assign, setup } from "xstate";
+import {
+  type Attestation,
+  type EndReason,
+  type IntentRecord,
+  isConfirmed,
+  type Report,
+  type Route,
+} from "./payment-intent.ts";
+import { STATE_LIMITS } from "./settings.ts";
+
+export type IntentEvent =
+  | { readonly type: "PRESENT"; readonly atMs: number }
+  | { readonly type: "REPORT"; readonly report: Report }
+  | { readonly type: "ATTEST"; readonly attestation: Attestation }
+  | { readonly type: "SETTLED"; readonly atMs: number; readonly transactionId: number }
+  | { readonly type: "REFUSED" }
+  | { readonly type: "CANCEL"; readonly atMs: number }
+  | { readonly type: "EXPIRE"; readonly atMs: number }
+  | {
+      readonly type: "QR_READY";
+      readonly atMs: number;
+      readonly qrPayload: string;
+      readonly providerReference: string;
+    }
+  | {
+      readonly type: "CONFIRM";
+      readonly atMs: number;
+      readonly attestation: Attestation;
+      readonly providerReference: string;
+    }
+  | { readonly type: "FAIL"; readonly atMs: number; readonly reason: EndReason };
+
+/** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
+const isAttestedDirectly = (route: Route): boolean => route === "cash" || route === "attested_terminal";
+
+/**
+ * The newest reports within the bound. The newest one with a reference stays among them: it is what the attestation
+ * inherits, and a companion that repeats empty outcomes must not push the slip's number out.
+ */
+function keepReports(reports: readonly Report[]): readonly Report[] {
+  const newest = reports.slice(-STATE_LIMITS.activeReports);
+  if (newest.some((report) => report.providerReference !== "")) return newest;
+  const referenced = reports.findLast((report) => report.providerReference !== "");
+  return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
+}
+
+export const paymentIntentMachine = setup({
+  types: { context: {} as IntentRecord, events: {} as IntentEvent },
+  guards: {
+    isAttestedDirectly: ({ context }) => isAttestedDirectly(context.route),
+    isByProvider: ({ context }) => context.route === "dynamic_qr",
+    isByDeviceOrCashier: ({ context }) => context.route !== "dynamic_qr",
+    // A cashier attests evidence; on a QR that is the provider's money, which the seam has refused once.
+    hasEvidence: ({ context }) => context.route !== "dynamic_qr" || isConfirmed(context),
+    wasPresented: ({ context }) => context.presentedAtMs !== null,
+    hasReportsOrConfirmation: ({ context }) => context.reportCount > 0 || isConfirmed(context),
+  },
+  actions: {
+    recordPresented: assign(({ context, event }) =>
+      event.type === "PRESENT" ? { ...context, presentedAtMs: event.atMs } : context,
+    ),
+    recordReport: assign(({ context, event }) =>
+      event.type === "REPORT"
+        ? {
+            ...context,
+            reports: keepReports([...context.reports, event.report]),
+            reportCount: context.reportCount + 1,
+          }
+        : context,
+    ),
+    recordAttestation: assign(({ context, event }) =>
+      event.type === "ATTEST" ? { ...context, attestation: event.attestation } : context,
+    ),
+    recordTransaction: assign(({ context, event }) =>
+      event.type === "SETTLED" && context.attestation !== null
+        ? { ...context, attestation: { ...context.attestation, commandId: "", transactionId: event.transactionId } }
+        : context,
+    ),
+    withdrawAttestation: assign({ attestation: null }),
+    recordQr: assign(({ context, event }) =>
+      event.type === "QR_READY" && context.provider !== null
+        ? {
+            ...context,
+            presentedAtMs: event.atMs,
+            provider: {
+              ...context.provider,
+              qrPayload: event.qrPayload,
+              providerReference: event.providerReference,
+            },
+          }
+        : context,
+    ),
+    recordConfirmation: assign(({ context, event }) =>
+      event.type === "CONFIRM" && context.provider !== null
+        ? {
+            ...context,
+            attestation: event.attestation,
+            provider: {
+              ...context.provider,
+              qrPayload: "",
+              providerReference: event.providerReference,
+              confirmedAtMs: context.provider.confirmedAtMs ?? event.atMs,
+            },
+          }
+        : context,
+    ),
+    recordEnd: assign(({ context, event }) =>
+      event.type === "SETTLED" || event.type === "CANCEL" || event.type === "EXPIRE" || event.type === "FAIL"
+        ? {
+            ...context,
+            endedAtMs: event.atMs,
+            endReason: event.type === "FAIL" ? event.reason : "",
+            reports: context.reports.slice(-STATE_LIMITS.endedReports),
+            // Nobody scans it any more, and ended intents are most of a commit.
+            provider: context.provider === null ? null : { ...context.provider, qrPayload: "" },
+          }
+        : context,
+    ),
+  },
+}).createMachine({
+  id: "paymentIntent",
+  initial: "created",
+  context: ({ input }) => input as IntentRecord,
+  states: {
+    created: {
+      on: {
+        PRESENT: { guard: "isByDeviceOrCashier", target: "presented", actions: "recordPresented" },
+        REPORT: { guard: "isByDeviceOrCashier", target: "processing", actions: "recordReport" },
+        ATTEST: { guard: "isAttestedDirectly", target: "settling", actions: "recordAttestation" },
+        SETTLED: { guard: "isByDeviceOrCashier", target: "succeeded", actions: "recordEnd" },
+        QR_READY: { guard: "isByProvider", target: "presented", actions: "recordQr" },
+        CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
+        FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
+        CANCEL: { target: "cancelled", actions: "recordEnd" },
+        EXPIRE: { target: "expired", actions: "recordEnd" },
+      },
+    },
+    presented: {
+      on: {
+        REPORT: { guard: "isByDeviceOrCashier", target: "processing", actions: "recordReport" },
+        SETTLED: { guard: "isByDeviceOrCashier", target: "succeeded", actions: "recordEnd" },
+        CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
+        FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
+        CANCEL: { target: "cancelled", actions: "recordEnd" },
+        EXPIRE: { target: "expired", actions: "recordEnd" },
+      },
+    },
+    processing: {
+      on: {
+        REPORT: { guard: "isByDeviceOrCashier", target: "processing", actions: "recordReport" },
+        ATTEST: { guard: "hasEvidence", target: "settling", actions: "recordAttestation" },
+        CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
+        SETTLED: { target: "succeeded", actions: "recordEnd" },
+        CANCEL: { target: "cancelled", actions: "recordEnd" },
+        EXPIRE: { target: "expired", actions: "recordEnd" },
+      },
+    },
+    settling: {
+      on: {
+        // Evidence is never refused from the assigned device, not even while the seam is at work.
+        REPORT: { guard: "isByDeviceOrCashier", target: "settling", actions: "recordReport" },
+        SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
+        REFUSED: [
+          { guard: "hasReportsOrConfirmation", target: "processing", actions: "withdrawAttestation" },
+          { guard: "wasPresented", target: "presented", actions: "withdrawAttestation" },
+          { target: "created", actions: "withdrawAttestation" },
+        ],
+      },
+    },
+    succeeded: { type: "final" },
+    cancelled: { type: "final" },
+    expired: { type: "final" },
+  },
+});

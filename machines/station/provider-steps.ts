@@ -1,0 +1,98 @@
+/** What a payment provider brings about: its QR, its confirmation, its failure, and its word that no money moved. */
+import { type Attestation, isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { addDoubt } from "./doubts.ts";
+import { moveIntent } from "./intent-move.ts";
+import { ACCEPTED, type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
+import { findIntent, type StationState } from "./state.ts";
+
+/** The provider has answered with its QR: displays show it from this commit on. */
+export function presentQr(state: StationState, command: Command<"qr_ready">, atMs: number): Outcome {
+  const { intentId, qrPayload, providerReference } = command;
+  const intent = findIntent(state, intentId);
+  if (intent === undefined || intent.provider === null) return refuse("intent_unknown");
+  const next =
+    state.intent === intent ? moveIntent(state, { type: "QR_READY", atMs, qrPayload, providerReference }) : undefined;
+  // Shown already, or overtaken by a confirmation, a cancellation or the deadline.
+  if (next === undefined) return { reply: { ok: true, type: "intent", intentId, status: intent.status } };
+  return {
+    state: next,
+    events: [{ type: "qr_presented", intentId, providerReference }],
+    reply: { ok: true, type: "intent", intentId, status: "presented" },
+  };
+}
+
+/**
+ * The provider says that the guest has paid: the intention to settle is committed, and the seam decides. The reply waits
+ * for it. Money that comes too late, or a second time by another payment, pays nothing and is kept as such.
+ */
+export function confirmPayment(state: StationState, command: Command<"provider_confirm">, input: StepInput): Outcome {
+  const { intentId, providerReference } = command;
+  const intent = namedIntent(state, intentId, input);
+  if (intent === undefined || !isAskedOf(intent, input)) return refuse("intent_unknown");
+  const { status } = intent;
+  const isSameMoney = isConfirmed(intent) && intent.provider?.providerReference === providerReference;
+  if (isSameMoney && (status === "settling" || status === "succeeded"))
+    return { reply: { ok: true, type: "intent", intentId, status } };
+  // Whether this is a second payment is known once the seam has spoken about the first.
+  if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
+  if (isEnded(status) || (isConfirmed(intent) && !isSameMoney)) return keepLateMoney(state, intent, providerReference);
+  const attestation: Attestation = {
+    by: "provider",
+    commandId: input.commandId,
+    cashierId: 0,
+    cashierName: "",
+    reference: providerReference,
+    atMs: input.atMs,
+    transactionId: null,
+  };
+  const next = moveIntent(state, { type: "CONFIRM", atMs: input.atMs, attestation, providerReference });
+  if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
+  return {
+    state: next,
+    events: [{ type: "provider_confirmed", intentId, providerReference }],
+    reply: { ok: true, type: "intent", intentId, status: "settling" },
+  };
+}
+
+/** The provider's side ended it: no QR, or a decline. A repetition finds the same end and changes nothing. */
+export function failPayment(state: StationState, command: Command<"provider_failed">, atMs: number): Outcome {
+  const { intentId, reason } = command;
+  const intent = findIntent(state, intentId);
+  if (intent === undefined || intent.provider === null) return refuse("intent_unknown");
+  const { status } = intent;
+  if (intent.endReason === reason) return { reply: { ok: true, type: "intent", intentId, status } };
+  if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
+  const next = state.intent === intent ? moveIntent(state, { type: "FAIL", atMs, reason }) : undefined;
+  // Ended otherwise, or the money is there: a provider that says both is an issue, and the money counts.
+  if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
+  return {
+    state: next,
+    events: [{ type: "provider_failed", intentId, reason }],
+    reply: { ok: true, type: "intent", intentId, status: "cancelled" },
+  };
+}
+
+export function clearDoubt(state: StationState, command: Command<"provider_cleared">): Outcome {
+  const { intentId } = command;
+  const doubt = state.doubts.find((other) => other.intentId === intentId);
+  if (doubt === undefined) return { reply: ACCEPTED };
+  const doubts = state.doubts.filter((other) => other !== doubt);
+  const { orderId } = doubt;
+  return { state: { ...state, doubts }, events: [{ type: "doubt_cleared", intentId, orderId }], reply: ACCEPTED };
+}
+
+/** Only the provider config that was asked can confirm: another one's callback is about something else. */
+function isAskedOf(intent: PaymentIntent, { actor }: StepInput): boolean {
+  return actor.kind === "provider" && intent.provider?.configId === actor.id;
+}
+
+function keepLateMoney(state: StationState, intent: PaymentIntent, providerReference: string): Outcome {
+  const { intentId, orderId } = intent;
+  const status = wireStatus(intent.status);
+  return {
+    // A second payment of an order that is paid is an issue for a person, and no reason to hold up a collection.
+    state: status === "succeeded" ? state : addDoubt(state, { orderId, intentId, reason: "late_money" }),
+    events: [{ type: "late_money_kept", intentId, providerReference, status }],
+    reply: { ok: false, code: "intent_not_actionable", status },
+  };
+}

@@ -1,0 +1,8 @@
+/** Who may do what here. The organization is checked by each query. */
+import type { Caller, Permission } from "../bus/messages/caller.ts";
+import { RefusedError } from "../bus/refusals.ts";
+
+/** Throws `permission_denied`. */
+export function requirePermission(caller: Caller, permission: Permission): void {
+  if (!caller.permissions.includes(permission)) throw new RefusedError({ code: "permission_denied" });
+}

@@ -1,0 +1,73 @@
+/**
+ * How stations learn which provider they use. A change marks the filial's stations as not told, a new station is born as
+ * such, and whoever finds one writes its outbox row: so the two never have to know of each other.
+ */
+import type { Barrier } from "../../bus/messages/caller.ts";
+import { flushOutbox } from "../../bus/messages/relay.ts";
+import { call } from "../../bus/operation.ts";
+import { insertOutboxRows, type OutboxRow, stationKey } from "../../db/outbox.ts";
+import type { Database } from "../../db/pool.ts";
+import type { ProvidersDeps } from "../deps.ts";
+import { PROVIDER_LIMITS } from "../limits.ts";
+import { type ChoiceRow, listStationIds, readChoices, takeUntoldStations, type UntoldStation } from "../sql/choices.ts";
+import type { ConfigRow } from "../sql/configs.ts";
+
+/** Tells every station that has not been told. Several processes may do it at once: they skip what another has taken. */
+export async function tellStations(database: Database): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const told = await tellSome(database);
+    total += told;
+    if (told < PROVIDER_LIMITS.stationsPerTelling) return total;
+  }
+}
+
+async function tellSome(database: Database): Promise<number> {
+  return await database.begin(async (sql) => {
+    const stations = await takeUntoldStations(sql, PROVIDER_LIMITS.stationsPerTelling);
+    if (stations.length === 0) return 0;
+    const choices = await readChoices(sql, [...new Set(stations.map((station) => station.filial_id))]);
+    await insertOutboxRows(
+      sql,
+      stations.flatMap((station) => rowFor(station, choices)),
+    );
+    return stations.length;
+  });
+}
+
+/** A station of a filial that never had a config of its mode has nothing to hear. */
+function rowFor(station: UntoldStation, choices: readonly ChoiceRow[]): OutboxRow[] {
+  const mode = station.sandbox ? "test" : "live";
+  const choice = choices.find((other) => other.filial_id === station.filial_id && other.mode === mode);
+  if (choice === undefined) return [];
+  const { config_id: configId, revision } = choice;
+  return [
+    {
+      key: stationKey(station.station_id),
+      kind: "station_command",
+      stationId: station.station_id,
+      actor: { kind: "provider", id: configId ?? 0 },
+      command: { type: "provider_put", provider: { configId, revision } },
+    },
+  ];
+}
+
+/** Tells the stations of a changed config now and has the relay deliver, so that the caller reads what it wrote. */
+export async function announce(deps: ProvidersDeps, config: ConfigRow): Promise<Barrier> {
+  const { filial_id: filialId, mode } = config;
+  try {
+    await deps.tellStations();
+    const stationIds = await listStationIds(deps.database, { filialId, mode }, PROVIDER_LIMITS.flushedStations + 1);
+    if (stationIds.length > PROVIDER_LIMITS.flushedStations) return {};
+    const barriers = await Promise.all(
+      stationIds.map((stationId) =>
+        call(deps.bus.nc, flushOutbox, { key: stationKey(stationId) }, PROVIDER_LIMITS.flushTimeoutMs),
+      ),
+    );
+    const sequences = barriers.flatMap((barrier) => barrier.stationLogSequence ?? []);
+    return sequences.length === 0 ? {} : { stationLogSequence: Math.max(...sequences) };
+  } catch (error) {
+    deps.log.warn({ reason: String(error), configId: config.config_id }, "stations learn of a provider a moment later");
+    return {};
+  }
+}

@@ -1,0 +1,24 @@
+/** What the parts of the providers service work with. */
+import type { Bus } from "../bus/connection.ts";
+import type { SwitchesReplica } from "../bus/switches-replica.ts";
+import type { Database } from "../db/pool.ts";
+import type { Log } from "../runtime/log.ts";
+import type { Adapters } from "./adapters/adapters.ts";
+import type { RefusalThrottle } from "./callbacks/refusal-throttle.ts";
+import type { Keyring } from "./secrets/keyring.ts";
+import type { TaskRunner } from "./tasks/task-runner.ts";
+
+export interface ProvidersDeps {
+  readonly bus: Bus;
+  readonly database: Database;
+  readonly log: Log;
+  readonly keyring: Keyring;
+  readonly adapters: Adapters;
+  readonly switches: Pick<SwitchesReplica, "current">;
+  readonly refusals: RefusalThrottle;
+  readonly tasks: TaskRunner;
+  /** Tells stations of their config at once. */
+  readonly tellStations: () => Promise<void>;
+  /** Where a provider sends its callbacks. */
+  readonly callbackUrl: (configId: number) => string;
+}

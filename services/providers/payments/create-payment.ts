@@ -1,0 +1,118 @@
+/**
+ * Asks a provider for a payment, once per intent. The row is written first, so that a callback that overtakes the answer
+ * finds it; the row's first answer stands, and whoever asks in the meantime waits for it.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { createProviderPayment } from "../../bus/messages/providers.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import type { AskedPayment, CreatedPayment } from "../adapters/adapter.ts";
+import { ProviderError, type ProviderFailure } from "../adapters/provider-error.ts";
+import type { ProvidersDeps } from "../deps.ts";
+import { PROVIDER_LIMITS } from "../limits.ts";
+import { accessOf } from "../secrets/live-secrets.ts";
+import { type ConfigRow, findConfig, findUsableConfig } from "../sql/configs.ts";
+import * as payments from "../sql/payments.ts";
+import { insertTask } from "../sql/tasks.ts";
+import { askedPaymentOf } from "../tasks/ask-about-payment.ts";
+import { newReference } from "./reference.ts";
+
+type Request = RequestOf<typeof createProviderPayment>;
+type Reply = ReplyOf<typeof createProviderPayment>;
+
+/** What is left of the total after the call, for PostgreSQL before and behind it. */
+const ASK_MS = PROVIDER_LIMITS.callMs + (PROVIDER_LIMITS.createTotalMs - PROVIDER_LIMITS.callMs) / 2;
+
+/** Answers within `createTotalMs`. Never throws for what a provider does. */
+export async function createPayment(deps: ProvidersDeps, request: Request): Promise<Reply> {
+  const deadlineMs = Date.now() + PROVIDER_LIMITS.createTotalMs;
+  const earlier = await payments.findPayment(deps.database, request.intentId);
+  if (earlier !== undefined) return await waitForAnswer(deps, request, deadlineMs);
+  const config = await findUsableConfig(deps.database, request);
+  if (config === undefined) return { created: false, reason: "provider_not_configured" };
+  if (deps.switches.current().providers.has(config.config_id)) return { created: false, reason: "provider_frozen" };
+  const payment = await payments.insertPayment(deps.database, {
+    ...request,
+    reference: newReference(),
+    account: deps.adapters[config.kind].accountOf(config.settings),
+    askMs: ASK_MS,
+  });
+  if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
+  return await ask(deps, { config, payment });
+}
+
+/** Another has asked. If they are gone without an answer, the same question is asked again, with the same reference. */
+async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply> {
+  for (;;) {
+    const payment = await payments.findPayment(deps.database, request.intentId);
+    if (payment === undefined) throw new Error("A payment that was asked for has vanished.");
+    if (payment.status !== "asked") return replyOf(payment);
+    if (Date.now() + PROVIDER_LIMITS.answerLookMs >= deadlineMs) {
+      return await settleAnswer(deps, payment, { failure: "provider_timed_out", mayHaveTakenEffect: true });
+    }
+    const leftMs = deadlineMs - Date.now();
+    // Only with time enough for a call is it worth asking again.
+    const taken =
+      leftMs < ASK_MS ? undefined : await payments.takeOverQuestion(deps.database, request.intentId, ASK_MS);
+    const config = taken === undefined ? undefined : await findConfig(deps.database, request);
+    if (taken !== undefined && config !== undefined) return await ask(deps, { config, payment: taken });
+    await delay(PROVIDER_LIMITS.answerLookMs);
+  }
+}
+
+type Answer =
+  | { readonly created: CreatedPayment }
+  | { readonly failure: ProviderFailure; readonly mayHaveTakenEffect: boolean };
+
+async function ask(
+  deps: ProvidersDeps,
+  { config, payment }: { readonly config: ConfigRow; readonly payment: payments.PaymentRow },
+): Promise<Reply> {
+  const startedAtMs = performance.now();
+  const answer = await answerOf(deps, config, askedPaymentOf(deps, payment));
+  const reply = await settleAnswer(deps, payment, answer);
+  const { intent_id: intentId, config_id: configId, station_id: stationId } = payment;
+  const outcome = reply.created ? "created" : reply.reason;
+  const tookMs = Math.round(performance.now() - startedAtMs);
+  deps.log.info({ intentId, configId, stationId, kind: config.kind, outcome, tookMs }, "a provider was asked");
+  return reply;
+}
+
+async function answerOf(deps: ProvidersDeps, config: ConfigRow, asked: AskedPayment): Promise<Answer> {
+  const signal = AbortSignal.timeout(PROVIDER_LIMITS.callMs);
+  try {
+    return { created: await deps.adapters[config.kind].createPayment(await accessOf(deps, config), asked, signal) };
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    const { failure, mayHaveTakenEffect } = error;
+    deps.log.warn({ configId: config.config_id, failure, err: error }, "a provider has made no payment");
+    return { failure, mayHaveTakenEffect };
+  }
+}
+
+/** Writes the answer unless there is one already, with what must follow from it; returns the one that stands. */
+async function settleAnswer(deps: ProvidersDeps, payment: payments.PaymentRow, answer: Answer): Promise<Reply> {
+  const { intent_id: intentId } = payment;
+  const standing = await deps.database.begin(async (sql) => {
+    if ("created" in answer) {
+      if (await payments.markReady(sql, intentId, answer.created)) {
+        const config = await findConfig(sql, { organizationId: payment.organization_id, configId: payment.config_id });
+        const canBeAsked = config !== undefined && deps.adapters[config.kind].answersQuestions;
+        if (canBeAsked) await insertTask(sql, { intentId, kind: "poll", dueInMs: PROVIDER_LIMITS.firstPollMs });
+      } else {
+        await payments.keepProviderReference(sql, intentId, answer.created.providerReference);
+      }
+    } else if (await payments.markFailed(sql, intentId, answer.failure)) {
+      // The provider may have made the payment all the same, and a guest must not be able to pay it.
+      if (answer.mayHaveTakenEffect) await insertTask(sql, { intentId, kind: "withdraw", dueInMs: 0 });
+    }
+    return await payments.findPayment(sql, intentId);
+  });
+  if (standing === undefined) throw new Error("A payment that was asked for has vanished.");
+  return replyOf(standing);
+}
+
+function replyOf(payment: payments.PaymentRow): Reply {
+  const { status, qr_payload: qrPayload, provider_reference: providerReference, failure } = payment;
+  if (status === "ready") return { created: true, qrPayload, providerReference };
+  return { created: false, reason: failure ?? "provider_unavailable" };
+}

@@ -1,0 +1,21 @@
+/** The intent has ended unpaid. Answers as soon as the wish is durable; the task does the rest. */
+import type { withdrawProviderPayment } from "../../bus/messages/providers.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import type { ProvidersDeps } from "../deps.ts";
+import { PROVIDER_LIMITS } from "../limits.ts";
+import { markWithdrawn } from "../sql/payments.ts";
+import { insertTask } from "../sql/tasks.ts";
+
+/** Harmless when it is asked again, and when nothing was ever asked of a provider. */
+export async function withdrawPayment(
+  deps: ProvidersDeps,
+  { intentId }: RequestOf<typeof withdrawProviderPayment>,
+): Promise<ReplyOf<typeof withdrawProviderPayment>> {
+  const task = await deps.database.begin(async (sql) => {
+    if (!(await markWithdrawn(sql, intentId))) return undefined;
+    const claim = { dueInMs: PROVIDER_LIMITS.taskClaimMs, isTaken: true };
+    return await insertTask(sql, { intentId, kind: "withdraw", ...claim });
+  });
+  if (task !== undefined) deps.tasks.start(task);
+  return {};
+}

@@ -1,0 +1,37 @@
+/** Does something now and then until stopped; one turn at a time. What fails is done at the next turn. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "../runtime/log.ts";
+
+export interface Repeated {
+  stop(): Promise<void>;
+}
+
+export function repeat(
+  options: { readonly everyMs: number; readonly what: string; readonly log: Log },
+  work: () => Promise<unknown>,
+): Repeated {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const run = async (): Promise<void> => {
+    let lastReason = "";
+    while (!signal.aborted) {
+      try {
+        await work();
+        lastReason = "";
+      } catch (error) {
+        // Told once and not at each turn: what is missing may be away for hours.
+        const reason = String(error);
+        if (reason !== lastReason && !signal.aborted) options.log.warn({ err: error }, `${options.what} has failed`);
+        lastReason = reason;
+      }
+      await delay(options.everyMs, undefined, { signal }).catch(() => undefined);
+    }
+  };
+  const running = run();
+  return {
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

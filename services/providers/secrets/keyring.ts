@@ -1,0 +1,64 @@
+/**
+ * Secrets at rest: AES-256-GCM with a key from the environment. The config and the name are part of what is
+ * authenticated, so that a row that was copied to another config does not open there.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+
+const ALGORITHM = "aes-256-gcm";
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export interface SealedSecret {
+  readonly keyId: string;
+  readonly nonce: Uint8Array;
+  /** The ciphertext and the tag. */
+  readonly sealed: Uint8Array;
+}
+
+/** Where a secret belongs. */
+export interface SecretPlace {
+  readonly configId: number;
+  readonly name: string;
+}
+
+export interface Keyring {
+  /** The key that seals. */
+  readonly currentKeyId: string;
+  has(keyId: string): boolean;
+  seal(place: SecretPlace, secret: string): SealedSecret;
+  /** Throws when the row was tampered with or its key is not here. */
+  open(place: SecretPlace, sealed: SealedSecret): string;
+}
+
+/** The first key seals; all of them open. */
+export function createKeyring(current: Buffer, old: readonly Buffer[]): Keyring {
+  const keys = new Map([current, ...old].map((key) => [keyIdOf(key), key]));
+  const currentKeyId = keyIdOf(current);
+  return {
+    currentKeyId,
+    has: (keyId) => keys.has(keyId),
+    seal(place, secret) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(ALGORITHM, current, nonce).setAAD(boundTo(place));
+      const sealed = Buffer.concat([cipher.update(secret, "utf8"), cipher.final(), cipher.getAuthTag()]);
+      return { keyId: currentKeyId, nonce, sealed };
+    },
+    open(place, { keyId, nonce, sealed }) {
+      const key = keys.get(keyId);
+      if (key === undefined) throw new Error(`The key ${keyId} of a provider's secret is not set.`);
+      const decipher = createDecipheriv(ALGORITHM, key, nonce).setAAD(boundTo(place));
+      decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
+      const text = Buffer.concat([decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES)), decipher.final()]);
+      return text.toString("utf8");
+    },
+  };
+}
+
+/** A key is named by the beginning of its hash, which tells nothing about it. */
+function keyIdOf(key: Buffer): string {
+  return createHash("sha256").update(key).digest("hex").slice(0, 16);
+}
+
+function boundTo({ configId, name }: SecretPlace): Buffer {
+  return Buffer.from(`provider-secret:${configId}:${name}`);
+}

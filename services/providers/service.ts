@@ -1,0 +1,106 @@
+/** The providers service: payment providers, their callbacks, and the money that does not fit. */
+import * as messages from "../bus/messages/providers.ts";
+import { serve } from "../bus/operation.ts";
+import { followSwitches } from "../bus/switches-replica.ts";
+import { closeDatabase, openDatabase } from "../db/pool.ts";
+import type { Service, ServiceDeps } from "../runtime/service.ts";
+import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { createAdapters } from "./adapters/adapters.ts";
+import { createHttpClient } from "./adapters/http-client.ts";
+import { receive } from "./callbacks/receive-callback.ts";
+import { createRefusalThrottle } from "./callbacks/refusal-throttle.ts";
+import { tellStations } from "./configs/announce.ts";
+import { changeConfig } from "./configs/change-config.ts";
+import { createConfig } from "./configs/create-config.ts";
+import { listConfigs, listEvents } from "./configs/list-configs.ts";
+import { rotateSecret } from "./configs/rotate-secret.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { removeOldRows } from "./housekeeping.ts";
+import { attribute } from "./issues/attribute-issue.ts";
+import { close } from "./issues/close-issue.ts";
+import { finishLeftAttributions } from "./issues/left-attributions.ts";
+import { list } from "./issues/list-issues.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import { createPayment } from "./payments/create-payment.ts";
+import { withdrawPayment } from "./payments/withdraw-payment.ts";
+import { repeat } from "./repeat.ts";
+import { createKeyring } from "./secrets/keyring.ts";
+import { resealSecrets } from "./secrets/reseal.ts";
+import { providersSettingsSchema } from "./settings.ts";
+import { closeSettledIssues } from "./sql/issues.ts";
+import { runTask } from "./tasks/run-task.ts";
+import { startTaskRunner } from "./tasks/task-runner.ts";
+
+const NAME = "providers";
+
+/** Starts answering and working; several processes share both. Throws UserError for a key that is missing or wrong. */
+export async function startProvidersService({ bus, log, settings, environment }: ServiceDeps): Promise<Service> {
+  const own = parseSettings(providersSettingsSchema, environment);
+  const keyring = createKeyring(own.PROVIDER_SECRETS_KEY, own.PROVIDER_SECRETS_OLD_KEYS);
+  const database = openDatabase({
+    url: requireDatabaseUrl(settings),
+    name: NAME,
+    maxConnections: PROVIDER_LIMITS.databaseConnections,
+  });
+  try {
+    const resealed = await resealSecrets(database, keyring);
+    if (resealed > 0) log.info({ resealed }, "provider secrets are sealed with the current key");
+  } catch (error) {
+    await closeDatabase(database);
+    throw error;
+  }
+  const http = createHttpClient();
+  const switches = await followSwitches(bus, log);
+  const callbackBase = own.PROVIDER_CALLBACK_BASE_URL;
+  const tasks = startTaskRunner({ database, log, run: (task) => runTask(deps, task) });
+  const deps: ProvidersDeps = {
+    bus,
+    database,
+    log,
+    keyring,
+    adapters: createAdapters(http, { sandboxUrl: own.SANDBOX_PROVIDER_URL }),
+    switches,
+    refusals: createRefusalThrottle(),
+    tasks,
+    tellStations: async () => void (await tellStations(database)),
+    callbackUrl: (configId) => new URL(`/api/providers/v1/${configId}/callback/`, callbackBase).href,
+  };
+  const subscriptions = serveAll(deps);
+  const { tellIntervalMs, attributionIntervalMs, housekeepingIntervalMs } = PROVIDER_LIMITS;
+  const { settledIssuesIntervalMs, settledIssuesPerTurn } = PROVIDER_LIMITS;
+  const repeated = [
+    repeat({ everyMs: tellIntervalMs, what: "telling stations of their provider", log }, deps.tellStations),
+    repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, () => finishLeftAttributions(deps)),
+    repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
+      closeSettledIssues(database, settledIssuesPerTurn),
+    ),
+    repeat({ everyMs: housekeepingIntervalMs, what: "removing old records", log }, () => removeOldRows(deps)),
+  ];
+  return {
+    async stop() {
+      // Draining a subscription of a connection that is gone fails; there is nothing left to drain then.
+      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await Promise.all([tasks.stop(), ...repeated.map((work) => work.stop())]);
+      switches.stop();
+      await http.close();
+      await closeDatabase(database);
+    },
+  };
+}
+
+function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
+  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
+  return [
+    serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),
+    serve(responder, messages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
+    serve(responder, messages.receiveCallback, (request) => receive(deps, request)),
+    serve(responder, messages.listProviderConfigs, (request) => listConfigs(deps, request)),
+    serve(responder, messages.createProviderConfig, (request) => createConfig(deps, request)),
+    serve(responder, messages.changeProviderConfig, (request) => changeConfig(deps, request)),
+    serve(responder, messages.rotateProviderSecret, (request) => rotateSecret(deps, request)),
+    serve(responder, messages.listProviderEvents, (request) => listEvents(deps, request)),
+    serve(responder, messages.listIssues, (request) => list(deps, request)),
+    serve(responder, messages.attributeIssue, (request) => attribute(deps, request)),
+    serve(responder, messages.closeIssue, (request) => close(deps, request)),
+  ];
+}

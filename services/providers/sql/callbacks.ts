@@ -1,0 +1,70 @@
+/** Callbacks that were accepted, with their answers, and the record of those that were not. */
+import type { Queryable, Transaction } from "../../db/pool.ts";
+
+export interface StoredAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+export interface CallbackKey {
+  readonly configId: number;
+  readonly eventKey: string;
+}
+
+interface AnswerRow {
+  readonly answer_status: number;
+  readonly answer_body: string;
+}
+
+/** The answer that this event got, or undefined when it is new. */
+export async function findAnswer(sql: Queryable, key: CallbackKey): Promise<StoredAnswer | undefined> {
+  const [row] = await sql<AnswerRow[]>`
+    select answer_status, answer_body from provider_callbacks
+    where config_id = ${key.configId} and event_key = ${key.eventKey}`;
+  return row === undefined ? undefined : { status: row.answer_status, body: row.answer_body };
+}
+
+export interface NewCallback extends CallbackKey {
+  readonly eventType: string;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Records the event with its answer; undefined when it is recorded already, and then whoever recorded it has committed.
+ * The outcome is written by `setOutcome` in the same transaction.
+ */
+export async function insertCallback(
+  sql: Transaction,
+  callback: NewCallback,
+): Promise<{ readonly callbackId: number; readonly answer: StoredAnswer } | undefined> {
+  const [row] = await sql<(AnswerRow & { callback_id: number })[]>`
+    with drawn as (select nextval(pg_get_serial_sequence('provider_callbacks', 'callback_id')) as id)
+    insert into provider_callbacks (callback_id, config_id, event_key, event_type, outcome, body, answer_status, answer_body)
+      overriding system value
+    select id, ${callback.configId}, ${callback.eventKey}, ${callback.eventType}, '', ${callback.body}, 200,
+      '{"received":true,"callback_id":' || id || '}'
+    from drawn
+    on conflict (config_id, event_key) do nothing
+    returning callback_id, answer_status, answer_body`;
+  if (row === undefined) return undefined;
+  return { callbackId: row.callback_id, answer: { status: row.answer_status, body: row.answer_body } };
+}
+
+export async function setOutcome(
+  sql: Transaction,
+  callbackId: number,
+  outcome: { readonly outcome: string; readonly intentId: number | null },
+): Promise<void> {
+  await sql`
+    update provider_callbacks set outcome = ${outcome.outcome}, intent_id = ${outcome.intentId}
+    where callback_id = ${callbackId}`;
+}
+
+export async function insertRefusal(
+  sql: Queryable,
+  refusal: { readonly configId: number; readonly address: string; readonly reason: string },
+): Promise<void> {
+  await sql`
+    insert into provider_callback_refusals (config_id, address, reason)
+    values (${refusal.configId}, ${refusal.address}, ${refusal.reason})`;
+}

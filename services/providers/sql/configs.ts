@@ -1,0 +1,112 @@
+/** Provider configs. One SQL operation per function; each is confined to an organization, except for callbacks. */
+import type { PROVIDER_MODES } from "../../bus/messages/providers.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { ProviderKind } from "../adapters/adapters.ts";
+import type { Json } from "./json.ts";
+
+export interface ConfigRow {
+  readonly config_id: number;
+  readonly organization_id: number;
+  readonly filial_id: number;
+  readonly kind: ProviderKind;
+  readonly mode: (typeof PROVIDER_MODES)[number];
+  readonly name: string;
+  readonly status: "active" | "disabled";
+  readonly settings: Record<string, unknown>;
+  readonly created_at: Date;
+}
+
+export interface ConfigKey {
+  readonly organizationId: number;
+  readonly configId: number;
+}
+
+export async function findConfig(sql: Queryable, key: ConfigKey): Promise<ConfigRow | undefined> {
+  const [row] = await sql<ConfigRow[]>`
+    select * from provider_configs where organization_id = ${key.organizationId} and config_id = ${key.configId}`;
+  return row;
+}
+
+/** For a callback, whose signature says whether it may speak for the config. */
+export async function findConfigById(sql: Queryable, configId: number): Promise<ConfigRow | undefined> {
+  const [row] = await sql<ConfigRow[]>`select * from provider_configs where config_id = ${configId}`;
+  return row;
+}
+
+/** The config, held until the transaction ends. */
+export async function lockConfig(sql: Transaction, key: ConfigKey): Promise<ConfigRow | undefined> {
+  const [row] = await sql<ConfigRow[]>`
+    select * from provider_configs
+    where organization_id = ${key.organizationId} and config_id = ${key.configId} for update`;
+  return row;
+}
+
+/** The config, when a payment of this station may be asked through it now. */
+export async function findUsableConfig(
+  sql: Queryable,
+  asked: ConfigKey & { readonly stationId: number },
+): Promise<ConfigRow | undefined> {
+  const [row] = await sql<ConfigRow[]>`
+    select c.* from provider_configs c
+    join stations s on s.organization_id = c.organization_id and s.filial_id = c.filial_id
+    where c.organization_id = ${asked.organizationId} and c.config_id = ${asked.configId} and c.status = 'active'
+      and s.station_id = ${asked.stationId} and s.sandbox = (c.mode = 'test')`;
+  return row;
+}
+
+/** The organization's configs, or those of one of its filials. */
+export async function listConfigs(
+  sql: Queryable,
+  filter: { readonly organizationId: number; readonly filialId: number | undefined; readonly limit: number },
+): Promise<ConfigRow[]> {
+  const ofFilial = filter.filialId === undefined ? sql`` : sql`and filial_id = ${filter.filialId}`;
+  return sql<ConfigRow[]>`
+    select * from provider_configs where organization_id = ${filter.organizationId} ${ofFilial}
+    order by config_id limit ${filter.limit}`;
+}
+
+export async function countConfigs(sql: Queryable, organizationId: number): Promise<number> {
+  const [row] = await sql<[{ count: number }]>`
+    select count(*) as count from provider_configs where organization_id = ${organizationId}`;
+  return row.count;
+}
+
+export interface NewConfig {
+  readonly organizationId: number;
+  readonly filialId: number;
+  readonly kind: ConfigRow["kind"];
+  readonly mode: ConfigRow["mode"];
+  readonly name: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+export async function insertConfig(sql: Transaction, config: NewConfig): Promise<ConfigRow> {
+  const { organizationId, filialId, kind, mode, name, settings } = config;
+  const [row] = await sql<[ConfigRow]>`
+    insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)
+    values (${organizationId}, ${filialId}, ${kind}, ${mode}, ${name}, ${sql.json(settings as Json)})
+    returning *`;
+  return row;
+}
+
+export async function updateConfig(
+  sql: Transaction,
+  configId: number,
+  next: Pick<ConfigRow, "name" | "settings" | "status">,
+): Promise<ConfigRow> {
+  const [row] = await sql<[ConfigRow]>`
+    update provider_configs set name = ${next.name}, status = ${next.status}, settings = ${sql.json(next.settings as Json)}
+    where config_id = ${configId} returning *`;
+  return row;
+}
+
+/** The filial's active config of that mode, or undefined. */
+export async function findActiveConfig(
+  sql: Queryable,
+  place: { readonly filialId: number; readonly mode: ConfigRow["mode"] },
+): Promise<{ readonly config_id: number } | undefined> {
+  const [row] = await sql<{ config_id: number }[]>`
+    select config_id from provider_configs
+    where filial_id = ${place.filialId} and mode = ${place.mode} and status = 'active'`;
+  return row;
+}

@@ -1,0 +1,152 @@
+/** Payments asked of providers. */
+import type { EndReason } from "../../../machines/payment-intent.ts";
+import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+
+export interface PaymentRow {
+  readonly intent_id: number;
+  readonly config_id: number;
+  readonly organization_id: number;
+  readonly station_id: number;
+  readonly order_display_number: number;
+  readonly reference: string;
+  readonly account: string;
+  readonly amount_minor: string;
+  readonly currency: string;
+  readonly expires_at: Date;
+  readonly status: "asked" | "ready" | "failed";
+  readonly failure: EndReason | null;
+  readonly qr_payload: string;
+  readonly provider_reference: string;
+  readonly paid_reference: string | null;
+  readonly withdrawn_at: Date | null;
+  readonly created_at: Date;
+}
+
+const columns = (sql: Queryable) => sql`
+  intent_id, config_id, organization_id, station_id, order_display_number, reference, account,
+  amount_minor::text as amount_minor, currency, expires_at, status, failure, qr_payload, provider_reference,
+  paid_reference, withdrawn_at, created_at`;
+
+export interface NewPayment {
+  readonly intentId: number;
+  readonly configId: number;
+  readonly organizationId: number;
+  readonly stationId: number;
+  readonly orderDisplayNumber: number;
+  readonly reference: string;
+  readonly account: string;
+  readonly amountMinor: string;
+  readonly currency: string;
+  readonly expiresAtMs: number;
+  /** How long whoever writes the row may take to ask. */
+  readonly askMs: number;
+}
+
+/** Writes the row; undefined when the intent has one already. */
+export async function insertPayment(database: Database, payment: NewPayment): Promise<PaymentRow | undefined> {
+  const { intentId, configId, organizationId, stationId, orderDisplayNumber, reference } = payment;
+  const [row] = await database<PaymentRow[]>`
+    insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
+      account, amount_minor, currency, expires_at, asked_until)
+    values (${intentId}, ${configId}, ${organizationId}, ${stationId}, ${orderDisplayNumber}, ${reference},
+      ${payment.account}, ${payment.amountMinor}::bigint, ${payment.currency},
+      to_timestamp(${payment.expiresAtMs}::float8 / 1000), now() + ${payment.askMs}::float8 * interval '1 ms')
+    on conflict (intent_id) do nothing
+    returning ${columns(database)}`;
+  return row;
+}
+
+/** Takes over a question whose asker has not answered within their time; undefined when there is nothing to take over. */
+export async function takeOverQuestion(
+  database: Database,
+  intentId: number,
+  askMs: number,
+): Promise<PaymentRow | undefined> {
+  const [row] = await database<PaymentRow[]>`
+    update provider_payments set asked_until = now() + ${askMs}::float8 * interval '1 ms'
+    where intent_id = ${intentId} and status = 'asked' and asked_until < now()
+    returning ${columns(database)}`;
+  return row;
+}
+
+export async function findPayment(sql: Queryable, intentId: number): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow[]>`select ${columns(sql)} from provider_payments where intent_id = ${intentId}`;
+  return row;
+}
+
+/** The payment, held until the transaction ends. */
+export async function lockPayment(sql: Transaction, intentId: number): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow[]>`
+    select ${columns(sql)} from provider_payments where intent_id = ${intentId} for update`;
+  return row;
+}
+
+/** The config's payment with our reference, held until the transaction ends. */
+export async function lockPaymentByReference(
+  sql: Transaction,
+  key: { readonly configId: number; readonly reference: string },
+): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow[]>`
+    select ${columns(sql)} from provider_payments
+    where config_id = ${key.configId} and reference = ${key.reference} for update`;
+  return row;
+}
+
+/** The config's payment that the provider knows by this reference of its own. */
+export async function findPaymentByProviderReference(
+  sql: Queryable,
+  key: { readonly configId: number; readonly providerReference: string },
+): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow[]>`
+    select ${columns(sql)} from provider_payments
+    where config_id = ${key.configId} and provider_reference = ${key.providerReference}
+    order by intent_id desc limit 1`;
+  return row;
+}
+
+/** The first answer stands; false when another one does. */
+export async function markReady(
+  sql: Transaction,
+  intentId: number,
+  created: { readonly qrPayload: string; readonly providerReference: string },
+): Promise<boolean> {
+  const updated = await sql`
+    update provider_payments set status = 'ready', qr_payload = ${created.qrPayload},
+      provider_reference = case when provider_reference = '' then ${created.providerReference} else provider_reference end
+    where intent_id = ${intentId} and status = 'asked'`;
+  return updated.count === 1;
+}
+
+/** The first answer stands; false when another one does. */
+export async function markFailed(sql: Transaction, intentId: number, failure: EndReason): Promise<boolean> {
+  const updated = await sql`
+    update provider_payments set status = 'failed', failure = ${failure}
+    where intent_id = ${intentId} and status = 'asked'`;
+  return updated.count === 1;
+}
+
+/** Keeps the provider's reference of an answer that came too late to count. */
+export async function keepProviderReference(
+  sql: Transaction,
+  intentId: number,
+  providerReference: string,
+): Promise<void> {
+  await sql`
+    update provider_payments set provider_reference = ${providerReference}
+    where intent_id = ${intentId} and provider_reference = ''`;
+}
+
+/** The money is there. The caller holds the row and has seen that it is unpaid. */
+export async function markPaid(sql: Transaction, intentId: number, providerReference: string): Promise<void> {
+  await sql`
+    update provider_payments set paid_at = now(), paid_reference = ${providerReference},
+      provider_reference = case when provider_reference = '' then ${providerReference} else provider_reference end
+    where intent_id = ${intentId} and paid_at is null`;
+}
+
+/** The intent has ended unpaid; false when no payment was ever asked for it. */
+export async function markWithdrawn(sql: Transaction, intentId: number): Promise<boolean> {
+  const updated = await sql`
+    update provider_payments set withdrawn_at = coalesce(withdrawn_at, now()) where intent_id = ${intentId}`;
+  return updated.count === 1;
+}

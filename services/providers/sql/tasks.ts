@@ -1,0 +1,92 @@
+/** What is still to be done about payments. */
+import type { Database, Queryable } from "../../db/pool.ts";
+import type { Json } from "./json.ts";
+
+export const TASK_KINDS = ["confirm", "fail", "clear", "poll", "withdraw"] as const;
+export type TaskKind = (typeof TASK_KINDS)[number];
+
+/** A task that this process has taken. `attempts` counts this one: it fences whoever took the task before. */
+export interface Task {
+  readonly intentId: number;
+  readonly kind: TaskKind;
+  readonly detail: Readonly<Record<string, unknown>>;
+  readonly attempts: number;
+  readonly createdAt: Date;
+}
+
+interface TaskRow {
+  readonly intent_id: number;
+  readonly kind: TaskKind;
+  readonly detail: Record<string, unknown>;
+  readonly attempts: number;
+  readonly created_at: Date;
+}
+
+const toTask = (row: TaskRow): Task => ({
+  intentId: row.intent_id,
+  kind: row.kind,
+  detail: row.detail,
+  attempts: row.attempts,
+  createdAt: row.created_at,
+});
+
+/**
+ * Writes a task, due after `dueInMs`; a task of that kind that is there already stays as it is. Returns the task when it
+ * is new.
+ */
+export async function insertTask(
+  sql: Queryable,
+  task: {
+    readonly intentId: number;
+    readonly kind: TaskKind;
+    readonly detail?: Readonly<Record<string, unknown>>;
+    readonly dueInMs: number;
+    /** Whoever writes it works on it at once: it is due for others only when this one has died. */
+    readonly isTaken?: boolean;
+  },
+): Promise<Task | undefined> {
+  const [row] = await sql<TaskRow[]>`
+    insert into provider_tasks (intent_id, kind, detail, due_at, attempts)
+    values (${task.intentId}, ${task.kind}, ${sql.json((task.detail ?? {}) as Json)},
+      now() + ${task.dueInMs}::float8 * interval '1 ms', ${task.isTaken === true ? 1 : 0})
+    on conflict (intent_id, kind) do nothing
+    returning intent_id, kind, detail, attempts, created_at`;
+  return row === undefined ? undefined : toTask(row);
+}
+
+/** Takes up to `limit` due tasks for `claimMs`; others skip them, and whoever dies with one leaves it due again. */
+export async function takeDueTasks(database: Database, limit: number, claimMs: number): Promise<Task[]> {
+  const rows = await database<TaskRow[]>`
+    update provider_tasks t set due_at = now() + ${claimMs}::float8 * interval '1 ms', attempts = t.attempts + 1
+    from (
+      select intent_id, kind from provider_tasks where done_at is null and due_at <= now()
+      order by due_at limit ${limit} for update skip locked
+    ) due
+    where t.intent_id = due.intent_id and t.kind = due.kind
+    returning t.intent_id, t.kind, t.detail, t.attempts, t.created_at`;
+  return rows.map(toTask);
+}
+
+/** The task is done. Without effect when another has taken it since. */
+export async function finishTask(sql: Queryable, task: Task, outcome: string): Promise<void> {
+  await sql`
+    update provider_tasks set done_at = now(), outcome = ${outcome}
+    where intent_id = ${task.intentId} and kind = ${task.kind} and attempts = ${task.attempts} and done_at is null`;
+}
+
+/** The task is due again after `pauseMs`. Without effect when another has taken it since. */
+export async function postponeTask(sql: Queryable, task: Task, pauseMs: number): Promise<void> {
+  await sql`
+    update provider_tasks set due_at = now() + ${pauseMs}::float8 * interval '1 ms'
+    where intent_id = ${task.intentId} and kind = ${task.kind} and attempts = ${task.attempts} and done_at is null`;
+}
+
+/** Ends a task that something else has made needless. */
+export async function dropTask(
+  sql: Queryable,
+  key: { readonly intentId: number; readonly kind: TaskKind; readonly outcome: string },
+): Promise<void> {
+  await sql`
+    update provider_tasks set done_at = now(), outcome = ${key.outcome}
+    where intent_id = ${key.intentId} and kind = ${key.kind} and done_at is null`;
+}

@@ -1,0 +1,57 @@
+/**
+ * The money is there: the station is told until it has answered. What it refuses becomes an issue, because the money
+ * stays where it is.
+ */
+import { z } from "zod";
+import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
+import type { Refusal } from "../../../machines/station/reply.ts";
+import { moneyKey, placeOf, registeredOf } from "../callbacks/take-money.ts";
+import type { ProvidersDeps } from "../deps.ts";
+import { PROVIDER_LIMITS } from "../limits.ts";
+import { type IssueKind, insertIssue } from "../sql/issues.ts";
+import type { PaymentRow } from "../sql/payments.ts";
+import type { Task } from "../sql/tasks.ts";
+import { backOffMs } from "./back-off.ts";
+import type { TaskResult } from "./task-result.ts";
+import { tellStation } from "./tell-station.ts";
+
+const detailSchema = z.object({ providerReference: z.string() });
+
+export async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
+  const { providerReference } = detailSchema.parse(task.detail);
+  const { intent_id: intentId } = payment;
+  const command = { type: "provider_confirm", intentId, providerReference } as const;
+  const { reply } = await tellStation(deps, payment, { kind: "confirm", command });
+  if (reply.ok) return { outcome: "settled" };
+  if (mayChange(reply, task)) {
+    const { stationPauseMs: firstMs, longestStationPauseMs: longestMs } = PROVIDER_LIMITS;
+    return { retryInMs: backOffMs(task.attempts, { firstMs, longestMs }) };
+  }
+  const kind = issueOf(reply);
+  const issueId = await deps.database.begin((sql) =>
+    insertIssue(sql, {
+      organizationId: payment.organization_id,
+      configId: payment.config_id,
+      kind,
+      moneyKey: moneyKey(providerReference, `intent:${intentId}`),
+      payment: placeOf(payment),
+      amountMinor: payment.amount_minor,
+      currency: payment.currency,
+      providerReference,
+      evidence: { registered: registeredOf(payment), station: { code: reply.code, status: reply.status ?? null } },
+    }),
+  );
+  deps.log.warn({ intentId, kind, issueId, stationCode: reply.code, status: reply.status }, "money does not fit");
+  return { outcome: kind };
+}
+
+/** Answers that say nothing about the money yet: a station that is not there yet, or is just settling. */
+function mayChange(refusal: Refusal, task: Task): boolean {
+  if (refusal.code === "settlement_in_progress" || refusal.code === "station_unknown") return true;
+  return refusal.code === "intent_unknown" && Date.now() - task.createdAt.getTime() < PROVIDER_LIMITS.intentUnknownMs;
+}
+
+function issueOf(refusal: Refusal): IssueKind {
+  if ((SETTLEMENT_REFUSALS as readonly string[]).includes(refusal.code)) return "settlement_refused";
+  return refusal.status === "succeeded" ? "duplicate_money" : "late_money";
+}

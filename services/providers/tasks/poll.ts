@@ -1,0 +1,47 @@
+/**
+ * The status poll: finds what a lost callback would have told. It runs until the deadline and once after it; a payment
+ * that is still open then is cancelled at the provider, also when nobody has said that the intent has ended.
+ */
+import { ProviderError } from "../adapters/provider-error.ts";
+import type { ProvidersDeps } from "../deps.ts";
+import { PROVIDER_LIMITS } from "../limits.ts";
+import { insertTask, type Task } from "../sql/tasks.ts";
+import { type AboutPayment, questionAbout, takeFoundMoney } from "./ask-about-payment.ts";
+import type { TaskResult } from "./task-result.ts";
+
+export async function pollProvider(deps: ProvidersDeps, task: Task, about: AboutPayment): Promise<TaskResult> {
+  const { payment, config } = about;
+  if (payment.paid_reference !== null) return { outcome: "paid" };
+  const adapter = deps.adapters[config.kind];
+  const { access, asked, signal } = await questionAbout(deps, about);
+  const lastAtMs = payment.expires_at.getTime() + PROVIDER_LIMITS.pollAfterDeadlineMs;
+  try {
+    const found = await adapter.lookUp(access, asked, signal);
+    if (found.status === "paid")
+      return { outcome: await takeFoundMoney(deps, about, { money: found.money, by: "poll" }) };
+    if (found.status === "ended") return await end(deps, about, found.reason);
+    if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+    await insertTask(deps.database, { intentId: payment.intent_id, kind: "withdraw", dueInMs: 0 });
+    return { outcome: found.status };
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    const { intent_id: intentId, config_id: configId } = payment;
+    deps.log.warn({ intentId, configId, failure: error.failure, reason: error.message }, "a provider cannot be asked");
+    if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+    if (Date.now() < lastAtMs + PROVIDER_LIMITS.pollGiveUpMs) return { retryInMs: PROVIDER_LIMITS.longestPollPauseMs };
+    return { outcome: "given_up" };
+  }
+}
+
+async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: string): Promise<TaskResult> {
+  const { intent_id: intentId } = payment;
+  await insertTask(deps.database, { intentId, kind: "fail", detail: { reason }, dueInMs: 0 });
+  return { outcome: reason };
+}
+
+/** Growing pauses, and never past the look after the deadline. */
+export function nextPollInMs(attempts: number, lastAtMs: number, nowMs = Date.now()): number {
+  const { firstPollMs, pollGrowth, longestPollPauseMs } = PROVIDER_LIMITS;
+  const pauseMs = Math.min(firstPollMs * pollGrowth ** Math.min(attempts, 30), longestPollPauseMs);
+  return Math.max(0, Math.min(pauseMs, lastAtMs - nowMs));
+}

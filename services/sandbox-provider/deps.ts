@@ -1,0 +1,12 @@
+import type { Database } from "../db/pool.ts";
+import type { Log } from "../runtime/log.ts";
+
+export interface SandboxDeps {
+  readonly database: Database;
+  readonly log: Log;
+  readonly key: Buffer;
+  readonly decidesAfterMs: number;
+  readonly callbackOrigin: string;
+  /** Of a payment's guest page. Known once the server listens. */
+  readonly guestUrl: (paymentId: string) => string;
+}

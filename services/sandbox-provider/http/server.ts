@@ -1,0 +1,121 @@
+/** The HTTP server of the sandbox provider: which path is what, who may ask, and the bounds of a request. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { UserError } from "../../runtime/user-error.ts";
+import type { SandboxDeps } from "../deps.ts";
+import { SANDBOX_LIMITS } from "../limits.ts";
+import { apiKeyHash } from "../secrets.ts";
+import { type AccountRow, findAccountByKey } from "../sql/accounts.ts";
+import * as api from "./api.ts";
+import { decideAsGuest, showGuestPage } from "./guest-page.ts";
+import { ApiError, type Reply } from "./reply.ts";
+import { statement } from "./statement.ts";
+
+export interface HttpServer {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** Throws UserError `sandbox_provider_port_taken`. */
+export async function startHttpServer(
+  deps: SandboxDeps,
+  listen: { readonly host: string; readonly port: number },
+): Promise<HttpServer> {
+  const server = createServer({ requestTimeout: SANDBOX_LIMITS.requestMs }, (request, response) => {
+    void answer(deps, request, response);
+  });
+  server.maxConnections = SANDBOX_LIMITS.connections;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause) => {
+      const sentence = `The sandbox provider cannot listen on port ${listen.port} of ${listen.host}; set SANDBOX_PROVIDER_PORT to a free one.`;
+      reject(new UserError(sentence, { code: "sandbox_provider_port_taken", cause }));
+    });
+    server.listen(listen.port, listen.host, resolve);
+  });
+  const address = server.address();
+  return {
+    port: typeof address === "object" && address !== null ? address.port : listen.port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(deps: SandboxDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let reply: Reply;
+  try {
+    reply = await route(deps, request);
+  } catch (error) {
+    if (!(error instanceof ApiError)) deps.log.error({ err: error }, "a request to the sandbox provider failed");
+    const known = error instanceof ApiError ? error : new ApiError(500, "unexpected", "This should not have happened.");
+    reply = known.reply();
+  }
+  if (response.destroyed) return;
+  const { status, json, text, headers } = reply;
+  const isJson = json !== undefined;
+  response.writeHead(status, { ...(isJson ? { "content-type": "application/json" } : {}), ...headers });
+  response.end(isJson ? JSON.stringify(json) : text);
+}
+
+const BY_REFERENCE = /^\/v1\/payments\/by-reference\/([A-Za-z0-9_-]{1,64})(\/cancel)?$/;
+const GUEST = /^\/pay\/([A-Za-z0-9_-]{1,64})$/;
+
+async function route(deps: SandboxDeps, request: IncomingMessage): Promise<Reply> {
+  const url = new URL(request.url ?? "/", "http://sandbox.invalid");
+  const what = `${request.method} ${url.pathname}`;
+  const guest = GUEST.exec(url.pathname)?.[1];
+  if (guest !== undefined && request.method === "GET") return await showGuestPage(deps, guest);
+  if (guest !== undefined && request.method === "POST") return await decideAsGuest(deps, guest, await bodyOf(request));
+  if (what === "GET /healthz") return { status: 200, json: { status: "ok" } };
+  if (what === "POST /v1/accounts") return await api.openAccount(deps, await jsonOf(request));
+  if (!url.pathname.startsWith("/v1/")) throw noSuchPath();
+  const account = await accountOf(deps, request);
+  if (what === "POST /v1/account/callback-secret") {
+    return await api.renewCallbackSecret(deps, account, await jsonOf(request));
+  }
+  if (what === "POST /v1/payments") return await api.createPayment(deps, account, await jsonOf(request));
+  for (const format of ["json", "csv"] as const) {
+    const query = url.searchParams;
+    if (what === `GET /v1/statement.${format}`) return await statement(deps, account, { format, query });
+  }
+  const [, reference, cancel] = BY_REFERENCE.exec(url.pathname) ?? [];
+  if (reference !== undefined && cancel === undefined && request.method === "GET") {
+    return await api.getPayment(deps, account, reference);
+  }
+  if (reference !== undefined && cancel !== undefined && request.method === "POST") {
+    return await api.cancelPayment(deps, account, { reference, body: await jsonOf(request) });
+  }
+  throw noSuchPath();
+}
+
+function noSuchPath(): ApiError {
+  return new ApiError(404, "not_found", "This API has no such path.");
+}
+
+async function accountOf(deps: SandboxDeps, request: IncomingMessage): Promise<AccountRow> {
+  const [, apiKey] = /^Bearer (\S{1,300})$/.exec(request.headers.authorization ?? "") ?? [];
+  const account = apiKey === undefined ? undefined : await findAccountByKey(deps.database, apiKeyHash(apiKey));
+  if (account === undefined) throw new ApiError(401, "api_key_invalid", "There is no account with this API key.");
+  return account;
+}
+
+async function jsonOf(request: IncomingMessage): Promise<unknown> {
+  try {
+    return JSON.parse(await bodyOf(request));
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    throw new ApiError(400, "invalid_json", "The body is no JSON.");
+  }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > SANDBOX_LIMITS.bodyBytes) throw new ApiError(413, "body_too_large", "The body is too large.");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,50 @@
+/**
+ * The sandbox provider: an outside party that runs inside the product. It has an API, a guest page, signed callbacks, a
+ * status look-up and a statement, as a real one has; nothing of the product imports it.
+ */
+import { closeDatabase, openDatabase } from "../db/pool.ts";
+import type { Service, ServiceDeps } from "../runtime/service.ts";
+import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import type { SandboxDeps } from "./deps.ts";
+import { startHttpServer } from "./http/server.ts";
+import { SANDBOX_LIMITS } from "./limits.ts";
+import { sandboxProviderSettingsSchema } from "./settings.ts";
+import { startWork } from "./work.ts";
+
+/** Throws UserError for a key that is missing or a port that is taken. `url` is where it answers. */
+export async function startSandboxProviderService(shared: ServiceDeps): Promise<Service & { readonly url: string }> {
+  const own = parseSettings(sandboxProviderSettingsSchema, shared.environment);
+  const database = openDatabase({
+    url: requireDatabaseUrl(shared.settings),
+    name: "sandbox-provider",
+    maxConnections: SANDBOX_LIMITS.databaseConnections,
+  });
+  let publicUrl = own.SANDBOX_PROVIDER_PUBLIC_URL ?? "";
+  const deps: SandboxDeps = {
+    database,
+    log: shared.log,
+    key: own.SANDBOX_PROVIDER_KEY,
+    decidesAfterMs: own.SANDBOX_PROVIDER_DECIDES_AFTER_MS,
+    callbackOrigin: new URL(own.PROVIDER_CALLBACK_BASE_URL).origin,
+    guestUrl: (paymentId) => new URL(`/pay/${paymentId}`, publicUrl).href,
+  };
+  const host = own.SANDBOX_PROVIDER_HOST;
+  try {
+    const server = await startHttpServer(deps, { host, port: own.SANDBOX_PROVIDER_PORT });
+    const url = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`;
+    if (publicUrl === "") publicUrl = url;
+    const work = startWork(deps);
+    shared.log.info({ url }, "the sandbox provider listens");
+    return {
+      url,
+      async stop() {
+        await server.stop();
+        await work.stop();
+        await closeDatabase(database);
+      },
+    };
+  } catch (error) {
+    await closeDatabase(database);
+    throw error;
+  }
+}

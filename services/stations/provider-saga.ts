@@ -1,0 +1,191 @@
+/**
+ * The provider saga: a committed `created` on the route `dynamic_qr` leads to one payment at the provider and one commit
+ * of its answer. The providers service is idempotent by intent, so the question may be asked again by any host at any
+ * time: it is, on each first look at a station that is found asking.
+ *
+ *   created committed ──► providers.payment.create ──► qr_ready | provider_failed committed
+ *                              └── no answer: pause, again; for too long: provider_failed (provider_unavailable)
+ *   ended unpaid ──► providers.payment.withdraw
+ */
+import type { NatsConnection } from "nats";
+import type { Actor } from "../../machines/actor.ts";
+import { partitionOf } from "../../machines/partition.ts";
+import {
+  type EndReason,
+  type PaymentIntent,
+  PROVIDER_DECLINES,
+  type ProviderPayment,
+} from "../../machines/payment-intent.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { findIntent, type StationState } from "../../machines/station/state.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import { createProviderPayment } from "../bus/messages/providers.ts";
+import { call, type ReplyOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { SwitchesReplica } from "../bus/switches-replica.ts";
+import type { Log } from "../runtime/log.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import type { Mailboxes } from "./mailboxes.ts";
+import { type HostCommand, isFailure, type StationAnswer, SYSTEM } from "./work.ts";
+
+export interface ProviderSagaDeps {
+  readonly nc: NatsConnection;
+  readonly log: Log;
+  readonly mailboxes: Mailboxes;
+  readonly switches: Pick<SwitchesReplica, "current">;
+  /** Tells the provider's side that an intent has ended unpaid. */
+  readonly withdraw: (intentId: number) => void;
+}
+
+/** A QR collection that this host has seen active; a station has one at most. */
+interface Collection {
+  readonly intentId: number;
+  /** True once the provider is not to be asked any more: answered, ended, or another host's. */
+  isOver: boolean;
+}
+
+type Answer = ReplyOf<typeof createProviderPayment>;
+
+export class ProviderSaga {
+  readonly #deps: ProviderSagaDeps;
+  readonly #collections = new Map<number, Collection>();
+
+  constructor(deps: ProviderSagaDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes note of a state that was read or committed. */
+  observe(stationId: number, state: StationState): void {
+    const known = this.#collections.get(stationId);
+    const { intent } = state;
+    if (known !== undefined && known.intentId !== intent?.intentId) this.#end(stationId, known, state);
+    if (intent === null || intent.provider === null) return;
+    if (intent.status !== "created") {
+      if (known?.intentId === intent.intentId) known.isOver = true;
+      // Remembered all the same: its end may have to be told.
+      else this.#collections.set(stationId, { intentId: intent.intentId, isOver: true });
+      return;
+    }
+    if (known?.intentId === intent.intentId) return;
+    const collection: Collection = { intentId: intent.intentId, isOver: false };
+    this.#collections.set(stationId, collection);
+    void this.#run({ stationId, organizationId: state.organizationId, intent, asked: intent.provider }, collection);
+  }
+
+  /** Leaves the collections of a partition to its next owner. */
+  abandon(partition: number): void {
+    for (const [stationId, collection] of this.#collections) {
+      if (partitionOf(stationId) !== partition) continue;
+      collection.isOver = true;
+      this.#collections.delete(stationId);
+    }
+  }
+
+  #end(stationId: number, collection: Collection, state: StationState): void {
+    collection.isOver = true;
+    this.#collections.delete(stationId);
+    const status = findIntent(state, collection.intentId)?.status;
+    if (status === "cancelled" || status === "expired") this.#deps.withdraw(collection.intentId);
+  }
+
+  async #run(question: Question, collection: Collection): Promise<void> {
+    const { stationId, intent, asked } = question;
+    const startedAtMs = performance.now();
+    const answer = await this.#ask(question, collection);
+    if (answer === undefined) return;
+    const { intentId } = intent;
+    const actor: Actor = isProvidersWord(answer) ? { kind: "provider", id: asked.configId } : SYSTEM;
+    const command: HostCommand = answer.created
+      ? { type: "qr_ready", intentId, qrPayload: answer.qrPayload, providerReference: answer.providerReference }
+      : { type: "provider_failed", intentId, reason: answer.reason };
+    await this.#commit(stationId, collection, { commandId: `qr:${intentId}`, actor, command });
+    const tookMs = Math.round(performance.now() - startedAtMs);
+    this.#deps.log.info({ stationId, intentId, answer: command.type, tookMs }, "a provider was asked");
+  }
+
+  /** The provider's answer, or why there is none; undefined when nobody waits for it any more. */
+  async #ask(
+    { stationId, organizationId, intent, asked }: Question,
+    collection: Collection,
+  ): Promise<Answer | undefined> {
+    const { intentId, orderDisplayNumber, amountMinor, currency, expiresAtMs } = intent;
+    const { configId } = asked;
+    const untilMs = performance.now() + STATION_LIMITS.providerPatienceMs;
+    let pauseMs: number = STATION_LIMITS.providerPauseMs;
+    while (!collection.isOver) {
+      // The switch may have been turned since the route was offered.
+      if (this.#deps.switches.current().providers.has(configId)) return failed("provider_frozen");
+      const leftMs = untilMs - performance.now();
+      if (leftMs <= 0) return failed("provider_unavailable");
+      try {
+        const answer = await call(
+          this.#deps.nc,
+          createProviderPayment,
+          { intentId, stationId, organizationId, configId, orderDisplayNumber, amountMinor, currency, expiresAtMs },
+          Math.min(STATION_LIMITS.providerAskMs, leftMs),
+        );
+        return isUsable(answer) ? answer : failed("provider_answer_invalid");
+      } catch (error) {
+        this.#deps.log.warn({ err: error, intentId, pauseMs }, "the providers service did not answer");
+        if (isFinal(error)) return failed("provider_unavailable");
+      }
+      await pause(pauseMs);
+      pauseMs = Math.min(pauseMs * 2, STATION_LIMITS.providerLongestPauseMs);
+    }
+    return undefined;
+  }
+
+  /** Repeats until the answer is in the log, or somebody else's business. */
+  async #commit(
+    stationId: number,
+    collection: Collection,
+    work: { readonly commandId: string; readonly actor: Actor; readonly command: HostCommand },
+  ): Promise<void> {
+    let pauseMs: number = STATION_LIMITS.providerPauseMs;
+    while (!collection.isOver) {
+      const answer = await new Promise<StationAnswer>((resolve) => {
+        this.#deps.mailboxes.submitFirst(stationId, { ...work, answer: resolve });
+      });
+      if (!isFailure(answer)) return;
+      await pause(pauseMs);
+      pauseMs = Math.min(pauseMs * 2, STATION_LIMITS.providerLongestPauseMs);
+    }
+  }
+}
+
+interface Question {
+  readonly stationId: number;
+  readonly organizationId: number;
+  readonly intent: PaymentIntent;
+  readonly asked: ProviderPayment;
+}
+
+/** Silence, a switch and an answer that cannot be used are this side's findings, and the trail says so. */
+function isProvidersWord(answer: Answer): boolean {
+  if (answer.created || answer.reason === "provider_refused") return true;
+  return PROVIDER_DECLINES.some((decline) => decline === answer.reason);
+}
+
+function failed(reason: EndReason): Answer {
+  return { created: false, reason };
+}
+
+/** What does not fit a commit is no QR: the station's state is bounded, and nothing could scan it. */
+function isUsable(answer: Answer): boolean {
+  if (!answer.created) return true;
+  const { qrPayload, providerReference } = answer;
+  return (
+    qrPayload !== "" &&
+    qrPayload.length <= STATE_LIMITS.qrPayloadCharacters &&
+    providerReference.length <= BOUNDS.stationTextCharacters
+  );
+}
+
+/** A refusal that asking again does not change. */
+function isFinal(error: unknown): boolean {
+  return error instanceof RefusedError && error.refusal.code !== "busy" && error.refusal.code !== "unavailable";
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,292 @@
+/** A collection by a provider's QR, told in sentences: the way to paid, what goes wrong on it, and money in doubt. */
+import { describe, expect, it } from "vitest";
+import { END_REASONS, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import { renderReply, replyMayBeForgotten } from "../../machines/station/reply.ts";
+import { routeOffer } from "../../machines/views/routes.ts";
+import { aQrCounter, aServedCounter, CASEY, PROVIDER, QR, type Scenario } from "./scenario.ts";
+
+const asked = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300);
+const shown = (): Scenario => asked().givesQr().waits(5_000);
+const SUCCEEDED = { ok: true, type: "intent", status: "succeeded" };
+
+describe("a QR collection", () => {
+  it("goes from the asked provider over the QR and its confirmation to paid", () => {
+    const counter = asked();
+    expect(counter.intent).toMatchObject({ status: "created", deviceId: null, provider: { configId: PROVIDER.id } });
+    expect(counter.display).toMatchObject({ state: "total", qr_payload: "" });
+    counter.givesQr();
+    expect(counter.display).toMatchObject({ state: "qr", qr_payload: QR, amount: "12.50", intent_status: "presented" });
+    counter.waits(4_000).confirms({ key: "confirm" });
+    expect(counter.reply).toMatchObject({ ok: true, status: "settling" });
+    expect(counter.display).toMatchObject({ state: "total", qr_payload: "", intent_status: "processing" });
+    counter.waits(30).settles(9_001);
+    expect(counter.display.state).toBe("paid");
+    expect(counter.intent).toMatchObject({
+      status: "succeeded",
+      provider: { qrPayload: "", providerReference: "PAY-1" },
+      attestation: { by: "provider", cashierId: 0, cashierName: "", reference: "PAY-1", transactionId: 9_001 },
+    });
+    expect(counter.confirms({ key: "confirm" }).reply).toMatchObject(SUCCEEDED);
+    expect(counter.repeated).toBe(true);
+  });
+
+  it("settles on a confirmation that overtakes the QR, which then is not shown", () => {
+    const counter = asked().confirms();
+    expect(counter.happened).toEqual(["provider_confirmed"]);
+    expect(counter.givesQr().happened).toEqual([]);
+    expect(counter.display.state).toBe("total");
+    expect(counter.settles().intent).toMatchObject({ status: "succeeded", presentedAtMs: null });
+  });
+
+  it("answers the same money again, under any id, without settling twice", () => {
+    const counter = shown().confirms({ key: "a" });
+    expect(counter.confirms({ key: "b" }).reply).toMatchObject({ status: "settling" });
+    expect(counter.happened).toEqual([]);
+    counter.settles();
+    for (const key of ["a", "b", "c"]) expect(counter.confirms({ key }).reply).toMatchObject(SUCCEEDED);
+    expect(counter.happened).toEqual([]);
+  });
+
+  it("keeps collecting by the config that it asked when the station is given another one", () => {
+    const counter = shown().uses(82);
+    expect(counter.confirms({ by: { kind: "provider", id: 82 } }).reply).toMatchObject({ code: "intent_unknown" });
+    expect(counter.confirms({ by: CASEY }).reply).toMatchObject({ code: "intent_unknown" });
+    expect(counter.confirms().settles().intent?.status).toBe("succeeded");
+  });
+
+  it.each(END_REASONS)("is ended by %s, which the cashier sees, and can be begun anew", (reason) => {
+    const counter = asked().fails(reason);
+    expect(counter.intent).toMatchObject({ status: "cancelled", endReason: reason });
+    expect(counter.fails(reason).happened).toEqual([]);
+    expect(counter.reply).toMatchObject({ ok: true, status: "cancelled" });
+    expect(counter.picks("dynamic_qr").happened).toEqual(["intent_created"]);
+  });
+
+  it("does not fail any more once its money is there", () => {
+    const counter = shown().confirms();
+    expect(counter.fails("payment_declined").reply).toMatchObject({ code: "settlement_in_progress" });
+    counter.refusesToSettle("order_changed");
+    expect(counter.fails("payment_declined").reply).toMatchObject({
+      code: "intent_not_actionable",
+      status: "processing",
+    });
+  });
+
+  it("answers the creation again as it was, also when it has ended", () => {
+    const counter = aQrCounter().picks("dynamic_qr", { key: "create" });
+    const created = counter.intent;
+    for (const later of [() => counter.givesQr(), () => counter.confirms(), () => counter.settles()]) {
+      later();
+      const stored = counter.station.replies.find((reply) => reply.commandId === "create");
+      expect(stored && renderReply(counter.station, stored.reply)?.intent).toEqual(created);
+    }
+  });
+});
+
+describe("a confirmation that the seam refuses", () => {
+  it("leaves the money with the intent until the cashier attests the mended order", () => {
+    const counter = shown().confirms({ key: "confirm" }).refusesToSettle("order_changed");
+    expect(counter.intent).toMatchObject({ status: "processing", attestation: null });
+    expect(counter.confirms({ key: "confirm" }).reply).toMatchObject({ ok: false, code: "order_changed" });
+    counter.attests({ reference: "typed" });
+    expect(counter.intent?.attestation).toMatchObject({ by: "cashier", cashierId: CASEY.id, reference: "PAY-1" });
+    expect(counter.settles().intent?.status).toBe("succeeded");
+  });
+
+  it("is asked about again when the provider repeats it under a new id", () => {
+    const counter = shown().confirms({ key: "a" }).refusesToSettle("order_changed").confirms({ key: "b" });
+    expect(counter.intent?.attestation).toMatchObject({ by: "provider", commandId: "b" });
+    // The slow refusal of the first must not undo the second.
+    expect(counter.refusesToSettle("order_changed", { attestationId: "a" }).intent?.status).toBe("settling");
+  });
+
+  it("expires in the refusal's own commit when its deadline passed meanwhile, and stays in doubt", () => {
+    const counter = shown().confirms().waits(180_000).refusesToSettle("order_voided");
+    expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
+    expect(counter.station.doubts).toEqual([{ orderId: 501, intentId: 1_001, reason: "provider_confirmed" }]);
+  });
+});
+
+describe("M25 money that comes too late", () => {
+  const LATE: readonly [how: string, counter: () => Scenario, status: string][] = [
+    ["after the cashier cancelled", () => shown().cancels(), "cancelled"],
+    ["after the deadline", () => shown().waits(180_000).ticks(), "expired"],
+    ["at the very deadline, uncommitted", () => shown().waits(180_000), "expired"],
+    ["after a decline", () => shown().fails("payment_declined"), "cancelled"],
+    ["after the provider cleared it", () => shown().cancels().clears(), "cancelled"],
+  ];
+  it.each(LATE)("%s pays nothing, is kept by name and leaves the order in doubt", (_how, build, status) => {
+    const counter = build().confirms({ key: "late" });
+    expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status });
+    expect(counter.happened.at(-1)).toBe("late_money_kept");
+    expect(counter.intent?.status).toBe(status);
+    expect(counter.station.doubts).toEqual([{ orderId: 501, intentId: 1_001, reason: "late_money" }]);
+    const events = counter.commits.length;
+    expect(counter.confirms({ key: "late" }).repeated).toBe(true);
+    expect(counter.commits).toHaveLength(events);
+  });
+
+  it("a second payment of a paid intent is kept by name, and nothing is in doubt", () => {
+    const counter = shown().confirms().settles().confirms({ reference: "PAY-2" });
+    expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "succeeded" });
+    expect(counter.happened).toEqual(["late_money_kept"]);
+    expect(counter.station.doubts).toEqual([]);
+  });
+
+  it("a second payment waits while the seam is asked about the first, and is late after its refusal", () => {
+    const counter = shown().confirms().confirms({ reference: "PAY-2" });
+    expect(counter.reply).toMatchObject({ code: "settlement_in_progress" });
+    counter.refusesToSettle("order_changed").confirms({ reference: "PAY-2" });
+    expect(counter.reply).toMatchObject({ code: "intent_not_actionable", status: "processing" });
+    expect(counter.intent?.provider?.providerReference).toBe("PAY-1");
+  });
+
+  it("money for an intent that only the audit trail remembers is kept as well", () => {
+    const counter = shown().cancels();
+    const { intent: recalled, intentId } = counter;
+    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
+    expect(counter.confirms({ intentId }).reply).toMatchObject({ code: "intent_unknown" });
+    counter.recalled = recalled;
+    expect(counter.confirms({ intentId }).happened).toEqual(["late_money_kept"]);
+  });
+});
+
+describe("what has left the bounded state", () => {
+  it("a second payment of an intent that was paid long ago puts nothing in doubt", () => {
+    const counter = shown().confirms().settles();
+    const { intent: recalled, intentId } = counter;
+    for (let turn = 1; turn <= STATE_LIMITS.knownOrders; turn += 1) {
+      counter
+        .order({ orderId: 600 + turn })
+        .picks("cash")
+        .attests()
+        .settles(9_100 + turn);
+    }
+    counter.recalled = recalled;
+    counter.confirms({ intentId, reference: "PAY-2" });
+    expect([counter.happened, counter.station.doubts]).toEqual([["late_money_kept"], []]);
+    expect(counter.confirms({ intentId, reference: "PAY-1" }).reply).toMatchObject(SUCCEEDED);
+  });
+
+  it("is asked of the audit trail for a confirmation, once the creation of its intent is forgotten", () => {
+    const counter = shown();
+    const { intentId } = counter;
+    const confirm = { type: "provider_confirm", intentId, providerReference: "PAY-1" } as const;
+    for (let turn = 0; turn < STATE_LIMITS.replies - 1; turn += 1) counter.leased();
+    expect(counter.station.replies).toHaveLength(STATE_LIMITS.replies);
+    expect(replyMayBeForgotten(counter.station, "confirm", confirm)).toBe(false);
+    counter.leased().leased();
+    expect(replyMayBeForgotten(counter.station, "confirm", confirm)).toBe(true);
+  });
+});
+
+describe("an order in doubt", () => {
+  const reported = (outcome: "reported_unknown" | "reported_success" | "reported_declined"): Scenario =>
+    aQrCounter().picks("smart_pos").reports(outcome);
+  const ROWS: readonly [what: string, counter: () => Scenario, reason: string | undefined][] = [
+    ["the QR was never shown", () => asked().cancels(), undefined],
+    ["the QR was shown and the cashier cancelled", () => shown().cancels(), "qr_presented"],
+    ["the QR was shown and the deadline passed", () => shown().waits(180_000).ticks(), "qr_presented"],
+    ["the QR was shown and the provider declined", () => shown().fails("payment_declined"), undefined],
+    ["the QR was shown and the provider failed", () => shown().fails("provider_unavailable"), "qr_presented"],
+    ["the outcome was unknown", () => reported("reported_unknown").cancels(), "outcome_unknown"],
+    ["a success was reported", () => reported("reported_success").cancels(), "success_reported"],
+    ["a decline was reported", () => reported("reported_declined").cancels(), undefined],
+    [
+      "a decline was reported after an unknown outcome",
+      () => reported("reported_unknown").reports("reported_declined").cancels(),
+      "outcome_unknown",
+    ],
+    [
+      "a success was reported after the end",
+      () => aQrCounter().picks("smart_pos").cancels().reports("reported_success"),
+      "late_evidence",
+    ],
+    [
+      "a decline was reported after the end",
+      () => aQrCounter().picks("smart_pos").cancels().reports("reported_declined"),
+      undefined,
+    ],
+    ["the order was voided meanwhile", () => shown().order({ status: "voided", revision: 2 }).cancels(), undefined],
+  ];
+  it.each(ROWS)("%s", (_what, build, reason) => {
+    const counter = build();
+    expect(counter.station.doubts.map((doubt) => doubt.reason)).toEqual(reason === undefined ? [] : [reason]);
+  });
+
+  it.each(["cash", "smart_pos", "dynamic_qr"] as const)(
+    "is collected again by %s only when the cashier says so",
+    (route) => {
+      const counter = shown().cancels();
+      const earlierIntentId = counter.intentId;
+      expect(counter.picks(route, { key: "again" }).reply).toEqual({
+        ok: false,
+        code: "money_may_have_moved",
+        earlierIntentId,
+      });
+      expect(counter.picks(route, { confirms: false }).reply).toMatchObject({ code: "money_may_have_moved" });
+      counter.picks(route, { confirms: true, key: "again" });
+      expect(counter.happened).toEqual(["intent_created", "second_collection_confirmed"]);
+    },
+  );
+
+  it("says nothing about a confirmation that no doubt asks for", () => {
+    expect(aQrCounter().picks("cash", { confirms: true }).happened).toEqual(["intent_created"]);
+  });
+
+  it("is not in doubt for another order", () => {
+    const counter = shown().cancels().order({ orderId: 502, orderDisplayNumber: 8 });
+    expect(counter.picks("cash").happened).toEqual(["intent_created"]);
+  });
+
+  it("is out of doubt when paid, when voided and when the provider says so", () => {
+    const doubtful = (): Scenario => shown().cancels();
+    expect(doubtful().picks("cash", { confirms: true }).attests().settles().station.doubts).toEqual([]);
+    expect(doubtful().order({ status: "voided", revision: 2 }).station.doubts).toEqual([]);
+    const cleared = doubtful().clears();
+    expect([cleared.happened, cleared.station.doubts]).toEqual([["doubt_cleared"], []]);
+    expect(cleared.clears().happened).toEqual([]);
+    expect(cleared.picks("dynamic_qr").happened).toEqual(["intent_created"]);
+  });
+
+  it("keeps the newest doubts within the bound", () => {
+    const counter = aQrCounter();
+    for (let turn = 1; turn <= STATE_LIMITS.doubts + 2; turn += 1) {
+      counter
+        .order({ orderId: 600 + turn })
+        .picks("dynamic_qr")
+        .givesQr()
+        .cancels();
+    }
+    const ids = counter.station.doubts.map((doubt) => doubt.orderId);
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([STATE_LIMITS.doubts, 603, 618]);
+  });
+});
+
+describe("which provider is used", () => {
+  it("follows the newest choice and ignores an older one", () => {
+    const counter = aServedCounter().uses(81, 5).uses(82, 4);
+    expect(counter.station.provider).toEqual({ configId: 81, revision: 5 });
+    expect(counter.happened).toEqual([]);
+    expect(counter.uses(null, 6).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_not_configured" });
+  });
+
+  it("is offered unless its switch is turned", () => {
+    const { station } = aQrCounter();
+    const offer = (providers: number[]): string =>
+      routeOffer(station, "dynamic_qr", { ...NO_KILL_SWITCHES, providers: new Set(providers) }).reason ?? "offered";
+    expect([offer([]), offer([PROVIDER.id]), offer([82])]).toEqual(["offered", "provider_frozen", "offered"]);
+  });
+
+  it("collects nothing and confirms everything while it is frozen: money that moved is settled", () => {
+    const counter = shown().freezes({ providers: new Set([PROVIDER.id]) });
+    expect(counter.confirms().settles().intent?.status).toBe("succeeded");
+    expect(counter.order({ orderId: 502 }).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_frozen" });
+  });
+
+  it.each(PROVIDER_DECLINES)("says %s for certain: the order is collected again without a question", (reason) => {
+    expect(shown().fails(reason).picks("cash").happened).toEqual(["intent_created"]);
+  });
+});

@@ -1,0 +1,130 @@
+/** Who may speak for a provider, and what becomes of those who may not. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { verifySignature } from "../../services/providers/secrets/callback-signature.ts";
+import { sendCallback, signature } from "./emvco-callback.ts";
+import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+
+const SECRET = "the-secret-of-the-callbacks-in-this-test";
+const BODY = JSON.stringify({ id: "e-1", type: "payment.scanned", data: {} });
+const TOLERANCE_MS = PROVIDER_LIMITS.callbackToleranceMs;
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+async function openConfig(): Promise<{ readonly configId: number; readonly owner: Parameters<typeof rotate>[1] }> {
+  const { owner, filialId } = await world.openPlace();
+  const { config } = await world.ask(messages.createProviderConfig, {
+    caller: owner,
+    filialId,
+    kind: "emvco_generic",
+    mode: "test",
+    name: "Acquirer",
+    settings: {
+      merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+      category_code: "5812",
+      country: "DE",
+      merchant_name: "Bistro",
+      merchant_city: "Berlin",
+    },
+    secrets: { callback_secret: SECRET },
+  });
+  return { configId: config.configId, owner };
+}
+
+function rotate(configId: number, caller: Parameters<typeof world.openIntent>[0]["owner"], overlapMs: number) {
+  return world.ask(messages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs });
+}
+
+const refusalsOf = (configId: number) =>
+  world.database<{ address: string; reason: string }[]>`
+    select address, reason from provider_callback_refusals where config_id = ${configId} order by refusal_id`;
+
+test("a signature is over the raw bytes, with a secret that is live, at a time that is near, both ways", () => {
+  const nowMs = Date.parse("2026-11-21T12:00:00Z");
+  const body = Buffer.from('{"a": 1}');
+  const verdict = (header: string | undefined, secrets = [SECRET], bytes: Uint8Array = body) =>
+    verifySignature({ header, body: bytes }, secrets, nowMs);
+  const right = signature('{"a": 1}', SECRET, nowMs);
+  expect(verdict(right)).toBe("valid");
+  expect(verdict(right, ["another", SECRET])).toBe("valid");
+  expect(verdict(`${right},v1=${"0".repeat(64)}`)).toBe("valid");
+  expect(verdict(right, ["another"])).toBe("invalid");
+  expect(verdict(right, [])).toBe("invalid");
+  expect(verdict(right, [SECRET], Buffer.from('{"a":1}'))).toBe("invalid");
+  expect(verdict(signature('{"a": 1}', SECRET, nowMs - TOLERANCE_MS))).toBe("valid");
+  expect(verdict(signature('{"a": 1}', SECRET, nowMs + TOLERANCE_MS))).toBe("valid");
+  expect(verdict(signature('{"a": 1}', SECRET, nowMs - TOLERANCE_MS - 1_000))).toBe("stale");
+  expect(verdict(signature('{"a": 1}', SECRET, nowMs + TOLERANCE_MS + 1_000))).toBe("stale");
+  expect(verdict(undefined)).toBe("missing");
+  expect(verdict("")).toBe("missing");
+  // Another time than the one that was signed.
+  expect(verdict(right.replace(/^t=\d+/, `t=${nowMs / 1_000 + 1}`))).toBe("invalid");
+  for (const broken of ["t=1", "v1=00", "t=x,v1=00", `t=1,t=2,v1=${"0".repeat(64)}`, `${right}${",x=1".repeat(400)}`]) {
+    expect(verdict(broken), broken).toBe("invalid");
+  }
+});
+
+test("a wrong signature and a config that does not exist are answered alike, and recorded with address and reason", async () => {
+  const { configId } = await openConfig();
+  const wrong = await sendCallback(world, { configId, body: BODY, secret: "another-secret-than-the-right-one" });
+  const unknown = await sendCallback(world, { configId: 999_999, body: BODY, secret: SECRET });
+  const missing = await sendCallback(world, { configId, body: BODY, secret: SECRET, header: "" });
+  const stale = await sendCallback(world, {
+    configId,
+    body: BODY,
+    secret: SECRET,
+    atMs: Date.now() - TOLERANCE_MS - 5_000,
+  });
+  expect(wrong.status).toBe(401);
+  expect(JSON.parse(wrong.body)).toMatchObject({ code: "signature_invalid" });
+  for (const other of [unknown, missing, stale]) expect(other).toEqual(wrong);
+  expect(await refusalsOf(configId)).toEqual(
+    ["signature_invalid", "signature_missing", "timestamp_stale"].map((reason) => ({ address: "192.0.2.1", reason })),
+  );
+  expect(await refusalsOf(999_999)).toEqual([{ address: "192.0.2.1", reason: "config_unknown" }]);
+  const rows = await world.database`select 1 from provider_callbacks where config_id = ${configId}`;
+  expect(rows).toHaveLength(0);
+});
+
+test("wrong signatures are throttled by address and config, and never keep the right ones out", async () => {
+  const { configId } = await openConfig();
+  const secret = "another-secret-than-the-right-one";
+  const { refusalsPerSource } = PROVIDER_LIMITS;
+  const statuses: number[] = [];
+  for (let sent = 0; sent < refusalsPerSource + 10; sent += 1) {
+    const body = JSON.stringify({ id: `wrong-${sent}`, type: "x" });
+    statuses.push((await sendCallback(world, { configId, body, secret, address: "192.0.2.77" })).status);
+  }
+  expect(statuses.filter((status) => status === 401)).toHaveLength(refusalsPerSource);
+  expect(statuses.slice(refusalsPerSource)).toEqual(Array.from({ length: 10 }, () => 429));
+  expect(await refusalsOf(configId)).toHaveLength(refusalsPerSource);
+  const right = { configId, body: BODY, secret: SECRET, address: "192.0.2.77" };
+  expect((await sendCallback(world, right)).status).toBe(200);
+  // Another address is another source.
+  expect((await sendCallback(world, { configId, body: "{}", secret, address: "192.0.2.78" })).status).toBe(401);
+});
+
+test("after a rotation both secrets are taken for the overlap, and then only the new one", async () => {
+  const { configId, owner } = await openConfig();
+  const send = (id: string, secret: string) =>
+    sendCallback(world, { configId, body: JSON.stringify({ id, type: "x" }), secret, address: "192.0.2.80" });
+  const { newSecrets, config } = await rotate(configId, owner, 60_000);
+  const next = newSecrets["callback_secret"] ?? "";
+  expect(next.length).toBeGreaterThanOrEqual(43);
+  expect(config.secrets.map((secret) => secret.expiresAtMs !== null)).toEqual([false, true]);
+  expect((await send("old", SECRET)).status).toBe(200);
+  expect((await send("new", next)).status).toBe(200);
+  // A second rotation ends the oldest at once: two are live at most.
+  const { newSecrets: third } = await rotate(configId, owner, 0);
+  expect((await send("old again", SECRET)).status).toBe(401);
+  expect((await send("second", next)).status).toBe(401);
+  expect((await send("third", third["callback_secret"] ?? "")).status).toBe(200);
+  // A disabled config's money is still heard.
+  await world.ask(messages.changeProviderConfig, { caller: owner, configId, status: "disabled" });
+  expect((await send("disabled", third["callback_secret"] ?? "")).status).toBe(200);
+});

@@ -1,0 +1,307 @@
+/** Callbacks: who may speak, what is replayed, what pays, and what becomes an issue. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Issue } from "../../services/bus/messages/providers.ts";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { paidBody, sendCallback, signature } from "./emvco-callback.ts";
+import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+const SECRET = "the-secret-of-the-callbacks-in-this-test";
+const MERCHANT = {
+  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+  category_code: "5812",
+  country: "DE",
+  merchant_name: "Bistro",
+  merchant_city: "Berlin",
+};
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+interface Scene {
+  readonly place: Place;
+  readonly configId: number;
+  readonly intent: Intent;
+  /** Our reference, as the payload's reference label carries it. */
+  readonly reference: string;
+}
+
+async function openScene(amountMinor = 1250): Promise<Scene> {
+  const place = await world.openPlace();
+  const { config } = await world.ask(messages.createProviderConfig, {
+    caller: place.owner,
+    filialId: place.filialId,
+    kind: "emvco_generic",
+    mode: "test",
+    name: "Acquirer",
+    settings: MERCHANT,
+    secrets: { callback_secret: SECRET },
+  });
+  const { configId } = config;
+  const intent = await world.openIntent(place, amountMinor);
+  world.stations.collect(intent);
+  return { place, configId, intent, reference: await askFor(place, configId, intent) };
+}
+
+async function askFor(place: Place, configId: number, intent: Intent): Promise<string> {
+  const answer = await world.askProvider(place, configId, intent);
+  if (!answer.created) throw new Error(`No payment: ${answer.reason}`);
+  const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(answer.qrPayload)?.[1] ?? "";
+  expect(reference).not.toBe("");
+  return reference;
+}
+
+const money = (scene: Scene, more: Readonly<Record<string, unknown>> = {}) => ({
+  reference: scene.reference,
+  transaction_id: `T-${scene.intent.intentId}`,
+  merchant_id: "M-1",
+  amount: "12.50",
+  currency: "EUR",
+  ...more,
+});
+
+const send = ({ configId }: Scene, body: string, more: Partial<Parameters<typeof sendCallback>[1]> = {}) =>
+  sendCallback(world, { configId, body, secret: SECRET, ...more });
+
+const issuesOf = async (place: Place): Promise<Issue[]> =>
+  (await world.ask(messages.listIssues, { caller: place.operator, limit: 100 })).issues;
+
+const transactions = (orderId: number) =>
+  world.database<{ intent_id: number; reference: string; amount_minor: number }[]>`
+    select intent_id, reference, amount_minor from transactions where order_id = ${orderId}`;
+
+describe("the money of a payment that was registered", () => {
+  test("settles its order through the seam, with the provider's reference", async () => {
+    const scene = await openScene();
+    const answer = await send(scene, paidBody(money(scene)));
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.body)).toEqual({ received: true, callback_id: expect.any(Number) });
+    const { intentId, orderId } = scene.intent;
+    const [paid] = await waitFor("a transaction", async () => {
+      const rows = await transactions(orderId);
+      return rows.length > 0 && rows;
+    });
+    expect(paid).toEqual({ intent_id: intentId, reference: `T-${intentId}`, amount_minor: 1250 });
+    const [confirm] = world.stations.about(intentId);
+    expect(confirm).toMatchObject({
+      stationId: scene.place.stationId,
+      actor: { kind: "provider", id: scene.configId },
+      command: { type: "provider_confirm", intentId, providerReference: `T-${intentId}` },
+    });
+    expect(await issuesOf(scene.place)).toEqual([]);
+  });
+
+  test("is confirmed once by 50 callbacks at once, all with the same answer, byte for byte", async () => {
+    const scene = await openScene();
+    const body = paidBody(money(scene));
+    const header = signature(body, SECRET);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => send(scene, body, { header })));
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    expect(answers[0]?.status).toBe(200);
+    await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
+    const confirms = world.stations.about(scene.intent.intentId);
+    expect(confirms).toHaveLength(1);
+    // Whatever has happened since: the order is paid, and the service is another process.
+    await world.restartProviders();
+    expect(await send(scene, body, { header })).toEqual(answers[0]);
+    expect(await send(scene, body)).toEqual(answers[0]);
+    expect(world.stations.about(scene.intent.intentId)).toHaveLength(1);
+    expect(await transactions(scene.intent.orderId)).toHaveLength(1);
+  });
+
+  test("a known event gets its answer also when it has grown too old to be taken anew", async () => {
+    const scene = await openScene();
+    const body = paidBody(money(scene));
+    const atMs = Date.now() - PROVIDER_LIMITS.callbackToleranceMs + 10_000;
+    const first = await send(scene, body, { atMs });
+    expect(first.status).toBe(200);
+    const stale = { atMs: Date.now() - PROVIDER_LIMITS.callbackToleranceMs - 10_000 };
+    expect(await send(scene, body, stale)).toEqual(first);
+    expect((await send(scene, paidBody(money(scene)), stale)).status).toBe(401);
+  });
+
+  test("an event without an id is known by its bytes", async () => {
+    const scene = await openScene();
+    const body = JSON.stringify({ type: "payment.paid", data: money(scene) });
+    const first = await send(scene, body);
+    expect(first.status).toBe(200);
+    expect(await send(scene, body)).toEqual(first);
+    // The same money in other bytes is another event, and the same money.
+    const again = await send(scene, JSON.stringify({ data: money(scene), type: "payment.paid" }));
+    expect(again.status).toBe(200);
+    expect(again).not.toEqual(first);
+    await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
+    expect(world.stations.about(scene.intent.intentId)).toHaveLength(1);
+    expect(await issuesOf(scene.place)).toEqual([]);
+  });
+
+  test("is confirmed after a restart when the station was away, and not before it has answered", async () => {
+    const scene = await openScene();
+    world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
+    expect((await send(scene, paidBody(money(scene)))).status).toBe(200);
+    await waitFor("a first attempt", () => world.stations.about(scene.intent.intentId).length > 0);
+    await world.restartProviders();
+    expect(await transactions(scene.intent.orderId)).toHaveLength(0);
+    world.stations.answer(scene.intent.intentId, "provider_confirm", () => ({ ok: true, type: "accepted" }));
+    // What the stopped process had taken is due again once its claim is over; nobody waits that long here.
+    await world.database`update provider_tasks set due_at = now() where intent_id = ${scene.intent.intentId}`;
+    await waitFor("a finished task", async () => {
+      const [row] = await world.database<{ outcome: string | null }[]>`
+        select outcome from provider_tasks where intent_id = ${scene.intent.intentId} and kind = 'confirm'`;
+      return row?.outcome === "settled";
+    });
+    const ids = new Set(world.stations.about(scene.intent.intentId).map((heard) => heard.commandId));
+    expect(ids).toEqual(new Set([`provider:confirm:${scene.intent.intentId}`]));
+  });
+});
+
+describe("money that does not fit pays nothing and is named", () => {
+  test.each([
+    ["amount_mismatch", { amount: "12.51" }],
+    ["amount_mismatch", { amount: "not an amount" }],
+    ["currency_mismatch", { currency: "USD" }],
+    ["account_mismatch", { merchant_id: "M-2" }],
+    ["unmatched_money", { reference: "NEVERREGISTERED", transaction_id: "T-never" }],
+  ] as const)("%s: %o", async (kind, wrong) => {
+    const scene = await openScene();
+    const body = paidBody(money(scene, wrong));
+    expect((await send(scene, body)).status).toBe(200);
+    // Told again, as another event: still one issue.
+    expect((await send(scene, paidBody(money(scene, wrong)))).status).toBe(200);
+    const issues = await issuesOf(scene.place);
+    expect(issues).toHaveLength(1);
+    const isKnown = kind !== "unmatched_money";
+    expect(issues[0]).toMatchObject({
+      kind,
+      status: "open",
+      configId: scene.configId,
+      intentId: isKnown ? scene.intent.intentId : null,
+      orderId: isKnown ? scene.intent.orderId : null,
+      evidence: { learnedFrom: "payment.paid", asserted: { reference: { ...money(scene), ...wrong }.reference } },
+    });
+    expect(await transactions(scene.intent.orderId)).toHaveLength(0);
+    expect(world.stations.about(scene.intent.intentId)).toEqual([]);
+    // The right money still pays.
+    const right = money(scene, { transaction_id: "T-right" });
+    expect((await send(scene, paidBody(right))).status).toBe(200);
+    await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
+  });
+
+  test("reference_mismatch: the provider's reference is one of ours, and what it names as ours is not", async () => {
+    const scene = await openScene();
+    await send(scene, paidBody(money(scene)));
+    expect((await send(scene, paidBody(money(scene, { reference: "SOMETHINGELSE" })))).status).toBe(200);
+    expect(await issuesOf(scene.place)).toMatchObject([
+      { kind: "reference_mismatch", intentId: scene.intent.intentId, providerReference: `T-${scene.intent.intentId}` },
+    ]);
+  });
+
+  test("duplicate_money: a second payment of the same QR", async () => {
+    const scene = await openScene();
+    await send(scene, paidBody(money(scene)));
+    await send(scene, paidBody(money(scene, { transaction_id: "T-second" })));
+    expect(await issuesOf(scene.place)).toMatchObject([{ kind: "duplicate_money", providerReference: "T-second" }]);
+    await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
+    expect(await transactions(scene.intent.orderId)).toHaveLength(1);
+  });
+
+  test.each([
+    ["late_money", { ok: false, code: "intent_not_actionable", status: "cancelled" }],
+    ["late_money", { ok: false, code: "intent_not_actionable", status: "expired" }],
+    ["duplicate_money", { ok: false, code: "intent_not_actionable", status: "succeeded" }],
+    ["settlement_refused", { ok: false, code: "order_changed" }],
+    ["settlement_refused", { ok: false, code: "order_already_paid" }],
+  ] as const)("%s, when the station answers %o", async (kind, answer) => {
+    const scene = await openScene();
+    world.stations.answer(scene.intent.intentId, "provider_confirm", answer);
+    await send(scene, paidBody(money(scene)));
+    await waitFor("an issue", async () => (await issuesOf(scene.place)).length > 0);
+    expect(await issuesOf(scene.place)).toMatchObject([
+      {
+        kind,
+        intentId: scene.intent.intentId,
+        orderId: scene.intent.orderId,
+        amountMinor: "1250",
+        currency: "EUR",
+        providerReference: `T-${scene.intent.intentId}`,
+        evidence: { station: { code: answer.code } },
+      },
+    ]);
+    expect(await transactions(scene.intent.orderId)).toHaveLength(0);
+  });
+
+  test("a station that is just settling is asked again, and the money is no issue", async () => {
+    const scene = await openScene();
+    let attempts = 0;
+    world.stations.answer(scene.intent.intentId, "provider_confirm", () => {
+      attempts += 1;
+      return attempts < 3
+        ? { ok: false, code: "settlement_in_progress", status: "processing" }
+        : { ok: true, type: "accepted" };
+    });
+    await send(scene, paidBody(money(scene)));
+    await waitFor("a third attempt", () => attempts === 3);
+    expect(await issuesOf(scene.place)).toEqual([]);
+  });
+});
+
+describe("events that are no money", () => {
+  test.each([
+    ["payment.declined", "payment_declined"],
+    ["payment.cancelled", "buyer_cancelled"],
+    ["payment.expired", "provider_expired"],
+  ])("%s tells the station %s", async (type, reason) => {
+    const scene = await openScene();
+    const body = JSON.stringify({ id: `e-${type}`, type, data: { reference: scene.reference } });
+    expect((await send(scene, body)).status).toBe(200);
+    const [failed] = await waitFor("a command", () => {
+      const about = world.stations.about(scene.intent.intentId);
+      return about.length > 0 && about;
+    });
+    expect(failed?.command).toEqual({ type: "provider_failed", intentId: scene.intent.intentId, reason });
+  });
+
+  test("kinds that are not known are accepted, recorded and replayed", async () => {
+    const scene = await openScene();
+    for (const type of ["payment.scanned", "constructor", "payment.refund.created"]) {
+      const body = JSON.stringify({ id: `e-${type}`, type, data: { reference: scene.reference } });
+      const first = await send(scene, body);
+      expect(first.status).toBe(200);
+      expect(await send(scene, body)).toEqual(first);
+    }
+    const rows = await world.database<{ outcome: string }[]>`
+      select outcome from provider_callbacks where config_id = ${scene.configId}`;
+    expect(rows.map((row) => row.outcome)).toEqual(["ignored", "ignored", "ignored"]);
+    expect(world.stations.about(scene.intent.intentId)).toEqual([]);
+  });
+
+  test("a decline that was overtaken by the money changes nothing", async () => {
+    const scene = await openScene();
+    await send(scene, paidBody(money(scene)));
+    const declined = JSON.stringify({ id: "older", type: "payment.declined", data: { reference: scene.reference } });
+    expect((await send(scene, declined)).status).toBe(200);
+    await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
+    expect(world.stations.about(scene.intent.intentId).map(({ command }) => command.type)).toEqual([
+      "provider_confirm",
+    ]);
+  });
+
+  test("a signed body that is not of the documented shape is refused by name", async () => {
+    const scene = await openScene();
+    for (const body of [
+      "no json",
+      "[]",
+      '{"id":"x"}',
+      '{"type":"payment.paid","data":{"amount":12.5}}',
+      '{"type":"a\\u0000b"}',
+    ]) {
+      const answer = await send(scene, body);
+      expect(answer.status, body).toBe(400);
+      expect(JSON.parse(answer.body)).toMatchObject({ code: "callback_unreadable" });
+    }
+  });
+});

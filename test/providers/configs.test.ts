@@ -1,0 +1,299 @@
+/** Provider configs: whose they are, what is kept of their secrets, and how stations learn of them. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { createKeyring } from "../../services/providers/secrets/keyring.ts";
+import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
+import { insertConfig } from "../../services/providers/sql/configs.ts";
+import { newKey, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+const SECRET = "a-secret-that-nobody-may-see-again";
+const SETTINGS = {
+  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+  category_code: "5812",
+  country: "DE",
+  merchant_name: "Bistro",
+  merchant_city: "Berlin",
+};
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+const emvco = ({ owner: caller, filialId }: Place, more: object = {}) =>
+  ({ caller, filialId, kind: "emvco_generic", mode: "test", name: "Acquirer", settings: SETTINGS, ...more }) as const;
+const create = (place: Place, more: object = {}) => world.ask(messages.createProviderConfig, emvco(place, more));
+
+/** What the outbox holds for a station of its provider. */
+const toldOf = async (stationId: number) => {
+  const rows = await world.database<{ provider: { configId: number | null; revision: number } }[]>`
+    select payload -> 'command' -> 'provider' as provider from outbox
+    where key = ${`station.${stationId}`} and payload -> 'command' ->> 'type' = 'provider_put' order by outbox_id`;
+  return rows.map((row) => row.provider);
+};
+
+async function addStation(place: Place, isSandbox = true): Promise<number> {
+  const [row] = await world.database<[{ station_id: number }]>`
+    insert into stations (organization_id, filial_id, name, currency, sandbox)
+    values (${place.organizationId}, ${place.filialId}, 'Another', 'EUR', ${isSandbox}) returning station_id`;
+  return row.station_id;
+}
+
+describe("a config's secrets", () => {
+  test("are shown once when they were made, and afterwards only that they are there", async () => {
+    const place = await world.openPlace();
+    const { config, newSecrets } = await create(place);
+    const made = newSecrets["callback_secret"] ?? "";
+    expect(made).toMatch(/^[\w-]{43}$/);
+    const listed = await world.ask(messages.listProviderConfigs, { caller: place.owner });
+    expect(listed.configs).toEqual([config]);
+    expect(config.secrets).toEqual([{ name: "callback_secret", createdAtMs: expect.any(Number), expiresAtMs: null }]);
+    expect(JSON.stringify(listed)).not.toContain(made);
+  });
+
+  test("that an owner brings are never returned, and no table holds one in the clear", async () => {
+    const place = await world.openPlace();
+    const reply = await create(place, { secrets: { callback_secret: SECRET } });
+    expect(reply.newSecrets).toEqual({});
+    const { configId } = reply.config;
+    const next = { caller: place.owner, configId, name: "callback_secret", secret: `${SECRET}-2`, overlapMs: 1_000 };
+    expect((await world.ask(messages.rotateProviderSecret, next)).newSecrets).toEqual({});
+    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, name: "Renamed" });
+    const tables = await world.database<{ table_name: string }[]>`
+      select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`;
+    for (const { table_name } of tables) {
+      const [found] = await world.database<[{ count: number }]>`
+        select count(*) as count from ${world.database(table_name)} t where to_jsonb(t)::text like ${`%${SECRET}%`}
+          or to_jsonb(t)::text like ${`%${Buffer.from(SECRET).toString("hex")}%`}`;
+      expect(found.count, table_name).toBe(0);
+    }
+  });
+
+  test("open only with their key, at their own place, unchanged", () => {
+    const [current, old] = [Buffer.from(newKey(), "base64url"), Buffer.from(newKey(), "base64url")];
+    const place = { configId: 1, name: "callback_secret" };
+    const keyring = createKeyring(current, [old]);
+    const sealed = keyring.seal(place, SECRET);
+    expect(keyring.open(place, sealed)).toBe(SECRET);
+    expect(keyring.seal(place, SECRET).sealed).not.toEqual(sealed.sealed);
+    expect(createKeyring(old, [current]).open(place, sealed)).toBe(SECRET);
+    expect(() => createKeyring(old, []).open(place, sealed)).toThrow();
+    expect(() => keyring.open({ ...place, configId: 2 }, sealed)).toThrow();
+    expect(() => keyring.open({ ...place, name: "api_key" }, sealed)).toThrow();
+    const tampered = Buffer.from(sealed.sealed);
+    tampered[0] = (tampered[0] ?? 0) ^ 1;
+    expect(() => keyring.open(place, { ...sealed, sealed: tampered })).toThrow();
+  });
+
+  test("are sealed anew with a new key at start, and then the old key is not needed", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const oldKey = world.environment["PROVIDER_SECRETS_KEY"];
+    await world.restartProviders(async () => {
+      world.environment["PROVIDER_SECRETS_KEY"] = newKey();
+      world.environment["PROVIDER_SECRETS_OLD_KEYS"] = oldKey;
+    });
+    await world.restartProviders(async () => {
+      delete world.environment["PROVIDER_SECRETS_OLD_KEYS"];
+    });
+    const intent = await world.openIntent(place, 1203);
+    expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
+  });
+});
+
+describe("a sandbox config", () => {
+  test("opens an account at the sandbox provider, and its callback secret can be renewed there", async () => {
+    const place = await world.openPlace();
+    const request = {
+      caller: place.owner,
+      filialId: place.filialId,
+      kind: "sandbox",
+      mode: "test",
+      name: "S",
+      settings: {},
+    } as const;
+    const { config, newSecrets } = await world.ask(messages.createProviderConfig, request);
+    expect(config.settings).toEqual({ account: expect.stringMatching(/^acct_/) });
+    expect(Object.keys(newSecrets).toSorted()).toEqual(["api_key", "callback_secret"]);
+    const { configId } = config;
+    const rotation = { caller: place.owner, configId, name: "callback_secret", overlapMs: 0 };
+    const renewed = await world.ask(messages.rotateProviderSecret, rotation);
+    expect(renewed.newSecrets["callback_secret"]).not.toBe(newSecrets["callback_secret"]);
+    const intent = await world.openIntent(place, 1250);
+    world.stations.collect(intent);
+    await world.askProvider(place, configId, intent);
+    await waitFor("a confirmation", () => world.stations.about(intent.intentId).length > 0);
+    const own = { ...rotation, secret: SECRET };
+    expect((await refusalOf(world.ask(messages.rotateProviderSecret, own))).code).toBe("invalid_request");
+  });
+
+  test("is for tests only, and takes an account of one's own only as a whole", async () => {
+    const { owner: caller, filialId } = await world.openPlace();
+    const request = { caller, filialId, kind: "sandbox", mode: "test", name: "S", settings: {} } as const;
+    const refused = async (more: object): Promise<string[]> => {
+      const refusal = await refusalOf(world.ask(messages.createProviderConfig, { ...request, ...more }));
+      expect(refusal.code).toBe("invalid_request");
+      return (refusal.errors ?? []).map((error) => error.pointer);
+    };
+    expect(await refused({ mode: "live" })).toEqual(["/mode"]);
+    expect(await refused({ settings: { account: "acct_1" } })).toEqual(["/settings/account"]);
+    expect(await refused({ settings: { base_url: "http://169.254.169.254/" } })).toEqual(["/settings"]);
+    expect(await refused({ secrets: { unknown: SECRET } })).toEqual(["/secrets/unknown"]);
+    expect(await refused({ secrets: { api_key: "short" } })).toEqual(["/secrets/api_key"]);
+    expect(await refused({ name: "" })).toEqual(["/name"]);
+  });
+});
+
+describe("who may", () => {
+  test("see and change configs is the owner of the organization, and nobody else", async () => {
+    const place = await world.openPlace();
+    const other = await world.openPlace();
+    const { config } = await create(place);
+    const { configId } = config;
+    for (const caller of [place.cashier, place.operator]) {
+      expect((await refusalOf(world.ask(messages.listProviderConfigs, { caller }))).code).toBe("permission_denied");
+      expect((await refusalOf(create({ ...place, owner: caller }))).code).toBe("permission_denied");
+      const changed = world.ask(messages.changeProviderConfig, { caller, configId, name: "Mine" });
+      expect((await refusalOf(changed)).code).toBe("permission_denied");
+      const rotated = world.ask(messages.rotateProviderSecret, {
+        caller,
+        configId,
+        name: "callback_secret",
+        overlapMs: 0,
+      });
+      expect((await refusalOf(rotated)).code).toBe("permission_denied");
+    }
+    const caller = other.owner;
+    expect((await world.ask(messages.listProviderConfigs, { caller })).configs).toEqual([]);
+    expect((await refusalOf(create({ ...place, owner: caller }))).code).toBe("not_found");
+    expect((await refusalOf(world.ask(messages.changeProviderConfig, { caller, configId, name: "Mine" }))).code).toBe(
+      "not_found",
+    );
+    const rotated = world.ask(messages.rotateProviderSecret, {
+      caller,
+      configId,
+      name: "callback_secret",
+      overlapMs: 0,
+    });
+    expect((await refusalOf(rotated)).code).toBe("not_found");
+  });
+
+  test("what they did stands in the trail, without a secret", async () => {
+    const place = await world.openPlace();
+    const { config } = await create(place, { secrets: { callback_secret: SECRET } });
+    const { configId } = config;
+    const { owner: caller } = place;
+    await world.ask(messages.changeProviderConfig, { caller, configId, name: "Renamed" });
+    await world.ask(messages.changeProviderConfig, { caller, configId, name: "Renamed" });
+    await world.ask(messages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs: 5 });
+    await world.ask(messages.changeProviderConfig, { caller, configId, status: "disabled" });
+    const { events, hasMore } = await world.ask(messages.listProviderEvents, { caller, sinceId: 0, limit: 10 });
+    expect(hasMore).toBe(false);
+    expect(events.map(({ action, data }) => [action, data])).toEqual([
+      [
+        "provider_config_created",
+        expect.objectContaining({ name: "Acquirer", mode: "test", secrets: ["callback_secret"] }),
+      ],
+      ["provider_config_changed", { name: { from: "Acquirer", to: "Renamed" } }],
+      ["provider_secret_rotated", { name: "callback_secret", overlap_ms: 5 }],
+      ["provider_config_changed", { status: { from: "active", to: "disabled" } }],
+    ]);
+    expect(events.every(({ actor }) => actor.id === caller.userId && actor.role === "owner")).toBe(true);
+    expect(JSON.stringify(events)).not.toContain(SECRET);
+  });
+});
+
+describe("stations", () => {
+  test("of the filial and the mode are told of each change, with growing revisions", async () => {
+    const place = await world.openPlace();
+    const live = await addStation(place, false);
+    const { configId } = (await create(place)).config;
+    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
+    const second = (await create(place)).config.configId;
+    expect(await toldOf(place.stationId)).toEqual([
+      { configId, revision: 1 },
+      { configId: null, revision: 2 },
+      { configId: second, revision: 3 },
+    ]);
+    expect(await toldOf(live)).toEqual([]);
+  });
+
+  test("that are created later are told within a moment, and once", async () => {
+    const place = await world.openPlace();
+    const { configId } = (await create(place)).config;
+    const later = await addStation(place);
+    const live = await addStation(place, false);
+    await waitFor("the station is told", async () => (await toldOf(later)).length > 0, 3_000);
+    await world.addProviders();
+    expect(await toldOf(later)).toEqual([{ configId, revision: 1 }]);
+    expect(await toldOf(live)).toEqual([]);
+  });
+
+  test("that are created at the very moment of a change are told the newest", async () => {
+    const place = await world.openPlace();
+    const { owner: caller } = place;
+    const { configId } = (await create(place)).config;
+    const made: number[] = [];
+    await Promise.all([
+      ...Array.from({ length: 20 }, async () => void made.push(await addStation(place))),
+      (async () => {
+        for (const status of ["disabled", "active", "disabled"] as const) {
+          await world.ask(messages.changeProviderConfig, { caller, configId, status });
+        }
+      })(),
+    ]);
+    for (const stationId of made) {
+      const told = await waitFor(
+        "the newest",
+        async () => (await toldOf(stationId)).at(-1)?.revision === 4 && toldOf(stationId),
+      );
+      expect(told.at(-1)).toEqual({ configId: null, revision: 4 });
+    }
+  });
+
+  test("that are created while a first config is being written wait for it, and are told of it", async () => {
+    const place = await world.openPlace();
+    const { organizationId, filialId } = place;
+    let adding: Promise<number> | undefined;
+    await world.database.begin(async (sql) => {
+      await lockFilial(sql, { organizationId, filialId });
+      const row = {
+        organizationId,
+        filialId,
+        kind: "emvco_generic",
+        mode: "test",
+        name: "A",
+        settings: SETTINGS,
+      } as const;
+      const { config_id: configId } = await insertConfig(sql, row);
+      await choose(sql, { filialId, mode: "test", configId });
+      adding = addStation(place);
+      // Long enough for the station to be found as one that has nothing to hear, if it were there already.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+    });
+    const stationId = (await adding) ?? 0;
+    await waitFor("the station is told", async () => (await toldOf(stationId)).length > 0, 3_000);
+  });
+
+  test("have one active config at most, also when ten are made at once", async () => {
+    const place = await world.openPlace();
+    const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => create(place)));
+    expect(outcomes.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);
+    const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+    for (const reason of refused) expect(reason).toMatchObject({ refusal: { code: "conflict" } });
+    expect((await refusalOf(create(place))).code).toBe("conflict");
+    const { configs } = await world.ask(messages.listProviderConfigs, {
+      caller: place.owner,
+      filialId: place.filialId,
+    });
+    const [config] = configs;
+    expect(configs).toHaveLength(1);
+    const { configId } = config ?? { configId: 0 };
+    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
+    await create(place);
+    const again = world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "active" });
+    expect((await refusalOf(again)).code).toBe("conflict");
+  });
+});

@@ -1,0 +1,299 @@
+/** What an operator does about money that does not fit: attribute it through the seam, or close it; each with a reason. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Issue } from "../../services/bus/messages/providers.ts";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { changeOrderLines } from "../../services/bus/messages/settlement.ts";
+import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+const SECRET = "the-secret-of-the-callbacks-in-this-test";
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+async function openConfig(place: Place): Promise<number> {
+  const { config } = await world.ask(messages.createProviderConfig, {
+    caller: place.owner,
+    filialId: place.filialId,
+    kind: "emvco_generic",
+    mode: "test",
+    name: "Acquirer",
+    settings: {
+      merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+      category_code: "5812",
+      country: "DE",
+      merchant_name: "Bistro",
+      merchant_city: "Berlin",
+    },
+    secrets: { callback_secret: SECRET },
+  });
+  return config.configId;
+}
+
+const listOf = (place: Place) => world.ask(messages.listIssues, { caller: place.operator, limit: 100 });
+
+/** Money of that amount that nobody registered. */
+async function strayMoney(
+  amount = "12.50",
+  currency = "EUR",
+): Promise<{ place: Place; configId: number; issue: Issue }> {
+  const place = await world.openPlace();
+  const configId = await openConfig(place);
+  await addStray(configId, { amount, currency });
+  const [issue] = (await listOf(place)).issues;
+  if (issue === undefined) throw new Error("There is no issue.");
+  return { place, configId, issue };
+}
+
+let strays = 0;
+async function addStray(configId: number, more: Readonly<Record<string, unknown>> = {}): Promise<void> {
+  strays += 1;
+  const data = {
+    reference: `STRAY${strays}`,
+    transaction_id: `S-${strays}`,
+    merchant_id: "M-1",
+    amount: "12.50",
+    currency: "EUR",
+  };
+  const answer = await sendCallback(world, { configId, body: paidBody({ ...data, ...more }), secret: SECRET });
+  expect(answer.status).toBe(200);
+}
+
+const transactionsOf = ({ orderId }: Intent) =>
+  world.database<{ transaction_id: number; reference: string; attested_by: number; route: string }[]>`
+    select transaction_id, reference, attested_by, route from transactions where order_id = ${orderId}`;
+
+const attribute = (place: Place, issue: Issue, intent: Intent, reason = "the guest showed the receipt") =>
+  world.ask(messages.attributeIssue, {
+    caller: place.operator,
+    issueId: issue.issueId,
+    orderId: intent.orderId,
+    reason,
+  });
+
+describe("attributing", () => {
+  test("pays the order through the seam, once, with who and why, and the station learns of it", async () => {
+    const { place, issue } = await strayMoney();
+    expect(issue).toMatchObject({ kind: "unmatched_money", status: "open", amountMinor: "1250", currency: "EUR" });
+    const intent = await world.openIntent(place, 1250);
+    const { issue: resolved } = await attribute(place, issue, intent);
+    const [transaction] = await transactionsOf(intent);
+    expect(transaction).toEqual({
+      transaction_id: resolved.transactionId,
+      reference: issue.providerReference,
+      attested_by: place.operator.userId,
+      route: "dynamic_qr",
+    });
+    expect(resolved).toMatchObject({
+      status: "attributed",
+      orderId: intent.orderId,
+      resolvedBy: place.operator.userId,
+      reason: "the guest showed the receipt",
+    });
+    // Again: the same answer, and no more money.
+    expect((await attribute(place, issue, intent)).issue).toEqual(resolved);
+    expect(await transactionsOf(intent)).toHaveLength(1);
+    const rows = await world.database<{ payload: { command: unknown } }[]>`
+      select payload from outbox where key = ${`station.${place.stationId}`} and payload -> 'command' ->> 'type' = 'order_put'
+      order by outbox_id desc limit 1`;
+    expect(rows[0]?.payload.command).toMatchObject({ order: { orderId: intent.orderId, status: "paid", revision: 2 } });
+    const { events } = await world.ask(messages.listProviderEvents, { caller: place.owner, sinceId: 0, limit: 100 });
+    expect(events.at(-1)).toMatchObject({
+      action: "provider_issue_attributed",
+      actor: { role: "reconciliation_operator", id: place.operator.userId, name: "Rosa" },
+      subject: { kind: "provider_issue", id: issue.issueId },
+      data: {
+        reason: "the guest showed the receipt",
+        order_id: intent.orderId,
+        transaction_id: resolved.transactionId,
+      },
+    });
+  });
+
+  test("ten at once to ten orders: one order is paid", async () => {
+    const { place, issue } = await strayMoney();
+    const intents = await Promise.all(Array.from({ length: 10 }, () => world.openIntent(place, 1250)));
+    const outcomes = await Promise.allSettled(intents.map((intent) => attribute(place, issue, intent)));
+    const paid = await Promise.all(intents.map(transactionsOf));
+    expect(paid.flat()).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);
+  });
+
+  test("of an amount, a currency or an order that does not fit is refused, and the issue stays open", async () => {
+    const { place, issue } = await strayMoney();
+    const wrong = await world.openIntent(place, 1251);
+    expect((await refusalOf(attribute(place, issue, wrong))).code).toBe("conflict");
+    const elsewhere = await world.openPlace({ currency: "USD" });
+    const foreign = await world.openIntent(elsewhere, 1250);
+    expect((await refusalOf(attribute(place, issue, foreign))).code).toBe("not_found");
+    expect(await transactionsOf(wrong)).toHaveLength(0);
+    const other = await strayMoney("12.50", "USD");
+    const euros = await world.openIntent(other.place, 1250);
+    expect((await refusalOf(attribute(other.place, other.issue, euros))).code).toBe("conflict");
+    expect((await listOf(place)).issues[0]).toMatchObject({ status: "open" });
+  });
+
+  test("money that has no amount, and money that pays an order already by another issue, is refused", async () => {
+    const nameless = await strayMoney("no amount");
+    expect(nameless.issue.amountMinor).toBeNull();
+    const intent = await world.openIntent(nameless.place, 1250);
+    expect((await refusalOf(attribute(nameless.place, nameless.issue, intent))).code).toBe("conflict");
+    // The same money in two issues: first with a wrong account, then for a reference that nobody knows.
+    const place = await world.openPlace();
+    const configId = await openConfig(place);
+    const asked = await world.openIntent(place, 1250);
+    const answer = await world.askProvider(place, configId, asked);
+    const reference = answer.created ? /6228\d{2}24([0-9A-Z]{24})/.exec(answer.qrPayload)?.[1] : undefined;
+    await addStray(configId, { reference, transaction_id: "SAME", merchant_id: "M-2" });
+    await addStray(configId, { transaction_id: "SAME" });
+    const { issues } = await listOf(place);
+    expect(issues.map((issue) => issue.kind)).toEqual(["unmatched_money", "account_mismatch"]);
+    const [first, second] = issues;
+    if (first === undefined || second === undefined) throw new Error("There are no two issues.");
+    await attribute(place, first, await world.openIntent(place, 1250));
+    const again = await world.openIntent(place, 1250);
+    expect((await refusalOf(attribute(place, second, again))).code).toBe("conflict");
+    expect(await transactionsOf(again)).toHaveLength(0);
+    // And its own intent is not paid with it either, when the right callback comes after all.
+    await addStray(configId, { reference, transaction_id: "SAME" });
+    const [last] = await world.database<[{ outcome: string }]>`
+      select outcome from provider_callbacks where config_id = ${configId} order by callback_id desc limit 1`;
+    expect(last.outcome).toBe("attributed");
+    expect(world.stations.about(asked.intentId)).toEqual([]);
+  });
+
+  test("an order that changes in between is refused by the seam, and the issue can be attributed again", async () => {
+    const { place, issue } = await strayMoney();
+    const intent = await world.openIntent(place, 1250);
+    // The attribution as it stands when the process has died between writing it and asking the seam.
+    await leaveAttribution(issue, intent);
+    const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1300" }];
+    await world.ask(changeOrderLines, { caller: place.cashier, orderId: intent.orderId, lines });
+    const other = await world.openIntent(place, 1250);
+    const { issue: resolved } = await attribute(place, issue, other);
+    expect(resolved).toMatchObject({ status: "attributed", orderId: other.orderId });
+    expect(await transactionsOf(intent)).toHaveLength(0);
+    expect(await transactionsOf(other)).toHaveLength(1);
+  });
+
+  test("after a crash between the seam and the issue, another attempt finds what was paid", async () => {
+    const { place, issue } = await strayMoney();
+    const intent = await world.openIntent(place, 1250);
+    await leaveAttribution(issue, intent);
+    const other = await world.openIntent(place, 1250);
+    expect((await refusalOf(attribute(place, issue, other))).code).toBe("conflict");
+    expect(await transactionsOf(other)).toHaveLength(0);
+    expect(await transactionsOf(intent)).toHaveLength(1);
+    expect((await listOf(place)).issues[0]).toMatchObject({ status: "attributed", orderId: intent.orderId });
+  });
+
+  test("an attribution that a crash has left is finished by whoever runs the service", async () => {
+    const { place, issue } = await strayMoney();
+    const intent = await world.openIntent(place, 1250);
+    await leaveAttribution(issue, intent, 60_000);
+    await waitFor("the issue's end", async () => (await listOf(place)).issues[0]?.status === "attributed");
+    expect(await transactionsOf(intent)).toHaveLength(1);
+    expect((await refusalOf(close(place, issue))).code).toBe("conflict");
+  });
+
+  test("of money that the cashier may still settle waits until its collection has ended", async () => {
+    const place = await world.openPlace();
+    const configId = await openConfig(place);
+    const asked = await world.openIntent(place, 1250);
+    const answer = await world.askProvider(place, configId, asked);
+    const reference = answer.created ? /6228\d{2}24([0-9A-Z]{24})/.exec(answer.qrPayload)?.[1] : undefined;
+    world.stations.answer(asked.intentId, "provider_confirm", { ok: false, code: "order_changed" });
+    await addStray(configId, { reference });
+    const issue = await waitFor("an issue", async () => (await listOf(place)).issues[0]);
+    expect(issue.kind).toBe("settlement_refused");
+    const intent = await world.openIntent(place, 1250);
+    expect((await refusalOf(attribute(place, issue, intent))).code).toBe("conflict");
+    await world.database`
+      update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${asked.intentId}`;
+    expect((await attribute(place, issue, intent)).issue.status).toBe("attributed");
+  });
+});
+
+/** What a process leaves that died after it had written an attribution. */
+async function leaveAttribution(issue: Issue, intent: Intent, agoMs = 0): Promise<void> {
+  const attribution = {
+    intentId: intent.intentId,
+    attestationId: `issue:${issue.issueId}:${intent.intentId}`,
+    stationId: (
+      await world.database<[{ station_id: number }]>`select station_id from orders where order_id = ${intent.orderId}`
+    )[0].station_id,
+    orderId: intent.orderId,
+    amountMinor: intent.amountMinor,
+    currency: intent.currency,
+    reference: issue.providerReference,
+    reason: "before the crash",
+    by: { userId: 77, name: "Rosa", role: "reconciliation_operator" },
+  };
+  await world.database`
+    update provider_issues set attribution = ${world.database.json(attribution)}, attributed_since = now() - ${agoMs}::float8 * interval '1 ms'
+    where issue_id = ${issue.issueId}`;
+}
+
+const close = (place: Place, issue: Issue, reason = "paid back by bank transfer") =>
+  world.ask(messages.closeIssue, { caller: place.operator, issueId: issue.issueId, reason });
+
+describe("closing", () => {
+  test("keeps who and why, and the money does not come back as another issue", async () => {
+    const { place, configId, issue } = await strayMoney();
+    const { issue: closed } = await close(place, issue);
+    expect(closed).toMatchObject({
+      status: "closed",
+      reason: "paid back by bank transfer",
+      resolvedBy: place.operator.userId,
+    });
+    await addStray(configId, { transaction_id: issue.providerReference });
+    expect((await listOf(place)).issues).toEqual([closed]);
+    const intent = await world.openIntent(place, 1250);
+    expect((await refusalOf(attribute(place, issue, intent))).code).toBe("conflict");
+    expect((await refusalOf(close(place, issue))).code).toBe("conflict");
+    const { events } = await world.ask(messages.listProviderEvents, { caller: place.owner, sinceId: 0, limit: 100 });
+    expect(events.at(-1)).toMatchObject({
+      action: "provider_issue_closed",
+      data: { reason: "paid back by bank transfer" },
+    });
+  });
+
+  test("needs a reason, the permission and an issue of one's own", async () => {
+    const { place, issue } = await strayMoney();
+    const other = await world.openPlace();
+    expect((await refusalOf(close(place, issue, " "))).code).toBe("invalid_request");
+    expect((await refusalOf(close(other, issue))).code).toBe("not_found");
+    for (const caller of [place.owner, place.cashier]) {
+      const asked = { caller, issueId: issue.issueId, reason: "x" };
+      expect((await refusalOf(world.ask(messages.closeIssue, asked))).code).toBe("permission_denied");
+      expect((await refusalOf(world.ask(messages.listIssues, { caller, limit: 1 }))).code).toBe("permission_denied");
+      const attributed = world.ask(messages.attributeIssue, { ...asked, orderId: 1 });
+      expect((await refusalOf(attributed)).code).toBe("permission_denied");
+    }
+  });
+
+  test("lists go newest first, page by page, by status", async () => {
+    const { place, configId, issue } = await strayMoney();
+    for (let more = 0; more < 4; more += 1) await addStray(configId);
+    const page = (beforeId?: number) =>
+      world.ask(messages.listIssues, {
+        caller: place.operator,
+        limit: 2,
+        ...(beforeId === undefined ? {} : { beforeId }),
+      });
+    const first = await page();
+    const second = await page(first.issues[1]?.issueId);
+    const third = await page(second.issues[1]?.issueId);
+    expect([first.hasMore, second.hasMore, third.hasMore]).toEqual([true, true, false]);
+    const ids = [first, second, third].flatMap(({ issues }) => issues.map(({ issueId }) => issueId));
+    expect(ids).toHaveLength(5);
+    expect(ids).toEqual(ids.toSorted((a, b) => b - a));
+    await close(place, issue);
+    const open = await world.ask(messages.listIssues, { caller: place.operator, status: "open", limit: 100 });
+    expect(open.issues).toHaveLength(4);
+  });
+});

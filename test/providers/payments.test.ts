@@ -1,0 +1,287 @@
+/** Asking a provider: once per intent, within a deadline, whatever the provider does; and telling it when it is over. */
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { headers } from "nats";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { startProvidersService } from "../../services/providers/service.ts";
+import { nextPollInMs } from "../../services/providers/tasks/poll.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { newKey, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+/** The right answer about a payment, with a status of the test's choosing. */
+async function answerRightly(request: IncomingMessage, response: ServerResponse, status: number): Promise<void> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  const { reference, amount, currency } = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+  const body = { payment_id: "p", reference, account: "a", amount, currency, status: "pending", qr_payload: "qr" };
+  response.writeHead(status, { location: "http://127.0.0.1:1/" }).end(JSON.stringify(body));
+}
+
+/** As a switch is put off. */
+function deletion() {
+  const made = headers();
+  made.set("KV-Operation", "DEL");
+  return made;
+}
+
+const taskOf = async (intentId: number, kind: string) => {
+  const [row] = await world.database<{ outcome: string | null; due_in_ms: number }[]>`
+    select outcome, (extract(epoch from due_at - now()) * 1000)::float8 as due_in_ms from provider_tasks
+    where intent_id = ${intentId} and kind = ${kind}`;
+  return row;
+};
+
+describe("asking", () => {
+  test("twenty hosts at once make one payment, and all get the same answer, also later and after a restart", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    await world.addProviders();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => world.askProvider(place, configId, intent)));
+    expect(answers[0]).toMatchObject({ created: true });
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    await world.restartProviders();
+    expect(await world.askProvider(place, configId, intent)).toEqual(answers[0]);
+    const made = await world.database`select 1 from sandbox_provider_payments`;
+    expect(made).toHaveLength(1);
+  });
+
+  test("a host that died while asking is taken over with the same reference", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    // What a killed process leaves: the row, its time over, and no answer.
+    await world.database`
+      insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
+        account, amount_minor, currency, expires_at, asked_until)
+      select ${intent.intentId}, ${configId}, ${place.organizationId}, ${place.stationId}, ${intent.orderDisplayNumber},
+        'LEFTBEHIND', settings ->> 'account', ${intent.amountMinor}::bigint, 'EUR', now() + interval '1 minute',
+        now() - interval '1 second'
+      from provider_configs where config_id = ${configId}`;
+    expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
+    const made = await world.database`select 1 from sandbox_provider_payments where reference = 'LEFTBEHIND'`;
+    expect(made).toHaveLength(1);
+  });
+
+  test("a config that is not there, of another organization, of another mode or disabled: provider_not_configured", async () => {
+    const place = await world.openPlace();
+    const other = await world.openPlace();
+    const live = await world.openPlace({ isSandbox: false });
+    const configId = await world.addSandboxConfig(place);
+    const asked = (from: typeof place, id: number) =>
+      world.openIntent(from, 1250).then((intent) => world.askProvider(from, id, intent));
+    const refused = { created: false, reason: "provider_not_configured" };
+    expect(await asked(place, 999_999)).toEqual(refused);
+    expect(await asked(other, configId)).toEqual(refused);
+    expect(await asked(live, await world.addSandboxConfig(live))).toEqual(refused);
+    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
+    expect(await asked(place, configId)).toEqual(refused);
+  });
+
+  test("a config whose kill switch is on: provider_frozen, and the provider is not asked", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const flip = (isOn: boolean) =>
+      world.bus.js.publish(`$KV.SWITCHES.provider.${configId}`, isOn ? "{}" : "", isOn ? {} : { headers: deletion() });
+    await flip(true);
+    await waitFor(
+      "the switch",
+      async () => {
+        const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
+        return !answer.created && answer.reason === "provider_frozen";
+      },
+      1_500,
+    );
+    await flip(false);
+    await waitFor(
+      "the switch back",
+      async () => {
+        const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
+        return answer.created;
+      },
+      1_500,
+    );
+  });
+});
+
+describe("a provider that misbehaves", () => {
+  const behave: { listener: RequestListener } = { listener: (_request, response) => response.end() };
+  const server = createServer((request, response) => behave.listener(request, response));
+  let bad: ProvidersWorld;
+  beforeAll(async () => {
+    bad = await startProvidersWorld();
+    await new Promise<void>((resolve) => {
+      server.listen(0, "127.0.0.1", resolve);
+    });
+  });
+  afterAll(async () => {
+    server.closeAllConnections();
+    server.close();
+    await bad.stop();
+  });
+
+  test.each<[string, RequestListener, string]>([
+    ["answers 500", (_q, r) => r.writeHead(500).end("{}"), "provider_unavailable"],
+    ["redirects, however right its body", (q, r) => void answerRightly(q, r, 307), "provider_answer_invalid"],
+    ["answers no JSON", (_q, r) => r.end("<html>"), "provider_answer_invalid"],
+    ["answers JSON of another shape", (_q, r) => r.end('{"qr":"x"}'), "provider_answer_invalid"],
+    [
+      "answers without an end",
+      (_q, r) => void r.write("x".repeat(PROVIDER_LIMITS.answerBytes + 1)),
+      "provider_answer_invalid",
+    ],
+    ["refuses", (_q, r) => r.writeHead(422).end("{}"), "provider_refused"],
+    ["hangs up", (_q, r) => r.destroy(), "provider_unavailable"],
+    [
+      "answers about another payment",
+      (_q, r) =>
+        r.end(
+          JSON.stringify({
+            payment_id: "p",
+            reference: "another",
+            account: "a",
+            amount: "1",
+            currency: "EUR",
+            status: "pending",
+            qr_payload: "qr",
+          }),
+        ),
+      "provider_answer_invalid",
+    ],
+    ["drips", (_q, r) => void setInterval(() => r.write(" "), 500).unref(), "provider_timed_out"],
+  ])("%s", async (_name, listener, reason) => {
+    const place = await bad.openPlace();
+    const configId = await bad.addSandboxConfig(place);
+    const intent = await bad.openIntent(place, 1250);
+    const { port } = server.address() as AddressInfo;
+    bad.environment["SANDBOX_PROVIDER_URL"] = `http://127.0.0.1:${port}`;
+    await bad.restartProviders();
+    behave.listener = listener;
+    const startedAtMs = Date.now();
+    // The config was made with the sandbox's address of before; only the address has changed since.
+    expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
+    expect(Date.now() - startedAtMs).toBeLessThan(PROVIDER_LIMITS.createTotalMs);
+    // The answer stands.
+    behave.listener = (_request, response) => response.destroy();
+    expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
+    bad.environment["SANDBOX_PROVIDER_URL"] = bad.sandboxUrl;
+    await bad.restartProviders();
+  });
+});
+
+describe("when it is over", () => {
+  test("the provider is told, and the station learns that no money moved", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    await world.askProvider(place, configId, intent);
+    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
+    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
+    await waitFor("the station's word", () => world.stations.about(intent.intentId).length > 0);
+    expect(world.stations.about(intent.intentId).map(({ command }) => command)).toEqual([
+      { type: "provider_cleared", intentId: intent.intentId },
+    ]);
+    expect(await taskOf(intent.intentId, "poll")).toMatchObject({ outcome: "cancelled" });
+    const [made] = await world.database`select p.status from sandbox_provider_payments p
+      join provider_payments o on o.reference = p.reference where o.intent_id = ${intent.intentId}`;
+    expect(made).toEqual({ status: "cancelled" });
+  });
+
+  test("an intent that was never asked of a provider is withdrawn without a word", async () => {
+    expect(await world.ask(messages.withdrawProviderPayment, { intentId: 987_654 })).toEqual({});
+  });
+
+  test("a decline of an intent that has ended already is the word that no money moved", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1201);
+    const refusal = { ok: false, code: "intent_not_actionable", status: "expired" } as const;
+    world.stations.answer(intent.intentId, "provider_failed", refusal);
+    await world.askProvider(place, configId, intent);
+    await waitFor("the station's word", () => world.stations.about(intent.intentId).length === 2);
+    const told = world.stations.about(intent.intentId).map(({ command }) => command.type);
+    expect(told).toEqual(["provider_failed", "provider_cleared"]);
+  });
+
+  test("at the deadline the service asks once more and cancels by itself, also when nobody has withdrawn", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    await world.askProvider(place, configId, intent);
+    const poll = await taskOf(intent.intentId, "poll");
+    expect(poll?.due_in_ms).toBeGreaterThan(PROVIDER_LIMITS.firstPollMs - 2_000);
+    expect(poll?.due_in_ms).toBeLessThanOrEqual(PROVIDER_LIMITS.firstPollMs);
+    // Long after: the deadline lies behind, and the provider still says pending.
+    await world.database`
+      update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
+    await world.database`update provider_tasks set due_at = now() where intent_id = ${intent.intentId}`;
+    await waitFor("the station's word", () => world.stations.about(intent.intentId).length > 0);
+    expect(world.stations.about(intent.intentId)[0]?.command.type).toBe("provider_cleared");
+    expect(await taskOf(intent.intentId, "poll")).toMatchObject({ outcome: expect.any(String) });
+  });
+
+  test("of several processes one works on each task, and a task whose worker died is due again", async () => {
+    await world.addProviders();
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intents = await Promise.all(Array.from({ length: 20 }, () => world.openIntent(place, 1203)));
+    await Promise.all(intents.map((intent) => world.askProvider(place, configId, intent)));
+    const ids = intents.map(({ intentId }) => intentId);
+    // As they stand when whoever took them died: taken once, and the claim is over.
+    await world.database`
+      update provider_tasks set due_at = now() - interval '1 second', attempts = 1
+      where kind = 'poll' and intent_id = any(${ids}::bigint[])`;
+    const looked = await waitFor("each was looked at", async () => {
+      const rows = await world.database<{ attempts: number }[]>`
+        select attempts from provider_tasks
+        where kind = 'poll' and intent_id = any(${ids}::bigint[]) and attempts > 1
+          and due_at between now() and now() + interval '12 seconds'`;
+      return rows.length === ids.length && rows;
+    });
+    expect(looked.map(({ attempts }) => attempts)).toEqual(ids.map(() => 2));
+  });
+
+  test("the pauses between looks grow, are bounded, and end with one look after the deadline", () => {
+    const nowMs = 1_000_000;
+    const far = nowMs + 1_000_000;
+    const pauses = [1, 2, 3, 4, 5, 40].map((attempts) => nextPollInMs(attempts, far, nowMs));
+    expect(pauses).toEqual([7_500, 11_250, 16_875, 25_312.5, 30_000, 30_000]);
+    expect(nextPollInMs(5, nowMs + 1_200, nowMs)).toBe(1_200);
+    expect(nextPollInMs(5, nowMs - 1, nowMs)).toBe(0);
+  });
+});
+
+test("without a key the service does not start, and says so in one sentence without the value", async () => {
+  const log = createLog({ service: "test", level: "silent" });
+  const settings = {
+    natsUrl: world.natsUrl,
+    natsReplicas: 1,
+    databaseUrl: world.databaseUrl,
+    logLevel: "silent",
+  } as const;
+  const start = (environment: NodeJS.ProcessEnv) =>
+    startProvidersService({ bus: world.bus, log, settings, environment });
+  for (const environment of [{}, { PROVIDER_SECRETS_KEY: "too-short-to-be-a-key" }]) {
+    await expect(start(environment)).rejects.toMatchObject({
+      name: "UserError",
+      code: "invalid_setting",
+      message:
+        "The setting PROVIDER_SECRETS_KEY is not usable: it must be 32 random bytes in base64url (43 characters).",
+    });
+  }
+  // Another key than the one that the secrets were sealed with.
+  await world.addSandboxConfig(await world.openPlace());
+  await expect(start({ ...world.environment, PROVIDER_SECRETS_KEY: newKey() })).rejects.toMatchObject({
+    name: "UserError",
+    code: "provider_secrets_key_unknown",
+  });
+});

@@ -1,0 +1,209 @@
+/**
+ * The providers service with everything it speaks to: real NATS, PostgreSQL and settlement service, the sandbox provider
+ * over HTTP, an HTTP server that passes callbacks on as the gateway does, and stations that answer as a test tells them.
+ */
+import { randomBytes } from "node:crypto";
+import type { z } from "zod";
+import { startAuditService } from "../../services/audit/service.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { openOrder, prepareIntent } from "../../services/bus/messages/settlement.ts";
+import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { startProvidersService } from "../../services/providers/service.ts";
+import { startRelayService } from "../../services/relay/service.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { startSandboxProviderService } from "../../services/sandbox-provider/service.ts";
+import { startSettlementService } from "../../services/settlement/service.ts";
+import { startStationsService } from "../../services/stations/service.ts";
+import { cloneDatabase, startNats } from "../support/servers.ts";
+import { type CallbackGateway, startCallbackGateway } from "./callback-gateway.ts";
+import { type ScriptedStations, startScriptedStations } from "./scripted-stations.ts";
+
+export const newKey = (): string => randomBytes(32).toString("base64url");
+
+export interface Place {
+  readonly organizationId: number;
+  readonly filialId: number;
+  readonly stationId: number;
+  readonly owner: Caller;
+  readonly cashier: Caller;
+  readonly operator: Caller;
+}
+
+export interface Intent {
+  readonly intentId: number;
+  readonly orderId: number;
+  readonly orderDisplayNumber: number;
+  readonly amountMinor: string;
+  readonly currency: string;
+}
+
+type AnyOperation = Operation<z.ZodType, z.ZodType>;
+
+export interface ProvidersWorld {
+  readonly bus: Bus;
+  readonly database: Database;
+  readonly databaseUrl: string;
+  readonly natsUrl: string;
+  readonly sandboxUrl: string;
+  readonly gateway: CallbackGateway;
+  readonly stations: ScriptedStations;
+  readonly environment: NodeJS.ProcessEnv;
+  /** A fresh station of a fresh organization; its stations are test ones unless said otherwise. */
+  openPlace(options?: { readonly isSandbox?: boolean; readonly currency?: string }): Promise<Place>;
+  /** An open order of that amount in minor units, with an intent id drawn for it. */
+  openIntent(place: Place, amountMinor: number): Promise<Intent>;
+  ask<TOperation extends AnyOperation>(
+    operation: TOperation,
+    request: RequestOf<TOperation>,
+    timeoutMs?: number,
+  ): Promise<ReplyOf<TOperation>>;
+  /** Asks the provider for a payment of this intent, as the actor host does. */
+  askProvider(
+    place: Place,
+    configId: number,
+    intent: Intent,
+    lifetimeMs?: number,
+  ): Promise<ReplyOf<typeof messages.createProviderPayment>>;
+  /** A sandbox config of the place's filial, with an account of its own. */
+  addSandboxConfig(place: Place): Promise<number>;
+  /** Stops the providers service, with `whileDown` before it is started again. */
+  restartProviders(whileDown?: () => Promise<void>): Promise<void>;
+  /** Starts one more process of the service beside the first. */
+  addProviders(): Promise<Service>;
+  stop(): Promise<void>;
+}
+
+export async function startProvidersWorld(
+  options: {
+    /** The real actor host, registry's outbox relay and audit copy in the place of scripted stations. */
+    readonly hasRealStations?: boolean;
+  } = {},
+): Promise<ProvidersWorld> {
+  const [nats, testDatabase] = await Promise.all([startNats(), cloneDatabase()]);
+  const log = createLog({ service: "test", level: "silent" });
+  const bus = await connectBus({ url: nats.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1 });
+  const gateway = await startCallbackGateway(bus);
+  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
+  const environment: NodeJS.ProcessEnv = {
+    PROVIDER_SECRETS_KEY: newKey(),
+    SANDBOX_PROVIDER_KEY: newKey(),
+    SANDBOX_PROVIDER_PORT: "0",
+    SANDBOX_PROVIDER_DECIDES_AFTER_MS: "100",
+    PROVIDER_CALLBACK_BASE_URL: gateway.url,
+  };
+  const shared: ServiceDeps = { bus, log, settings, environment };
+  const settlement = await startSettlementService(shared);
+  const sandbox = await startSandboxProviderService(shared);
+  environment["SANDBOX_PROVIDER_URL"] = sandbox.url;
+  const stations = startScriptedStations(bus, { isSilent: options.hasRealStations === true });
+  const real = options.hasRealStations === true ? await startRealStations(shared) : [];
+  let providers = await startProvidersService(shared);
+  const further: Service[] = [];
+  const database = openDatabase({ url: testDatabase.url, maxConnections: 3 });
+  let people = 0;
+
+  const ask: ProvidersWorld["ask"] = (operation, request, timeoutMs = 15_000) =>
+    call(bus.nc, operation, request, timeoutMs) as Promise<ReplyOf<typeof operation>>;
+
+  return {
+    bus,
+    database,
+    databaseUrl: testDatabase.url,
+    natsUrl: nats.url,
+    sandboxUrl: sandbox.url,
+    gateway,
+    stations,
+    environment,
+    ask,
+    async openPlace({ isSandbox = true, currency = "EUR" } = {}) {
+      const [row] = await database<[{ organization_id: number; filial_id: number; station_id: number }]>`
+        with o as (insert into organizations (name) values ('Organization') returning organization_id),
+        f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning organization_id, filial_id)
+        insert into stations (organization_id, filial_id, name, currency, sandbox)
+        select organization_id, filial_id, 'Counter', ${currency}, ${isSandbox} from f
+        returning organization_id, filial_id, station_id`;
+      const { organization_id: organizationId, filial_id: filialId, station_id: stationId } = row;
+      const person = (role: Caller["role"], permission: Caller["permissions"][number], name: string): Caller => {
+        people += 1;
+        return { userId: people, name, organizationId, role, permissions: [permission] };
+      };
+      return {
+        organizationId,
+        filialId,
+        stationId,
+        owner: person("owner", "organization.manage", "Olga"),
+        cashier: person("cashier", "payments.collect", "Ada"),
+        operator: person("reconciliation_operator", "reconciliation.manage", "Rosa"),
+      };
+    },
+    async openIntent({ cashier: caller, stationId }, amountMinor) {
+      const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: String(amountMinor) }];
+      const { order } = await ask(openOrder, { caller, stationId, lines });
+      const { intentId } = await ask(prepareIntent, { stationId, orderId: order.orderId });
+      const { orderId, orderDisplayNumber, totalMinor, currency } = order;
+      return { intentId, orderId, orderDisplayNumber, amountMinor: totalMinor, currency };
+    },
+    askProvider({ organizationId, stationId }, configId, intent, lifetimeMs = 60_000) {
+      const { intentId, orderDisplayNumber, amountMinor, currency } = intent;
+      const expiresAtMs = Date.now() + lifetimeMs;
+      return ask(messages.createProviderPayment, {
+        intentId,
+        stationId,
+        organizationId,
+        configId,
+        orderDisplayNumber,
+        amountMinor,
+        currency,
+        expiresAtMs,
+      });
+    },
+    async addSandboxConfig({ owner: caller, filialId }) {
+      const request = { caller, filialId, kind: "sandbox", mode: "test", name: "Sandbox", settings: {} } as const;
+      return (await ask(messages.createProviderConfig, request)).config.configId;
+    },
+    async restartProviders(whileDown) {
+      await providers.stop();
+      await whileDown?.();
+      providers = await startProvidersService(shared);
+    },
+    async addProviders() {
+      const service = await startProvidersService(shared);
+      further.push(service);
+      return service;
+    },
+    async stop() {
+      for (const service of further) await service.stop();
+      await providers.stop();
+      await sandbox.stop();
+      for (const service of real.toReversed()) await service.stop();
+      await settlement.stop();
+      await gateway.stop();
+      stations.stop();
+      await closeDatabase(database);
+      await bus.close();
+      await Promise.all([nats.stop(), testDatabase.drop()]);
+    },
+  };
+}
+
+async function startRealStations(shared: ServiceDeps): Promise<Service[]> {
+  return [await startAuditService(shared), await startRelayService(shared), await startStationsService(shared)];
+}
+
+/** The refusal that a request ends with; fails the test when it is answered. */
+export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
+  try {
+    await asked;
+  } catch (error) {
+    if (error instanceof RefusedError) return error.refusal;
+    throw error;
+  }
+  throw new Error("This request should have been refused.");
+}

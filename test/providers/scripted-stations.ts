@@ -1,0 +1,84 @@
+/**
+ * Stations that answer over the real bus as a test tells them. Unless told otherwise they settle a confirmation through
+ * the real payment seam, as an actor does, and accept everything else. Every command is remembered.
+ */
+import type { Msg } from "nats";
+import type { StationReply } from "../../machines/station/reply.ts";
+import type { Bus } from "../../services/bus/connection.ts";
+import { prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
+import type { RequestedCommand, StationRequest } from "../../services/bus/messages/station.ts";
+import { call } from "../../services/bus/operation.ts";
+import { parseStationId } from "../../services/bus/subjects.ts";
+
+export interface HeardCommand {
+  readonly stationId: number;
+  readonly commandId: string;
+  readonly actor: StationRequest["actor"];
+  readonly command: RequestedCommand;
+}
+
+type Answer = StationReply | "silence";
+
+export interface ScriptedStations {
+  readonly heard: HeardCommand[];
+  /** Which order each intent collects, so that a confirmation can be settled. */
+  collect(intent: { readonly intentId: number; readonly orderId: number }): void;
+  /** What the station answers about an intent from now on, for one kind of command. */
+  answer(intentId: number, type: RequestedCommand["type"], answer: Answer | (() => Answer)): void;
+  /** The commands about an intent, in their order. */
+  about(intentId: number): HeardCommand[];
+  stop(): void;
+}
+
+const ACCEPTED: StationReply = { ok: true, type: "accepted" };
+
+/** `isSilent`: the commands are remembered, and answered by the real actor host. */
+export function startScriptedStations(bus: Bus, options: { readonly isSilent: boolean }): ScriptedStations {
+  const heard: HeardCommand[] = [];
+  const orders = new Map<number, number>();
+  const answers = new Map<string, Answer | (() => Answer)>();
+
+  const replyTo = async ({ stationId, command }: HeardCommand): Promise<Answer> => {
+    const intentId = "intentId" in command ? command.intentId : 0;
+    const told = answers.get(`${intentId} ${command.type}`);
+    if (told !== undefined) return typeof told === "function" ? told() : told;
+    const orderId = orders.get(intentId);
+    if (command.type !== "provider_confirm" || orderId === undefined) return ACCEPTED;
+    const { order } = await call(bus.nc, prepareIntent, { stationId, orderId });
+    const { amountMinor, currency } = order;
+    const reference = command.providerReference;
+    const asked = {
+      intentId,
+      attestationId: `confirm:${intentId}`,
+      stationId,
+      orderId,
+      amountMinor,
+      currency,
+      reference,
+    };
+    const settled = await call(bus.nc, settle, { ...asked, route: "dynamic_qr", attestedBy: 0 });
+    return settled.settled
+      ? { ok: true, type: "intent", intentId, status: "succeeded" }
+      : { ok: false, code: settled.code };
+  };
+  const respond = async (message: Msg): Promise<void> => {
+    const { commandId, actor, command } = message.json<StationRequest>();
+    const request = { stationId: parseStationId(message.subject), commandId, actor, command };
+    heard.push(request);
+    if (options.isSilent) return;
+    const reply = await replyTo(request);
+    if (reply !== "silence") message.respond(JSON.stringify({ reply, intent: null, sequence: heard.length }));
+  };
+  const subscription = bus.nc.subscribe("station.cmd.*.*", {
+    callback: (error, message) => {
+      if (error === null) void respond(message);
+    },
+  });
+  return {
+    heard,
+    collect: ({ intentId, orderId }) => orders.set(intentId, orderId),
+    answer: (intentId, type, answer) => answers.set(`${intentId} ${type}`, answer),
+    about: (intentId) => heard.filter(({ command }) => "intentId" in command && command.intentId === intentId),
+    stop: () => subscription.unsubscribe(),
+  };
+}

@@ -1,0 +1,210 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { PaymentIntent } from "../../machines/payment-intent.ts";
+import type { StationResponse } from "../../services/bus/messages/station.ts";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
+import { eventually, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+
+describe("a provider's confirmation", () => {
+  let world: StationWorld;
+  let settlement: Service;
+  let audit: Service;
+  let providers: ScriptedProviders;
+  beforeAll(async () => {
+    world = await startStationWorld({ money: true });
+    [settlement, audit] = await Promise.all([world.startSettlement(), world.startAudit()]);
+    providers = await startScriptedProviders(world);
+  });
+  afterEach(() => world.stopHosts());
+  afterAll(async () => {
+    await providers.stop();
+    await Promise.all([settlement.stop(), audit.stop()]);
+    await world.stop();
+  });
+
+  const openQrStation = async (): Promise<number> => {
+    const stationId = await world.openStation();
+    const provider = { configId: PROVIDER.id, revision: 1 };
+    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
+    return stationId;
+  };
+  const find = async (stationId: number, intentId: number): Promise<PaymentIntent | undefined> => {
+    const { state } = await world.newest(stationId);
+    return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
+  };
+  /** A QR on the display. */
+  const present = async (stationId: number, lifetimeMs?: number): Promise<{ intentId: number; orderId: number }> => {
+    const orderId = await world.openOrder(stationId);
+    const created = await world.ask(stationId, { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs });
+    const intentId = created.intent?.intentId ?? 0;
+    await eventually(async () => (await find(stationId, intentId))?.status === "presented");
+    return { intentId, orderId };
+  };
+  const confirm = (
+    stationId: number,
+    intentId: number,
+    { commandId = `provider:81:${intentId}`, reference = `PAY-${intentId}` } = {},
+  ): Promise<StationResponse> =>
+    world.ask(
+      stationId,
+      { type: "provider_confirm", intentId, providerReference: reference },
+      { commandId, actor: PROVIDER, timeoutMs: 8_000 },
+    );
+  const transactions = async (orderId: number) =>
+    await world.database()<
+      { intent_id: number; route: string; reference: string; attested_by: number }[]
+    >`select intent_id, route, reference, attested_by from transactions where order_id = ${orderId}`;
+  const eventsOf = async (stationId: number): Promise<string[]> =>
+    (await world.commits(stationId)).flatMap((commit) => commit.events.map((event) => event.type));
+
+  it("is answered when the order is paid, by the one seam and in the provider's name", async () => {
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId, orderId } = await present(stationId);
+    const { reply, intent } = await confirm(stationId, intentId);
+    expect(reply).toEqual({ ok: true, type: "intent", intentId, status: "succeeded" });
+    expect(intent?.attestation).toMatchObject({ by: "provider", cashierId: 0, reference: `PAY-${intentId}` });
+    expect(await transactions(orderId)).toEqual([
+      { intent_id: intentId, route: "dynamic_qr", reference: `PAY-${intentId}`, attested_by: 0 },
+    ]);
+  });
+
+  it.each([
+    ["under one id", () => undefined],
+    ["under an id of its own each", (turn: number) => `provider:81:turn-${turn}`],
+  ])("fifty times at once %s pays once and is answered alike", async (_how, idOf) => {
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId, orderId } = await present(stationId);
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, turn) => persist(() => confirm(stationId, intentId, { commandId: idOf(turn) }))),
+    );
+    for (const { reply } of answers) expect(reply).toEqual({ ok: true, type: "intent", intentId, status: "succeeded" });
+    expect(await transactions(orderId)).toHaveLength(1);
+    const events = await eventsOf(stationId);
+    expect(events.filter((type) => type === "provider_confirmed")).toHaveLength(1);
+    expect(events.filter((type) => type === "intent_succeeded")).toHaveLength(1);
+  });
+
+  it("that the seam refuses leaves the money with the intent, and a mended order is attested by the cashier", async () => {
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId, orderId } = await present(stationId);
+    const change = async (byMinor: number) =>
+      await world.database()`update orders set total_minor = total_minor + ${byMinor} where order_id = ${orderId}`;
+    await change(1);
+    const refused = { ok: false, code: "order_changed", status: "processing" };
+    expect((await confirm(stationId, intentId)).reply).toEqual(refused);
+    expect((await confirm(stationId, intentId)).reply).toEqual(refused);
+    await change(-1);
+    const attested = await world.ask(stationId, { type: "intent_attest", intentId }, { commandId: "attest:7:mended" });
+    expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
+    expect(await transactions(orderId)).toMatchObject([{ reference: `PAY-${intentId}`, attested_by: 7 }]);
+    // The provider tells it once more, under another id: it is done.
+    expect((await confirm(stationId, intentId, { commandId: "provider:81:again" })).reply).toMatchObject({ ok: true });
+  });
+
+  it("is seen through by the next host when the one that took it is killed in the middle", async () => {
+    const killed = await world.startHostProcess();
+    const stationId = await openQrStation();
+    const { intentId, orderId } = await present(stationId);
+    await settlement.stop();
+    const asking = confirm(stationId, intentId).catch((error: unknown) => error);
+    await eventually(async () => (await find(stationId, intentId))?.status === "settling");
+    await killed.kill9();
+    settlement = await world.startSettlement();
+    await world.startHost();
+    const answer = await asking;
+    const reply =
+      answer instanceof UnavailableError
+        ? (await confirm(stationId, intentId)).reply
+        : (answer as StationResponse).reply;
+    expect(reply).toMatchObject({ ok: true, status: "succeeded" });
+    expect(await transactions(orderId)).toHaveLength(1);
+  });
+
+  it("against a cancellation: one of them wins, and money that lost is kept by name", async () => {
+    await world.startHost();
+    const stationIds = await Promise.all(Array.from({ length: 12 }, openQrStation));
+    const outcomes = await Promise.all(
+      stationIds.map(async (stationId, index) => {
+        const { intentId, orderId } = await present(stationId);
+        const cancel = () => world.ask(stationId, { type: "intent_cancel", intentId });
+        const pair =
+          index % 2 === 0 ? [confirm(stationId, intentId), cancel()] : [cancel(), confirm(stationId, intentId)];
+        await Promise.all(pair);
+        return { stationId, intentId, orderId, status: (await find(stationId, intentId))?.status };
+      }),
+    );
+    for (const { stationId, intentId, orderId, status } of outcomes) {
+      await holdsTogether({ stationId, intentId, orderId, status });
+    }
+    expect(new Set(outcomes.map((outcome) => outcome.status))).toEqual(new Set(["succeeded", "cancelled"]));
+  });
+
+  it("around the deadline: paid before it, or kept by name after it, never both and never lost", async () => {
+    await world.startHost();
+    const stationIds = await Promise.all(Array.from({ length: 10 }, openQrStation));
+    const statuses = await Promise.all(
+      stationIds.map(async (stationId, index) => {
+        const { intentId, orderId } = await present(stationId, 1_500);
+        const expiresAtMs = (await find(stationId, intentId))?.expiresAtMs ?? 0;
+        // The first well before, the last well after, the others as close as a timer can.
+        const offsetMs = index === 0 ? -700 : index === 9 ? 100 : index - 5;
+        await new Promise((resolve) => setTimeout(resolve, expiresAtMs + offsetMs - Date.now()));
+        await confirm(stationId, intentId);
+        const status = (await find(stationId, intentId))?.status;
+        await holdsTogether({ stationId, intentId, orderId, status });
+        return status;
+      }),
+    );
+    expect([statuses[0], statuses[9]]).toEqual(["succeeded", "expired"]);
+  });
+
+  it("of an intent that only the audit trail remembers is kept as late money", async () => {
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId } = await present(stationId);
+    await world.ask(stationId, { type: "intent_cancel", intentId });
+    for (let made = 0; made < 8; made += 1) {
+      const orderId = await world.openOrder(stationId);
+      const { intent } = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
+      await world.ask(stationId, { type: "intent_cancel", intentId: intent?.intentId ?? 0 });
+    }
+    expect(await find(stationId, intentId)).toBeUndefined();
+    const { reply } = await confirm(stationId, intentId);
+    expect(reply).toEqual({ ok: false, code: "intent_not_actionable", status: "cancelled" });
+    expect((await world.newest(stationId)).events).toMatchObject([{ type: "late_money_kept", intentId }]);
+    const unknown = await confirm(stationId, 999_999_999);
+    expect(unknown.reply).toEqual({ ok: false, code: "intent_unknown" });
+  });
+
+  async function holdsTogether(outcome: {
+    stationId: number;
+    intentId: number;
+    orderId: number;
+    status: string | undefined;
+  }): Promise<void> {
+    const { stationId, intentId, orderId, status } = outcome;
+    const isPaid = status === "succeeded";
+    expect(await transactions(orderId)).toHaveLength(isPaid ? 1 : 0);
+    const events = await eventsOf(stationId);
+    expect(events.includes("late_money_kept")).toBe(!isPaid);
+    const { doubts } = (await world.newest(stationId)).state;
+    expect(doubts).toEqual(isPaid ? [] : [{ orderId, intentId, reason: "late_money" }]);
+  }
+});
+
+/** Repeats what is refused for now, as the providers service does. */
+async function persist<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isForNow =
+        error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
+      if (!isForNow) throw error;
+    }
+  }
+}

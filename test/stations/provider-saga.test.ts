@@ -1,0 +1,242 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { EndReason, PaymentIntent } from "../../machines/payment-intent.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { SWITCHES } from "../../services/bus/streams.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import {
+  type Answer,
+  type Question,
+  qrOf,
+  type ScriptedProviders,
+  startScriptedProviders,
+} from "./scripted-providers.ts";
+import { eventually, PROVIDER, pause, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+
+describe("the provider saga", () => {
+  let world: StationWorld;
+  let settlement: Service;
+  const running: ScriptedProviders[] = [];
+  beforeAll(async () => {
+    world = await startStationWorld({ money: true });
+    settlement = await world.startSettlement();
+  });
+  afterEach(async () => {
+    await world.stopHosts();
+    await Promise.all(running.splice(0).map((providers) => providers.stop()));
+  });
+  afterAll(async () => {
+    await settlement.stop();
+    await world.stop();
+  });
+
+  const script = async (answer?: (question: Question) => Answer | Promise<Answer>): Promise<ScriptedProviders> => {
+    const providers = await startScriptedProviders(world, answer);
+    running.push(providers);
+    return providers;
+  };
+  const openQrStation = async (): Promise<number> => {
+    const stationId = await world.openStation();
+    const provider = { configId: PROVIDER.id, revision: 1 };
+    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
+    return stationId;
+  };
+  const pick = async (stationId: number): Promise<PaymentIntent> => {
+    const orderId = await world.openOrder(stationId);
+    const { intent, reply } = await world.ask(stationId, { type: "intent_create", route: "dynamic_qr", orderId });
+    if (intent === null) throw new Error(`No intent: ${JSON.stringify(reply)}`);
+    return intent;
+  };
+  const find = async (stationId: number, intentId: number): Promise<PaymentIntent | undefined> => {
+    const { state } = await world.newest(stationId);
+    return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
+  };
+  const isEventually = async (
+    stationId: number,
+    intentId: number,
+    status: string,
+    withinMs?: number,
+  ): Promise<number> => await eventually(async () => (await find(stationId, intentId))?.status === status, withinMs);
+  const endReason = async (stationId: number, intentId: number): Promise<EndReason | ""> => {
+    await isEventually(stationId, intentId, "cancelled", STATION_LIMITS.providerPatienceMs + 3_000);
+    return (await find(stationId, intentId))?.endReason ?? "";
+  };
+
+  it("asks the provider once, with the order's truth, and presents its QR in the provider's name", async () => {
+    const providers = await script();
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId, expiresAtMs, orderDisplayNumber } = await pick(stationId);
+    await isEventually(stationId, intentId, "presented");
+    expect(providers.questions).toEqual([
+      {
+        intentId,
+        stationId,
+        organizationId: 1,
+        configId: PROVIDER.id,
+        orderDisplayNumber,
+        amountMinor: "1250",
+        currency: "EUR",
+        expiresAtMs,
+      },
+    ]);
+    const commit = await world.newest(stationId);
+    expect(commit.actor).toEqual(PROVIDER);
+    expect(commit.events).toEqual([{ type: "qr_presented", intentId, providerReference: `PAY-${intentId}` }]);
+    expect(commit.state.intent?.provider?.qrPayload).toBe(`000201-QR-${intentId}`);
+  });
+
+  it("ends the collection with the provider's reason, and the next one can be begun", async () => {
+    const reasons: EndReason[] = ["provider_refused", "provider_timed_out"];
+    const providers = await script(({ intentId }) => {
+      const reason = reasons.shift();
+      return reason === undefined ? qrOf(intentId) : { created: false, reason };
+    });
+    await world.startHost();
+    const stationId = await openQrStation();
+    for (const reason of ["provider_refused", "provider_timed_out"]) {
+      const { intentId } = await pick(stationId);
+      expect(await endReason(stationId, intentId)).toBe(reason);
+      await eventually(() => providers.withdrawn.includes(intentId));
+    }
+    const { intentId } = await pick(stationId);
+    await isEventually(stationId, intentId, "presented");
+  });
+
+  it.each([
+    ["is empty", ""],
+    ["no counter could show", "0".repeat(STATE_LIMITS.qrPayloadCharacters + 1)],
+  ])("takes no payload that %s", async (_what, qrPayload) => {
+    await script(() => ({ created: true, qrPayload, providerReference: "PAY-1" }));
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId } = await pick(stationId);
+    expect(await endReason(stationId, intentId)).toBe("provider_answer_invalid");
+  });
+
+  it("asks again while the providers service is starting or stumbles", async () => {
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId } = await pick(stationId);
+    await pause(200);
+    let stumbles = 2;
+    const providers = await script(() => {
+      stumbles -= 1;
+      if (stumbles >= 0) throw new Error("not yet");
+      return qrOf(intentId);
+    });
+    await isEventually(stationId, intentId, "presented");
+    expect(providers.questions).toHaveLength(3);
+  });
+
+  it("ends the collection by name when nobody answers at all", async () => {
+    await world.startHost();
+    const stationId = await openQrStation();
+    const startedAt = performance.now();
+    const { intentId } = await pick(stationId);
+    expect(await endReason(stationId, intentId)).toBe("provider_unavailable");
+    expect(performance.now() - startedAt).toBeGreaterThan(STATION_LIMITS.providerPatienceMs - 1_000);
+    expect((await world.newest(stationId)).actor.kind).toBe("system");
+  });
+
+  it("does not ask a provider whose switch was turned after the route was offered", async () => {
+    const host = await world.startHostProcess();
+    const stationId = await openQrStation();
+    const { intentId } = await pick(stationId);
+    await host.kill9();
+    await world.bus.js.publish(`$KV.${SWITCHES.name}.provider.${PROVIDER.id}`, "{}");
+    try {
+      const providers = await script();
+      await world.startHost();
+      expect(await endReason(stationId, intentId)).toBe("provider_frozen");
+      expect(providers.questions).toEqual([]);
+    } finally {
+      await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`);
+    }
+  });
+
+  it("is found by the next host when the one that asked is killed before the answer", async () => {
+    let isHeld = true;
+    const providers = await script(async ({ intentId }) => {
+      if (isHeld) await new Promise(() => undefined);
+      return qrOf(intentId);
+    });
+    const killed = await world.startHostProcess();
+    const stationIds = await Promise.all(Array.from({ length: 4 }, openQrStation));
+    const intents = await Promise.all(stationIds.map(async (stationId) => ({ stationId, ...(await pick(stationId)) })));
+    await eventually(() => providers.questions.length === 4);
+    await killed.kill9();
+    isHeld = false;
+    await world.startHost();
+    // Nobody commands anything: the host finds the open questions by itself.
+    for (const { stationId, intentId } of intents) await isEventually(stationId, intentId, "presented", 8_000);
+    for (const { intentId } of intents) {
+      expect(providers.questions.filter((question) => question.intentId === intentId)).toHaveLength(2);
+    }
+  });
+
+  it("is left to the next host on a hand-over, which asks again; the first one's answer changes nothing", async () => {
+    const held: (() => void)[] = [];
+    const providers = await script(async ({ intentId }) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      return qrOf(intentId);
+    });
+    const first = await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId } = await pick(stationId);
+    await eventually(() => held.length === 1);
+    const startedAt = performance.now();
+    await first.stop();
+    expect(performance.now() - startedAt, "a hand-over does not wait for a provider").toBeLessThan(2_000);
+    await world.startHost();
+    await eventually(() => held.length === 2);
+    for (const release of held) release();
+    await isEventually(stationId, intentId, "presented");
+    const events = (await world.commits(stationId)).flatMap((commit) => commit.events.map((event) => event.type));
+    expect(events.filter((type) => type === "qr_presented")).toHaveLength(1);
+    expect(providers.questions).toHaveLength(2);
+  });
+
+  it("drops an answer that comes after the cashier has cancelled, and tells the provider's side", async () => {
+    const held: (() => void)[] = [];
+    const providers = await script(async ({ intentId }) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      return qrOf(intentId);
+    });
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId } = await pick(stationId);
+    await eventually(() => held.length === 1);
+    await world.ask(stationId, { type: "intent_cancel", intentId });
+    await eventually(() => providers.withdrawn.includes(intentId));
+    for (const release of held) release();
+    await pause(100);
+    expect(await find(stationId, intentId)).toMatchObject({ status: "cancelled", presentedAtMs: null, endReason: "" });
+  });
+
+  it("tells of cancellation and expiry, not of success, and insists until somebody hears it", async () => {
+    const deaf = await script();
+    await world.startHost();
+    const [cancelled, expired] = [await openQrStation(), await openQrStation()];
+    const first = await pick(cancelled);
+    await isEventually(cancelled, first.intentId, "presented");
+    const orderId = await world.openOrder(expired);
+    const second = await world.ask(expired, { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs: 600 });
+    await isEventually(expired, second.intent?.intentId ?? 0, "presented");
+    await deaf.stop();
+    await world.ask(cancelled, { type: "intent_cancel", intentId: first.intentId });
+    await isEventually(expired, second.intent?.intentId ?? 0, "expired");
+    await pause(300);
+    const providers = await script();
+    await eventually(() => providers.withdrawn.length === 2);
+    expect([...providers.withdrawn].toSorted((a, b) => a - b)).toEqual([first.intentId, second.intent?.intentId]);
+    const paid = await pick(cancelled).catch(() => undefined);
+    expect(paid, "an order of its own is in no doubt").toBeDefined();
+    await isEventually(cancelled, paid?.intentId ?? 0, "presented");
+    const confirm = { type: "provider_confirm", intentId: paid?.intentId ?? 0, providerReference: "PAY-9" } as const;
+    await world.ask(cancelled, confirm, { actor: PROVIDER });
+    await isEventually(cancelled, paid?.intentId ?? 0, "succeeded");
+    await pause(200);
+    expect(providers.withdrawn).toHaveLength(2);
+  });
+});

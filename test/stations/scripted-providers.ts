@@ -1,0 +1,44 @@
+/** The providers service as the test tells it to be: real operations over the bus, with answers from a script. */
+import { createProviderPayment, withdrawProviderPayment } from "../../services/bus/messages/providers.ts";
+import { type ReplyOf, type RequestOf, serve } from "../../services/bus/operation.ts";
+import type { StationWorld } from "./station-world.ts";
+
+export type Question = RequestOf<typeof createProviderPayment>;
+export type Answer = ReplyOf<typeof createProviderPayment>;
+
+export interface ScriptedProviders {
+  /** Every question in the order of its arrival. */
+  readonly questions: readonly Question[];
+  /** Intents whose withdrawal was told, in order. */
+  readonly withdrawn: readonly number[];
+  stop(): Promise<void>;
+}
+
+/** What the guest scans for an intent, unless the script says otherwise. */
+export const qrOf = (intentId: number): Answer => ({
+  created: true,
+  qrPayload: `000201-QR-${intentId}`,
+  providerReference: `PAY-${intentId}`,
+});
+
+/** Serves both operations from a connection of its own until it is stopped. */
+export async function startScriptedProviders(
+  world: StationWorld,
+  script: (question: Question) => Answer | Promise<Answer> = ({ intentId }) => qrOf(intentId),
+): Promise<ScriptedProviders> {
+  const bus = await world.connect("providers");
+  const questions: Question[] = [];
+  const withdrawn: number[] = [];
+  // What a script throws is answered as "unavailable", which is what the test wants of it.
+  const deps = { nc: bus.nc, log: { error: () => undefined }, queue: "providers" };
+  serve(deps, createProviderPayment, async (question) => {
+    questions.push(question);
+    return await script(question);
+  });
+  serve(deps, withdrawProviderPayment, async ({ intentId }) => {
+    withdrawn.push(intentId);
+    return {};
+  });
+  await bus.nc.flush();
+  return { questions, withdrawn, stop: () => bus.close() };
+}
