@@ -68,6 +68,9 @@ export interface Attestation {
   readonly transactionId: number | null;
 }
 
+/** An attestation as the payment seam keeps it with its transaction. */
+export type RecordedAttestation = Pick<Attestation, "cashierId" | "cashierName" | "reference" | "atMs">;
+
 /** Everything about an intent but its state. Every money field is a snapshot of order truth, authored at creation (I1). */
 export interface IntentRecord {
   readonly intentId: number;
@@ -101,7 +104,13 @@ export type IntentEvent =
   | { readonly type: "PRESENT"; readonly atMs: number }
   | { readonly type: "REPORT"; readonly report: Report }
   | { readonly type: "ATTEST"; readonly attestation: Attestation }
-  | { readonly type: "SETTLED"; readonly atMs: number; readonly transactionId: number }
+  | {
+      readonly type: "SETTLED";
+      readonly atMs: number;
+      readonly transactionId: number;
+      /** Counts where the intent has no attestation of its own. */
+      readonly attestation?: RecordedAttestation | undefined;
+    }
   | { readonly type: "REFUSED" }
   | { readonly type: "CANCEL"; readonly atMs: number }
   | { readonly type: "EXPIRE"; readonly atMs: number };
@@ -143,11 +152,12 @@ export const paymentIntentMachine = setup({
     recordAttestation: assign(({ context, event }) =>
       event.type === "ATTEST" ? { ...context, attestation: event.attestation } : context,
     ),
-    recordTransaction: assign(({ context, event }) =>
-      event.type === "SETTLED" && context.attestation !== null
-        ? { ...context, attestation: { ...context.attestation, commandId: "", transactionId: event.transactionId } }
-        : context,
-    ),
+    recordTransaction: assign(({ context, event }) => {
+      if (event.type !== "SETTLED") return context;
+      const attested = context.attestation ?? event.attestation;
+      if (attested === undefined) return context;
+      return { ...context, attestation: { ...attested, commandId: "", transactionId: event.transactionId } };
+    }),
     withdrawAttestation: assign({ attestation: null }),
     recordEnd: assign(({ context, event }) =>
       event.type === "SETTLED" || event.type === "CANCEL" || event.type === "EXPIRE"
@@ -165,7 +175,7 @@ export const paymentIntentMachine = setup({
         PRESENT: { target: "presented", actions: "recordPresented" },
         REPORT: { target: "processing", actions: "recordReport" },
         ATTEST: { guard: "isAttestedDirectly", target: "settling", actions: "recordAttestation" },
-        SETTLED: { target: "succeeded", actions: "recordEnd" },
+        SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
       },
@@ -173,7 +183,7 @@ export const paymentIntentMachine = setup({
     presented: {
       on: {
         REPORT: { target: "processing", actions: "recordReport" },
-        SETTLED: { target: "succeeded", actions: "recordEnd" },
+        SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
       },
@@ -182,7 +192,7 @@ export const paymentIntentMachine = setup({
       on: {
         REPORT: { target: "processing", actions: "recordReport" },
         ATTEST: { target: "settling", actions: "recordAttestation" },
-        SETTLED: { target: "succeeded", actions: "recordEnd" },
+        SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
       },

@@ -1,5 +1,5 @@
 /** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside (style 2). */
-import type { ReportedOutcome, Route } from "../payment-intent.ts";
+import type { RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { DeviceDescription, OrderSnapshot, StationDescription } from "./state.ts";
 
 export type StationCommand =
@@ -37,7 +37,13 @@ export type StationCommand =
       readonly providerCode: string;
     }
   // From the settlement saga.
-  | { readonly type: "settlement_succeeded"; readonly intentId: number; readonly transactionId: number }
+  | {
+      readonly type: "settlement_succeeded";
+      readonly intentId: number;
+      readonly transactionId: number;
+      /** What was attested, told by the seam's own record to a station whose log has lost the attestation. */
+      readonly attestation?: RecordedAttestation | undefined;
+    }
   | {
       readonly type: "settlement_refused";
       readonly intentId: number;

@@ -205,6 +205,16 @@ describe("what an intent remembers", () => {
     expect(context.attestation).toEqual({ ...ATTESTATION, commandId: "", transactionId: 9 });
     expect(context.endedAtMs).toBe(CREATED_AT_MS + 4_000);
   });
+
+  it("takes over what the seam recorded when its own attestation was lost, and only then", () => {
+    const attestation = { cashierId: 5, cashierName: "Eva", reference: "slip", atMs: CREATED_AT_MS + 3_000 };
+    const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9, attestation } as const;
+    const lost = take(paymentIntentMachine, walk(created("smart_pos"), ["REPORT"]), settled);
+    expect(lost).toMatchObject({ value: "succeeded" });
+    expect(lost?.context.attestation).toEqual({ ...attestation, commandId: "", transactionId: 9 });
+    const known = take(paymentIntentMachine, walk(created("cash"), ["ATTEST"]), settled);
+    expect(known?.context.attestation).toEqual({ ...ATTESTATION, commandId: "", transactionId: 9 });
+  });
 });
 
 describe("what is shown outside", () => {

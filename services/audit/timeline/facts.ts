@@ -47,7 +47,10 @@ export function actorName(actor: AuditEvent["actor"]): string {
       return "the payment seam";
     case "system":
       return "the system";
-    default:
+    case "owner":
+    case "cashier":
+    case "reconciliation_operator":
+    case "device":
       return `${actor.kind} ${actor.id}`;
   }
 }
