@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts"];
+const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lock-file.test.ts"];
 
 export default defineConfig({
   test: {

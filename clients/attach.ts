@@ -1,7 +1,7 @@
 /** From a stored credential or a one-time code to a working client. */
 import { loadCredential, saveCredential } from "./credential-file.ts";
 import { createDeviceClient, type DeviceClient, enroll } from "./device-client.ts";
-import { DeviceStopped, ServiceRefusal } from "./device-error.ts";
+import { DeviceStopped, failureReason, ServiceRefusal } from "./device-error.ts";
 import type { DeviceLog } from "./device-loop.ts";
 import type { DeviceTransport } from "./device-transport.ts";
 import { repeatUntilAnswered } from "./repeat.ts";
@@ -14,8 +14,14 @@ export interface AttachDeps {
   readonly signal: AbortSignal;
 }
 
+export interface Attached {
+  readonly client: DeviceClient;
+  /** True when the credential was tried with a heartbeat: the device is live already. */
+  readonly isLive: boolean;
+}
+
 /** Throws `DeviceStopped` with what to do when neither the stored credential nor the code is accepted. */
-export async function attach(deps: AttachDeps): Promise<DeviceClient> {
+export async function attach(deps: AttachDeps): Promise<Attached> {
   const { settings, transport, signal } = deps;
   // With a code at hand the device enrolls anew, which writes the file anew.
   const onDamaged = (): void => deps.log.warn({ file: settings.credentialFile }, "the credential file is damaged");
@@ -25,10 +31,10 @@ export async function attach(deps: AttachDeps): Promise<DeviceClient> {
   );
   if (stored !== undefined) {
     const client = createDeviceClient(transport, stored.credential);
-    if (await isAccepted(client, signal)) return client;
+    if (await isAccepted(client, deps)) return { client, isLive: true };
   }
   if (settings.enrollmentCode === undefined) throw needsCode(stored !== undefined);
-  const enrollment = await untilAnswered(() => enroll(transport, settings.enrollmentCode ?? "", signal), signal).catch(
+  const enrollment = await untilAnswered(() => enroll(transport, settings.enrollmentCode ?? "", signal), deps).catch(
     (error: unknown) => {
       if (error instanceof ServiceRefusal && error.code === "enrollment_code_invalid") throw needsCode(true);
       throw error;
@@ -38,7 +44,7 @@ export async function attach(deps: AttachDeps): Promise<DeviceClient> {
     device_id: enrollment.device.device_id,
     credential: enrollment.credential,
   });
-  return createDeviceClient(transport, enrollment.credential);
+  return { client: createDeviceClient(transport, enrollment.credential), isLive: false };
 }
 
 /** The one sentence of a device whose credential is gone. */
@@ -50,9 +56,10 @@ export function needsCode(again: boolean): DeviceStopped {
   );
 }
 
-async function isAccepted(client: DeviceClient, signal: AbortSignal): Promise<boolean> {
+/** Tried with the heartbeat that is due anyway: at one request a second, another one would make the device live a second later. */
+async function isAccepted(client: DeviceClient, deps: AttachDeps): Promise<boolean> {
   try {
-    await untilAnswered(() => client.me(signal), signal);
+    await untilAnswered(() => client.heartbeat({ uptime_s: 0 }, deps.signal), deps);
     return true;
   } catch (error) {
     if (error instanceof ServiceRefusal && error.httpStatus === 401) return false;
@@ -61,6 +68,12 @@ async function isAccepted(client: DeviceClient, signal: AbortSignal): Promise<bo
 }
 
 /** A device starts whenever its power comes on, also before the service: it waits for it without a bound on tries. */
-function untilAnswered<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  return repeatUntilAnswered(attempt, { signal, maxTries: Number.POSITIVE_INFINITY });
+function untilAnswered<T>(attempt: () => Promise<T>, { signal, log }: AttachDeps): Promise<T> {
+  let trouble = "";
+  const onRetry = (error: unknown): void => {
+    const reason = failureReason(error);
+    if (reason !== trouble) log.warn({ reason }, "waiting for the service");
+    trouble = reason;
+  };
+  return repeatUntilAnswered(attempt, { signal, maxTries: Number.POSITIVE_INFINITY, onRetry });
 }

@@ -43,3 +43,8 @@ export function isRetryable(error: unknown): boolean {
     error instanceof ServiceRefusal && (error.httpStatus === 429 || error.httpStatus === 408 || error.httpStatus >= 500)
   );
 }
+
+/** A failure in one word for logs: the service's code, or that nobody answered. */
+export function failureReason(error: unknown): string {
+  return error instanceof ServiceRefusal ? error.code : "unreachable";
+}

@@ -4,7 +4,7 @@
  */
 import { needsCode } from "./attach.ts";
 import type { DeviceClient } from "./device-client.ts";
-import { isRetryable, ServiceRefusal } from "./device-error.ts";
+import { failureReason, isRetryable, ServiceRefusal } from "./device-error.ts";
 import { clientLimits } from "./limits.ts";
 import { createBackoff, pause } from "./pace.ts";
 import { waitMs } from "./repeat.ts";
@@ -18,6 +18,8 @@ export interface DeviceLoopDeps {
   readonly client: DeviceClient;
   readonly log: DeviceLog;
   readonly signal: AbortSignal;
+  /** True when a heartbeat was accepted just before. */
+  readonly isLive: boolean;
   /** Called once, after the first accepted heartbeat: from then on the device counts as live. */
   readonly onReady: () => void;
   /** One turn of the device's own work; returns how long to wait until the next. */
@@ -29,8 +31,9 @@ export async function runDeviceLoop(deps: DeviceLoopDeps): Promise<void> {
   const { client, log, signal } = deps;
   const startedAtMs = performance.now();
   const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.backoffMaxMs });
-  let heartbeatAtMs = 0;
-  let isReady = false;
+  let heartbeatAtMs = deps.isLive ? startedAtMs + clientLimits.heartbeatEveryMs : 0;
+  let isReady = deps.isLive;
+  if (isReady) deps.onReady();
   let trouble = "";
   while (!signal.aborted) {
     try {
@@ -62,6 +65,6 @@ function describeFailure(error: unknown): { reason: string; sentence: string; is
   if (error instanceof ServiceRefusal && error.httpStatus === 403)
     return { reason: error.code, sentence: `blocked: ${error.message}`, isBlocked: true };
   if (!isRetryable(error)) throw error;
-  const reason = error instanceof ServiceRefusal ? error.code : "unreachable";
+  const reason = failureReason(error);
   return { reason, sentence: error instanceof Error ? error.message : reason, isBlocked: false };
 }

@@ -6,7 +6,12 @@ import { createBackoff, pause } from "./pace.ts";
 /** Throws the last failure when it is not retryable, when `maxTries` are used up, or when the signal is aborted. */
 export async function repeatUntilAnswered<T>(
   attempt: () => Promise<T>,
-  options: { readonly signal: AbortSignal; readonly maxTries: number },
+  options: {
+    readonly signal: AbortSignal;
+    readonly maxTries: number;
+    /** Told of each failure that is followed by another try. */
+    readonly onRetry?: (error: unknown) => void;
+  },
 ): Promise<T> {
   const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.backoffMaxMs });
   for (let tries = 1; ; tries += 1) {
@@ -14,6 +19,7 @@ export async function repeatUntilAnswered<T>(
       return await attempt();
     } catch (error) {
       if (!isRetryable(error) || tries >= options.maxTries || options.signal.aborted) throw error;
+      options.onRetry?.(error);
       await pause(waitMs(error, backoff.nextMs()), options.signal);
     }
   }

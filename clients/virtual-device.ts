@@ -29,24 +29,29 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
     const settings = readSettings(kind.name, process.env);
     const log = pino({ name: kind.name, level: settings.logLevel, redact: ["credential", "code", "authorization"] });
     const transport = createTransport({ baseUrl: settings.baseUrl, pace: createPace(clientLimits.requestGapMs) });
-    const client = await attach({ settings, transport, log, signal });
+    const { client, isLive } = await attach({ settings, transport, log, signal });
     const turn = kind.createTurn({ client, log, signal });
     const onReady = (): void => {
       log.info({}, "attached");
-      process.send?.({ ready: true });
+      tellParent({ ready: true });
     };
-    await runDeviceLoop({ client, log, signal, onReady, turn });
+    await runDeviceLoop({ client, log, signal, isLive, onReady, turn });
   } catch (error) {
     if (!signal.aborted) {
       const message = error instanceof DeviceStopped ? error.message : `The ${kind.name} stopped: ${reasonOf(error)}`;
       const code = error instanceof DeviceStopped ? "device_stopped" : "unexpected";
       process.stderr.write(`${message}\n`);
-      if (process.connected) process.send?.({ ready: false, code, message });
+      tellParent({ ready: false, code, message });
       process.exitCode = 1;
     }
   }
   // An open channel to the parent would keep the process alive.
   if (process.connected) process.disconnect();
+}
+
+/** A parent that ends in this very moment cannot be told any more; the `disconnect` that follows says all there is to say. */
+function tellParent(message: object): void {
+  if (process.connected) process.send?.(message, () => undefined);
 }
 
 function reasonOf(error: unknown): string {

@@ -24,6 +24,16 @@ export const deployLimits = {
   serviceStopMs: 15_000,
   /** One step may not hold up the shutdown longer than its children's own time-outs together. */
   stepStopMs: 20_000,
+  /** The pause before a part that ended by itself is started again; it doubles with each further end. */
+  restartFirstMs: 200,
+  /** The longest such pause: what was broken for a while is back within seconds of its cause being gone. */
+  restartMaxMs: 10_000,
+  /** A part that ran this long is well again: its next pause is the first one. */
+  restartQuietMs: 60_000,
+  /** Ends of one part within `restartWindowMs` after which it is given up; with the pauses above that takes 40 s or more. */
+  restartMaxEnds: 10,
+  /** Ends longer ago than this do not count. A part that has not been up for this long is given up, too. */
+  restartWindowMs: 5 * 60_000,
   /** A server left over from a killed start shuts down properly within this time, or is killed. */
   leftoverStopMs: 15_000,
   /** What the watchdog gives children after their parent was killed, before it kills them. In whole seconds. */

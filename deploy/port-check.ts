@@ -10,21 +10,26 @@ export function listenError(host: string, port: number): Promise<string | undefi
   });
 }
 
-/** Throws UserError `port_taken`, `port_forbidden` or `host_unavailable` when the HTTP API could not listen there. */
-export async function checkPort(host: string, port: number): Promise<void> {
+/** The variables to name in a sentence about an address. */
+interface Variables {
+  port: string;
+  host: string;
+}
+
+/** Throws UserError `port_taken`, `port_forbidden` or `host_unavailable` when it is not possible to listen there. */
+export async function checkPort(host: string, port: number, variables: Variables): Promise<void> {
   const code = await listenError(host, port);
   if (code === undefined) return;
   if (code === "EADDRINUSE") {
-    throw new UserError(`Port ${port} on ${host} is taken by another program; set PORT to a free one.`, {
+    throw new UserError(`Port ${port} on ${host} is taken by another program; set ${variables.port} to a free one.`, {
       code: "port_taken",
     });
   }
   if (code === "EACCES") {
-    throw new UserError(`This user may not listen on port ${port}; set PORT to one above 1023.`, {
+    throw new UserError(`This user may not listen on port ${port}; set ${variables.port} to one above 1023.`, {
       code: "port_forbidden",
     });
   }
-  throw new UserError(`It is not possible to listen on ${host} (${code}); set HOST to an address of this machine.`, {
-    code: "host_unavailable",
-  });
+  const advice = `set ${variables.host} to an address of this machine`;
+  throw new UserError(`It is not possible to listen on ${host} (${code}); ${advice}.`, { code: "host_unavailable" });
 }

@@ -6,10 +6,11 @@ import { checkDatabase, ensureDatabase } from "./embedded/ensure-database.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
 import { startNats, waitForNats } from "./embedded/nats.ts";
 import { startPostgres } from "./embedded/postgres.ts";
+import { keepRunning } from "./keep-running.ts";
 import { deployLimits } from "./limits.ts";
 import { checkPort } from "./port-check.ts";
 import { openSecrets } from "./secrets.ts";
-import { failWhenItEnds, stopChild } from "./service-process.ts";
+import { metricsPorts } from "./settings.ts";
 import type { Step } from "./supervisor.ts";
 
 const DATABASE_NAME = "device_payments";
@@ -26,12 +27,16 @@ export function dataFolderStep(context: ApplicationContext): Step {
   };
 }
 
-/** Sees that the HTTP port is free before anything is started for it. */
+/** Sees that the HTTP port and the metrics ports are free before anything is started for them. */
 export function portStep(context: ApplicationContext): Step {
   return {
     name: "port",
     start: async () => {
-      await checkPort(context.settings.host, context.settings.port);
+      const { host, port, metricsHost } = context.settings;
+      await checkPort(host, port, { port: "PORT", host: "HOST" });
+      for (const metricsPort of metricsPorts(context.settings)) {
+        await checkPort(metricsHost, metricsPort, { port: "METRICS_PORT", host: "METRICS_HOST" });
+      }
       return undefined;
     },
   };
@@ -52,11 +57,19 @@ export function natsStep(context: ApplicationContext): Step {
       const binary = await findNatsServer({ environment, checkout, say });
       const log = logFile(context, "nats-server");
       const token = openSecrets(dataDir).value("nats_token");
-      const server = await startNats({ binary, folder: join(dataDir, "nats"), logFile: log, token });
-      void failWhenItEnds({ name: "nats-server", child: server.child, logFile: log, control });
-      context.addresses.set("nats", server.url);
-      say(`nats-server ${server.version} with JetStream is up.`);
-      return stopChild(server.child);
+      let url = "";
+      // Chosen once: a server that is started again comes back where its clients redial.
+      let port: number | undefined;
+      const launch = async (stopping: AbortSignal) => {
+        const folder = join(dataDir, "nats");
+        const server = await startNats({ binary, folder, logFile: log, token, port, stopping });
+        ({ url, port } = server);
+        return { child: server.child, ended: server.child.exited.then((exit) => ({ exit })) };
+      };
+      const stop = await keepRunning({ name: "nats-server", logFile: log, control, say, launch });
+      context.addresses.set("nats", url);
+      say(`nats-server ${binary.version} with JetStream is up.`);
+      return stop;
     },
   };
 }
@@ -74,12 +87,24 @@ export function postgresStep(context: ApplicationContext): Step {
       }
       const log = logFile(context, "postgres");
       const password = openSecrets(dataDir).value("postgres_password");
-      const server = await startPostgres({ folder: join(dataDir, "postgres"), logFile: log, password });
-      void failWhenItEnds({ name: "PostgreSQL", child: server.child, logFile: log, control });
-      await ensureDatabase(server.url("postgres"), DATABASE_NAME);
-      context.addresses.set("database", server.url(DATABASE_NAME));
-      context.say("PostgreSQL is up.");
-      return stopChild(server.child);
+      let url = "";
+      let port: number | undefined;
+      const launch = async (stopping: AbortSignal) => {
+        const folder = join(dataDir, "postgres");
+        const server = await startPostgres({ folder, logFile: log, password, port, stopping });
+        ({ port } = server);
+        url = server.url(DATABASE_NAME);
+        await ensureDatabase(server.url("postgres"), DATABASE_NAME).catch(async (error: unknown) => {
+          await server.child.stop();
+          throw error;
+        });
+        return { child: server.child, ended: server.child.exited.then((exit) => ({ exit })) };
+      };
+      const { say } = context;
+      const stop = await keepRunning({ name: "PostgreSQL", logFile: log, control, say, launch });
+      context.addresses.set("database", url);
+      say("PostgreSQL is up.");
+      return stop;
     },
   };
 }

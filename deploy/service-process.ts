@@ -3,10 +3,11 @@ import { closeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { UserError } from "../services/runtime/user-error.ts";
-import { type Child, describeExit, type Exit, startChild } from "./child.ts";
+import { type Child, describeExit, startChild } from "./child.ts";
+import type { Ending, Running } from "./keep-running.ts";
 import { deployLimits } from "./limits.ts";
 import { openLog } from "./server-log.ts";
-import type { StepControl, StopStep } from "./supervisor.ts";
+import type { StepControl } from "./supervisor.ts";
 
 /** What a service process tells its parent over IPC, once: that it is ready, or in one sentence why it ends. */
 const messageSchema = z.discriminatedUnion("ready", [
@@ -25,16 +26,20 @@ export interface ServiceProcessOptions {
   args: string[];
   environment: NodeJS.ProcessEnv;
   logFile: string;
-  control: StepControl;
+  /** When `stopping` is aborted while the process starts, it is ended again. */
+  control: Pick<StepControl, "stopping">;
+}
+
+/** A process of ours that has reported ready. */
+export interface ServiceProcess extends Running {
+  ready: ReadyMessage;
 }
 
 /**
- * Starts a Node process of ours and waits until it reports ready. When it ends by itself later on, `control.fail` is told.
- * Throws the service's own sentence as a UserError, or `service_start_failed` / `service_start_timeout`.
+ * Starts a Node process of ours and waits until it reports ready. Throws the service's own sentence as a UserError, or
+ * `service_start_failed` / `service_start_timeout`.
  */
-export async function startServiceProcess(
-  options: ServiceProcessOptions,
-): Promise<{ ready: ReadyMessage; child: Child; stop: StopStep }> {
+export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const log = openLog(options.logFile);
   const child = await startChild({
     command: process.execPath,
@@ -47,19 +52,18 @@ export async function startServiceProcess(
   }).finally(() => closeSync(log));
 
   const ownSentence: OwnSentence = {};
+  const ready = readyMessage(child, ownSentence);
+  const ended = lastWords(child, ownSentence);
   const started = new AbortController();
   const outcome = await Promise.race([
-    readyMessage(child, ownSentence),
-    lastWords(child),
+    ready,
+    ended,
     patienceOver(AbortSignal.any([options.control.stopping, started.signal])),
   ]).finally(() => started.abort());
-  if (typeof outcome === "object" && "ready" in outcome) {
-    void failWhenItEnds({ name: options.name, child, logFile: options.logFile, control: options.control, ownSentence });
-    return { ready: outcome, child, stop: stopChild(child) };
-  }
+  if (typeof outcome === "object" && "ready" in outcome) return { ready: outcome, child, ended };
   if (typeof outcome === "object") {
-    const sentence = `${options.name} ${describeExit(outcome)} while starting; its log is ${options.logFile}.`;
-    throw ownSentence.error ?? new UserError(sentence, { code: "service_start_failed" });
+    const sentence = `${options.name} ${describeExit(outcome.exit)} while starting; its log is ${options.logFile}.`;
+    throw outcome.reason ?? new UserError(sentence, { code: "service_start_failed" });
   }
   await child.stop();
   throw new UserError(`${options.name} ${outcome}; its log is ${options.logFile}.`, { code: "service_start_timeout" });
@@ -82,10 +86,10 @@ function readyMessage(child: Child, ownSentence: OwnSentence): Promise<ReadyMess
 }
 
 /** Waits for the end of a child. Its exit may be noticed before its last message is read, so the channel is read to its end. */
-async function lastWords(child: Child): Promise<Exit> {
+async function lastWords(child: Child, ownSentence: OwnSentence): Promise<Ending> {
   const exit = await child.exited;
   if (child.process.connected) await once(child.process, "disconnect");
-  return exit;
+  return { exit, reason: ownSentence.error };
 }
 
 /** Resolves, in words, when the time for starting is over or the signal says that nobody waits any more. */
@@ -93,28 +97,4 @@ async function patienceOver(signal: AbortSignal): Promise<string> {
   const seconds = deployLimits.serviceReadyMs / 1000;
   const late = `was not ready within ${seconds} s`;
   return await delay(deployLimits.serviceReadyMs, late, { signal }).catch(() => "was stopped while starting");
-}
-
-/** How to stop a child as a step of the supervisor. */
-export function stopChild(child: Child): StopStep {
-  return async (immediately) => {
-    await child.stop(immediately);
-  };
-}
-
-export interface FailWhenItEndsOptions {
-  name: string;
-  child: Child;
-  logFile: string;
-  control: StepControl;
-  /** The child's own sentence about its end, when it gave one. */
-  ownSentence?: OwnSentence;
-}
-
-/** Tells the supervisor when a child ends that nobody asked to. Resolves when the child has ended. */
-export async function failWhenItEnds(options: FailWhenItEndsOptions): Promise<void> {
-  const exit = await lastWords(options.child);
-  if (options.child.isStopping()) return;
-  const sentence = `${options.name} ${describeExit(exit)} unexpectedly, so everything is stopped; its log is ${options.logFile}.`;
-  options.control.fail(options.ownSentence?.error ?? new UserError(sentence, { code: "child_ended" }));
 }

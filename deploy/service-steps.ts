@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import { migrate } from "../services/db/migrate.ts";
 import { type ApplicationContext, logFile } from "./application-context.ts";
+import { freePort } from "./embedded/free-port.ts";
+import { keepRunning } from "./keep-running.ts";
+import { openSecrets } from "./secrets.ts";
 import { startServiceProcess } from "./service-process.ts";
 import type { Step } from "./supervisor.ts";
 
@@ -25,44 +28,49 @@ export interface ServicesProcess {
 
 /** One process that runs the named services. */
 export function servicesStep(context: ApplicationContext, process: ServicesProcess): Step {
+  const { name } = process;
   return {
-    name: process.name,
+    name,
     start: async (control) => {
-      const running = await startServiceProcess({
-        name: process.name,
+      const options = {
+        name,
         script: join(context.checkout, "services", "main.ts"),
         args: process.services,
         environment: {
-          ...baseEnvironment(context, process.name),
-          ...(process.usesDatabase ? { DATABASE_URL: context.addresses.get("database") } : {}),
+          ...baseEnvironment(context, name),
+          ...(process.usesDatabase ? databaseEnvironment(context) : {}),
         },
-        logFile: logFile(context, process.name),
-        control,
-      });
-      context.say(`${process.name}: up.`);
-      return running.stop;
+        logFile: logFile(context, name),
+      };
+      const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
+      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch });
+      context.say(`${name}: up.`);
+      return stop;
     },
   };
 }
 
 /** The gateway process. It never learns where the database is. */
 export function gatewayStep(context: ApplicationContext): Step {
+  const name = "gateway";
   return {
-    name: "gateway",
+    name,
     start: async (control) => {
-      const { host, port } = context.settings;
-      const running = await startServiceProcess({
-        name: "gateway",
+      const { host } = context.settings;
+      // Chosen here and once: a gateway that is started again comes back where its clients are.
+      const port = context.settings.port === 0 ? await freePort(host) : context.settings.port;
+      const options = {
+        name,
         script: join(context.checkout, "gateway", "main.ts"),
         args: [],
-        environment: { ...baseEnvironment(context, "gateway"), HOST: host, PORT: String(port) },
-        logFile: logFile(context, "gateway"),
-        control,
-      });
-      const boundPort = typeof running.ready.port === "number" ? running.ready.port : port;
-      context.addresses.set("gateway", `http://${reachableHost(host)}:${boundPort}`);
+        environment: { ...baseEnvironment(context, name), HOST: host, PORT: String(port) },
+        logFile: logFile(context, name),
+      };
+      const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
+      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch });
+      context.addresses.set("gateway", `http://${reachableHost(host)}:${port}`);
       context.say("gateway: up.");
-      return running.stop;
+      return stop;
     },
   };
 }
@@ -71,7 +79,13 @@ export function gatewayStep(context: ApplicationContext): Step {
 const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = { services: 0, stations: 1, gateway: 2 };
 
 function baseEnvironment(context: ApplicationContext, name: string): NodeJS.ProcessEnv {
-  const { DATABASE_URL: _database, NATS_URL: _nats, METRICS_PORT: _metrics, ...rest } = context.environment;
+  const {
+    DATABASE_URL: _database,
+    ENROLLMENT_CODE_KEY: _codeKey,
+    NATS_URL: _nats,
+    METRICS_PORT: _metrics,
+    ...rest
+  } = context.environment;
   const { logLevel, metricsPort } = context.settings;
   return {
     ...rest,
@@ -79,6 +93,25 @@ function baseEnvironment(context: ApplicationContext, name: string): NodeJS.Proc
     NATS_URL: context.addresses.get("nats"),
     LOG_LEVEL: logLevel,
   };
+}
+
+/** What only a process with the database needs. */
+function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
+  const key = enrollmentCodeKey(context);
+  return {
+    DATABASE_URL: context.addresses.get("database"),
+    ...(key === undefined ? {} : { ENROLLMENT_CODE_KEY: key }),
+  };
+}
+
+/**
+ * The key that enrollment codes are hashed with: the operator's, or one that belongs to this data folder. A data folder
+ * from before it had a key gets one, too: codes that are open at that moment can no longer be claimed, and the owner
+ * issues new ones. A database that is not ours may serve several starts, which must agree on the key, so none is made up.
+ */
+function enrollmentCodeKey({ environment, settings }: ApplicationContext): string | undefined {
+  if (environment.ENROLLMENT_CODE_KEY) return environment.ENROLLMENT_CODE_KEY;
+  return settings.databaseUrl === undefined ? openSecrets(settings.dataDir).value("enrollment_code_key") : undefined;
 }
 
 function metricsEnvironment(metricsPort: number | undefined, name: string): NodeJS.ProcessEnv {

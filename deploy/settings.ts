@@ -1,13 +1,29 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import { LOG_LEVELS } from "../services/runtime/log.ts";
 import { UserError } from "../services/runtime/user-error.ts";
+
+const LAST_PORT = 65_535;
+/** Each of the three processes answers Prometheus on a port of its own: METRICS_PORT and the ones after it. */
+export const METRICS_PORTS = 3;
 
 /** An empty variable counts as not set, as compose files and shells leave them behind. */
 const unsetWhenEmpty = (value: unknown) => (value === "" ? undefined : value);
 
+/** A port number in plain digits, 0 for any free one. */
+function port(last: number, meaning: string) {
+  const allowed = `it must be a whole number from 0 to ${last}, ${meaning}`;
+  return z
+    .string()
+    .regex(/^\d{1,5}$/, allowed)
+    .transform(Number)
+    .refine((number) => number <= last, allowed);
+}
+
+/** The messages complete "The setting X is not usable: …": each says what is allowed. */
 const settingsSchema = z.object({
   /** Port of the HTTP API; 0 takes any free one. */
-  PORT: z.preprocess(unsetWhenEmpty, z.coerce.number().int().min(0).max(65_535).default(8480)),
+  PORT: z.preprocess(unsetWhenEmpty, port(LAST_PORT, "where 0 takes any free port").default(8480)),
   /** Address that the HTTP API listens on. Only this machine can reach it by default. */
   HOST: z.preprocess(unsetWhenEmpty, z.string().default("127.0.0.1")),
   /** Everything that must survive a restart is below this folder. */
@@ -15,12 +31,28 @@ const settingsSchema = z.object({
   /** Set: this NATS is used (several servers separated by commas) and none is started. */
   NATS_URL: z.preprocess(unsetWhenEmpty, z.string().optional()),
   /** Set: this PostgreSQL is used and none is started. */
-  DATABASE_URL: z.preprocess(unsetWhenEmpty, z.url({ protocol: /^postgres(ql)?$/ }).optional()),
+  DATABASE_URL: z.preprocess(
+    unsetWhenEmpty,
+    z
+      .url({
+        protocol: /^postgres(ql)?$/,
+        error: "it must be an address like postgres://user:password@host:5432/database",
+      })
+      .optional(),
+  ),
   /** Set: the processes answer Prometheus on this port and the two after it; 0 takes any free ports. */
-  METRICS_PORT: z.preprocess(unsetWhenEmpty, z.coerce.number().int().min(0).max(65_533).optional()),
+  METRICS_PORT: z.preprocess(
+    unsetWhenEmpty,
+    port(
+      LAST_PORT - METRICS_PORTS + 1,
+      "because the two ports after it are used, too; 0 takes any free ports",
+    ).optional(),
+  ),
+  /** Address of the metrics ports. */
+  METRICS_HOST: z.preprocess(unsetWhenEmpty, z.string().default("127.0.0.1")),
   LOG_LEVEL: z.preprocess(
     unsetWhenEmpty,
-    z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
+    z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
   ),
 });
 
@@ -33,6 +65,7 @@ export interface Settings {
   databaseUrl: string | undefined;
   logLevel: string;
   metricsPort: number | undefined;
+  metricsHost: string;
 }
 
 /** Reads the settings from environment variables. Throws UserError `invalid_setting` naming the variable; never its value, which may hold a password. */
@@ -40,10 +73,10 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const parsed = settingsSchema.safeParse(environment);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
-    const reason = (issue?.message ?? "it is invalid").replace(/\.$/, "");
-    throw new UserError(`The setting ${String(issue?.path[0])} is not usable: ${reason}.`, { code: "invalid_setting" });
+    throw unusable(String(issue?.path[0]), issue?.message ?? "it is invalid");
   }
   const values = parsed.data;
+  refuseSharedPort(values.PORT, values.METRICS_PORT);
   return {
     port: values.PORT,
     host: values.HOST,
@@ -52,5 +85,25 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
     metricsPort: values.METRICS_PORT,
+    metricsHost: values.METRICS_HOST,
   };
+}
+
+/** The metrics ports that the processes will listen on; none when they are off or any free port will do. */
+export function metricsPorts(settings: Pick<Settings, "metricsPort">): number[] {
+  const first = settings.metricsPort ?? 0;
+  return first === 0 ? [] : Array.from({ length: METRICS_PORTS }, (_, offset) => first + offset);
+}
+
+function refuseSharedPort(httpPort: number, metricsPort: number | undefined): void {
+  const ports = metricsPorts({ metricsPort });
+  if (!ports.includes(httpPort)) return;
+  throw unusable(
+    "METRICS_PORT",
+    `metrics take the ports ${ports[0]} to ${ports.at(-1)}, and PORT is ${httpPort}; choose one above PORT, or at least ${METRICS_PORTS} below it`,
+  );
+}
+
+function unusable(name: string, why: string): UserError {
+  return new UserError(`The setting ${name} is not usable: ${why}.`, { code: "invalid_setting" });
 }

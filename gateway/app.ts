@@ -1,16 +1,22 @@
 /** Puts one gateway together: replicas first, then the handlers' dependencies, then the server. */
+import type { Registry } from "prom-client";
 import type { Bus } from "../services/bus/connection.ts";
+import { addCount } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
 import { createGatewayBus } from "./gateway-bus.ts";
 import { type HandlerDeps, Refusal } from "./handlers/context.ts";
+import { addGatewayFigures } from "./metrics.ts";
 import { DeviceGate } from "./polls/device-gate.ts";
+import { PollCounts } from "./polls/poll-count.ts";
 import { ViewCache } from "./polls/view-cache.ts";
-import { readiness } from "./readiness.ts";
+import { readiness, waitUntilFresh } from "./readiness.ts";
 import { type Replicas, startReplicas } from "./replica/replicas.ts";
 import { routes } from "./routes.ts";
 import { createClientAddress } from "./server/client-address.ts";
 import { DeviceCheck } from "./server/device-check.ts";
+import { RequestFigures } from "./server/request-figures.ts";
 import { Server } from "./server/server.ts";
+import { ServicesHealth } from "./service-health.ts";
 import type { GatewaySettings } from "./settings.ts";
 import { AddressThrottle } from "./throttle/address-throttle.ts";
 import { ENROLL_RATE } from "./throttle/limits.ts";
@@ -19,6 +25,8 @@ export interface GatewayDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly settings: GatewaySettings;
+  /** Where the gateway adds its figures; undefined while nobody collects them. */
+  readonly metrics?: Registry | undefined;
 }
 
 export interface Gateway {
@@ -28,25 +36,28 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** Resolves once the replicas are loaded and the port is open. Throws UserError `port_taken`. */
+/** Resolves once all that is required is fresh and the port is open. Throws UserError `port_taken` or `gateway_not_fresh`. */
 export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
-  const { bus, log, settings } = deps;
+  const { bus, log, settings, metrics } = deps;
   const startedAtMs = performance.now();
   const replicas = await startReplicas(bus, log);
   const gate = new DeviceGate(replicas.credentials.table, (nowMs) => replicas.isFreshForDevices(nowMs));
   const views = new ViewCache({ stations: replicas.stations, switches: () => replicas.switches.current() });
   const deviceCheck = new DeviceCheck({ gate, views });
+  const pollCounts = new PollCounts();
+  const enrollThrottle = new AddressThrottle(ENROLL_RATE);
   const server = new Server(
     {
       pipeline: {
         log,
-        handlerDeps: createHandlerDeps(bus, replicas, deviceCheck),
+        handlerDeps: createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, metrics }),
         sessionCheck: replicas,
         deviceCheck,
       },
       polls: {
         gate,
         views,
+        counts: pollCounts,
         onRefused: (route, refusal, requestId) => log.debug({ route, refusal, requestId }, "refused"),
       },
       clientAddress: createClientAddress({
@@ -54,10 +65,18 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
         isTls: settings.tls !== undefined,
       }),
       tls: settings.tls,
+      figures: new RequestFigures(metrics),
     },
     routes,
   );
+  addGatewayFigures(metrics, {
+    replicas,
+    server,
+    pollCounts,
+    throttled: () => ({ credential: gate.throttledCount, address: enrollThrottle.throttledCount }),
+  });
   try {
+    await waitUntilFresh(bus, replicas);
     const port = server.listen({ host: settings.host, port: settings.port, shared: settings.sharedPort });
     log.info(
       {
@@ -77,6 +96,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       },
     };
   } catch (error) {
+    await server.stop();
     replicas.stop();
     throw error;
   }
@@ -86,9 +106,22 @@ function requireFresh(isFresh: boolean): void {
   if (!isFresh) throw new Refusal("replica_stale");
 }
 
-function createHandlerDeps(bus: Bus, replicas: Replicas, deviceCheck: DeviceCheck): HandlerDeps {
+function createHandlerDeps(parts: {
+  readonly bus: Bus;
+  readonly replicas: Replicas;
+  readonly deviceCheck: DeviceCheck;
+  readonly enrollThrottle: AddressThrottle;
+  readonly metrics: Registry | undefined;
+}): HandlerDeps {
+  const { bus, replicas, deviceCheck, enrollThrottle, metrics } = parts;
+  const failures = addCount(metrics, {
+    name: "gateway_bus_failures_total",
+    help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
+    labels: ["operation", "failure"],
+  });
+  const health = new ServicesHealth(bus.nc);
   return {
-    bus: createGatewayBus(bus, replicas),
+    bus: createGatewayBus({ bus, replicas, failures }),
     station(stationId) {
       requireFresh(replicas.areStationsFresh(Date.now()));
       return replicas.stations.state(stationId);
@@ -103,8 +136,8 @@ function createHandlerDeps(bus: Bus, replicas: Replicas, deviceCheck: DeviceChec
       return deviceCheck.view(name, device, nowMs);
     },
     requireFresh: () => requireFresh(replicas.isFreshForDevices(Date.now())),
-    readiness: () => readiness(bus, replicas),
-    enrollThrottle: new AddressThrottle(ENROLL_RATE),
+    readiness: async () => readiness(bus, replicas, await health.look()),
+    enrollThrottle,
     nowMs: Date.now,
   };
 }

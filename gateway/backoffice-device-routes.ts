@@ -6,6 +6,7 @@ import {
   devicesQuerySchema,
   devicesSchema,
   enrollmentCodeSchema,
+  enrollmentCodesQuerySchema,
   enrollmentCodesSchema,
   issueCodeBodySchema,
   issuedCodeSchema,
@@ -30,6 +31,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_devices",
     tag,
     summary: "List the devices",
+    description: "Revoked ones too, unless a status is named.",
     who,
     query: devicesQuerySchema,
     replies: { 200: { description: "By id.", schema: devicesSchema } },
@@ -125,6 +127,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     tag,
     summary: "List a device's enrollment codes",
     who,
+    query: enrollmentCodesQuerySchema,
     replies: {
       200: { description: "Newest first; the codes themselves are never shown again.", schema: enrollmentCodesSchema },
     },

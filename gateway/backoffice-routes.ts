@@ -1,16 +1,14 @@
-/** The rows of the owner's API about places, people and the audit trail (design §5). `gateway/routes.ts` joins them into the one table. */
+/** The rows of the owner's API about places and the audit trail (design §5). `gateway/routes.ts` joins them into the one table. */
 import {
   createFilialBodySchema,
   createStationBodySchema,
-  createUserBodySchema,
   filialSchema,
+  filialsQuerySchema,
   filialsSchema,
   renameStationBodySchema,
   stationSchema,
   stationsQuerySchema,
   stationsSchema,
-  userSchema,
-  usersSchema,
 } from "./contract/backoffice.ts";
 import {
   registryEventsQuerySchema,
@@ -23,7 +21,6 @@ import { getOwnTimeline, listOwnEvents, listOwnStationEvents } from "./handlers/
 import { createOwnFilial, listOwnFilials } from "./handlers/backoffice/filials.ts";
 import { moveOwnStation } from "./handlers/backoffice/move-station.ts";
 import { createOwnStation, getOwnStation, listOwnStations, renameOwnStation } from "./handlers/backoffice/stations.ts";
-import { createOwnUser, listOwnUsers } from "./handlers/backoffice/users.ts";
 import { type Route, route, session } from "./route.ts";
 
 const root = "/api/backoffice/v1";
@@ -41,6 +38,7 @@ export const backofficeRoutes: readonly Route[] = [
     tag,
     summary: "List the filials",
     who,
+    query: filialsQuerySchema,
     replies: { 200: { description: "By id.", schema: filialsSchema } },
     errors: [],
     handler: listOwnFilials,
@@ -170,34 +168,11 @@ export const backofficeRoutes: readonly Route[] = [
     tag,
     summary: "Read who changed what",
     description:
-      "The audit trail of places, devices, enrollment codes, people and sessions. Changes that are made at the same moment may appear in another order than their ids; who follows the trail asks again from a few events back.",
+      "The audit trail of places, devices, enrollment codes, people and sessions. Who follows it asks again after the last event's id, and misses none.",
     who,
     query: registryEventsQuerySchema,
     replies: { 200: { description: "By id, oldest first.", schema: registryEventsSchema } },
     errors: [],
     handler: listOwnEvents,
-  }),
-  route({
-    method: "GET",
-    path: `${root}/users/`,
-    operationId: "backoffice_users",
-    tag,
-    summary: "List the people",
-    who,
-    replies: { 200: { description: "By id.", schema: usersSchema } },
-    errors: [],
-    handler: listOwnUsers,
-  }),
-  route({
-    method: "POST",
-    path: `${root}/users/`,
-    operationId: "backoffice_user_create",
-    tag,
-    summary: "Add a person",
-    who,
-    body: createUserBodySchema,
-    replies: { 201: { description: "The person.", schema: userSchema } },
-    errors: ["already_exists"],
-    handler: createOwnUser,
   }),
 ];

@@ -1,5 +1,6 @@
 /** The rows of the cashier's API (design §5). `gateway/routes.ts` joins them into the one table. */
 import {
+  cashierStationsQuerySchema,
   cashierStationsSchema,
   idempotencyHeaderSchema,
   leaseBodySchema,
@@ -42,6 +43,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "List the stations",
     who,
+    query: cashierStationsQuerySchema,
     replies: { 200: { description: "By id.", schema: cashierStationsSchema } },
     errors: [],
     handler: listCashierStations,

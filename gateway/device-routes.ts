@@ -100,6 +100,7 @@ export const deviceRoutes: readonly Route[] = [
       "Evidence, never truth: the intent becomes `processing` whatever the outcome, no transaction is made and the order stays unpaid until a cashier attests. With 409 and `status` `expired` the intent lapsed while the payment application was running; do not retry.",
     who: device("assignment:report"),
     body: reportBodySchema,
+    unstorableText: "kept",
     replies: { 200: { description: "The report as it was recorded, and the assignment.", schema: reportReplySchema } },
     errors: ["handoff_not_assigned", "intent_not_actionable", "busy"],
     handler: reportOutcome,

@@ -3,28 +3,46 @@ import type { z } from "zod";
 import type { Bus } from "../services/bus/connection.ts";
 import { type Barrier, barrierSchema } from "../services/bus/messages/caller.ts";
 import { call, type Operation } from "../services/bus/operation.ts";
-import { UnavailableError } from "../services/bus/refusals.ts";
+import { RefusedError, UnavailableError } from "../services/bus/refusals.ts";
 import { askStation } from "../services/bus/station-client.ts";
 import { heartbeatSubject } from "../services/bus/subjects.ts";
+import type { Count } from "../services/runtime/figures.ts";
 import type { AcceptedResponse, GatewayBus } from "./handlers/context.ts";
 import { Refusal } from "./handlers/context.ts";
 import { LIMITS } from "./limits.ts";
 import type { Replicas } from "./replica/replicas.ts";
 
-export function createGatewayBus(bus: Bus, replicas: Replicas): GatewayBus {
+/** Requests that were not done: `operation` is the subject of a service, `station.command` or `heartbeat`. */
+export type BusFailures = Count<"operation" | "failure">;
+
+export function createGatewayBus(deps: {
+  readonly bus: Bus;
+  readonly replicas: Replicas;
+  readonly failures: BusFailures;
+}): GatewayBus {
+  const { bus, replicas, failures } = deps;
+  const watched = async <T>(operation: string, asked: Promise<T>): Promise<T> => {
+    try {
+      return await asked;
+    } catch (error) {
+      const failure = failureOf(error);
+      if (failure !== undefined) failures.add({ operation, failure });
+      throw error;
+    }
+  };
   return {
     async call<TRequest extends z.ZodType, TReply extends z.ZodType>(
       operation: Operation<TRequest, TReply>,
       request: z.infer<TRequest>,
     ): Promise<z.infer<TReply>> {
-      const reply = await call(bus.nc, operation, request);
+      const reply = await watched(operation.subject, call(bus.nc, operation, request));
       const barrier = barrierOf(operation, reply);
       if (barrier !== undefined) await replicas.waitFor(barrier, LIMITS.barrierVisibleMs);
       return reply;
     },
 
     async command(stationId, request) {
-      const response = await askStation(bus.nc, stationId, request);
+      const response = await watched("station.command", askStation(bus.nc, stationId, request));
       await replicas.feeds.stations.waitFor(response.sequence, LIMITS.commandVisibleMs);
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
@@ -37,10 +55,19 @@ export function createGatewayBus(bus: Bus, replicas: Replicas): GatewayBus {
       try {
         await bus.js.publish(subject, JSON.stringify(heartbeat), { timeout: LIMITS.heartbeatStoredMs, retries: 1 });
       } catch (error) {
+        failures.add({ operation: "heartbeat", failure: "no_answer" });
         throw new UnavailableError(subject, error);
       }
     },
   };
+}
+
+/** Nobody answered, or who did could not do it; undefined for a refusal of any other kind, which is an answer. */
+function failureOf(error: unknown): string | undefined {
+  if (error instanceof UnavailableError) return "no_answer";
+  if (!(error instanceof RefusedError)) return undefined;
+  const { code } = error.refusal;
+  return code === "busy" || code === "unavailable" ? code : undefined;
 }
 
 /** The barrier of a reply: the reply itself, or its `barrier` field. */

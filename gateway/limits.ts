@@ -19,13 +19,10 @@ export const LIMITS = {
   requestsInFlight: 4_096,
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
-  /** A device's provider reference, provider code or idempotency key; the contract leaves the bound to the service. */
+  /** A device's provider reference or provider code; the contract leaves the bound to the service. What is longer is cut. */
   reportTextCharacters: 255,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */
   referenceCharacters: 200,
-  /** Orders and audit events in one list when nobody says how many: a screenful or two. */
-  ordersUnlessAsked: 50,
-  eventsUnlessAsked: 100,
   /** A request id that is longer or odd is replaced, because it goes into the log. */
   requestIdCharacters: 64,
   /** How many field errors one answer names. */
@@ -39,6 +36,16 @@ export const LIMITS = {
   commandVisibleMs: 250,
   /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */
   barrierVisibleMs: 1_000,
+  /** How long a service may take to say how it is: it looks twice at what it depends on, 400 ms each (services/db/limits.ts). */
+  healthAnswerMs: 1_000,
+  /** Services are asked at most this often, however often somebody asks for readiness. */
+  healthCachedMs: 1_000,
+  /** How long readiness waits for their answers before it tells the last ones: balancers give up after a second. */
+  healthWaitMs: 250,
+  /** A gateway whose feeds are not fresh this long after it has loaded them ends instead of waiting for ever. */
+  freshWithinMs: 10_000,
+  /** How often a starting gateway looks whether they are. */
+  freshLookMs: 20,
   /** After the listen socket is closed: how long running requests may take to finish. */
   drainMs: 5_000,
 } as const;

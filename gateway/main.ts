@@ -2,9 +2,9 @@
 import { connectBus } from "../services/bus/connection.ts";
 import { exitWith, runProcess } from "../services/runtime/lifecycle.ts";
 import { createLog } from "../services/runtime/log.ts";
+import { startMetrics } from "../services/runtime/metrics.ts";
 import { parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
 import { startGateway } from "./app.ts";
-import { startGatewayMetrics } from "./metrics.ts";
 import { gatewaySettingsSchema } from "./settings.ts";
 
 async function main(): Promise<void> {
@@ -17,15 +17,15 @@ async function main(): Promise<void> {
       () => connectBus({ url: shared.natsUrl, name: "gateway", log }),
       (started) => started.close(),
     );
-    const gateway = await run.step(
-      "gateway",
-      () => startGateway({ bus, log, settings }),
-      (started) => started.stop(),
-    );
     const metrics = await run.step(
       "metrics",
-      async () => (shared.metrics === undefined ? undefined : await startGatewayMetrics(gateway, shared.metrics)),
+      async () => (shared.metrics === undefined ? undefined : await startMetrics("gateway", shared.metrics)),
       async (started) => await started?.stop(),
+    );
+    const gateway = await run.step(
+      "gateway",
+      () => startGateway({ bus, log, settings, metrics: metrics?.registry }),
+      (started) => started.stop(),
     );
     return { host: settings.host, port: gateway.port, metricsPort: metrics?.port };
   });

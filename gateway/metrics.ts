@@ -1,27 +1,63 @@
-/** The gateway's own figures: how much its replica holds, and how far it may be believed. */
-import { addGauge, type MetricsServer, type MetricsSettings, startMetrics } from "../services/runtime/metrics.ts";
-import type { Gateway } from "./app.ts";
+/**
+ * The gateway's own figures that are read when somebody asks: how far its replicas may be believed, how polls were
+ * answered, how much is open. What happens request by request is counted in `gateway/server/request-figures.ts`.
+ */
+import type { Registry } from "prom-client";
+import { addGauge, addGauges, addReadCount } from "../services/runtime/figures.ts";
+import type { PollCounts } from "./polls/poll-count.ts";
+import type { Replicas } from "./replica/replicas.ts";
+import type { Server } from "./server/server.ts";
 
-/** Throws UserError `metrics_port_taken`. */
-export async function startGatewayMetrics(gateway: Gateway, settings: MetricsSettings): Promise<MetricsServer> {
-  const metrics = await startMetrics("gateway", settings);
-  const { replicas } = gateway;
-  const { registry } = metrics;
-  addGauge(registry, "gateway_replica_stations", "Stations in the replica.", () => replicas.stations.size);
-  addGauge(
-    registry,
-    "gateway_replica_credentials",
-    "Credentials in the replica.",
-    () => replicas.credentials.table.size,
+export interface GatewayFacts {
+  readonly replicas: Replicas;
+  readonly server: Pick<Server, "connections" | "requestsInFlight">;
+  readonly pollCounts: PollCounts;
+  /** Requests that were throttled so far, by what was counted. */
+  readonly throttled: () => Readonly<Record<"credential" | "address", number>>;
+}
+
+export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayFacts): void {
+  const { replicas, server, pollCounts, throttled } = facts;
+  const { feeds, stations, credentials, switches } = replicas;
+  addGauge(metrics, "gateway_replica_stations", "Stations in the replica.", () => stations.size);
+  addGauge(metrics, "gateway_replica_credentials", "Credentials in the replica.", () => credentials.table.size);
+  addGauges(
+    metrics,
+    {
+      name: "gateway_replica_age_seconds",
+      help: "Seconds since a replica was last known to be complete; +Inf while that is in doubt.",
+      labels: ["replica"],
+    },
+    () => [
+      ...(["stations", "credentials", "sessions"] as const).map(
+        (replica) => [{ replica }, feeds[replica].ageMs(Date.now()) / 1_000] as const,
+      ),
+      [{ replica: "switches" }, switches.silentForMs() / 1_000],
+    ],
   );
-  for (const name of ["stations", "credentials", "sessions"] as const) {
-    const help = `Seconds since the replica of ${name} was last known to be complete.`;
-    addGauge(
-      registry,
-      `gateway_replica_${name}_age_seconds`,
-      help,
-      () => replicas.feeds[name].ageMs(Date.now()) / 1_000,
-    );
-  }
-  return metrics;
+  addReadCount(
+    metrics,
+    {
+      name: "gateway_polls_total",
+      help: "Polls answered from memory, by operation and answer: 200, 304, or the code of a refusal.",
+      labels: ["operation", "answer"],
+    },
+    () => pollCounts.answers(),
+  );
+  addReadCount(
+    metrics,
+    {
+      name: "gateway_throttled_total",
+      help: "Requests that were throttled, by what was counted: a device's credential, or an address that enrolls.",
+      labels: ["throttle"],
+    },
+    () => Object.entries(throttled()).map(([throttle, count]) => [{ throttle }, count] as const),
+  );
+  addGauge(metrics, "gateway_connections", "Open HTTP connections.", () => server.connections);
+  addGauge(
+    metrics,
+    "gateway_requests_in_flight",
+    "Requests that wait for something other than memory.",
+    () => server.requestsInFlight,
+  );
 }

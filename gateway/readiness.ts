@@ -1,41 +1,105 @@
-/** Whether this gateway should be sent requests, dependency by dependency. */
+/**
+ * Whether this gateway should be sent requests, dependency by dependency. What it is itself made of is required: the bus
+ * and its feeds. Services behind the bus are told as well but decide nothing: all gateways share those, and taking one
+ * out of rotation would help nobody.
+ */
+import { PARTITION_COUNT } from "../machines/partition.ts";
 import type { Bus } from "../services/bus/connection.ts";
+import type { ServiceHealth } from "../services/bus/messages/health.ts";
+import { UserError } from "../services/runtime/user-error.ts";
+import type { DependencyFault, DependencyReadiness, Readiness } from "./contract/service.ts";
+import { LIMITS } from "./limits.ts";
 import { FEED_LIMITS } from "./replica/limits.ts";
-import type { ReplicaFeed } from "./replica/replica-feed.ts";
 import type { Replicas } from "./replica/replicas.ts";
+import type { Heard, ServicesHeard } from "./service-health.ts";
 
-export interface DependencyReadiness {
-  readonly ready: boolean;
-  /** How long ago the dependency was last known to be complete; null when it has no feed, or is not complete. */
-  readonly silent_ms: number | null;
-}
+export const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;
+type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyReadiness>>;
 
-export interface Readiness {
-  readonly ready: boolean;
-  readonly dependencies: Readonly<Record<DependencyName, DependencyReadiness>>;
-}
-
-export const DEPENDENCIES = ["bus", "stations", "credentials", "sessions", "switches"] as const;
-export type DependencyName = (typeof DEPENDENCIES)[number];
-
-/** Services behind the bus are not among them: all gateways share those, and taking one out would help nobody. */
-export function readiness(bus: Bus, replicas: Replicas): Readiness {
-  const nowMs = Date.now();
-  const { feeds, switches } = replicas;
-  const dependencies = {
-    bus: { ready: bus.isUp(), silent_ms: null },
-    stations: ofFeed(feeds.stations, nowMs),
-    credentials: ofFeed(feeds.credentials, nowMs),
-    sessions: ofFeed(feeds.sessions, nowMs),
-    switches: {
-      ready: switches.silentForMs() <= FEED_LIMITS.silenceMs,
-      silent_ms: Math.round(switches.silentForMs()),
+export function readiness(bus: Bus, replicas: Replicas, heard: ServicesHeard): Readiness {
+  const required = requiredReadiness(bus, replicas);
+  const { registry, settlement, audit, relay } = heard;
+  return {
+    ready: missing(required).length === 0,
+    dependencies: {
+      ...required,
+      registry: ofService(registry),
+      settlement: ofService(settlement),
+      audit: ofService(audit),
+      relay: ofService(relay),
+      station_hosts: ofStationHosts(heard.stationHosts),
+      database: ofDatabase(heard),
     },
   };
-  return { ready: Object.values(dependencies).every((dependency) => dependency.ready), dependencies };
 }
 
-function ofFeed(feed: ReplicaFeed, nowMs: number): DependencyReadiness {
-  const ageMs = feed.ageMs(nowMs);
-  return { ready: feed.isFresh(nowMs), silent_ms: Number.isFinite(ageMs) ? Math.round(ageMs) : null };
+/**
+ * Resolves when every required dependency is ready; until then nobody should be told that this gateway is there. Throws
+ * UserError `gateway_not_fresh` after `withinMs`.
+ */
+export async function waitUntilFresh(
+  bus: Bus,
+  replicas: Replicas,
+  withinMs: number = LIMITS.freshWithinMs,
+): Promise<void> {
+  const deadlineMs = performance.now() + withinMs;
+  for (;;) {
+    const late = missing(requiredReadiness(bus, replicas));
+    if (late.length === 0) return;
+    if (performance.now() >= deadlineMs) {
+      const sentence = `The gateway cannot start, because it does not hear the bus well enough: ${late.join(", ")}.`;
+      throw new UserError(sentence, { code: "gateway_not_fresh" });
+    }
+    await new Promise((resolve) => setTimeout(resolve, LIMITS.freshLookMs));
+  }
+}
+
+function missing(required: RequiredReadiness): readonly string[] {
+  return REQUIRED.filter((name) => !required[name].ready);
+}
+
+function requiredReadiness(bus: Bus, replicas: Replicas): RequiredReadiness {
+  const nowMs = Date.now();
+  const { feeds, switches } = replicas;
+  const isUp = bus.isUp();
+  return {
+    bus: { ready: isUp, required: true, silent_ms: null, detail: isUp ? null : "disconnected" },
+    stations: ofFeed(feeds.stations.ageMs(nowMs)),
+    credentials: ofFeed(feeds.credentials.ageMs(nowMs)),
+    sessions: ofFeed(feeds.sessions.ageMs(nowMs)),
+    switches: ofFeed(switches.silentForMs()),
+  };
+}
+
+function ofFeed(ageMs: number): DependencyReadiness {
+  const ready = ageMs <= FEED_LIMITS.silenceMs;
+  const silentMs = Number.isFinite(ageMs) ? Math.round(ageMs) : null;
+  return { ready, required: true, silent_ms: silentMs, detail: ready ? null : "silent" };
+}
+
+function informative(answeredAtMs: number | undefined, detail: DependencyFault | null): DependencyReadiness {
+  const silentMs = answeredAtMs === undefined ? null : Math.max(0, Math.round(performance.now() - answeredAtMs));
+  return { ready: detail === null, required: false, silent_ms: silentMs, detail };
+}
+
+function ofService({ health, answeredAtMs }: Heard<ServiceHealth>): DependencyReadiness {
+  return informative(answeredAtMs, health === undefined ? "no_answer" : health.fault);
+}
+
+function ofStationHosts(heard: ServicesHeard["stationHosts"]): Readiness["dependencies"]["station_hosts"] {
+  const owned = heard.health?.partitionsOwned;
+  const detail = owned === undefined ? "no_answer" : owned < PARTITION_COUNT ? "partitions_unowned" : null;
+  return {
+    ...informative(heard.answeredAtMs, detail),
+    partitions: PARTITION_COUNT,
+    partitions_owned: owned ?? null,
+  };
+}
+
+/** As the services see it, because the gateway never does: well when all that answer say so. */
+function ofDatabase(heard: ServicesHeard): DependencyReadiness {
+  const { registry, settlement, audit, relay } = heard;
+  const seen = [registry, settlement, audit, relay].flatMap(({ health }) => health?.databaseReady ?? []);
+  const detail = seen.length === 0 ? "no_answer" : seen.every(Boolean) ? null : "database_unreachable";
+  return informative(heard.databaseAnsweredAtMs, detail);
 }

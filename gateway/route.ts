@@ -32,6 +32,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly body?: TBody;
   /** Whether the body may be left out altogether; it then counts as `{}`. */
   readonly bodyOptional?: boolean;
+  /** Text that cannot be stored is refused at the door, unless the body's schema says what becomes of it: `kept`. */
+  readonly unstorableText?: "kept";
   /** JSON unless the contract says otherwise. */
   readonly bodyTypes?: readonly BodyType[];
   /** A `z.strictObject` of strings and `z.coerce` numbers. */

@@ -11,6 +11,7 @@
  */
 import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
 import { backofficeRoutes } from "./backoffice-routes.ts";
+import { backofficeUserRoutes } from "./backoffice-user-routes.ts";
 import { cashierRoutes } from "./cashier-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import type { Route } from "./route.ts";
@@ -24,5 +25,6 @@ export const routes: readonly Route[] = [
   ...cashierRoutes,
   ...backofficeRoutes,
   ...backofficeDeviceRoutes,
+  ...backofficeUserRoutes,
   ...serviceRoutes,
 ];

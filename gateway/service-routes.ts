@@ -4,6 +4,7 @@ import { z } from "zod";
 import { OPENAPI_FILE } from "./contract/openapi-location.ts";
 import { healthSchema, readinessSchema } from "./contract/service.ts";
 import { health, ready } from "./handlers/meta/health.ts";
+import { redirectTo } from "./handlers/meta/redirect.ts";
 import { staticFile } from "./handlers/meta/static-file.ts";
 import { anyone, type Route, route } from "./route.ts";
 
@@ -26,12 +27,13 @@ export const serviceRoutes: readonly Route[] = [
     operationId: "service_ready",
     tag: "service",
     summary: "Whether this gateway should be sent requests",
-    description: "By dependency: the bus and each feed that the answers come from.",
+    description:
+      "By dependency. The bus and the feeds that this gateway answers from are required. What stands behind the bus is told for monitors and decides nothing here, because all gateways share it; it is asked at most once a second, and the last answer is told when a new one is slow.",
     who: anyone,
     replies: {
       200: { description: "Ready.", schema: readinessSchema },
       503: {
-        description: "Not ready: a feed is silent, and answers that depend on it are refused.",
+        description: "Not ready: a required dependency is not, and answers that depend on it are refused.",
         schema: readinessSchema,
       },
     },
@@ -53,6 +55,8 @@ export const serviceRoutes: readonly Route[] = [
     errors: [],
     handler: staticFile(() => OPENAPI_FILE, "application/json"),
   }),
+  toPage("/", "service_root"),
+  toPage("/docs", "service_docs_slash"),
   page("/docs/", "service_docs", () => new URL("web/docs.html", import.meta.url), "text/html; charset=utf-8"),
   page(
     "/docs/page.js",
@@ -68,6 +72,22 @@ export const serviceRoutes: readonly Route[] = [
     "text/javascript; charset=utf-8",
   ),
 ];
+
+/** Whoever opens the service in a browser wants to see what it can do. */
+function toPage(path: "/" | "/docs", operationId: string): Route {
+  return route({
+    method: "GET",
+    path,
+    operationId,
+    tag: "service",
+    summary: "Leads to the API page",
+    who: anyone,
+    replies: { 308: { description: "To `/docs/`.", schema: null } },
+    errors: [],
+    undocumented: true,
+    handler: redirectTo("/docs/"),
+  });
+}
 
 /** The API page comes whole from here, without any outside host. */
 function page(path: `/docs/${string}`, operationId: string, file: () => URL | string, contentType: string): Route {

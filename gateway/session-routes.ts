@@ -1,6 +1,7 @@
 /** The session rows of one API: log in, who am I, log out. The owner's and the cashier's API differ in the permission. */
 import type { Permission } from "../services/bus/messages/caller.ts";
-import { logInBodySchema, newSessionSchema, sessionSchema } from "./contract/session.ts";
+import { changePasswordBodySchema, logInBodySchema, newSessionSchema, sessionSchema } from "./contract/session.ts";
+import { changeOwnPassword } from "./handlers/session/change-password.ts";
 import { currentSession } from "./handlers/session/current-session.ts";
 import { logIn } from "./handlers/session/log-in.ts";
 import { logOut } from "./handlers/session/log-out.ts";
@@ -43,6 +44,20 @@ export function sessionRoutes(api: "cashier" | "backoffice", permission: Permiss
       replies: { 204: { description: "The session has ended and the cookie is cleared.", schema: null } },
       errors: [],
       handler: logOut,
+    }),
+    route({
+      method: "PUT",
+      path: `${path}password/`,
+      operationId: `${api}_password_change`,
+      tag: "session",
+      summary: "Change one's own password",
+      description:
+        "A wrong old password is `invalid_request` at `/old_password` and counts as an attempt to log in. The person's other sessions end; this one goes on.",
+      who: session(permission),
+      body: changePasswordBodySchema,
+      replies: { 204: { description: "The new password holds.", schema: null } },
+      errors: ["login_throttled"],
+      handler: changeOwnPassword,
     }),
   ];
 }

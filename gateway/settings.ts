@@ -1,6 +1,7 @@
 /** The gateway's own settings; NATS_URL and LOG_LEVEL are shared by all processes. */
 import { isIP } from "node:net";
 import { z } from "zod";
+import { wholeNumber } from "../services/runtime/settings.ts";
 
 const isProxy = (entry: string): boolean => {
   const [address = "", prefix] = entry.split("/");
@@ -11,7 +12,7 @@ const isProxy = (entry: string): boolean => {
 export const gatewaySettingsSchema = z
   .object({
     HOST: z.string().default("127.0.0.1"),
-    PORT: z.coerce.number().int().min(0).max(65_535).default(8_080),
+    PORT: wholeNumber(0, 65_535).default(8_080),
     /** Several gateways on one port; the kernel spreads the connections (Linux). */
     SHARED_PORT: z.stringbool().default(false),
     /** Addresses and CIDR ranges of proxies whose X-Forwarded-For and X-Forwarded-Proto count, separated by commas. */

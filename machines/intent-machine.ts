@@ -33,6 +33,7 @@ import {
   type EndReason,
   type IntentRecord,
   isConfirmed,
+  type RecordedAttestation,
   type Report,
   type Route,
 } from "./payment-intent.ts";
@@ -42,7 +43,13 @@ export type IntentEvent =
   | { readonly type: "PRESENT"; readonly atMs: number }
   | { readonly type: "REPORT"; readonly report: Report }
   | { readonly type: "ATTEST"; readonly attestation: Attestation }
-  | { readonly type: "SETTLED"; readonly atMs: number; readonly transactionId: number }
+  | {
+      readonly type: "SETTLED";
+      readonly atMs: number;
+      readonly transactionId: number;
+      /** Counts where the intent has no attestation of its own. */
+      readonly attestation?: RecordedAttestation | undefined;
+    }
   | { readonly type: "REFUSED" }
   | { readonly type: "CANCEL"; readonly atMs: number }
   | { readonly type: "EXPIRE"; readonly atMs: number }
@@ -74,12 +81,33 @@ function keepReports(reports: readonly Report[]): readonly Report[] {
   return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
 }
 
+/** What the seam recorded, as an attestation: one without a cashier is a provider's. */
+function attestationOnRecord(
+  recorded: RecordedAttestation | undefined,
+): Omit<Attestation, "transactionId"> | undefined {
+  return recorded && { ...recorded, commandId: "", by: recorded.cashierId === 0 ? "provider" : "cashier" };
+}
+
+/** A QR that the seam has settled was confirmed, whatever the log has lost of it. */
+function confirmedOnRecord(
+  { provider }: IntentRecord,
+  recorded: RecordedAttestation | undefined,
+): IntentRecord["provider"] {
+  if (provider === null || provider.confirmedAtMs !== null || recorded === undefined) return provider;
+  return { ...provider, providerReference: recorded.reference, confirmedAtMs: recorded.atMs };
+}
+
 export const paymentIntentMachine = setup({
   types: { context: {} as IntentRecord, events: {} as IntentEvent },
   guards: {
     isAttestedDirectly: ({ context }) => isAttestedDirectly(context.route),
     isByProvider: ({ context }) => context.route === "dynamic_qr",
     isByDeviceOrCashier: ({ context }) => context.route !== "dynamic_qr",
+    // The seam is asked about a QR only after its provider's confirmation; its own record proves what a log has lost.
+    mayBeSettled: ({ context, event }) =>
+      context.route !== "dynamic_qr" ||
+      isConfirmed(context) ||
+      (event.type === "SETTLED" && event.attestation !== undefined),
     // A cashier attests evidence; on a QR that is the provider's money, which the seam has refused once.
     hasEvidence: ({ context }) => context.route !== "dynamic_qr" || isConfirmed(context),
     wasPresented: ({ context }) => context.presentedAtMs !== null,
@@ -101,11 +129,13 @@ export const paymentIntentMachine = setup({
     recordAttestation: assign(({ context, event }) =>
       event.type === "ATTEST" ? { ...context, attestation: event.attestation } : context,
     ),
-    recordTransaction: assign(({ context, event }) =>
-      event.type === "SETTLED" && context.attestation !== null
-        ? { ...context, attestation: { ...context.attestation, commandId: "", transactionId: event.transactionId } }
-        : context,
-    ),
+    recordTransaction: assign(({ context, event }) => {
+      if (event.type !== "SETTLED") return context;
+      const attested = context.attestation ?? attestationOnRecord(event.attestation);
+      if (attested === undefined) return context;
+      const attestation = { ...attested, commandId: "", transactionId: event.transactionId };
+      return { ...context, attestation, provider: confirmedOnRecord(context, event.attestation) };
+    }),
     withdrawAttestation: assign({ attestation: null }),
     recordQr: assign(({ context, event }) =>
       event.type === "QR_READY" && context.provider !== null
@@ -157,7 +187,7 @@ export const paymentIntentMachine = setup({
         PRESENT: { guard: "isByDeviceOrCashier", target: "presented", actions: "recordPresented" },
         REPORT: { guard: "isByDeviceOrCashier", target: "processing", actions: "recordReport" },
         ATTEST: { guard: "isAttestedDirectly", target: "settling", actions: "recordAttestation" },
-        SETTLED: { guard: "isByDeviceOrCashier", target: "succeeded", actions: "recordEnd" },
+        SETTLED: { guard: "mayBeSettled", target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         QR_READY: { guard: "isByProvider", target: "presented", actions: "recordQr" },
         CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
         FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
@@ -168,7 +198,7 @@ export const paymentIntentMachine = setup({
     presented: {
       on: {
         REPORT: { guard: "isByDeviceOrCashier", target: "processing", actions: "recordReport" },
-        SETTLED: { guard: "isByDeviceOrCashier", target: "succeeded", actions: "recordEnd" },
+        SETTLED: { guard: "mayBeSettled", target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
         FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
@@ -180,7 +210,7 @@ export const paymentIntentMachine = setup({
         REPORT: { guard: "isByDeviceOrCashier", target: "processing", actions: "recordReport" },
         ATTEST: { guard: "hasEvidence", target: "settling", actions: "recordAttestation" },
         CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
-        SETTLED: { target: "succeeded", actions: "recordEnd" },
+        SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
       },

@@ -83,6 +83,9 @@ export interface Attestation {
   readonly transactionId: number | null;
 }
 
+/** An attestation as the payment seam keeps it with its transaction. */
+export type RecordedAttestation = Pick<Attestation, "cashierId" | "cashierName" | "reference" | "atMs">;
+
 /** Everything about an intent but its state. Every money field is a snapshot of order truth, authored at creation (I1). */
 export interface IntentRecord {
   readonly intentId: number;

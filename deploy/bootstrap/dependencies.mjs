@@ -10,6 +10,8 @@ import { SetupError } from "./setup-error.mjs";
 export const PINNED_NODE = join("node_modules", "node", "bin", "node");
 /** Holds the hash of the lock file that node_modules was installed from, and the machine it was installed for. */
 const STAMP = join("node_modules", ".device-payments-lock");
+/** Everything that the lock file names, whatever npm's own settings on this machine leave out. */
+const INSTALL = ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
 /** Outside node_modules, because `npm ci` removes that folder first. */
 const INSTALL_LOCK = join(".cache", "install.lock");
 /** An installation on a slow line takes minutes; a second start waits for it this long. */
@@ -64,16 +66,6 @@ function pinnedNodeRuns(checkout) {
   return answer.status === 0 && answer.stdout.trim() === `v${version}`;
 }
 
-/** Installs what the lock file says. Returns npm's result. */
-async function installPackages(checkout) {
-  const options = ["--include=dev", "--include=optional", "--no-audit", "--no-fund"];
-  const clean = await runNpm(checkout, ["ci", ...options]);
-  // EUSAGE: there is no lock file, or it does not name every package of every platform, which the registry that it was
-  // made with may not have had. `install` takes what the lock file has and looks up the rest. Other failures would repeat.
-  if (clean.ok || !clean.output.includes("EUSAGE")) return clean;
-  return await runNpm(checkout, ["install", "--no-save", ...options]);
-}
-
 /** Runs one npm task with a line of progress; throws its sentence when it fails. */
 async function withProgress(title, task) {
   const finish = progress(title);
@@ -86,7 +78,7 @@ async function install(checkout) {
   const title = existsSync(join(checkout, "node_modules"))
     ? "Updating the dependencies"
     : "Installing the dependencies";
-  await withProgress(title, () => installPackages(checkout));
+  await withProgress(title, () => runNpm(checkout, INSTALL));
   if (pinnedNodeRuns(checkout)) return;
   // It comes from an install script. Where npm was told to run none, this one is needed all the same, and is run by name.
   await withProgress("Fetching the pinned Node", async () => {

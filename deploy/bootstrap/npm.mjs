@@ -84,7 +84,7 @@ function leash(child) {
  * Runs npm in the checkout.
  * @param {string} checkout
  * @param {string[]} args
- * @returns {Promise<{ ok: boolean, output: string, sentence: string }>} `sentence` says for a person why it failed
+ * @returns {Promise<{ ok: boolean, sentence: string }>} `sentence` says for a person why it failed
  */
 export function runNpm(checkout, args) {
   return new Promise((resolve) => {
@@ -111,7 +111,7 @@ export function runNpm(checkout, args) {
       ended = true;
       for (const signal of ["SIGINT", "SIGTERM"]) process.off(signal, forward);
       release();
-      resolve({ ok, output, sentence });
+      resolve({ ok, sentence });
     };
     child.on("error", (error) =>
       end(

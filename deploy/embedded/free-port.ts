@@ -4,20 +4,20 @@ import { deployLimits } from "../limits.ts";
 import { listenError } from "../port-check.ts";
 
 /**
- * Ports for embedded servers. They lie below the range from which systems take the ports of outgoing connections
+ * Ports for embedded servers, and for the HTTP API where any will do. They lie below the range from which systems take the ports of outgoing connections
  * (32768 and up on Linux, 49152 and up elsewhere): a client that redials a stopped server on such a port may be given
  * that very port, connect to itself, and keep the server from ever coming back.
  */
 const FIRST_PORT = 20_000;
 const LAST_PORT = 29_999;
 
-/** A port on 127.0.0.1 that nobody listens on at this moment. */
-export async function freePort(): Promise<number> {
+/** A port on that address of this machine that nobody listens on at this moment. Throws UserError `no_free_port`. */
+export async function freePort(host = "127.0.0.1"): Promise<number> {
   for (let attempt = 0; attempt < deployLimits.portTries; attempt += 1) {
     const port = randomInt(FIRST_PORT, LAST_PORT + 1);
-    if ((await listenError("127.0.0.1", port)) === undefined) return port;
+    if ((await listenError(host, port)) === undefined) return port;
   }
-  throw new UserError(`There is no free port between ${FIRST_PORT} and ${LAST_PORT} on 127.0.0.1.`, {
+  throw new UserError(`There is no free port between ${FIRST_PORT} and ${LAST_PORT} on ${host}.`, {
     code: "no_free_port",
   });
 }

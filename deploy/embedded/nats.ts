@@ -21,7 +21,9 @@ export interface NatsOptions {
   /** Clients must present it. */
   token: string;
   /** A given port instead of a free one, to come back where clients redial. */
-  port?: number;
+  port?: number | undefined;
+  /** When it is aborted while the server starts, the server is ended again. */
+  stopping?: AbortSignal;
 }
 
 /** A running nats-server with JetStream on 127.0.0.1. */
@@ -56,7 +58,8 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 
   const ended = new AbortController();
   void child.exited.then(() => ended.abort());
-  const answers = waitForNats("127.0.0.1", port, { timeoutMs: deployLimits.natsReadyMs, signal: ended.signal });
+  const signal = AbortSignal.any([ended.signal, ...(options.stopping === undefined ? [] : [options.stopping])]);
+  const answers = waitForNats("127.0.0.1", port, { timeoutMs: deployLimits.natsReadyMs, signal });
   const ready = await Promise.race([child.exited, answers]);
   if (ready === true) {
     return { url: `nats://${options.token}@127.0.0.1:${port}`, port, version: options.binary.version, child };
@@ -66,6 +69,10 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
     throw new UserError(`nats-server did not start: ${reason}; its log is ${options.logFile}.`, {
       code: "nats_start_failed",
     });
+  }
+  if (options.stopping?.aborted === true) {
+    await child.stop();
+    throw new UserError("nats-server was stopped while starting.", { code: "nats_start_stopped" });
   }
   await child.kill();
   throw new UserError(

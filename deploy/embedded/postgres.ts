@@ -32,7 +32,9 @@ export interface PostgresOptions {
   /** Of the superuser `postgres`; the data folder keeps the one it was made with. */
   password: string;
   /** A given port instead of a free one, to come back where clients redial. */
-  port?: number;
+  port?: number | undefined;
+  /** When it is aborted while the server starts, the server is ended again. */
+  stopping?: AbortSignal;
   /** Server settings that differ from ours, for tests. */
   settings?: Record<string, string>;
 }
@@ -69,7 +71,8 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   };
   const deadlineMs = Date.now() + deployLimits.postgresRetryMs;
   for (;;) {
-    const outcome = await launch({ ...command, folder: options.folder, logFile: options.logFile });
+    const { folder, logFile, stopping } = options;
+    const outcome = await launch({ ...command, folder, logFile, ...(stopping === undefined ? {} : { stopping }) });
     if ("child" in outcome) {
       return { port, url: (database) => databaseUrl(options.password, port, database), child: outcome.child };
     }
@@ -99,6 +102,7 @@ interface Launch {
   spawn: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
   folder: string;
   logFile: string;
+  stopping?: AbortSignal;
 }
 
 async function launch(options: Launch): Promise<{ child: Child } | { end: string; log: string }> {
@@ -116,9 +120,14 @@ async function launch(options: Launch): Promise<{ child: Child } | { end: string
 
   const ended = new AbortController();
   void child.exited.then(() => ended.abort());
-  const ready = await Promise.race([child.exited, waitUntilReady(options.folder, child.pid, ended.signal)]);
+  const signal = AbortSignal.any([ended.signal, ...(options.stopping === undefined ? [] : [options.stopping])]);
+  const ready = await Promise.race([child.exited, waitUntilReady(options.folder, child.pid, signal)]);
   if (ready === true) return { child };
   if (ready !== false) return { end: describeExit(ready), log: logTail(options.logFile, logStart) };
+  if (options.stopping?.aborted === true) {
+    await child.stop();
+    throw new UserError("PostgreSQL was stopped while starting.", { code: "postgres_start_stopped" });
+  }
   await child.kill();
   throw new UserError(
     `PostgreSQL was not ready within ${deployLimits.postgresReadyMs / 1000} s; its log is ${options.logFile}.`,

@@ -26,7 +26,7 @@ export function curlLines(facts: SandboxFacts): readonly string[] {
     `curl -sS ${devicePath}/display/ -H "authorization: Bearer $DISPLAY"; echo`,
     "# The companion is live for 25 seconds after a heartbeat, so the smart POS route is offered; the cashier picks it.",
     `curl -sS -X POST ${devicePath}/heartbeat/ -H "authorization: Bearer $COMPANION"; echo`,
-    `sleep 1; curl -sS ${stationPath}/routes/ -H "authorization: Bearer $CASHIER"; echo`,
+    `for second in 1 2 3 4 5 6 7 8 9 10; do ROUTES=$(curl -sS ${stationPath}/routes/ -H "authorization: Bearer $CASHIER"); case $ROUTES in *'"smart_pos","offered":true'*) break;; esac; sleep 1; done; echo "$ROUTES"`,
     `INTENT=$(curl -sS ${stationPath}/intents/ -H "authorization: Bearer $CASHIER" ${JSON_TYPE} -d '{"order_id":'$ORDER',"route":"smart_pos"}' | field intent_id); echo "intent $INTENT"`,
     "# The companion fetches the assignment and reports what its payment application said.",
     `curl -sS ${devicePath}/assignment/ -H "authorization: Bearer $COMPANION"; echo`,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { type ApplicationContext, logFile } from "../application-context.ts";
+import { keepRunning } from "../keep-running.ts";
 import { deployLimits } from "../limits.ts";
 import { startServiceProcess } from "../service-process.ts";
 import type { Step, StepControl, StopStep } from "../supervisor.ts";
@@ -38,7 +39,7 @@ export function virtualDevicesStep(context: ApplicationContext, readFacts: () =>
   };
 }
 
-/** A device that ends later is told in one sentence and takes nothing else with it. */
+/** A device that ends later is started again; one that is given up is told in one sentence and takes nothing else with it. */
 async function startDevice(
   context: ApplicationContext,
   control: StepControl,
@@ -48,7 +49,8 @@ async function startDevice(
   const device = facts.demoStation.devices.find((candidate) => candidate.kind === kind);
   if (device === undefined) return undefined;
   const credentialFile = join(context.settings.dataDir, `${program}.json`);
-  const running = await startServiceProcess({
+  const log = logFile(context, program);
+  const options = {
     name: program,
     script: join(context.checkout, "clients", `${program}.ts`),
     args: [],
@@ -59,11 +61,17 @@ async function startDevice(
       ENROLLMENT_CODE: await enrollmentCode(facts, device, credentialFile),
       LOG_LEVEL: context.settings.logLevel,
     },
-    logFile: logFile(context, program),
+    logFile: log,
+  };
+  const stop = await keepRunning({
+    name: program,
+    logFile: log,
     control: { ...control, fail: (error) => context.say(error.message) },
+    say: context.say,
+    launch: (stopping) => startServiceProcess({ ...options, control: { stopping } }),
   });
   context.say(`${program}: up.`);
-  return running.stop;
+  return stop;
 }
 
 /** The seed's code, or a new one when the device has enrolled but its credential file is gone or damaged. */

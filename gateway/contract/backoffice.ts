@@ -3,15 +3,25 @@ import { z } from "zod";
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { permissionSchema, roleSchema } from "../../services/bus/messages/caller.ts";
-import { CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
+import { permissionSchema, roleSchema, USER_STATUSES } from "../../services/bus/messages/caller.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import {
+  CAPABILITIES_DESCRIPTION,
+  currencySchema,
+  idSchema,
+  livenessSchema,
+  nameSchema,
+  newPasswordSchema,
+  timestampSchema,
+} from "./shared.ts";
 
-const nameSchema = z.string().trim().min(1).max(BOUNDS.nameCharacters);
+const filterId = z.coerce.number().int().positive().optional();
 
 export const filialSchema = z
   .object({ filial_id: idSchema, name: z.string(), created_at: timestampSchema })
   .meta({ id: "Filial" });
-export const filialsSchema = z.object({ filials: z.array(filialSchema) });
+export const filialsSchema = z.object({ filials: z.array(filialSchema), has_more: hasMoreAfter });
+export const filialsQuerySchema = z.strictObject(pageAfterQuery);
 export const createFilialBodySchema = z
   .strictObject({ name: nameSchema })
   .meta({ id: "CreateFilial", examples: [{ name: "Old Town" }] });
@@ -27,23 +37,12 @@ export const stationSchema = z
     created_at: timestampSchema,
   })
   .meta({ id: "Station" });
-export const stationsSchema = z.object({ stations: z.array(stationSchema) });
-export const stationsQuerySchema = z.strictObject({ filial_id: z.coerce.number().int().positive().optional() });
+export const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
+export const stationsQuerySchema = z.strictObject({ filial_id: filterId, ...pageAfterQuery });
 export const createStationBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
   .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });
 export const renameStationBodySchema = z.strictObject({ name: nameSchema }).meta({ id: "RenameStation" });
-
-/** What the station knows of a device's presence; heartbeats decide, not the owner. */
-export const livenessSchema = z
-  .object({
-    online: z.boolean(),
-    last_seen_at: timestampSchema.nullable().meta({ description: "As of the last change between online and offline." }),
-    since: timestampSchema
-      .nullable()
-      .meta({ description: "Since when it is online or offline; null when never heard." }),
-  })
-  .meta({ id: "Liveness" });
 
 const deviceShape = {
   device_id: idSchema,
@@ -59,7 +58,7 @@ const deviceShape = {
   liveness: livenessSchema.nullable().meta({ description: "Null when the station does not have the device." }),
 };
 export const deviceSchema = z.object(deviceShape).meta({ id: "Device" });
-export const devicesSchema = z.object({ devices: z.array(deviceSchema) });
+export const devicesSchema = z.object({ devices: z.array(deviceSchema), has_more: hasMoreAfter });
 /** One device with its newest heartbeat. */
 export const deviceDetailSchema = z
   .object({
@@ -70,7 +69,11 @@ export const deviceDetailSchema = z
       .meta({ description: "Null when the device was never heard." }),
   })
   .meta({ id: "DeviceDetail" });
-export const devicesQuerySchema = z.strictObject({ station_id: z.coerce.number().int().positive().optional() });
+export const devicesQuerySchema = z.strictObject({
+  station_id: filterId,
+  status: z.enum(DEVICE_STATUSES).optional().meta({ description: "Only devices of this status; all when left out." }),
+  ...pageAfterQuery,
+});
 
 const capabilitiesSchema = z
   .array(z.enum(CAPABILITIES))
@@ -110,13 +113,17 @@ export const enrollmentCodeSchema = z
     created_at: timestampSchema,
   })
   .meta({ id: "EnrollmentCode" });
-export const enrollmentCodesSchema = z.object({ enrollment_codes: z.array(enrollmentCodeSchema) });
+export const enrollmentCodesSchema = z.object({
+  enrollment_codes: z.array(enrollmentCodeSchema),
+  has_more: hasMoreBefore,
+});
+export const enrollmentCodesQuerySchema = z.strictObject(pageBeforeQuery);
 export const issueCodeBodySchema = z
   .strictObject({
-    valid_for_seconds: z
+    lifetime_seconds: z
       .int()
-      .min(BOUNDS.enrollmentCodeValidForMs.min / 1_000)
-      .max(BOUNDS.enrollmentCodeValidForMs.max / 1_000)
+      .min(BOUNDS.enrollmentCodeLifetimeMs.min / 1_000)
+      .max(BOUNDS.enrollmentCodeLifetimeMs.max / 1_000)
       .optional()
       .meta({ description: "A minute to a week; 15 minutes when left out." }),
   })
@@ -136,14 +143,17 @@ export const userSchema = z
     name: z.string(),
     role: roleSchema,
     permissions: z.array(permissionSchema),
+    status: z.enum(USER_STATUSES).meta({ description: "A suspended person has no session and gets none." }),
   })
   .meta({ id: "User" });
-export const usersSchema = z.object({ users: z.array(userSchema) });
+export const usersSchema = z.object({ users: z.array(userSchema), has_more: hasMoreAfter });
+export const usersQuerySchema = z.strictObject(pageAfterQuery);
 export const createUserBodySchema = z
   .strictObject({
     email: z.email().max(BOUNDS.emailCharacters),
     name: nameSchema,
     role: roleSchema,
-    password: z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max),
+    password: newPasswordSchema,
   })
   .meta({ id: "CreateUser" });
+export const resetPasswordBodySchema = z.strictObject({ password: newPasswordSchema }).meta({ id: "ResetPassword" });

@@ -5,7 +5,8 @@ import { BLOCKED_REASONS, STATION_STATUSES } from "../../machines/standing.ts";
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
-import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import { amountSchema, currencySchema, idSchema, livenessSchema, nameSchema, timestampSchema } from "./shared.ts";
 
 /** Under the same key a command is done once; its repetition gets the same answer. */
 export const idempotencyHeaderSchema = z.object({
@@ -59,7 +60,8 @@ export const cashierStationSchema = z
   })
   .meta({ id: "CashierStation" });
 
-export const cashierStationsSchema = z.object({ stations: z.array(cashierStationSchema) });
+export const cashierStationsSchema = z.object({ stations: z.array(cashierStationSchema), has_more: hasMoreAfter });
+export const cashierStationsQuerySchema = z.strictObject(pageAfterQuery);
 
 export const routeOfferSchema = z
   .object({
@@ -75,11 +77,7 @@ export const companionSchema = z
   .object({
     device_id: idSchema,
     name: z.string(),
-    online: z.boolean(),
-    last_seen_at: timestampSchema.nullable().meta({
-      description: "As of the last change between online and offline; heartbeats in between are not recorded.",
-    }),
-    since: timestampSchema.nullable().meta({ description: "Since when it is online or offline." }),
+    liveness: livenessSchema,
     blocked_reason: z.enum(["", ...BLOCKED_REASONS]),
   })
   .meta({ id: "Companion" });
@@ -110,12 +108,7 @@ export const orderLinesBodySchema = z
     lines: z
       .array(
         z.strictObject({
-          name: z
-            .string()
-            .trim()
-            .min(1)
-            .max(BOUNDS.nameCharacters)
-            .meta({ examples: ["Soup of the day"] }),
+          name: nameSchema.meta({ examples: ["Soup of the day"] }),
           quantity: z
             .int()
             .min(1)
@@ -149,7 +142,7 @@ export const orderSchema = z
     order_display_number: idSchema,
     station_id: idSchema,
     status: z.enum(ORDER_STATUSES),
-    version: idSchema.meta({ description: "Grows with each change." }),
+    revision: idSchema.meta({ description: "Grows with each change." }),
     currency: currencySchema,
     total: amountSchema,
     lines: z.array(
@@ -160,15 +153,9 @@ export const orderSchema = z
   })
   .meta({ id: "Order" });
 
-export const ordersSchema = z.object({ orders: z.array(orderSchema) });
+export const ordersSchema = z.object({ orders: z.array(orderSchema), has_more: hasMoreBefore });
 
 export const ordersQuerySchema = z.strictObject({
   status: z.enum(ORDER_STATUSES).optional(),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(BOUNDS.listedOrders)
-    .default(LIMITS.ordersUnlessAsked)
-    .meta({ description: "How many, newest first." }),
+  ...pageBeforeQuery,
 });

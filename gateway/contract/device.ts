@@ -4,6 +4,7 @@ import { REPORTED_OUTCOMES } from "../../machines/payment-intent.ts";
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
 import { LIMITS } from "../limits.ts";
+import { evidenceText } from "./evidence-text.ts";
 import { INTENT_STATUSES } from "./intent.ts";
 import { DEVICE_SCOPES } from "./scopes.ts";
 import { amountSchema, CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
@@ -117,25 +118,25 @@ export const assignmentReplySchema = z
   })
   .meta({ id: "AssignmentReply" });
 
+const KEPT_AS_FAR = `Evidence is not refused for its text: what is longer than ${LIMITS.reportTextCharacters} characters is cut there, and what cannot be stored (NUL, half a surrogate pair) becomes U+FFFD.`;
+
 export const reportBodySchema = z
   .looseObject({
     intent_id: z.int().meta({ description: "Must be assigned to this device.", examples: [7] }),
     outcome: z.enum(REPORTED_OUTCOMES),
     provider_reference: z
       .string()
-      .max(LIMITS.reportTextCharacters)
+      .transform(evidenceText)
       .optional()
-      .meta({ description: "The payment application's own reference; the attestation inherits it." }),
+      .meta({ description: `The payment application's own reference; the attestation inherits it. ${KEPT_AS_FAR}` }),
     provider_code: z
       .string()
-      .max(LIMITS.reportTextCharacters)
+      .transform(evidenceText)
       .optional()
-      .meta({ description: "The coded result, kept verbatim." }),
-    client_idempotency_key: z
-      .string()
-      .max(LIMITS.reportTextCharacters)
-      .optional()
-      .meta({ description: "The same key gets the same answer; always send one." }),
+      .meta({ description: `The coded result, kept verbatim. ${KEPT_AS_FAR}` }),
+    client_idempotency_key: z.string().optional().meta({
+      description: "The same key gets the same answer; always send one. Any text counts, whole and as it is.",
+    }),
   })
   .meta({
     id: "HandoffReport",

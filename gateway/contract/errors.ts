@@ -40,6 +40,8 @@ export interface ErrorMeaning {
 
 const no = { retryable: false, moneyMayHaveMoved: false } as const;
 const again = { retryable: true, moneyMayHaveMoved: false } as const;
+/** Where the outcome of what a cashier did is unknown. */
+const LOOK_FIRST = "Look at the collection again before you do anything else; it may have been done.";
 
 const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   path_not_found: { status: 404, sentence: "There is nothing at this path; paths end in a slash.", ...no },
@@ -55,20 +57,27 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     cashierAction: "Ask the owner for a new enrollment code for this device.",
   },
   scope_denied: { status: 403, sentence: "A device of this kind may not call this endpoint.", ...no },
-  session_missing: { status: 401, sentence: "Log in first.", ...no },
-  session_invalid: { status: 401, sentence: "The session is unknown or has ended; log in again.", ...no },
+  session_missing: { status: 401, sentence: "Log in first.", ...no, cashierAction: "Log in." },
+  session_invalid: {
+    status: 401,
+    sentence: "The session is unknown or has ended; log in again.",
+    ...no,
+    cashierAction: "Log in again; a collection under way goes on meanwhile.",
+  },
   csrf_refused: { status: 403, sentence: "A session cookie is only accepted from the service's own pages.", ...no },
   throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After says.", ...again },
   replica_stale: {
     status: 503,
     sentence: "This gateway has lost its feed and will not answer with old state; try again shortly.",
     ...again,
+    cashierAction: "Try again in a few seconds; nothing was done.",
   },
   internal_error: {
     status: 500,
     sentence: "Something went wrong here; the request id finds it in the log.",
     retryable: true,
     moneyMayHaveMoved: true,
+    cashierAction: LOOK_FIRST,
   },
 };
 
@@ -77,12 +86,23 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   not_found: { status: 404, sentence: "There is no such thing here.", ...no },
   conflict: { status: 409, sentence: "This cannot be done in the state that the thing is in.", ...no },
   already_exists: { status: 409, sentence: "This value is taken.", ...no },
-  permission_denied: { status: 403, sentence: "You do not have the permission for this.", ...no },
-  login_failed: { status: 401, sentence: "E-mail address or password is wrong.", ...no },
+  permission_denied: {
+    status: 403,
+    sentence: "You do not have the permission for this.",
+    ...no,
+    cashierAction: "Ask the owner.",
+  },
+  login_failed: {
+    status: 401,
+    sentence: "E-mail address or password is wrong.",
+    ...no,
+    cashierAction: "Type both again; if you have forgotten the password, the owner can give you a new one.",
+  },
   login_throttled: {
     status: 429,
     sentence: "Too many attempts to log in; wait as long as Retry-After says.",
     ...again,
+    cashierAction: "Wait as long as the answer says before you try again.",
   },
   enrollment_code_invalid: {
     status: 404,
@@ -91,12 +111,18 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     cashierAction: "Ask the owner for a new enrollment code.",
   },
   idempotency_key_reused: { status: 422, sentence: "This idempotency key was used for another request.", ...no },
-  busy: { status: 503, sentence: "Too much at once; nothing was done; try again shortly.", ...again },
+  busy: {
+    status: 503,
+    sentence: "Too much at once; nothing was done; try again shortly.",
+    ...again,
+    cashierAction: "Try again in a few seconds; nothing was done.",
+  },
   unavailable: {
     status: 503,
     sentence: "Something that this depends on does not answer; repeat the request with the same idempotency key.",
     retryable: true,
     moneyMayHaveMoved: true,
+    cashierAction: LOOK_FIRST,
   },
   station_unknown: { status: 404, sentence: "There is no such station here.", ...no },
   device_unknown: { status: 404, sentence: "There is no such device here.", ...no },
@@ -117,13 +143,19 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     status: 409,
     sentence: "This route is not offered now; `reason` says why.",
     ...no,
-    cashierAction: "Choose another route.",
+    cashierAction: "Choose another route, or put right what `reason` names, such as a companion that is switched off.",
   },
   collection_active: {
     status: 409,
     sentence: "The station already has a collection under way.",
     ...no,
-    cashierAction: "Attest or cancel the collection under way first.",
+    cashierAction: "Finish the collection under way first: attest it if the guest has paid, cancel it if not.",
+  },
+  amount_not_collectable: {
+    status: 409,
+    sentence: "There is nothing to collect on this order.",
+    ...no,
+    cashierAction: "Check the order's lines: its total is zero.",
   },
   money_may_have_moved: {
     status: 409,
@@ -132,7 +164,6 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     moneyMayHaveMoved: true,
     cashierAction: "Find out whether the guest has paid already; to collect again all the same, confirm it explicitly.",
   },
-  amount_not_collectable: { status: 409, sentence: "There is nothing to collect on this order.", ...no },
   handoff_not_assigned: { status: 404, sentence: "This intent is not assigned to this device.", ...no },
   intent_unknown: { status: 404, sentence: "There is no such intent here.", ...no },
   intent_not_actionable: {
@@ -140,13 +171,15 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     sentence: "The intent has ended; `status` says how.",
     retryable: false,
     moneyMayHaveMoved: true,
-    cashierAction: "Check the payment application's own record before collecting again.",
+    cashierAction:
+      "If it has succeeded, the order is paid and nothing is left to do. If it was cancelled or has expired, find out from the guest's slip or the payment application whether the guest has paid before you collect again.",
   },
   evidence_required: {
     status: 409,
     sentence: "There is no evidence of a payment for this intent yet.",
     ...no,
-    cashierAction: "Wait for the device's report or the provider's confirmation, or cancel.",
+    cashierAction:
+      "Wait for the device's report or the provider's confirmation. Cancel only when you know that the guest has not paid.",
   },
   reference_required: {
     status: 409,
@@ -166,27 +199,45 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     sentence: "The order no longer is what the guest was shown; nothing was settled.",
     retryable: false,
     moneyMayHaveMoved: true,
-    cashierAction: "Cancel this collection, clear up what the guest paid, and collect the new amount.",
+    cashierAction:
+      "Look at the order again. If a collection is under way, cancel it, clear up what the guest has paid, and collect the new amount.",
   },
   order_already_paid: {
     status: 409,
     sentence: "The order is already paid; nothing was settled again.",
     retryable: false,
     moneyMayHaveMoved: true,
-    cashierAction: "Cancel this collection; if the guest paid twice, pay one back.",
+    cashierAction:
+      "Collect nothing more. Cancel a collection that is under way; if the guest has paid twice, pay one back.",
   },
   order_voided: {
     status: 409,
     sentence: "The order was voided; nothing was settled.",
     retryable: false,
     moneyMayHaveMoved: true,
-    cashierAction: "Cancel this collection; if the guest paid, pay it back.",
+    cashierAction: "Cancel a collection that is under way; if the guest has paid, pay it back.",
   },
-  order_unknown: { status: 404, sentence: "There is no such order here.", ...no },
+  order_unknown: {
+    status: 404,
+    sentence: "There is no such order here; nothing was settled.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction: "Look for the order at its own station; if the guest has paid on this collection, tell the owner.",
+  },
   device_suspended: { status: 403, sentence: "The owner has suspended this device.", ...no },
   device_frozen: { status: 403, sentence: "This device is frozen by a kill switch.", ...no },
-  station_suspended: { status: 403, sentence: "The owner has suspended this station.", ...no },
-  station_closed: { status: 403, sentence: "This station is closed.", ...no },
+  station_suspended: {
+    status: 403,
+    sentence: "The owner has suspended this station.",
+    ...no,
+    cashierAction: "Collect at another station, or ask the owner to resume this one.",
+  },
+  station_closed: {
+    status: 403,
+    sentence: "This station is closed.",
+    ...no,
+    cashierAction: "Collect at another station; this one stays closed.",
+  },
   station_frozen: { status: 403, sentence: "This station is frozen by a kill switch.", ...no },
   organization_frozen: { status: 403, sentence: "This organization is frozen by a kill switch.", ...no },
   platform_frozen: { status: 403, sentence: "The platform is frozen by a kill switch; cash still collects.", ...no },

@@ -1,27 +1,72 @@
 /** The service's own endpoints: liveness and readiness of the gateway. */
 import { z } from "zod";
+import { PARTITION_COUNT } from "../../machines/partition.ts";
+import { SERVICE_FAULTS } from "../../services/bus/messages/health.ts";
 
 export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health", examples: [{ status: "ok" }] });
+
+/** Why a dependency is not ready; `GET /readyz` is for monitors, which act on words and not on sentences. */
+export const DEPENDENCY_FAULTS = [
+  "disconnected",
+  "silent",
+  "no_answer",
+  ...SERVICE_FAULTS,
+  "partitions_unowned",
+] as const;
+export type DependencyFault = (typeof DEPENDENCY_FAULTS)[number];
+
+const FAULTS_EXPLAINED = [
+  "Why it is not ready, null while it is.",
+  "`disconnected`: the connection to the bus is down.",
+  "`silent`: the feed is not heard, or what it has told is not complete.",
+  "`no_answer`: no process of the service answers, or none that could tell.",
+  "`database_unreachable`: PostgreSQL does not answer the service.",
+  "`copy_late`: commits wait too long for their audit copy.",
+  "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",
+  "`partitions_unowned`: no actor host answers for some of the stations.",
+].join(" ");
 
 const dependencySchema = z
   .object({
     ready: z.boolean(),
-    silent_ms: z
-      .number()
-      .nullable()
-      .meta({ description: "Milliseconds since its feed was last known to be complete." }),
+    required: z.boolean().meta({ description: "Whether this gateway is not ready without it." }),
+    silent_ms: z.number().nullable().meta({
+      description:
+        "Milliseconds since its feed was last known to be complete, or since it last answered; null when that never happened, or is not measured.",
+    }),
+    detail: z.enum(DEPENDENCY_FAULTS).nullable().meta({ description: FAULTS_EXPLAINED }),
   })
   .meta({ id: "DependencyReadiness" });
+export type DependencyReadiness = z.infer<typeof dependencySchema>;
+
+const stationHostsSchema = dependencySchema
+  .extend({
+    partitions: z.literal(PARTITION_COUNT).meta({ description: "Stations are divided into so many partitions." }),
+    partitions_owned: z
+      .int()
+      .min(0)
+      .max(PARTITION_COUNT)
+      .nullable()
+      .meta({ description: "Partitions that some actor host answers for; null when no host could tell." }),
+  })
+  .meta({ id: "StationHostsReadiness" });
 
 export const readinessSchema = z
   .object({
-    ready: z.boolean(),
+    ready: z.boolean().meta({ description: "Whether every required dependency is ready." }),
     dependencies: z.object({
       bus: dependencySchema,
       stations: dependencySchema,
       credentials: dependencySchema,
       sessions: dependencySchema,
       switches: dependencySchema,
+      registry: dependencySchema,
+      settlement: dependencySchema,
+      audit: dependencySchema,
+      relay: dependencySchema,
+      station_hosts: stationHostsSchema,
+      database: dependencySchema,
     }),
   })
   .meta({ id: "Readiness" });
+export type Readiness = z.infer<typeof readinessSchema>;

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { permissionSchema, roleSchema } from "../../services/bus/messages/caller.ts";
-import { idSchema, timestampSchema } from "./shared.ts";
+import { idSchema, newPasswordSchema, timestampSchema } from "./shared.ts";
 
 /** The credentials of a person. */
 export const logInBodySchema = z
@@ -15,6 +15,14 @@ export const logInBodySchema = z
     password: z.string().min(1).max(BOUNDS.passwordCharacters.max),
   })
   .meta({ id: "LogIn" });
+
+/** One's own password, by whoever still knows the old one. */
+export const changePasswordBodySchema = z
+  .strictObject({
+    old_password: z.string().min(1).max(BOUNDS.passwordCharacters.max),
+    new_password: newPasswordSchema,
+  })
+  .meta({ id: "ChangePassword" });
 
 /** Who is logged in. */
 export const personSchema = z

@@ -1,6 +1,8 @@
 /** The pieces that several endpoints' schemas share. Everything on the wire is snake_case. */
 import { z } from "zod";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { ERROR_CODES } from "./errors.ts";
 
 /** An id of the registry or of the settlement service. */
@@ -17,6 +19,27 @@ export const amountSchema = z
   .string()
   .regex(AMOUNT_PATTERN)
   .meta({ format: "decimal", examples: ["12.50"] });
+
+/** The name of something, as a person gives it. */
+export const nameSchema = nameOnTheBus.meta({
+  description:
+    "One line of text: white space at both ends is taken off, Unicode is normalised to NFC; control characters, line ends and marks that override the direction of text are refused.",
+});
+
+export const newPasswordSchema = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
+
+/** What a station knows of a device's presence; heartbeats decide, not the owner. */
+export const livenessSchema = z
+  .object({
+    online: z.boolean(),
+    last_seen_at: timestampSchema.nullable().meta({
+      description: "As of the last change between online and offline; heartbeats in between are not recorded.",
+    }),
+    since: timestampSchema
+      .nullable()
+      .meta({ description: "Since when it is online or offline; null when never heard." }),
+  })
+  .meta({ id: "Liveness" });
 
 /** An ISO 4217 code. */
 export const currencySchema = z

@@ -1,14 +1,22 @@
 /** What happened, who did it, and whether money moved: the registry's events, a station's events and one payment's timeline. */
 import { z } from "zod";
-import { BOUNDS } from "../../services/bus/bounds.ts";
-import { REGISTRY_ACTORS, REGISTRY_SUBJECTS } from "../../services/bus/messages/registry.ts";
-import { LIMITS } from "../limits.ts";
+import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
+import { REGISTRY_SUBJECTS } from "../../services/bus/messages/registry.ts";
 import { INTENT_STATUSES } from "./intent.ts";
+import { hasMoreAfter, hasMoreAfterVersion, pageAfterQuery, pageAfterVersionQuery } from "./page.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
 
-/** Who caused it; `system` is a deadline, a recovery or the liveness feed. */
+/** Who caused it, in every trail. */
 export const actorSchema = z
-  .object({ kind: z.string().meta({ examples: ["cashier"] }), id: z.int(), name: z.string() })
+  .object({
+    kind: z.enum(ACTOR_KINDS).meta({
+      description:
+        "A person's role, or `device`; `registry` is whoever operates the installation, `settlement` the payment seam, `system` a deadline, a recovery or the liveness feed.",
+      examples: ["cashier"],
+    }),
+    id: z.int().min(0).meta({ description: "A person's or a device's; 0 for the others." }),
+    name: z.string().meta({ description: "As it was at that moment." }),
+  })
   .meta({ id: "Actor" });
 
 const dataSchema = z
@@ -31,25 +39,18 @@ export const stationEventSchema = z
 export const stationEventsSchema = z
   .object({
     events: z.array(stationEventSchema).meta({ description: "In the order in which they were committed." }),
-    has_more: z.boolean().meta({ description: "Ask again with the last event's version as `since_version`." }),
+    has_more: hasMoreAfterVersion,
   })
   .meta({ id: "StationEvents" });
 
-export const stationEventsQuerySchema = z.strictObject({
-  since_version: z.coerce.number().int().min(0).default(0).meta({ description: "Events after this version." }),
-  limit: z.coerce.number().int().min(1).max(BOUNDS.listedEvents).default(LIMITS.eventsUnlessAsked),
-});
+export const stationEventsQuerySchema = z.strictObject(pageAfterVersionQuery);
 
 /** One thing that a person or a device changed: places, devices, codes, people and sessions. */
 export const registryEventSchema = z
   .object({
     event_id: idSchema,
     at: timestampSchema,
-    actor: z.object({
-      kind: z.enum(REGISTRY_ACTORS),
-      id: z.int().min(0).meta({ description: "A user's or a device's; 0 for whoever operates the installation." }),
-      name: z.string().meta({ description: "As it was at that moment." }),
-    }),
+    actor: actorSchema,
     action: z.string().meta({ examples: ["device_suspended"] }),
     subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id: idSchema }),
     data: z
@@ -61,16 +62,11 @@ export const registryEventSchema = z
 export const registryEventsSchema = z
   .object({
     events: z.array(registryEventSchema).meta({ description: "By id, oldest first." }),
-    has_more: z.boolean().meta({
-      description: "Ask again with the last event's id as `since_id`; a page may be shorter than `limit`.",
-    }),
+    has_more: hasMoreAfter,
   })
   .meta({ id: "RegistryEvents" });
 
-export const registryEventsQuerySchema = z.strictObject({
-  since_id: z.coerce.number().int().min(0).default(0).meta({ description: "Events after this one." }),
-  limit: z.coerce.number().int().min(1).max(BOUNDS.listedEvents).default(LIMITS.eventsUnlessAsked),
-});
+export const registryEventsQuerySchema = z.strictObject(pageAfterQuery);
 
 export const MONEY_MOVED = ["no", "yes", "maybe"] as const;
 

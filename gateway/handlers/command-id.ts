@@ -27,13 +27,22 @@ export function idempotencyKey(context: SessionContext<unknown, unknown>): strin
 
 /**
  * Of a device's report: from device, intent and `client_idempotency_key`, because the contract makes a report idempotent
- * under that key and two devices or two intents may well use the same one.
+ * under that key and two devices or two intents may well use the same one. A key may be of any length and hold anything:
+ * it is hashed whole, because a report must not be lost for its key.
  */
 export function reportCommandId(deviceId: number, intentId: number, clientKey: string | undefined): string {
   if (clientKey === undefined || clientKey === "") return `report:${randomUUID()}`;
   return `report:${deviceId}:${intentId}:${digest(clientKey)}`;
 }
 
+/**
+ * Two keys never get one digest. Hashing encodes text as UTF-8, in which all halves of surrogate pairs are the same
+ * replacement character; a key that holds one is hashed as JSON, which writes each as itself, and marked as such.
+ */
 function digest(key: string): string {
-  return createHash("sha256").update(key).digest("base64url");
+  return key.isWellFormed() ? sha256(key) : `json.${sha256(JSON.stringify(key))}`;
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
 }

@@ -11,9 +11,9 @@ import type { RequestedCommand, StationResponse } from "../../services/bus/messa
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import type { ErrorCode } from "../contract/errors.ts";
+import type { Readiness } from "../contract/service.ts";
 import type { PollName } from "../polls/poll-name.ts";
 import type { Rendered } from "../polls/rendered.ts";
-import type { Readiness } from "../readiness.ts";
 import type { AddressThrottle } from "../throttle/address-throttle.ts";
 
 /** What every handler may use. */
@@ -27,7 +27,7 @@ export interface HandlerDeps {
   deviceView(name: PollName, device: DeviceCaller): Rendered;
   /** Throws `replica_stale` unless everything that a device's request depends on is fresh. */
   requireFresh(): void;
-  readiness(): Readiness;
+  readiness(): Promise<Readiness>;
   /** Attempts to enroll, by client address. */
   readonly enrollThrottle: AddressThrottle;
   nowMs(): number;

@@ -26,6 +26,8 @@ export class DeviceGate {
   #freshAtMs = -1;
   /** Of the last throttled request: what the refusal says about waiting. */
   throttledUntilFullAtMs = 0;
+  /** Requests that were throttled so far, polls and others. */
+  throttledCount = 0;
 
   constructor(table: CredentialTable, isFresh: (nowMs: number) => boolean) {
     this.table = table;
@@ -47,6 +49,7 @@ export class DeviceGate {
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);
     if (fullAtMs < 0) {
       this.throttledUntilFullAtMs = table.fullAtMs(slot);
+      this.throttledCount += 1;
       return SHUT.throttled;
     }
     table.setFullAtMs(slot, fullAtMs);

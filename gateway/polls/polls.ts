@@ -15,6 +15,7 @@ import { CREDENTIAL_RATE } from "../throttle/limits.ts";
 import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
 import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
 import { matchesEtag } from "./etag.ts";
+import type { PollCount, PollCounts } from "./poll-count.ts";
 import type { PollName } from "./poll-name.ts";
 import { type Rendered, TAIL } from "./rendered.ts";
 import { serverTime } from "./server-time.ts";
@@ -26,6 +27,7 @@ export const ANSWERED = -1;
 export interface PollDeps {
   readonly gate: DeviceGate;
   readonly views: ViewCache;
+  readonly counts: PollCounts;
   /** True once the gateway is shutting down: each answer then closes its connection. */
   isDraining(): boolean;
   /** Called for each refusal, for the log. */
@@ -40,6 +42,7 @@ export class Poll {
   readonly #scopeBit: number;
   readonly #refusesBlocked: boolean;
   readonly #hasEtag: boolean;
+  readonly #count: PollCount;
 
   constructor(deps: PollDeps, route: PollRoute) {
     this.#deps = deps;
@@ -48,6 +51,7 @@ export class Poll {
     this.#scopeBit = scopeBit(route.who.scope);
     this.#refusesBlocked = route.who.blocked === "refused";
     this.#hasEtag = route.poll !== "self";
+    this.#count = deps.counts.of(route.operationId);
   }
 
   /** Answers and returns `ANSWERED`, or returns the credential's slot when memory is not enough. */
@@ -70,6 +74,7 @@ export class Poll {
   }
 
   #fresh(res: HttpResponse, req: HttpRequest, view: Rendered, nowMs: number, isHead: boolean): number {
+    this.#count.fresh += 1;
     const body = view.head + serverTime(nowMs) + TAIL;
     res.writeHeader("Content-Type", view.freshHeaders);
     this.#echoRequestId(res, req);
@@ -81,6 +86,7 @@ export class Poll {
   }
 
   #unchanged(res: HttpResponse, req: HttpRequest, view: Rendered): number {
+    this.#count.unchanged += 1;
     res.writeStatus("304 Not Modified");
     res.writeHeader("ETag", view.unchangedHeaders);
     this.#echoRequestId(res, req);
@@ -105,6 +111,7 @@ export class Poll {
     const requestId = requestIdFrom(req.getHeader("x-request-id"));
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
     writeAnswer(res, errorAnswer(code, requestId, facts), { isHead, close: this.#deps.isDraining() });
+    this.#count.refuse(code);
     this.#deps.onRefused(this.#path, code, requestId);
     return ANSWERED;
   }

@@ -1,5 +1,6 @@
 /** One request under way that could not be answered at once, from its headers to its answer; answered at most once. */
 import type { HttpResponse } from "uWebSockets.js";
+import type { ErrorCode } from "../contract/errors.ts";
 import { LIMITS } from "../limits.ts";
 import type { RequestFacts } from "./facts.ts";
 import { type Answer, writeAnswer } from "./response.ts";
@@ -14,7 +15,10 @@ export class Exchange {
   onDeadline: () => void = () => undefined;
   /** Called when the client went away. */
   onGone: () => void = () => undefined;
+  /** Of the answer; 0 while there is none, and for good when the client went away before. */
   status = 0;
+  /** Of an answer that refuses. */
+  code: ErrorCode | undefined;
   #isOver = false;
   readonly #isDraining: () => boolean;
   readonly #onOver: (exchange: Exchange) => void;
@@ -47,6 +51,7 @@ export class Exchange {
     if (this.#isOver) return;
     this.#isOver = true;
     this.status = answer.status;
+    this.code = answer.code;
     const close = options.close === true || this.#isDraining();
     writeAnswer(this.res, answer, { isHead: this.facts.method === "HEAD", close });
     this.#onOver(this);

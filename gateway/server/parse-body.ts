@@ -14,10 +14,13 @@ export function parseBody(body: Buffer, contentType: string, accepted: readonly 
       headers: { Accept: accepted.join(", ") },
     });
   }
-  const value = parseAs(type, body, contentType);
+  return parseAs(type, body, contentType);
+}
+
+/** Throws `invalid_request` for text that no service can store. */
+export function requireStorableText(value: unknown): void {
   const broken = findBrokenText(value);
   if (broken !== undefined) throw invalid(broken, "Text must not hold the character NUL or half a surrogate pair.");
-  return value;
 }
 
 function parseAs(type: BodyType, body: Buffer, contentType: string): unknown {

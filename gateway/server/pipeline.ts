@@ -14,7 +14,7 @@ import { announcesTooMuch, ClientGoneError, readBody } from "./body.ts";
 import type { DeviceCheck } from "./device-check.ts";
 import type { Exchange } from "./exchange.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
-import { parseBody } from "./parse-body.ts";
+import { parseBody, requireStorableText } from "./parse-body.ts";
 import { refusalOf } from "./refusal-of.ts";
 import { type Answer, errorAnswer, SECURITY_HEADERS } from "./response.ts";
 import { checkSession, refuseForeignOrigin, type SessionCheckDeps } from "./session-check.ts";
@@ -81,7 +81,9 @@ async function takeBody(route: Route, exchange: Exchange): Promise<unknown> {
   if (announcesTooMuch(headers["content-length"])) throw new Refusal("body_too_large");
   const bytes = await readBody(exchange);
   if (bytes.length === 0 && route.bodyOptional === true) return {};
-  return parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
+  const value = parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
+  if (route.unstorableText !== "kept") requireStorableText(value);
+  return value;
 }
 
 /** A row of a poll has a handler only where memory may not be enough. */

@@ -12,6 +12,8 @@ export interface Answer {
   readonly headers: Headers;
   /** Text or bytes; undefined is no body. */
   readonly body: string | Uint8Array | undefined;
+  /** Of a refusal. */
+  readonly code?: ErrorCode;
 }
 
 const STATUS_LINES = new Map<number, string>(
@@ -62,6 +64,7 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
   const meaning = ERRORS[code];
   const { status, reason, errors } = facts;
   return {
+    code,
     status: meaning.status,
     headers: {
       "Content-Type": "application/json",

@@ -19,6 +19,7 @@ import { Exchange, Exchanges } from "./exchange.ts";
 import { copyRequest } from "./facts.ts";
 import { isAmbiguous, isAmbiguousPoll } from "./framing.ts";
 import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
+import { NO_OPERATION, type RequestFigures } from "./request-figures.ts";
 import { requestIdFrom } from "./request-id.ts";
 import { errorAnswer, type Headers, SECURITY_HEADERS, writeAnswer } from "./response.ts";
 
@@ -31,6 +32,7 @@ export interface ServerDeps {
   readonly polls: Omit<PollDeps, "isDraining">;
   readonly clientAddress: ClientAddress;
   readonly tls: { readonly keyFile: string; readonly certFile: string } | undefined;
+  readonly figures: RequestFigures;
 }
 
 export class Server {
@@ -38,14 +40,28 @@ export class Server {
   readonly #deps: ServerDeps;
   readonly #exchanges = new Exchanges();
   #isDraining = false;
+  #connections = 0;
   #socket: us_listen_socket | undefined;
 
   constructor(deps: ServerDeps, routes: readonly Route[]) {
     this.#deps = deps;
     this.#app =
       deps.tls === undefined ? App() : SSLApp({ key_file_name: deps.tls.keyFile, cert_file_name: deps.tls.certFile });
+    this.#app.filter((_res, change) => {
+      this.#connections += change;
+    });
     for (const [path, rows] of Map.groupBy(routes, (route) => route.path)) this.#addPath(path, rows);
     this.#app.any("/*", (res, req) => this.#refuse(res, req, "path_not_found"));
+  }
+
+  /** Connections that are open now. */
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /** Requests that wait for something other than memory. */
+  get requestsInFlight(): number {
+    return this.#exchanges.size;
   }
 
   /** Listens and returns the port. Throws UserError `port_taken`. With `shared`, several gateways listen on one port (Linux). */
@@ -120,11 +136,14 @@ export class Server {
   }
 
   #run(row: Route, res: HttpResponse, req: HttpRequest, parameterCount: number, slot?: number): void {
-    if (this.#exchanges.size >= LIMITS.requestsInFlight) return this.#refuse(res, req, "busy");
+    if (this.#exchanges.size >= LIMITS.requestsInFlight) return this.#refuse(res, req, "busy", {}, row.operationId);
     const facts = copyRequest(res, req, parameterCount, this.#deps.clientAddress);
     const exchange = new Exchange(res, facts, {
       isDraining: () => this.#isDraining,
-      onOver: (over) => this.#exchanges.remove(over),
+      onOver: (over) => {
+        this.#exchanges.remove(over);
+        this.#deps.figures.done(row.operationId, over.status, over.code, performance.now() - over.startedAtMs);
+      },
     });
     this.#exchanges.add(exchange);
     void runExchange(this.#deps.pipeline, row, exchange, slot);
@@ -151,17 +170,28 @@ export class Server {
       isGone = true;
     });
     setImmediate(() => {
-      if (!isGone) writeAnswer(res, errorAnswer("invalid_request", requestId, { detail }), { isHead, close: true });
+      if (isGone) return;
+      const answer = errorAnswer("invalid_request", requestId, { detail });
+      writeAnswer(res, answer, { isHead, close: true });
+      this.#deps.figures.refused(NO_OPERATION, answer.status, answer.code);
     });
   }
 
-  #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, headers: Headers = {}): void {
+  #refuse(
+    res: HttpResponse,
+    req: HttpRequest,
+    code: ErrorCode,
+    headers: Headers = {},
+    operation: string = NO_OPERATION,
+  ): void {
     const requestId = requestIdFrom(req.getHeader("x-request-id"));
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
     // A body that nobody reads may follow; only a connection that ends cannot take it for a request.
     const close =
       this.#isDraining || req.getHeader("content-length") !== "" || req.getHeader("transfer-encoding") !== "";
-    writeAnswer(res, errorAnswer(code, requestId, { headers }), { isHead, close });
+    const answer = errorAnswer(code, requestId, { headers });
+    writeAnswer(res, answer, { isHead, close });
+    this.#deps.figures.refused(operation, answer.status, code);
     this.#deps.pipeline.log.debug(
       { requestId, method: req.getCaseSensitiveMethod(), url: req.getUrl(), refusal: code },
       "refused",

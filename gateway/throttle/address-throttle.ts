@@ -5,6 +5,8 @@ import { type BucketRate, takeToken, waitMs } from "./token-bucket.ts";
 
 export class AddressThrottle {
   readonly rate: BucketRate;
+  /** Attempts that were throttled so far. */
+  throttledCount = 0;
   /** By age of the last token taken, because a Map keeps its order of insertion. */
   readonly #fullAtMs = new Map<string, number>();
 
@@ -21,7 +23,10 @@ export class AddressThrottle {
     const key = throttleKey(address);
     const fullAtMs = this.#fullAtMs.get(key) ?? 0;
     const next = takeToken(this.rate, fullAtMs, nowMs);
-    if (next < 0) return waitMs(this.rate, fullAtMs, nowMs);
+    if (next < 0) {
+      this.throttledCount += 1;
+      return waitMs(this.rate, fullAtMs, nowMs);
+    }
     this.#fullAtMs.delete(key);
     this.#fullAtMs.set(key, next);
     if (this.#fullAtMs.size > MAX_ADDRESSES) {

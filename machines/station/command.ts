@@ -1,5 +1,5 @@
 /** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside (style 2). */
-import type { EndReason, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { EndReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
 export type StationCommand =
@@ -52,7 +52,13 @@ export type StationCommand =
       readonly providerReference: string;
     }
   // From the settlement saga.
-  | { readonly type: "settlement_succeeded"; readonly intentId: number; readonly transactionId: number }
+  | {
+      readonly type: "settlement_succeeded";
+      readonly intentId: number;
+      readonly transactionId: number;
+      /** What was attested, told by the seam's own record to a station whose log has lost the attestation. */
+      readonly attestation?: RecordedAttestation | undefined;
+    }
   | {
       readonly type: "settlement_refused";
       readonly intentId: number;

@@ -11,11 +11,11 @@ import { findIntent, type StationState } from "./state.ts";
 
 /** The seam has settled: the intent succeeds, the order leaves the display, and the attestation is answered. */
 export function finishSettlement(state: StationState, command: Command<"settlement_succeeded">, atMs: number): Outcome {
-  const { intentId, transactionId } = command;
+  const { intentId, transactionId, attestation } = command;
   const intent = findIntent(state, intentId);
   if (intent === undefined) return { reply: ACCEPTED };
   if (isEnded(intent.status)) return conflict(state, intent, transactionId);
-  const moved = moveIntent(state, { type: "SETTLED", atMs, transactionId });
+  const moved = moveIntent(state, { type: "SETTLED", atMs, transactionId, attestation });
   // The seam is asked about a QR only after its provider has confirmed it; an answer without that is nobody's here.
   if (moved === undefined) return conflict(state, intent, transactionId);
   const { orderId } = intent;

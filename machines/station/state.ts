@@ -44,7 +44,7 @@ export interface StationDescription {
 export const ORDER_STATUSES = ["open", "paid", "voided"] as const;
 export type OrderStatus = (typeof ORDER_STATUSES)[number];
 
-/** An order's truth as the settlement service last told it; `revision` is the order's version there. */
+/** An order's truth as the settlement service last told it; `revision` is the order's there. */
 export interface OrderSnapshot {
   readonly orderId: number;
   readonly orderDisplayNumber: number;

@@ -27,14 +27,17 @@ export async function readWhenCopied<TRead extends PositionedRead>(
   const deadlineMs = Date.now() + AUDIT_LIMITS.catchUpMs;
   let found = await read();
   if (isEnough(found)) return { found, isComplete: true };
-  // A position that has reached the sequence proves the read complete in whichever order the two were asked for.
+  // A position that has reached the sequence proves the read complete in whichever order the two were asked for. One
+  // behind the log's end proves that the log has lost its end, and that the copier has not noticed yet.
   const newest = await newestSequence(deps, stationId);
+  let end = await newestSequence(deps, undefined);
   let pauseMs: number = AUDIT_LIMITS.catchUpPauseMs;
-  while (found.position < newest && !isEnough(found)) {
+  while ((found.position < newest || found.position > end) && !isEnough(found)) {
     if (Date.now() >= deadlineMs) return { found, isComplete: false };
     await pause(pauseMs);
     pauseMs = Math.min(pauseMs * 2, AUDIT_LIMITS.catchUpLongestPauseMs);
     found = await read();
+    if (found.position > end) end = await newestSequence(deps, undefined);
   }
   return { found, isComplete: true };
 }

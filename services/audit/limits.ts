@@ -2,6 +2,11 @@
 export const AUDIT_LIMITS = {
   /** Commits written in one transaction: enough to share a disk flush, few enough to stay within a few megabytes. */
   batchCommits: 256,
+  /**
+   * How long the first commit of a batch waits for company: one transaction for many costs PostgreSQL and this process a
+   * fraction of one for each, and nobody who needs a commit in the copy minds the wait.
+   */
+  lingerMs: 25,
   /** Commits that wait in memory for the writer; beyond this the copier stops asking the stream for more. */
   queuedCommits: 512,
   /** Commits asked of the stream ahead of time. */
@@ -19,6 +24,14 @@ export const AUDIT_LIMITS = {
   /** First and longest pause after a copier failed, for example because the database is away. */
   retryPauseMs: 100,
   longestRetryPauseMs: 2_000,
+
+  /** Commits that wait longer than this to be copied show that something is wrong: a take-over and a few pauses are over by then. */
+  lateMs: 10_000,
+  /** A look at how late the copy is, for a monitor; twice this is within what the gateway waits for a service's health. */
+  lagReadMs: 400,
+
+  /** Stations looked at by one statement when the log has lost commits; each may have years of events. */
+  lossStations: 50,
 
   /** How long the end waits for the batch that is being written before it cuts the copier's connection off. */
   stopMs: 1_000,

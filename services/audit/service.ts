@@ -1,11 +1,16 @@
 /** The audit service: copies every commit of the station log to PostgreSQL and tells from the copy what happened. */
 import { getTimeline, listStationEvents, recallHistory } from "../bus/messages/audit.ts";
+import { auditHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
+import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import { startCopier } from "./copy/copier.ts";
+import { readCopyLag } from "./copy/copy-lag.ts";
 import type { AuditDeps } from "./deps.ts";
+import { addCopierFigures, addLagFigures } from "./figures.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import { recall } from "./recall.ts";
 import { startPurge } from "./retention.ts";
@@ -16,19 +21,27 @@ import { timeline } from "./timeline/timeline.ts";
 const NAME = "audit";
 
 /** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
-export async function startAuditService({ bus, log, settings, environment }: ServiceDeps): Promise<Service> {
+export async function startAuditService(serviceDeps: ServiceDeps): Promise<Service> {
+  const { bus, log, settings, environment, metrics } = serviceDeps;
   const auditSettings = parseSettings(auditSettingsSchema, environment);
   const url = requireDatabaseUrl(settings);
   const copying = openDatabase({ url, name: `${NAME} copier`, maxConnections: AUDIT_LIMITS.copierConnections });
   const database = openDatabase({ url, name: NAME, maxConnections: AUDIT_LIMITS.readerConnections });
   const deps: AuditDeps = { bus, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };
-  const copier = startCopier({ bus, database: copying, log });
+  const copier = startCopier({ bus, database: copying, log, figures: addCopierFigures(metrics) });
+  const lag = sample(() => readCopyLag(deps), AUDIT_LIMITS.lagReadMs);
+  addLagFigures(metrics, lag);
+  const health = databaseHealth(database, async () => {
+    const known = await lag();
+    return known !== undefined && known.lateMs > AUDIT_LIMITS.lateMs ? "copy_late" : null;
+  });
   const purge = startPurge(deps, auditSettings);
   const subscriptions = [
     serve(responder, getTimeline, (request) => timeline(deps, request)),
     serve(responder, listStationEvents, (request) => listEvents(deps, request)),
     serve(responder, recallHistory, (request) => recall(deps, request)),
+    serve(responder, auditHealth, health),
   ];
   return {
     async stop() {

@@ -1,7 +1,8 @@
 /** How long the audit service keeps what it copied. */
 import { z } from "zod";
+import { wholeNumber } from "../runtime/settings.ts";
 
-const days = z.coerce.number().int().min(1).max(36_500);
+const days = wholeNumber(1, 36_500);
 
 export const auditSettingsSchema = z
   .object({

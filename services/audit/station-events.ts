@@ -1,6 +1,7 @@
 /** A station's events, page by page. */
-import type { listStationEvents } from "../bus/messages/audit.ts";
+import type { AuditEvent, listStationEvents } from "../bus/messages/audit.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { requireAnyOf } from "./access.ts";
 import { waitUntilCopied } from "./catch-up.ts";
@@ -20,7 +21,17 @@ export async function listEvents(
   }
   // A copy that lags shows older events, which `hasMore` and the versions tell truly; the next page has the rest.
   await waitUntilCopied(deps, stationId);
-  const events = await selectStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });
+  const found = await selectStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });
+  const events = wholeCommits(found);
   const version = events.at(-1)?.version ?? sinceVersion;
   return { events, hasMore: await hasLaterEvents(deps.database, { stationId, version }) };
+}
+
+/** As many of these as one message can carry, without dividing a commit: the next page begins after a version. */
+function wholeCommits(found: readonly AuditEvent[]): AuditEvent[] {
+  const { page } = firstPage(found, found.length);
+  const cutVersion = found[page.length]?.version;
+  const whole = page.filter(({ version }) => version !== cutVersion);
+  // A commit is far smaller than a message, so the first one is always whole.
+  return whole.length > 0 ? whole : found.filter(({ version }) => version === cutVersion);
 }

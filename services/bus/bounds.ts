@@ -16,7 +16,7 @@ export const BOUNDS = {
   /** A currency by its ISO 4217 code. */
   currencyCharacters: 3,
   /** Someone must be able to type the code, and a code that was forgotten in a drawer must have ended. */
-  enrollmentCodeValidForMs: { min: 60_000, max: 7 * 24 * 3_600_000 },
+  enrollmentCodeLifetimeMs: { min: 60_000, max: 7 * 24 * 3_600_000 },
 
   /** Lines of one order: a long table's bill; the order with its lines stays well within one bus message. */
   orderLines: 200,
@@ -24,10 +24,12 @@ export const BOUNDS = {
   lineQuantity: 9_999,
   /** Digits of an amount in minor units: the contract's ten before the point, and the three decimals of some currencies. */
   amountMinorDigits: 13,
-  /** Orders in one list; each carries its lines, and the list is one bus message. */
-  listedOrders: 200,
-  /** Events in one page of an audit trail; a page is one bus message. */
-  listedEvents: 500,
+  /** Things in one page of a list, whatever they are: enough that a thousand take two requests. */
+  listed: 500,
+  /** How many a page has when nobody says: a screenful or two. */
+  listedUnlessAsked: 100,
+  /** A page as JSON, except that it has one thing at least: half of what one bus message may hold (1 MB). */
+  listedBytes: 512 * 1_024,
 
   /** How long a lease may last without a renewal: half a minute is one hesitation, twelve hours are a long working day. */
   leaseLifetimeMs: { min: 30_000, max: 12 * 3_600_000 },

@@ -73,8 +73,12 @@ class RunningFeed {
   #sequence = 0;
   /** Counts the messages of the current consumer; a jump is a gap. */
   #delivered = 0;
+  /** When that message was stored: another one in its place would be of another time. */
+  #storedAtMs = 0;
   /** Tells a stream from one that was deleted and made anew under the same name. */
   #streamCreated: string | undefined;
+  /** Of the server that the last consumer was on; another one after each start of it. */
+  #serverId: string | undefined;
   #isStopped = false;
   #isStarting = false;
 
@@ -125,9 +129,10 @@ class RunningFeed {
     const { created, state } = await this.#bus.jsm.streams.info(stream);
     const isAnew = this.#streamCreated !== undefined && this.#streamCreated !== created;
     this.#streamCreated = created;
-    // A stream that ends before where this feed was has lost its end; what was read from it is as void as a deleted one's.
-    if (isAnew || state.last_seq < this.#sequence) {
+    // A stream that has lost its end voids what was read from it as a deleted one does.
+    if (isAnew || state.last_seq < this.#sequence || !(await this.#isSharedPast())) {
       this.#sequence = 0;
+      this.#serverId = this.#bus.nc.info?.server_id;
       this.#options.onReset();
     }
     const inbox = createInbox();
@@ -144,6 +149,21 @@ class RunningFeed {
     // The first messages may arrive before the answer to the request that asked for them; what they said of the rest stands.
     if (this.#delivered === 0) this.behind = consumer.num_pending;
     if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.caughtUp.resolve();
+  }
+
+  /**
+   * Whether the stream still has the message that was handled last. A server that was started anew may have lost it and
+   * have stored others in its place since. One that made room for newer messages cannot tell, and counts as lost.
+   */
+  async #isSharedPast(): Promise<boolean> {
+    const serverId = this.#bus.nc.info?.server_id;
+    const isSameServer = this.#serverId === undefined || this.#serverId === serverId;
+    if (!isSameServer && this.#sequence > 0) {
+      const message = await this.#bus.jsm.streams.getMessage(this.#options.stream, { seq: this.#sequence });
+      if (message === null || Math.abs(message.time.getTime() - this.#storedAtMs) > 1) return false;
+    }
+    this.#serverId = serverId;
+    return true;
   }
 
   #consumerConfig(inbox: string): Partial<ConsumerConfig> {
@@ -176,6 +196,7 @@ class RunningFeed {
     if (place === undefined || place.delivered !== this.#delivered + 1) return void this.#start();
     this.#delivered = place.delivered;
     this.#sequence = place.sequence;
+    this.#storedAtMs = place.storedAtMs;
     this.behind = place.pending;
     const { sequence, storedAtMs, pending } = place;
     try {

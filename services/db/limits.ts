@@ -18,6 +18,8 @@ export const DATABASE_LIMITS = {
   connectionLifetimeSeconds: 3_600,
   /** PostgreSQL on the same network answers in milliseconds; longer means that it is not there. */
   connectTimeoutSeconds: 5,
+  /** A look at whether PostgreSQL answers at all: twice this is within what the gateway waits for a service's health. */
+  probeMs: 400,
   /** Pause between attempts while PostgreSQL is away, at most: a restarted one is found quickly but not stormed. */
   maxRedialDelaySeconds: 1,
   /** Shutdown waits this long for running statements before it cuts them off. */

@@ -1,5 +1,6 @@
 /** What the registry tells the bus: the outbox rows of a change, and the wait for their delivery. */
 import type { Actor } from "../../machines/actor.ts";
+import type { Capability, DeviceDescription, StationDescription } from "../../machines/station/state.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
 import { flushOutbox } from "../bus/messages/relay.ts";
 import { call } from "../bus/operation.ts";
@@ -20,14 +21,7 @@ export function stationPut(station: StationRow, actor: Actor): OutboxRow {
     command: {
       type: "station_put",
       stationId: station.station_id,
-      station: {
-        organizationId: station.organization_id,
-        filialId: station.filial_id,
-        name: station.name,
-        currency: station.currency,
-        status: station.status,
-        revision: station.revision,
-      },
+      station: stationDescription(station),
     },
   };
 }
@@ -41,16 +35,33 @@ export function devicePut(device: DeviceRow, actor: Actor): OutboxRow {
     actor,
     command: {
       type: "device_put",
-      device: {
-        deviceId: device.device_id,
-        name: device.name,
-        kind: device.kind,
-        capabilities: device.capabilities,
-        status: device.status,
-        handoffTarget: device.handoff_target,
-        revision: device.revision,
-      },
+      device: deviceDescription(device),
     },
+  };
+}
+
+/** A station as its actor knows it. */
+export function stationDescription(row: StationRow): StationDescription {
+  return {
+    organizationId: row.organization_id,
+    filialId: row.filial_id,
+    name: row.name,
+    currency: row.currency,
+    status: row.status,
+    revision: row.revision,
+  };
+}
+
+/** A device as its station's actor knows it. */
+export function deviceDescription(row: DeviceRow): DeviceDescription & { readonly capabilities: Capability[] } {
+  return {
+    deviceId: row.device_id,
+    name: row.name,
+    kind: row.kind,
+    capabilities: row.capabilities,
+    status: row.status,
+    handoffTarget: row.handoff_target,
+    revision: row.revision,
   };
 }
 

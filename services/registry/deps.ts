@@ -3,6 +3,7 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import type { FailureLog } from "../bus/operation.ts";
 import type { Database } from "../db/pool.ts";
+import type { RegistryFigures } from "./figures.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import type { Passwords } from "./secrets/password.ts";
 import type { RegistrySettings } from "./settings.ts";
@@ -21,4 +22,5 @@ export interface RegistryDeps {
   readonly settings: RegistrySettings;
   readonly passwords: Passwords;
   readonly loginThrottle: LoginThrottle;
+  readonly figures: RegistryFigures;
 }

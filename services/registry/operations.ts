@@ -1,9 +1,15 @@
 /** Every operation that the registry answers, with its handler. */
 import type { Subscription } from "nats";
 import type { z } from "zod";
+import { announceCredentials, announceSessions, announceStations } from "../bus/messages/announce.ts";
 import * as registry from "../bus/messages/registry.ts";
+import * as userAccess from "../bus/messages/user-access.ts";
 import { type Operation, serve } from "../bus/operation.ts";
 import type { RegistryDeps } from "./deps.ts";
+import { counted } from "./figures.ts";
+import * as announcing from "./handlers/announce.ts";
+import { handleChangePassword } from "./handlers/change-password.ts";
+import { handleCreateOrganization } from "./handlers/create-organization.ts";
 import * as devices from "./handlers/devices.ts";
 import { handleEnroll } from "./handlers/enroll.ts";
 import * as codes from "./handlers/enrollment-codes.ts";
@@ -13,6 +19,7 @@ import { handleMoveDevice } from "./handlers/move-device.ts";
 import { handleListRegistryEvents } from "./handlers/registry-events.ts";
 import { handleSeedSandbox } from "./handlers/seed-sandbox.ts";
 import * as stations from "./handlers/stations.ts";
+import * as access from "./handlers/user-access.ts";
 import * as users from "./handlers/users.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 
@@ -41,9 +48,9 @@ export function serveRegistry(deps: RegistryDeps): Serving {
     subscriptions.push(subscription);
   };
 
-  on(registry.login, handleLogin);
+  on(registry.login, (using, request) => counted(using.figures.logins, handleLogin(using, request)));
   on(registry.logout, handleLogout);
-  on(registry.enroll, handleEnroll);
+  on(registry.enroll, (using, request) => counted(using.figures.enrollments, handleEnroll(using, request)));
   on(registry.listFilials, filials.handleListFilials);
   on(registry.createFilial, filials.handleCreateFilial);
   on(registry.listStations, stations.handleListStations);
@@ -61,8 +68,15 @@ export function serveRegistry(deps: RegistryDeps): Serving {
   on(registry.revokeEnrollmentCode, codes.handleRevokeEnrollmentCode);
   on(registry.listUsers, users.handleListUsers);
   on(registry.createUser, users.handleCreateUser);
+  on(userAccess.moveUser, access.handleMoveUser);
+  on(userAccess.resetPassword, access.handleResetPassword);
+  on(userAccess.changePassword, handleChangePassword);
   on(registry.listRegistryEvents, handleListRegistryEvents);
+  on(userAccess.createOrganization, handleCreateOrganization);
   on(registry.seedSandbox, handleSeedSandbox);
+  on(announceStations, announcing.handleAnnounceStations);
+  on(announceCredentials, announcing.handleAnnounceCredentials);
+  on(announceSessions, announcing.handleAnnounceSessions);
 
   return {
     stop: async () => {

@@ -1,8 +1,12 @@
 /** The registry: people, places and devices; PostgreSQL is its truth, the outbox tells the bus. */
+import { registryHealth } from "../bus/messages/health.ts";
+import { serve } from "../bus/operation.ts";
+import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import type { RegistryLog } from "./deps.ts";
+import { addRegistryFigures } from "./figures.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
 import { serveRegistry } from "./operations.ts";
@@ -24,12 +28,15 @@ export async function startRegistryService(deps: ServiceDeps): Promise<Service> 
     settings,
     passwords: await createPasswords(),
     loginThrottle: createLoginThrottle(sql),
+    figures: addRegistryFigures(deps.metrics),
   });
+  const health = serve({ nc: bus.nc, log, queue: "registry" }, registryHealth, databaseHealth(sql));
   const housekeeping = setInterval(() => void keepHouse(sql, log), REGISTRY_LIMITS.housekeepingIntervalMs);
   housekeeping.unref();
   return {
     stop: async () => {
       clearInterval(housekeeping);
+      health.unsubscribe();
       await serving.stop();
       await closeDatabase(sql);
     },

@@ -63,6 +63,7 @@ export function userOnWire(row: UserRow): z.infer<typeof userSchema> {
     name: row.name,
     role: row.role,
     permissions: permissionsOf(row.role),
+    status: row.status,
   };
 }
 

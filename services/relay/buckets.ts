@@ -18,19 +18,31 @@ export interface BucketDeps {
 
 /** Puts an entry unless the key has, or ever had, one; returns the revision that stands. */
 export async function putOnce(deps: BucketDeps, bucket: BucketDefinition, key: string, value: object): Promise<number> {
+  const revision = await putFirst(deps, bucket, key, value);
+  if (revision !== undefined) return revision;
   const subject = subjectOf(bucket, key);
+  const standing = await deps.jsm.streams.getMessage(streamOf(bucket), { last_by_subj: subject });
+  if (standing === null) throw new Error(`The bucket ${bucket.name} refuses a first entry and shows none.`);
+  return standing.seq;
+}
+
+/** Puts an entry and returns its revision; undefined when the key has, or ever had, one, which then stands. */
+export async function putFirst(
+  { js }: Pick<BucketDeps, "js">,
+  bucket: BucketDefinition,
+  key: string,
+  value: object,
+): Promise<number | undefined> {
   try {
-    const ack = await deps.js.publish(subject, JSON.stringify(value), {
+    const ack = await js.publish(subjectOf(bucket, key), JSON.stringify(value), {
       expect: { lastSubjectSequence: 0 },
       timeout: RELAY_LIMITS.bucketTimeoutMs,
     });
     return ack.seq;
   } catch (error) {
-    if (!(error instanceof JetStreamApiError) || error.code !== WRONG_LAST_SEQUENCE) throw error;
+    if (error instanceof JetStreamApiError && error.code === WRONG_LAST_SEQUENCE) return undefined;
+    throw error;
   }
-  const standing = await deps.jsm.streams.getMessage(streamOf(bucket), { last_by_subj: subject });
-  if (standing === null) throw new Error(`The bucket ${bucket.name} refuses a first entry and shows none.`);
-  return standing.seq;
 }
 
 /** Deletes an entry, also one that is not there yet; returns the deletion's revision. */
@@ -42,6 +54,16 @@ export async function deleteEntry(deps: BucketDeps, bucket: BucketDefinition, ke
     timeout: RELAY_LIMITS.bucketTimeoutMs,
   });
   return ack.seq;
+}
+
+/** Whether an entry stands under the key: neither nothing nor a deletion. */
+export async function hasEntry(
+  { jsm }: Pick<BucketDeps, "jsm">,
+  bucket: BucketDefinition,
+  key: string,
+): Promise<boolean> {
+  const newest = await jsm.streams.getMessage(streamOf(bucket), { last_by_subj: subjectOf(bucket, key) });
+  return newest !== null && newest.header.get("KV-Operation") === "";
 }
 
 /** Removes the marker that a deletion leaves, once no reader can depend on it any more. */

@@ -1,5 +1,6 @@
 /** What the one relay that delivers does, for as long as it is the one. */
 import { setTimeout as delay } from "node:timers/promises";
+import type { Bus } from "../bus/connection.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
 import { flushOutbox } from "../bus/messages/relay.ts";
 import { serve } from "../bus/operation.ts";
@@ -9,35 +10,52 @@ import type { Log } from "../runtime/log.ts";
 import { barrierOf } from "./barrier.ts";
 import { type DeliverDeps, deliverRow } from "./deliver-row.ts";
 import type { Term } from "./election.ts";
+import type { RelayFigures } from "./figures.ts";
 import { KeyDeliverer } from "./key-deliverer.ts";
 import { RELAY_LIMITS } from "./limits.ts";
+import { guardBus } from "./recovery/guard-bus.ts";
 import { listDeliveredRows, listPendingKeys, listPendingRows, markDelivered } from "./sql/outbox-rows.ts";
 
 export interface LeadDeps extends DeliverDeps {
   readonly sql: Database;
   readonly log: Log;
+  readonly figures: RelayFigures;
+  readonly bus: Bus;
+  readonly replicas: number;
 }
 
-/** Looks for undelivered rows and answers `relay.flush` until the term is over. */
+/** Looks for undelivered rows, answers `relay.flush` and makes good what the bus has lost, until the term is over. */
 export async function lead(deps: LeadDeps, term: Term): Promise<void> {
   const over = new AbortController();
   const signal = AbortSignal.any([term.signal, over.signal]);
-  const { sql, log } = deps;
+  const { sql, log, figures } = deps;
   const deliverer = new KeyDeliverer({
     read: (key) => listPendingRows(sql, key, RELAY_LIMITS.rowsPerRead),
-    deliver: (row) => deliverRow(deps, row),
-    mark: (row, delivery) => markDelivered(sql, row.outboxId, delivery),
+    deliver: async (row) => {
+      try {
+        return await deliverRow(deps, row);
+      } catch (error) {
+        figures.delivered(row.kind, "failed");
+        throw error;
+      }
+    },
+    mark: async (row, delivery) => {
+      await markDelivered(sql, row.outboxId, delivery);
+      figures.delivered(row.kind, delivery.failedReason === null ? "delivered" : "refused");
+    },
     isLeader: () => !signal.aborted,
     log,
   });
   // Only who delivers listens, so that a flush never reaches a relay that stands by.
   const flushes = serve({ nc: deps.nc, log, queue: "relay" }, flushOutbox, ({ key }) => flush(sql, deliverer, key));
+  const guarding = guardBus(deps, signal);
   try {
     await poll(term, signal, deliverer);
   } finally {
     over.abort();
     flushes.unsubscribe();
-    await Promise.race([deliverer.settled(), delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
+    const ended = Promise.all([deliverer.settled(), guarding]);
+    await Promise.race([ended, delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
   }
 }
 

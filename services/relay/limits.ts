@@ -21,6 +21,12 @@ export const RELAY_LIMITS = {
   longestRetryPauseMs: 5_000,
   /** A flush waits this long for its rows; its caller gives up sooner. */
   flushTimeoutMs: 4_000,
+  /** Rows that wait longer than this show that something is wrong: the longest pause of a key is over by then. */
+  lateMs: 10_000,
+  /** A look at the waiting rows, for a monitor; twice this is within what the gateway waits for a service's health. */
+  summaryMs: 400,
+  /** Waiting rows counted by that look: beyond it their exact number no longer matters, and counting costs. */
+  summaryRows: 10_000,
   /** The last rows of a key that tell a flush how far the replicas must come. */
   barrierRows: 16,
   /** Delivered rows are kept this long for whoever looks into a fault. */
@@ -33,6 +39,16 @@ export const RELAY_LIMITS = {
   /** How often rows beyond their retention are removed, and how many in one statement. */
   housekeepingIntervalMs: 600_000,
   rowsPerRemoval: 1_000,
+  /**
+   * How often the newest message of each stream is noted: what was stored since cannot be missed when it is lost. Three
+   * small requests, and a row only where something was stored.
+   */
+  markIntervalMs: 1_000,
+  /** Stations, and entries of buckets, that are told anew by one step: its progress is noted afterwards. */
+  announcedStations: 100,
+  announcedEntries: 500,
+  /** Of those, how many at once: fewer than the outbox may, which must not wait for it. */
+  announcedAtOnce: 32,
   /** How long a stopping relay waits for deliveries under way; what is cut off is delivered again by the next one. */
   drainTimeoutMs: 3_000,
 } as const;

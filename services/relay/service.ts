@@ -1,19 +1,43 @@
 /** The relay: takes what services wrote into the outbox to the stations' actors and into the buckets (design §3). */
+import { relayHealth } from "../bus/messages/health.ts";
+import { serve } from "../bus/operation.ts";
+import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
 import { standForElection } from "./election.ts";
+import { addRelayFigures } from "./figures.ts";
 import { removeOldRows } from "./housekeeping.ts";
 import { lead } from "./lead.ts";
 import { RELAY_LIMITS } from "./limits.ts";
+import { summarizePendingRows } from "./sql/outbox-rows.ts";
 
 /** Starts a relay. Several processes may run it: one delivers, the others stand by to succeed it. */
 export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const databaseUrl = requireDatabaseUrl(deps.settings);
   const sql = openDatabase({ url: databaseUrl, name: "device-payments relay" });
   const { nc, js, jsm } = deps.bus;
-  const work = { nc, js, jsm, sql, log: deps.log };
-  const election = standForElection({ databaseUrl, log: deps.log, lead: (term) => lead(work, term) });
+  const pending = sample(() => summarizePendingRows(sql, RELAY_LIMITS.summaryRows), RELAY_LIMITS.summaryMs);
+  let isLeader = false;
+  const figures = addRelayFigures(deps.metrics, { isLeader: () => isLeader, pending });
+  const { bus, log, settings } = deps;
+  const work = { nc, js, jsm, sql, log, figures, bus, replicas: settings.natsReplicas };
+  const election = standForElection({
+    databaseUrl,
+    log: deps.log,
+    lead: async (term) => {
+      isLeader = true;
+      await lead(work, term).finally(() => {
+        isLeader = false;
+      });
+    },
+  });
+  const findFault = async () => {
+    const known = await pending();
+    return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
+  };
+  const health = serve({ nc, log: deps.log, queue: "relay" }, relayHealth, databaseHealth(sql, findFault));
   const housekeeping = setInterval(() => void removeOldRows(work), RELAY_LIMITS.housekeepingIntervalMs);
   housekeeping.unref();
   // Whoever is told that this has started may write and flush at once; the subscription must be there by then.
@@ -22,6 +46,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   return {
     stop: async () => {
       clearInterval(housekeeping);
+      health.unsubscribe();
       await election.stop();
       await closeDatabase(sql);
     },

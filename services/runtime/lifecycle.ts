@@ -60,7 +60,7 @@ export async function runProcess(
     const message = expected ? error.message : `${name} met an unexpected error; its log has the details.`;
     log.fatal({ err: error, name }, message);
     process.stderr.write(`${message}\n`);
-    if (process.connected) process.send?.({ ready: false, code: errorCode(error), message });
+    tellParent({ ready: false, code: errorCode(error), message });
     return end(expected ? error.exitCode : EXIT_UNEXPECTED, "a fatal error");
   };
 
@@ -87,7 +87,7 @@ export async function runProcess(
   try {
     const facts = await start(run);
     log.info({ name, ...facts }, "ready");
-    if (process.connected) process.send?.({ ready: true, ...facts });
+    tellParent({ ready: true, ...facts });
   } catch (error) {
     if (!(error instanceof EndingError)) await fail(error);
   }
@@ -97,6 +97,11 @@ export async function runProcess(
 export function exitWith(error: unknown): never {
   const message = error instanceof UserError ? error.message : String(error);
   process.stderr.write(`${message}\n`);
-  if (process.connected) process.send?.({ ready: false, code: errorCode(error), message });
+  tellParent({ ready: false, code: errorCode(error), message });
   process.exit(error instanceof UserError ? error.exitCode : EXIT_UNEXPECTED);
+}
+
+/** A parent that has just ended is no error of ours: without the callback, the broken channel would be one. */
+function tellParent(message: Record<string, unknown>): void {
+  if (process.connected) process.send?.(message, () => undefined);
 }

@@ -1,9 +1,9 @@
 /**
  * Metrics of one process on a port of its own, which the API's port never shows (design §5). Off unless METRICS_PORT is
- * set: an operator decides who may read them.
+ * set: an operator decides who may read them. What each process counts is added with `figures.ts`.
  */
 import { createServer } from "node:http";
-import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { collectDefaultMetrics, Registry } from "prom-client";
 import { UserError } from "./user-error.ts";
 
 export interface MetricsSettings {
@@ -50,17 +50,4 @@ export async function startMetrics(name: string, settings: MetricsSettings): Pro
         server.closeAllConnections();
       }),
   };
-}
-
-/** A value that is read when somebody asks; without a registry nobody ever does. */
-export function addGauge(registry: Registry | undefined, name: string, help: string, read: () => number): void {
-  if (registry === undefined) return;
-  void new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.set(read());
-    },
-  });
 }

@@ -22,17 +22,23 @@ export function parseSettings<TSchema extends z.ZodType>(
   throw new UserError(`The setting ${String(issue?.path[0])} is not usable: ${reason}.`, { code: "invalid_setting" });
 }
 
+/** A setting that is a number in plain digits; its message completes "The setting X is not usable: …". */
+export function wholeNumber(least: number, most: number) {
+  const error = `it must be a whole number from ${least} to ${most}`;
+  return z.coerce.number({ error }).int({ error }).min(least, { error }).max(most, { error });
+}
+
 /** What every process of this product reads; each service adds its own. */
 export const sharedSettingsSchema = z
   .object({
-    NATS_URL: z.string(),
+    NATS_URL: z.string({ error: "it is needed and not set" }),
     /** Copies of each stream; more than one needs nats-server 2.11. */
-    NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
+    NATS_REPLICAS: wholeNumber(1, 5).default(1),
     /** Only services with a database need it. */
     DATABASE_URL: z.string().optional(),
-    LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+    LOG_LEVEL: z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
     /** Set: the process answers `GET /metrics` there; 0 takes any free port. */
-    METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+    METRICS_PORT: wholeNumber(0, 65_535).optional(),
     METRICS_HOST: z.string().default("127.0.0.1"),
   })
   .transform((values) => ({

@@ -1,6 +1,8 @@
 /** Reading orders: for whoever collects payments. */
+import { BOUNDS } from "../bus/bounds.ts";
 import type { getOrder, listOrders } from "../bus/messages/settlement.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { requireCollector } from "./access.ts";
 import type { SettlementDeps } from "./deps.ts";
@@ -20,9 +22,11 @@ export async function get(
 /** Newest first; empty for a station that is unknown or another organization's. Refuses with `permission_denied`. */
 export async function list(
   deps: SettlementDeps,
-  { caller, stationId, status, limit }: RequestOf<typeof listOrders>,
+  { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listOrders>,
 ): Promise<ReplyOf<typeof listOrders>> {
   requireCollector(caller);
   const { organizationId } = caller;
-  return { orders: await selectOrders(deps.database, { organizationId, stationId, status, limit }) };
+  const filter = { organizationId, stationId, status, beforeId, limit: limit + 1 };
+  const { page, hasMore } = firstPage(await selectOrders(deps.database, filter), limit);
+  return { orders: page, hasMore };
 }

@@ -1,4 +1,7 @@
 /** The settlement service: orders, and the payment seam through which all money is recorded (I2). */
+
+import { announceOrders } from "../bus/messages/announce.ts";
+import { settlementHealth } from "../bus/messages/health.ts";
 import {
   changeOrderLines,
   getOrder,
@@ -9,9 +12,12 @@ import {
   voidOrder,
 } from "../bus/messages/settlement.ts";
 import { serve } from "../bus/operation.ts";
+import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { addCount } from "../runtime/figures.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
+import { announce } from "./announce.ts";
 import { changeLines, voidOpenOrder } from "./change-order.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
@@ -23,11 +29,16 @@ import { prepare, settleOnce } from "./settle.ts";
 const NAME = "settlement";
 
 /** Starts answering; several processes share the work as one queue group. */
-export async function startSettlementService({ bus, log, settings }: ServiceDeps): Promise<Service> {
+export async function startSettlementService({ bus, log, settings, metrics }: ServiceDeps): Promise<Service> {
   const database = openDatabase({
     url: requireDatabaseUrl(settings),
     name: NAME,
     maxConnections: SETTLEMENT_LIMITS.databaseConnections,
+  });
+  const settlements = addCount(metrics, {
+    name: "settlement_answers_total",
+    help: "Answers of the payment seam by result; a repeated question counts again.",
+    labels: ["result"],
   });
   const deps: SettlementDeps = { bus, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };
@@ -38,7 +49,13 @@ export async function startSettlementService({ bus, log, settings }: ServiceDeps
     serve(responder, changeOrderLines, (request) => changeLines(deps, request)),
     serve(responder, voidOrder, (request) => voidOpenOrder(deps, request)),
     serve(responder, prepareIntent, (request) => prepare(deps, request)),
-    serve(responder, settle, (request) => settleOnce(deps, request)),
+    serve(responder, settle, async (request) => {
+      const outcome = await settleOnce(deps, request);
+      settlements.add({ result: outcome.settled ? "settled" : outcome.code });
+      return outcome;
+    }),
+    serve(responder, settlementHealth, databaseHealth(database)),
+    serve(responder, announceOrders, (request) => announce(deps, request)),
   ];
   const purge = startPurge(deps);
   return {

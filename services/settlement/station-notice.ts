@@ -22,7 +22,7 @@ export async function noteForStation(sql: Transaction, order: Order, actor: Acto
     stationId,
     command: {
       type: "order_put",
-      order: { orderId, orderDisplayNumber, amountMinor: order.totalMinor, currency, status, revision: order.version },
+      order: { orderId, orderDisplayNumber, amountMinor: order.totalMinor, currency, status, revision: order.revision },
     },
     actor,
   });

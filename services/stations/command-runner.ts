@@ -13,6 +13,7 @@ import { step } from "../../machines/station/step.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import type { Log } from "../runtime/log.ts";
+import { type HostFigures, resultOf, typeOf } from "./figures.ts";
 import { type Gathered, gather } from "./gather.ts";
 import { recall } from "./history.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -27,6 +28,7 @@ export interface CommandRunnerDeps {
   readonly cache: StateCache;
   readonly switches: SwitchesReplica;
   readonly settings: MachineSettings;
+  readonly figures: HostFigures;
   /** Called with each state that was read or committed, before anything is answered from it. */
   readonly onKnown: (stationId: number, known: KnownStation) => void;
   /** Lets the work wait for the settlement that its intent is in; false when it cannot. */
@@ -44,15 +46,24 @@ export class CommandRunner {
 
   /** Does the work and answers it, unless it waits for a settlement, whose end answers it. Never rejects. */
   async perform(stationId: number, work: Work): Promise<void> {
+    const startedAtMs = performance.now();
     try {
       const answer = await this.#run(stationId, work);
-      if (answer !== undefined) work.answer(answer);
+      if (answer !== undefined) this.#give(work, answer, startedAtMs);
     } catch (error) {
       // What is known may be wrong after an error of any kind.
       this.#deps.cache.delete(stationId);
       this.#deps.log.warn({ err: error, stationId, commandId: work.commandId }, "a command could not be done");
-      work.answer(isBusy(error) ? BUSY : UNAVAILABLE);
+      this.#give(work, isBusy(error) ? BUSY : UNAVAILABLE, startedAtMs);
     }
+  }
+
+  #give(work: Work, answer: StationAnswer, startedAtMs: number): void {
+    const { commands, commandSeconds } = this.#deps.figures;
+    const type = typeOf(work);
+    commands.add({ type, result: resultOf(answer) });
+    commandSeconds.observe({ type }, (performance.now() - startedAtMs) / 1_000);
+    work.answer(answer);
   }
 
   async #run(stationId: number, work: Work): Promise<StationAnswer | undefined> {
@@ -130,6 +141,7 @@ export class CommandRunner {
         const { state, version, atMs, reply } = commit;
         return { known: { state, version, atMs, sequence: outcome.sequence }, reply };
       }
+      this.#deps.figures[outcome.kind === "conflict" ? "conflicts" : "doubts"].add({});
       // A conflict after a doubt may well be with this very commit.
       if (outcome.kind === "conflict" && attempt === 0) return "conflict";
       const last = await this.#readBack(stationId);

@@ -10,6 +10,7 @@ import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import type { Log } from "../runtime/log.ts";
 import { CommandRunner } from "./command-runner.ts";
+import type { HostFigures } from "./figures.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { Mailboxes } from "./mailboxes.ts";
 import { OwnWork } from "./own-work.ts";
@@ -34,6 +35,7 @@ export interface HostDeps {
   readonly hostId: string;
   readonly switches: SwitchesReplica;
   readonly settings: StationsSettings;
+  readonly figures: HostFigures;
 }
 
 export class StationHost {
@@ -50,10 +52,13 @@ export class StationHost {
   readonly #scans = new AbortController();
   readonly #ticker: NodeJS.Timeout;
   readonly #stopListening: () => void;
+  /** Of the server that everything known was read from; another one after each start of it. */
+  #serverId: string | undefined;
 
   constructor(deps: HostDeps) {
     this.#deps = deps;
-    const { bus, log, settings, switches } = deps;
+    this.#serverId = deps.bus.nc.info?.server_id;
+    const { bus, log, settings, switches, figures } = deps;
     this.#stationLog = new StationLog(bus);
     const runner = new CommandRunner({
       nc: bus.nc,
@@ -62,12 +67,13 @@ export class StationHost {
       cache: this.#cache,
       switches,
       settings: settings.machine,
+      figures,
       onKnown: (stationId, known) => this.#observe(stationId, known),
       awaitSettlement: (stationId, work) => this.#saga.await(stationId, work),
     });
     this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
     this.#ownWork = new OwnWork(this.#mailboxes);
-    this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes });
+    this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, figures });
     this.#withdrawals = new Withdrawals({ nc: bus.nc, log });
     this.#providers = new ProviderSaga({
       nc: bus.nc,
@@ -117,6 +123,16 @@ export class StationHost {
   /** Commands that wait for their station, all stations together. */
   waitingCommands(): number {
     return this.#mailboxes.waiting;
+  }
+
+  /** Commands refused because a queue was full. */
+  busyRefusals(): Readonly<Record<"station" | "host", number>> {
+    return this.#mailboxes.busyRefusals;
+  }
+
+  /** Partitions that some host serves, this one or another; undefined while this host's own lease is not current. */
+  partitionsOwned(): number | undefined {
+    return this.#ownership.isCurrent() ? this.#ownership.heldByAnybody().size : undefined;
   }
 
   #receive(message: Msg): void {
@@ -200,9 +216,18 @@ export class StationHost {
     return this.#mailboxes.isBusy(partitions) || this.#saga.isBusy(partitions);
   }
 
-  /** After an outage that was too short to lose the leases, heartbeats may have been missed: they are read again. */
+  /**
+   * After an outage that was too short to lose the leases, heartbeats may have been missed: they are read again. A server
+   * that was started anew may have lost the newest commits: nothing that is known of a station counts any more.
+   */
   #onBusChange(isUp: boolean): void {
     const opened = [...this.#partitions.values()];
+    const serverId = this.#deps.bus.nc.info?.server_id;
+    if (isUp && serverId !== this.#serverId) {
+      this.#serverId = serverId;
+      this.#drop([...this.#partitions.keys()]);
+      return this.#acquire(opened.map((partition) => partition.index));
+    }
     for (const partition of opened) partition.presence.setMayJudge(false);
     if (!isUp) return;
     void this.#insistOnScan("heartbeats", opened, async (still) => {

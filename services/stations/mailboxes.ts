@@ -11,6 +11,7 @@ export class Mailboxes {
   /** Only stations with work are here; a passive station has no mailbox. */
   readonly #boxes = new Map<number, Mailbox>();
   readonly #perform: (stationId: number, work: Work) => Promise<void>;
+  readonly #busy = { station: 0, host: 0 };
   #waiting = 0;
 
   /** `perform` does one piece of work and answers it; it must not reject. */
@@ -23,11 +24,19 @@ export class Mailboxes {
     return this.#waiting;
   }
 
+  /** How much work was refused so far because the queue of its station, or all of them together, were full. */
+  get busyRefusals(): Readonly<Record<"station" | "host", number>> {
+    return this.#busy;
+  }
+
   /** Takes work in order of arrival; a full queue answers "busy" at once. */
   submit(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
     const isFull = (box?.waiting.length ?? 0) >= STATION_LIMITS.mailboxLength;
-    if (isFull || this.#waiting >= STATION_LIMITS.hostQueueLength) return work.answer(BUSY);
+    if (isFull || this.#waiting >= STATION_LIMITS.hostQueueLength) {
+      this.#busy[isFull ? "station" : "host"] += 1;
+      return work.answer(BUSY);
+    }
     this.#waiting += 1;
     if (box === undefined) void this.#open(stationId, { waiting: [work] });
     else box.waiting.push(work);

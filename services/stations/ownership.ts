@@ -69,6 +69,12 @@ export class Ownership {
     return this.#held;
   }
 
+  /** What this host and the others that are alive hold together. */
+  heldByAnybody(): ReadonlySet<number> {
+    const others = this.#board.live().filter((record) => record.hostId !== this.#deps.hostId);
+    return new Set([...this.#held, ...others.flatMap((record) => [...record.holds])]);
+  }
+
   /** Hands everything over and leaves. */
   async stop(): Promise<void> {
     this.#isLeaving = true;

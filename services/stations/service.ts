@@ -1,9 +1,12 @@
 /** Starts the actor host as a service. */
 import { randomUUID } from "node:crypto";
 import { connectBus } from "../bus/connection.ts";
+import { stationsHealth } from "../bus/messages/health.ts";
+import { serve } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
-import { addGauge } from "../runtime/metrics.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
+import { addHostFigures, addHostGauges } from "./figures.ts";
 import { StationHost } from "./host.ts";
 import { readStationsSettings } from "./settings.ts";
 
@@ -17,13 +20,18 @@ export async function startStationsService(deps: ServiceDeps): Promise<Service> 
     connectBus({ url, name: "stations scan", log }),
   ]);
   const switches = await followSwitches(bus, log);
-  const host = new StationHost({ bus, leaseBus, scanBus, log, hostId: randomUUID(), switches, settings });
+  const figures = addHostFigures(deps.metrics);
+  const host = new StationHost({ bus, leaseBus, scanBus, log, hostId: randomUUID(), switches, settings, figures });
   await host.start();
-  addGauge(deps.metrics, "stations_partitions_owned", "Partitions that this host serves.", () => host.owned().size);
-  addGauge(deps.metrics, "stations_resident_states", "Station states kept decoded.", () => host.residentStates());
-  addGauge(deps.metrics, "stations_commands_waiting", "Commands waiting in mailboxes.", () => host.waitingCommands());
+  addHostGauges(deps.metrics, host);
+  const health = serve({ nc: bus.nc, log, queue: "stations" }, stationsHealth, async () => {
+    const partitionsOwned = host.partitionsOwned();
+    if (partitionsOwned === undefined) throw new RefusedError({ code: "unavailable" });
+    return { partitionsOwned };
+  });
   return {
     async stop() {
+      health.unsubscribe();
       await host.stop();
       switches.stop();
       await Promise.all([leaseBus.close(), scanBus.close()]);

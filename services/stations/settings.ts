@@ -1,23 +1,20 @@
 /** What an operator may set about the actor host. */
 import { z } from "zod";
 import { DEFAULT_MACHINE_SETTINGS, INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
-import { parseSettings } from "../runtime/settings.ts";
-
-const milliseconds = z.coerce.number().int();
+import { parseSettings, wholeNumber } from "../runtime/settings.ts";
 
 const schema = z
   .object({
     /** Deadline of an intent whose creator names none. */
-    INTENT_LIFETIME_MS: milliseconds
-      .min(INTENT_LIFETIME_BOUNDS_MS.min)
-      .max(INTENT_LIFETIME_BOUNDS_MS.max)
-      .default(DEFAULT_MACHINE_SETTINGS.intentLifetimeMs),
+    INTENT_LIFETIME_MS: wholeNumber(INTENT_LIFETIME_BOUNDS_MS.min, INTENT_LIFETIME_BOUNDS_MS.max).default(
+      DEFAULT_MACHINE_SETTINGS.intentLifetimeMs,
+    ),
     /** Silence after which a device counts as offline; two heartbeats and a half of the advised interval by default. */
-    DEVICE_SILENCE_MS: milliseconds.min(500).max(3_600_000).default(DEFAULT_MACHINE_SETTINGS.deviceSilenceMs),
+    DEVICE_SILENCE_MS: wholeNumber(500, 3_600_000).default(DEFAULT_MACHINE_SETTINGS.deviceSilenceMs),
     /** How long a cashier's station lease lasts without a renewal. */
-    STATION_LEASE_MS: milliseconds.min(1_000).max(86_400_000).default(DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs),
+    STATION_LEASE_MS: wholeNumber(1_000, 86_400_000).default(DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs),
     /** How long a station's state stays in memory after its last command; its deadlines are kept in any case. */
-    STATION_PASSIVATE_MS: milliseconds.min(0).max(3_600_000).default(30_000),
+    STATION_PASSIVATE_MS: wholeNumber(0, 3_600_000).default(30_000),
   })
   .transform((values) => ({
     machine: {

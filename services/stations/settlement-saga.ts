@@ -13,6 +13,7 @@ import { settle } from "../bus/messages/settlement.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { call } from "../bus/operation.ts";
 import type { Log } from "../runtime/log.ts";
+import type { HostFigures } from "./figures.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import { isFailure, type OwnCommand, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
@@ -21,6 +22,7 @@ export interface SettlementSagaDeps {
   readonly nc: NatsConnection;
   readonly log: Log;
   readonly mailboxes: Mailboxes;
+  readonly figures: HostFigures;
 }
 
 interface Settlement {
@@ -90,6 +92,7 @@ export class SettlementSaga {
     const committed = await this.#insist(settlement, () => this.#commit(stationId, command));
     if (committed === undefined) return;
     const { settled } = outcome;
+    this.#deps.figures.settlements.add({ result: outcome.settled ? "succeeded" : outcome.code });
     this.#deps.log.info({ stationId, intentId, settled, tookMs: Date.now() - startedAtMs }, "settlement ended");
     if (this.#settlements.get(stationId) === settlement) this.#settlements.delete(stationId);
     // The commit holds the attestation's answer now, so whoever waits is answered like any repetition, before all others:
@@ -129,6 +132,7 @@ export class SettlementSaga {
       try {
         return await attempt();
       } catch (error) {
+        this.#deps.figures.settlementRetries.add({});
         this.#deps.log.warn({ err: error, intentId: settlement.intentId, pauseMs }, "a settlement has to wait");
       }
       await new Promise((resolve) => setTimeout(resolve, pauseMs));

@@ -19,6 +19,15 @@ export interface StationFacts {
   readonly cashier: { readonly id: number; readonly name: string };
 }
 
+/** A station as a copy of the log has it. */
+export interface Remembered {
+  readonly state: StationState | null;
+  readonly version: number;
+  readonly sequence: number;
+  /** How many commits had been made until then. */
+  readonly commits: number;
+}
+
 export class ScriptedStation {
   readonly facts: StationFacts;
   /** Every commit that was appended, with its place in the stream. */
@@ -77,6 +86,18 @@ export class ScriptedStation {
     return reply;
   }
 
+  /** What the log has of the station now. */
+  remember(): Remembered {
+    return { state: this.state, version: this.#version, sequence: this.#sequence, commits: this.commits.length };
+  }
+
+  /** The log has lost what came after: the next command meets the station as it was. */
+  goBackTo({ state, version, sequence }: Remembered): void {
+    this.state = state;
+    this.#version = version;
+    this.#sequence = sequence;
+  }
+
   /** The station, a live companion, and the cashier's lease. */
   async open(device: Partial<DeviceDescription> = {}): Promise<this> {
     const { organizationId, filialId, stationId, companionId } = this.facts;
@@ -122,8 +143,9 @@ export class ScriptedStation {
     intentId: number,
     order: OrderSnapshot,
     route: "smart_pos" | "cash" = "smart_pos",
+    commandId = `create:${intentId}`,
   ): Promise<StationReply> {
-    return await this.do({ type: "intent_create", route, intentId, order }, this.cashier, `create:${intentId}`);
+    return await this.do({ type: "intent_create", route, intentId, order }, this.cashier, commandId);
   }
 
   async report(intentId: number, more: Partial<Extract<StationCommand, { type: "intent_report" }>> = {}, key = "1") {

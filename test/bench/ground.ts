@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Child } from "../../deploy/child.ts";
+import { type Child, describeExit } from "../../deploy/child.ts";
 import { ensureDatabase } from "../../deploy/embedded/ensure-database.ts";
 import { findNatsServer } from "../../deploy/embedded/find-nats-server.ts";
 import { startNats } from "../../deploy/embedded/nats.ts";
@@ -66,15 +66,19 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
     postgresPid: () => postgresPid,
     async startProcess(name, script, args, environment = {}) {
       const env = { ...process.env, NATS_URL: nats.url, LOG_LEVEL: "warn", ...environment };
-      const control = { stopping: new AbortController().signal, fail: say };
-      const { child, ready } = await startServiceProcess({
+      const { child, ready, ended } = await startServiceProcess({
         name,
         script: join(CHECKOUT, script),
         args,
         environment: env,
         logFile: log(name),
-        control: { ...control, fail: (error) => say(error.message) },
+        control: { stopping: new AbortController().signal },
       });
+      const sayWhenItEnds = async (): Promise<void> => {
+        const { exit } = await ended;
+        if (!child.isStopping()) say(`${name} ${describeExit(exit)} unexpectedly; its log is ${log(name)}.`);
+      };
+      void sayWhenItEnds();
       running.push(child);
       return {
         pid: child.pid,

@@ -18,7 +18,7 @@ describe("the bounds of what people and devices write", () => {
   it("are recognized when they stand bare", () => {
     for (const text of [".max(200)", ".min(12)", ".min(\n  30)", ".length(3)", ".default(50)", ".max(7 * 24)"])
       expect(text).toMatch(BARE);
-    for (const text of [".min(1)", ".min(0)", ".max(BOUNDS.orderLines)", ".default(LIMITS.ordersUnlessAsked)"])
+    for (const text of [".min(1)", ".min(0)", ".max(BOUNDS.orderLines)", ".default(BOUNDS.listedUnlessAsked)"])
       expect(text).not.toMatch(BARE);
   });
 
@@ -34,12 +34,12 @@ describe("the bounds of what people and devices write", () => {
   it("are those of the contract and of the message alike", () => {
     const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
     const longest = BOUNDS.nameCharacters;
-    const { max } = BOUNDS.enrollmentCodeValidForMs;
+    const { max } = BOUNDS.enrollmentCodeLifetimeMs;
     const accepts = (extra: number) => [
       createFilialBodySchema.safeParse({ name: "n".repeat(longest + extra) }).success,
       createFilial.request.safeParse({ caller, name: "n".repeat(longest + extra) }).success,
-      issueCodeBodySchema.safeParse({ valid_for_seconds: max / 1_000 + extra }).success,
-      issueEnrollmentCode.request.safeParse({ caller, deviceId: 1, validForMs: max + extra }).success,
+      issueCodeBodySchema.safeParse({ lifetime_seconds: max / 1_000 + extra }).success,
+      issueEnrollmentCode.request.safeParse({ caller, deviceId: 1, lifetimeMs: max + extra }).success,
       orderLinesBodySchema.safeParse({
         lines: lines(BOUNDS.orderLines + extra).map((line) => ({ ...line, unit_amount: "1.00" })),
       }).success,

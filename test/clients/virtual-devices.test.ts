@@ -10,6 +10,9 @@ import { isRunning, type RunningProgram, runProgram } from "../support/running-p
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
+/** A device backs off up to half a minute, and each test starts one or two processes on a machine that is busy with others. */
+const TEST_MS = 120_000;
+const PATIENCE = { timeout: 45_000, interval: 250 };
 const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
 
 let system: TestSystem;
@@ -91,29 +94,23 @@ function twinOfCompanion() {
 async function beginCollection(): Promise<string> {
   const lines = [{ name: "Soup of the day", quantity: 2, unit_amount: "6.25" }];
   const order = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
-  await vi.waitFor(
-    async () => {
-      const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
-      expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
-    },
-    { timeout: 15_000, interval: 200 },
-  );
+  await vi.waitFor(async () => {
+    const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
+    expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
+  }, PATIENCE);
   const body = { order_id: order.order_id, route: "smart_pos" };
   const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
   return `${station}/intents/${intent.intent_id}/`;
 }
 
 const reported = (intent: string) =>
-  vi.waitFor(
-    async () => {
-      const read = await cashier.good<{ reports: unknown[]; report_count: number }>("GET", intent);
-      expect(read.report_count).toBe(1);
-      return read;
-    },
-    { timeout: 15_000, interval: 250 },
-  );
+  vi.waitFor(async () => {
+    const read = await cashier.good<{ reports: unknown[]; report_count: number }>("GET", intent);
+    expect(read.report_count).toBe(1);
+    return read;
+  }, PATIENCE);
 
-describe("a virtual companion and a virtual display", () => {
+describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () => {
   it("make a newcomer see a whole collection by only creating an intent and attesting it", async () => {
     const companion = start("virtual-companion", { code: seeded("smart_pos_companion").enrollmentCode });
     const display = start("virtual-display", { code: seeded("customer_display").enrollmentCode });
@@ -147,7 +144,7 @@ describe("a virtual companion and a virtual display", () => {
   });
 });
 
-describe("a virtual companion", () => {
+describe("a virtual companion", { timeout: TEST_MS }, () => {
   it("stays within one request per second, heartbeats included, while it collects", async () => {
     await newCompanion();
     await reported(await beginCollection());
@@ -237,14 +234,14 @@ describe("a virtual companion", () => {
   it("waits for a service that is not there yet, and can be stopped meanwhile", async () => {
     await newCompanion();
     const program = start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
-    await delay(1_500);
+    await program.waitFor(/"reason":"unreachable".*waiting for the service/);
     expect(isRunning(program.pid)).toBe(true);
     program.process.kill("SIGINT");
     expect(await program.ended).toBe(0);
   });
 });
 
-describe("a virtual device that cannot start", () => {
+describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
   it("says in one sentence that it needs a code, a usable code, or a usable setting", async () => {
     const fresh = temporaryFolder("fresh");
     const run = (environment: Record<string, string>): RunningProgram =>

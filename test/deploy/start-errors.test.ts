@@ -91,6 +91,25 @@ describe("npm start refuses with one sentence and exit code 1", () => {
     );
   });
 
+  test("when a setting is unusable, and says what is allowed", async () => {
+    const program = run(START, { PORT: "abc" });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toBe(
+      "The setting PORT is not usable: it must be a whole number from 0 to 65535, where 0 takes any free port.\n",
+    );
+  });
+
+  test("when a metrics port is taken, before it starts anything", async () => {
+    const taken = await listener();
+    const dataDir = folder();
+    const program = run(START, { METRICS_PORT: String(taken), DATA_DIR: dataDir });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toBe(
+      `Port ${taken} on 127.0.0.1 is taken by another program; set METRICS_PORT to a free one.\n`,
+    );
+    expect(existsSync(join(dataDir, "nats"))).toBe(false);
+  });
+
   test("when a setting is unusable, without printing its value", async () => {
     const program = run(START, { DATABASE_URL: "mysql://user:hidden@host/db" });
     expect(await program.ended).toBe(1);

@@ -3,8 +3,15 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runProgram } from "../support/running-program.ts";
 
+/** With both outputs in one pipe: what comes through two may be read in another order than it was written. */
 const run = (...args: string[]) =>
-  runProgram(process.execPath, [join(import.meta.dirname, "programs", "steps.ts"), ...args]);
+  runProgram("sh", [
+    "-c",
+    'exec "$0" "$@" 2>&1',
+    process.execPath,
+    join(import.meta.dirname, "programs", "steps.ts"),
+    ...args,
+  ]);
 const lines = (output: string) => output.trim().split("\n");
 
 describe("the supervisor", () => {

@@ -45,3 +45,14 @@ describe("/openapi.json", () => {
     expect([second.status, second.text]).toEqual([304, ""]);
   });
 });
+
+describe("whoever comes without the page's path", () => {
+  it.each(["/", "/docs"])("is led to it from %s", async (path) => {
+    const answer = await send(world.baseUrl, "GET", path);
+    expect([answer.status, answer.headers.get("location"), answer.text]).toEqual([308, "/docs/", ""]);
+    const followed = await fetch(world.baseUrl + path);
+    expect([followed.status, new URL(followed.url).pathname]).toEqual([200, "/docs/"]);
+    expect((await send(world.baseUrl, "HEAD", path)).status).toBe(308);
+    expect((await send(world.baseUrl, "POST", path)).status).toBe(405);
+  });
+});

@@ -7,6 +7,7 @@ import type { HandlerDeps } from "../../gateway/handlers/context.ts";
 import { anyone, type Route, route } from "../../gateway/route.ts";
 import { createClientAddress } from "../../gateway/server/client-address.ts";
 import type { PipelineDeps } from "../../gateway/server/pipeline.ts";
+import { RequestFigures } from "../../gateway/server/request-figures.ts";
 import { Server, type ServerDeps } from "../../gateway/server/server.ts";
 
 function faulty(name: string, handler: () => Promise<never>): Route {
@@ -32,7 +33,8 @@ beforeAll(() => {
   // These routes have no caller and ask nothing of the rest, so the rest is not there.
   const pipeline = { log: pino({ level: "info" }, sink), handlerDeps: {} as HandlerDeps } as PipelineDeps;
   const clientAddress = createClientAddress({ trustedProxies: [], isTls: false });
-  server = new Server({ pipeline, polls: {} as ServerDeps["polls"], clientAddress, tls: undefined }, routes);
+  const figures = new RequestFigures(undefined);
+  server = new Server({ pipeline, polls: {} as ServerDeps["polls"], clientAddress, tls: undefined, figures }, routes);
   baseUrl = `http://127.0.0.1:${server.listen({ host: "127.0.0.1", port: 0, shared: false })}`;
 });
 afterAll(() => server.stop());

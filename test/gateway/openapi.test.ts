@@ -96,7 +96,7 @@ describe("the document's words", () => {
 
   it("say what a companion's last moment and a device's capabilities are", () => {
     const { schemas } = document.components;
-    const seen = schemas["Companion"]?.properties?.["last_seen_at"];
+    const seen = schemas["Liveness"]?.properties?.["last_seen_at"];
     expect(seen?.description).toContain("As of the last change between online and offline");
     for (const device of ["Device", "DeviceDetail", "DeviceSnapshot", "RegisterDevice", "ChangeDevice"]) {
       const capabilities = schemas[device]?.properties?.["capabilities"];

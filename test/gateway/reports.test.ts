@@ -142,6 +142,27 @@ describe("a report", () => {
     expect((await report(intentId, key)).body).toEqual(answers[0]?.body);
   });
 
+  it("is not lost for its text: what cannot be stored is replaced, what is too long is cut, and it settles", async () => {
+    const intentId = await handOver();
+    const words = {
+      provider_reference: `SLIP\0 ${"7".repeat(300)}`,
+      provider_code: "51\ud800",
+      ["note\u0000"]: "\udc00",
+    };
+    const key = { client_idempotency_key: `\ud800${"k".repeat(4_000)}` };
+    const { status, body } = await report(intentId, { ...words, ...key });
+    expect(status).toBe(200);
+    const kept = { provider_reference: `SLIP\uFFFD ${"7".repeat(249)}`, provider_code: "51\uFFFD" };
+    expect(body.report).toMatchObject(kept);
+    expect((await report(intentId, { outcome: "reported_declined", ...key })).body).toEqual(body);
+    // Half of another pair is another key.
+    await report(intentId, { ...words, client_idempotency_key: `\ud801${"k".repeat(4_000)}` });
+    expect((await readIntent(intentId)).report_count).toBe(2);
+    const path = `stations/${stationId}/intents/${intentId}/attest/`;
+    const attested = await cashier.good<{ attestation: { reference: string } }>("POST", path);
+    expect(attested.attestation.reference).toBe(kept.provider_reference);
+  });
+
   it("with a field about money changes no money", async () => {
     const intentId = await handOver();
     const { body } = await report(intentId, { amount: "0.01", currency: "USD", order_display_number: 9 });

@@ -260,9 +260,33 @@ describe("what an intent remembers", () => {
     expect(context.attestation).toEqual({ ...ATTESTATION, commandId: "", transactionId: 9 });
     expect(context.endedAtMs).toBe(CREATED_AT_MS + 4_000);
   });
+
+  it("takes over what the seam recorded when its own attestation was lost, and only then", () => {
+    const attestation = { cashierId: 5, cashierName: "Eva", reference: "slip", atMs: CREATED_AT_MS + 3_000 };
+    const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9, attestation } as const;
+    const lost = take(paymentIntentMachine, walk(created("smart_pos"), ["REPORT"]), settled);
+    expect(lost).toMatchObject({ value: "succeeded" });
+    expect(lost?.context.attestation).toEqual({ ...attestation, by: "cashier", commandId: "", transactionId: 9 });
+    const known = take(paymentIntentMachine, walk(created("cash"), ["ATTEST"]), settled);
+    expect(known?.context.attestation).toEqual({ ...ATTESTATION, commandId: "", transactionId: 9 });
+  });
 });
 
 describe("what an intent remembers of its provider", () => {
+  it("takes over what the seam recorded when the confirmation was lost, and nothing without that record", () => {
+    const attestation = { cashierId: 0, cashierName: "", reference: "PAY-1", atMs: CREATED_AT_MS + 3_000 };
+    const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9 } as const;
+    const presented = walk(created("dynamic_qr"), ["QR_READY"]);
+    expect(take(paymentIntentMachine, presented, settled)).toBeUndefined();
+    expect(take(paymentIntentMachine, presented, { ...settled, attestation })).toMatchObject({
+      value: "succeeded",
+      context: {
+        provider: { confirmedAtMs: CREATED_AT_MS + 3_000, providerReference: "PAY-1", qrPayload: "" },
+        attestation: { by: "provider", transactionId: 9 },
+      },
+    });
+  });
+
   const provider = (way: readonly IntentEventType[]) => walk(created("dynamic_qr"), way).context.provider;
 
   it("holds a payload only while it is presented", () => {

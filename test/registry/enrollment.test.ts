@@ -94,12 +94,12 @@ describe("an open code", () => {
     expect(issued.code).toMatch(/^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/);
     const { createdAtMs, expiresAtMs } = issued.enrollmentCode;
     expect(expiresAtMs - createdAtMs).toBe(15 * 60_000);
-    const request = { caller: fixture.owner, deviceId, validForMs: 60_000 };
+    const request = { caller: fixture.owner, deviceId, lifetimeMs: 60_000 };
     const { enrollmentCode } = await fixture.ask(registry.issueEnrollmentCode, request);
     expect(enrollmentCode.expiresAtMs - enrollmentCode.createdAtMs).toBe(60_000);
-    for (const validForMs of [59_999, 7 * 24 * 3_600_000 + 1]) {
-      const refusal = await refusalOf(fixture.ask(registry.issueEnrollmentCode, { ...request, validForMs }));
-      expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/validForMs" }] });
+    for (const lifetimeMs of [59_999, 7 * 24 * 3_600_000 + 1]) {
+      const refusal = await refusalOf(fixture.ask(registry.issueEnrollmentCode, { ...request, lifetimeMs }));
+      expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/lifetimeMs" }] });
     }
   });
 

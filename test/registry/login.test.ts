@@ -41,6 +41,7 @@ describe("a log-in", () => {
       name: "Sandbox Owner",
       role: "owner",
       permissions: ["organization.manage"],
+      status: "active",
     });
     expect(reply.organizationId).toBe(fixture.sandbox.organizationId);
     expect(Math.abs(reply.expiresAtMs - before - 12 * 3_600_000)).toBeLessThan(60_000);

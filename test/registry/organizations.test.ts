@@ -91,8 +91,8 @@ describe("another organization's owner", () => {
       stations: [{ stationId: station.stationId, sandbox: false }],
     });
     const byFilial = await fixture.ask(registry.listStations, { caller: stranger, filialId: ids.filialId });
-    expect(byFilial).toEqual({ stations: [] });
-    expect(await fixture.ask(registry.listDevices, { caller: stranger })).toEqual({ devices: [] });
+    expect(byFilial).toEqual({ stations: [], hasMore: false });
+    expect(await fixture.ask(registry.listDevices, { caller: stranger })).toEqual({ devices: [], hasMore: false });
     const { users } = await fixture.ask(registry.listUsers, { caller: stranger });
     expect(users.map((user) => user.userId)).toEqual([stranger.userId]);
   });

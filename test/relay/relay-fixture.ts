@@ -80,7 +80,7 @@ export async function startRelayFixture(): Promise<RelayFixture> {
         args: ["relay"],
         environment,
         logFile: join(folder.path, `relay-${processes}.log`),
-        control: { stopping: new AbortController().signal, fail: () => undefined },
+        control: { stopping: new AbortController().signal },
       });
       const relay = stoppable({ stop: async () => void (await child.stop()) });
       started.push(relay);

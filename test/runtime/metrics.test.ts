@@ -1,6 +1,7 @@
 /** The metrics port: real figures in the text format, nothing else, and one sentence when the port is taken. */
 import { afterEach, describe, expect, it } from "vitest";
-import { addGauge, type MetricsServer, startMetrics } from "../../services/runtime/metrics.ts";
+import { addGauge } from "../../services/runtime/figures.ts";
+import { type MetricsServer, startMetrics } from "../../services/runtime/metrics.ts";
 
 const started: MetricsServer[] = [];
 

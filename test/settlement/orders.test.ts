@@ -38,7 +38,7 @@ describe("opening an order", () => {
       orderDisplayNumber: 1,
       stationId,
       status: "open",
-      version: 1,
+      revision: 1,
       currency: "USD",
       totalMinor: "1250",
       lines: [coffee, cake],
@@ -192,17 +192,17 @@ describe.each(["suspended", "closed"] as const)("at a %s station", (status) => {
 });
 
 describe("changing and voiding", () => {
-  test("the same lines again change nothing; other lines are a new version", async () => {
+  test("the same lines again change nothing; other lines are a new revision", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const same = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
     expect(same.order).toEqual(order);
     const other = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake, coffee] });
-    expect(other.order).toMatchObject({ version: 2, totalMinor: "1250", lines: [cake, coffee] });
+    expect(other.order).toMatchObject({ revision: 2, totalMinor: "1250", lines: [cake, coffee] });
     const stored = async () => (await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order;
     expect(await stored()).toEqual(other.order);
     const fewer = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
-    expect(fewer.order).toMatchObject({ version: 3, totalMinor: "700", lines: [coffee] });
+    expect(fewer.order).toMatchObject({ revision: 3, totalMinor: "700", lines: [coffee] });
     expect(await stored()).toEqual(fewer.order);
   });
 
@@ -210,7 +210,7 @@ describe("changing and voiding", () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const once = await world.ask(voidOrder, { caller: cashier, orderId: order.orderId });
-    expect(once.order).toMatchObject({ status: "voided", version: 2 });
+    expect(once.order).toMatchObject({ status: "voided", revision: 2 });
     expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(once.order);
     expect((await world.ask(voidOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(once.order);
     const change = world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake] });
@@ -227,7 +227,7 @@ describe("changing and voiding", () => {
     expect(await refusalOf(world.ask(changeOrderLines, { caller: cashier, orderId, lines: [cake] }))).toEqual(paid);
     expect((await world.ask(getOrder, { caller: cashier, orderId })).order).toMatchObject({
       status: "paid",
-      version: 2,
+      revision: 2,
       transaction: { route: "cash", amountMinor: "700", currency: "EUR", reference: "" },
     });
   });
@@ -254,7 +254,10 @@ describe("changing and voiding", () => {
       world.ask(changeOrderLines, { caller: foreign, orderId, lines: [] }),
     ];
     expect(await Promise.all(refused.map(refusalOf))).toEqual(refused.map(() => ({ code: "not_found" })));
-    expect(await world.ask(listOrders, { caller: foreign, stationId, limit: 10 })).toEqual({ orders: [] });
+    expect(await world.ask(listOrders, { caller: foreign, stationId, limit: 10 })).toEqual({
+      orders: [],
+      hasMore: false,
+    });
   });
 });
 

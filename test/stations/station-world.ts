@@ -3,6 +3,7 @@
  * database too, and the real settlement and audit services.
  */
 import { randomUUID } from "node:crypto";
+import { Registry } from "prom-client";
 import type { Actor } from "../../machines/actor.ts";
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
 import type { DeviceDescription } from "../../machines/station/state.ts";
@@ -20,6 +21,7 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
+import { addHostFigures, addHostGauges } from "../../services/stations/figures.ts";
 import { StationHost } from "../../services/stations/host.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
@@ -35,6 +37,8 @@ export const deviceActor = (id: number): Actor => ({ kind: "device", id });
 export interface RunningHost {
   readonly host: StationHost;
   readonly bus: Bus;
+  /** What it counts. */
+  readonly metrics: Registry;
   /** Hands over and ends, as SIGTERM makes it. */
   stop(): Promise<void>;
 }
@@ -128,7 +132,11 @@ export async function startStationWorld(
       const switches = await followSwitches(hostBus, SILENT);
       const settings = readStationsSettings(options.environment ?? {});
       const [leaseBus, scanBus] = await Promise.all([connect("leases"), connect("scan")]);
-      const host = new StationHost({ bus: hostBus, leaseBus, scanBus, log: SILENT, hostId, switches, settings });
+      const metrics = new Registry();
+      const figures = addHostFigures(metrics);
+      const facts = { log: SILENT, hostId, switches, settings, figures };
+      const host = new StationHost({ bus: hostBus, leaseBus, scanBus, ...facts });
+      addHostGauges(metrics, host);
       await host.start();
       const stop = once(async () => {
         await host.stop();
@@ -136,7 +144,7 @@ export async function startStationWorld(
         await Promise.all([hostBus, leaseBus, scanBus].map((each) => each.close()));
       });
       hostStops.push(stop);
-      return { host, bus: hostBus, stop };
+      return { host, bus: hostBus, metrics, stop };
     },
     async startHostBehindProxy() {
       const proxy = await startFaultProxy(nats.url);

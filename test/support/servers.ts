@@ -11,6 +11,8 @@ import { temporaryFolder } from "./temporary-folder.ts";
 export interface TestServer {
   url: string;
   port: number;
+  /** Where its data is. */
+  folder: string;
   /** Stops it in good order and removes its data. */
   stop: () => Promise<void>;
   /** SIGKILL: nothing is flushed. Resolves when the process has ended. */
@@ -33,7 +35,8 @@ export async function startNats(): Promise<TestServer> {
     token: randomBytes(12).toString("hex"),
   };
   const server = await startNatsServer(options);
-  return killable(server, folder.remove, () => startNatsServer({ ...options, port: server.port }));
+  const facts = { ...server, folder: options.folder };
+  return killable(facts, folder.remove, () => startNatsServer({ ...options, port: server.port }));
 }
 
 /** A PostgreSQL of this test's own, for tests that kill it; empty. Others clone a database, which is much cheaper. */
@@ -45,17 +48,20 @@ export async function startPostgres(): Promise<TestServer> {
     password: randomBytes(12).toString("hex"),
   };
   const server = await startPostgresServer(options);
-  const facts = { ...server, url: server.url("postgres") };
+  const facts = { ...server, url: server.url("postgres"), folder: options.folder };
   return killable(facts, folder.remove, () => startPostgresServer({ ...options, port: server.port }));
 }
 
 type Killable = Pick<Awaited<ReturnType<typeof startNatsServer>>, "child" | "port">;
 
-function killable(first: Killable & { url: string }, remove: () => void, again: () => Promise<Killable>): TestServer {
+type Facts = Killable & Pick<TestServer, "url" | "folder">;
+
+function killable(first: Facts, remove: () => void, again: () => Promise<Killable>): TestServer {
   let child = first.child;
   return {
     url: first.url,
     port: first.port,
+    folder: first.folder,
     stop: async () => {
       await child.stop();
       remove();

@@ -124,7 +124,7 @@ interface TestProcessOptions {
 async function startTestProcess(options: TestProcessOptions): Promise<TestProcess> {
   const launch = async (): Promise<Child> => {
     // A process that ends by itself shows as the failed request or the failed restart that follows.
-    const control = { stopping: new AbortController().signal, fail: () => undefined };
+    const control = { stopping: new AbortController().signal };
     return (await startServiceProcess({ ...options, control })).child;
   };
   let child = await launch();

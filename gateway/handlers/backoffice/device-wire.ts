@@ -5,6 +5,7 @@ import { findDevice, type StationState } from "../../../machines/station/state.t
 import type { Device } from "../../../services/bus/messages/registry.ts";
 import type { deviceSchema } from "../../contract/backoffice.ts";
 import { toTimestamp } from "../../contract/shared.ts";
+import { livenessWire, optionalTimestamp } from "../liveness-wire.ts";
 
 export type DeviceWire = z.infer<typeof deviceSchema>;
 
@@ -13,6 +14,7 @@ export function deviceWire(
   facts: { readonly state: StationState | undefined; readonly switches: KillSwitches },
 ): DeviceWire {
   const { deviceId, stationId } = device;
+  const known = facts.state === undefined ? undefined : findDevice(facts.state, deviceId);
   return {
     device_id: deviceId,
     station_id: stationId,
@@ -24,7 +26,7 @@ export function deviceWire(
     created_at: toTimestamp(device.createdAtMs),
     enrolled_at: optionalTimestamp(device.enrolledAtMs),
     blocked_reason: blockedFor(device, facts.state, facts.switches),
-    liveness: livenessWire(deviceId, facts.state),
+    liveness: known === undefined ? null : livenessWire(known.liveness),
   };
 }
 
@@ -36,19 +38,4 @@ function blockedFor(
   if (state === undefined) return "";
   const { organizationId, stationId, status: stationStatus } = state;
   return blockedReason({ organizationId, stationId, stationStatus, device }, switches);
-}
-
-function livenessWire(deviceId: number, state: StationState | undefined): DeviceWire["liveness"] {
-  const known = state === undefined ? undefined : findDevice(state, deviceId);
-  if (known === undefined) return null;
-  const { liveness } = known;
-  return {
-    online: liveness.state === "online",
-    last_seen_at: optionalTimestamp(liveness.lastSeenAtMs),
-    since: optionalTimestamp(liveness.sinceMs),
-  };
-}
-
-function optionalTimestamp(ms: number | null): string | null {
-  return ms === null ? null : toTimestamp(ms);
 }

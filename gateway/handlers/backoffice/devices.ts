@@ -23,8 +23,9 @@ export function ownDeviceWire(deps: HandlerDeps, device: Device): DeviceWire {
 
 export const listOwnDevices: SessionHandler<undefined, z.infer<typeof devicesQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
-  const { devices } = await deps.bus.call(listDevices, { caller, stationId: query.station_id });
-  return ok({ devices: devices.map((device) => ownDeviceWire(deps, device)) });
+  const { station_id: stationId, status, since_id: sinceId, limit } = query;
+  const { devices, hasMore } = await deps.bus.call(listDevices, { caller, stationId, status, sinceId, limit });
+  return ok({ devices: devices.map((device) => ownDeviceWire(deps, device)), has_more: hasMore });
 };
 
 /** Refusals: `not_found` for the station, `device_limit_reached`. */

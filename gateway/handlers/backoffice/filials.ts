@@ -1,13 +1,15 @@
 /** Filials (branches) of the owner's organization. */
 import type { z } from "zod";
 import { createFilial, listFilials } from "../../../services/bus/messages/registry.ts";
-import type { createFilialBodySchema } from "../../contract/backoffice.ts";
+import type { createFilialBodySchema, filialsQuerySchema } from "../../contract/backoffice.ts";
 import { created, ok, type SessionHandler } from "../context.ts";
 import { filialWire } from "./place-wire.ts";
 
-export const listOwnFilials: SessionHandler = async ({ caller, deps }) => {
-  const { filials } = await deps.bus.call(listFilials, { caller });
-  return ok({ filials: filials.map(filialWire) });
+export const listOwnFilials: SessionHandler<undefined, z.infer<typeof filialsQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { since_id: sinceId, limit } = query;
+  const { filials, hasMore } = await deps.bus.call(listFilials, { caller, sinceId, limit });
+  return ok({ filials: filials.map(filialWire), has_more: hasMore });
 };
 
 /** Refusal: `already_exists`. */

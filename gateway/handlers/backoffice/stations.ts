@@ -11,8 +11,9 @@ import { stationWire } from "./place-wire.ts";
 
 export const listOwnStations: SessionHandler<undefined, z.infer<typeof stationsQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
-  const { stations } = await deps.bus.call(listStations, { caller, filialId: query.filial_id });
-  return ok({ stations: stations.map(stationWire) });
+  const { filial_id: filialId, since_id: sinceId, limit } = query;
+  const { stations, hasMore } = await deps.bus.call(listStations, { caller, filialId, sinceId, limit });
+  return ok({ stations: stations.map(stationWire), has_more: hasMore });
 };
 
 /** Refusals: `not_found` for the filial, `already_exists` for the name. */

@@ -4,6 +4,6 @@ import type { userSchema as UserMessage } from "../../../services/bus/messages/r
 import type { userSchema } from "../../contract/backoffice.ts";
 
 export function userWire(user: z.infer<typeof UserMessage>): z.infer<typeof userSchema> {
-  const { userId, email, name, role, permissions } = user;
-  return { user_id: userId, email, name, role, permissions };
+  const { userId, email, name, role, permissions, status } = user;
+  return { user_id: userId, email, name, role, permissions, status };
 }

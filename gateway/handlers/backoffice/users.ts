@@ -1,13 +1,16 @@
 /** People of the owner's organization. */
 import type { z } from "zod";
 import { createUser, listUsers } from "../../../services/bus/messages/registry.ts";
-import type { createUserBodySchema } from "../../contract/backoffice.ts";
+import { moveUser, resetPassword } from "../../../services/bus/messages/user-access.ts";
+import type { createUserBodySchema, resetPasswordBodySchema, usersQuerySchema } from "../../contract/backoffice.ts";
 import { created, ok, type SessionHandler } from "../context.ts";
 import { userWire } from "./user-wire.ts";
 
-export const listOwnUsers: SessionHandler = async ({ caller, deps }) => {
-  const { users } = await deps.bus.call(listUsers, { caller });
-  return ok({ users: users.map(userWire) });
+export const listOwnUsers: SessionHandler<undefined, z.infer<typeof usersQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { since_id: sinceId, limit } = query;
+  const { users, hasMore } = await deps.bus.call(listUsers, { caller, sinceId, limit });
+  return ok({ users: users.map(userWire), has_more: hasMore });
 };
 
 /** Refusal: `already_exists` when the e-mail address is taken. */
@@ -15,4 +18,21 @@ export const createOwnUser: SessionHandler<z.infer<typeof createUserBodySchema>>
   const { caller, deps, body } = context;
   const { user } = await deps.bus.call(createUser, { caller, ...body });
   return created(userWire(user));
+};
+
+/** Suspending ends the person's sessions everywhere. Refusals: `not_found`, `conflict` for oneself. */
+export const moveOwnUser =
+  (move: "SUSPEND" | "RESUME"): SessionHandler =>
+  async (context) => {
+    const { caller, deps } = context;
+    const { user } = await deps.bus.call(moveUser, { caller, userId: context.id("user_id"), move });
+    return ok(userWire(user));
+  };
+
+/** Ends the person's sessions everywhere. Refusals: `not_found`, `conflict` for oneself. */
+export const resetOwnUserPassword: SessionHandler<z.infer<typeof resetPasswordBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, userId: context.id("user_id"), password: body.password };
+  const { user } = await deps.bus.call(resetPassword, request);
+  return ok(userWire(user));
 };

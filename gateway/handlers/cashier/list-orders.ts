@@ -8,6 +8,8 @@ import { orderWire } from "./order-wire.ts";
 
 export const listCashierOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
   const { stationId } = ownStation(context);
-  const { orders } = await context.deps.bus.call(listOrders, { caller: context.caller, stationId, ...context.query });
-  return ok({ orders: orders.map(orderWire) });
+  const { caller, deps, query } = context;
+  const { status, before_id: beforeId, limit } = query;
+  const { orders, hasMore } = await deps.bus.call(listOrders, { caller, stationId, status, beforeId, limit });
+  return ok({ orders: orders.map(orderWire), has_more: hasMore });
 };

@@ -16,7 +16,7 @@ export function orderWire(order: Order): OrderWire {
     order_display_number: order.orderDisplayNumber,
     station_id: order.stationId,
     status: order.status,
-    version: order.version,
+    revision: order.revision,
     currency: order.currency,
     total: formatAmount(order.totalMinor, order.currency),
     lines: order.lines.map((line) => ({

@@ -4,7 +4,7 @@ import { blockedReason, type KillSwitches } from "../../../machines/standing.ts"
 import type { StationState } from "../../../machines/station/state.ts";
 import { routeOffers } from "../../../machines/views/routes.ts";
 import type { routesSchema } from "../../contract/cashier.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { livenessWire, optionalTimestamp } from "../liveness-wire.ts";
 
 export function routesWire(state: StationState, switches: KillSwitches): z.infer<typeof routesSchema> {
   const { organizationId, stationId, status: stationStatus } = state;
@@ -13,16 +13,14 @@ export function routesWire(state: StationState, switches: KillSwitches): z.infer
       route,
       offered: reason === null,
       reason,
-      since: sinceMs === null ? null : toTimestamp(sinceMs),
+      since: optionalTimestamp(sinceMs),
     })),
     companions: state.devices
       .filter((device) => device.kind === "smart_pos_companion" && device.status !== "pending")
       .map((device) => ({
         device_id: device.deviceId,
         name: device.name,
-        online: device.liveness.state === "online",
-        last_seen_at: device.liveness.lastSeenAtMs === null ? null : toTimestamp(device.liveness.lastSeenAtMs),
-        since: device.liveness.sinceMs === null ? null : toTimestamp(device.liveness.sinceMs),
+        liveness: livenessWire(device.liveness),
         blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
       })),
   };

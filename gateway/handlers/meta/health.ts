@@ -3,7 +3,7 @@ import { type Handler, ok } from "../context.ts";
 
 export const health: Handler = () => ok({ status: "ok" });
 
-export const ready: Handler = (context) => {
-  const readiness = context.deps.readiness();
+export const ready: Handler = async (context) => {
+  const readiness = await context.deps.readiness();
   return { status: readiness.ready ? 200 : 503, body: readiness };
 };

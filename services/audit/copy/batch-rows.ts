@@ -7,13 +7,24 @@ export interface Gap {
   readonly toVersion: number;
 }
 
+/** How far a station's trail has come. */
+export interface TrailHead {
+  /** The newest version in the trail. */
+  readonly version: number;
+  /** What the trail's versions are ahead of the log's; null until the first commit after a loss tells. */
+  readonly offset: number | null;
+}
+
 /** How far a station in the batch is copied. */
 export interface HeadRow {
   readonly station_id: number;
-  /** The newest version that was ever copied. */
+  /** The newest version in the trail. */
   readonly version: number;
-  /** The newest version copied of the log as it is now, which may be a younger log. */
+  readonly version_offset: number;
+  /** The newest version copied of the log as it is now. */
   readonly log_version: number;
+  /** Where that commit stands in the stream. */
+  readonly stream_sequence: number;
 }
 
 export interface BatchRows {
@@ -25,21 +36,25 @@ export interface BatchRows {
   readonly gaps: readonly Gap[];
 }
 
-/** `heads` holds the newest version that was copied before, by station. */
-export function batchRows(commits: readonly CopiedCommit[], heads: ReadonlyMap<number, number>): BatchRows {
-  const newest = new Map(heads);
+const NO_TRAIL: TrailHead = { version: 0, offset: 0 };
+
+/** `before` holds the trails' heads as they were, by station. */
+export function batchRows(commits: readonly CopiedCommit[], before: ReadonlyMap<number, TrailHead>): BatchRows {
+  const heads = new Map<number, HeadRow>();
   const events: EventRow[] = [];
   const commands = new Map<string, CommandRow>();
   const intents = new Map<number, IntentRow>();
   const gaps: Gap[] = [];
-  const logVersions = new Map<number, number>();
   for (const copied of commits) {
-    const { version, state } = copied.commit;
-    const { stationId } = state;
-    const previousVersion = newest.get(stationId) ?? 0;
-    const rows = commitRows(copied, previousVersion);
-    if (version > previousVersion + 1) {
-      gaps.push({ stationId, fromVersion: previousVersion + 1, toVersion: version - 1 });
+    const { version } = copied.commit;
+    const { stationId } = copied.commit.state;
+    const head = headOf(heads.get(stationId)) ?? before.get(stationId) ?? NO_TRAIL;
+    // After a loss the next commit continues the trail, although its version was used before.
+    const offset = head.offset ?? head.version + 1 - version;
+    const trailVersion = version + offset;
+    const rows = commitRows({ ...copied, trailVersion }, head.version);
+    if (trailVersion > head.version + 1) {
+      gaps.push({ stationId, fromVersion: head.version + 1, toVersion: trailVersion - 1 });
     }
     events.push(...rows.events);
     // The first answer to a command is the answer.
@@ -48,18 +63,23 @@ export function batchRows(commits: readonly CopiedCommit[], heads: ReadonlyMap<n
       if (!commands.has(key)) commands.set(key, row);
     }
     for (const row of rows.intents) intents.set(row.intent_id, row);
-    newest.set(stationId, Math.max(version, previousVersion));
-    logVersions.set(stationId, version);
+    heads.set(stationId, {
+      station_id: stationId,
+      version: Math.max(trailVersion, head.version),
+      version_offset: offset,
+      log_version: version,
+      stream_sequence: copied.streamSequence,
+    });
   }
   return {
     events,
     commands: [...commands.values()],
     intents: [...intents.values()],
-    heads: [...logVersions].map(([station_id, log_version]) => ({
-      station_id,
-      version: newest.get(station_id) ?? log_version,
-      log_version,
-    })),
+    heads: [...heads.values()],
     gaps,
   };
+}
+
+function headOf(row: HeadRow | undefined): TrailHead | undefined {
+  return row && { version: row.version, offset: row.version_offset };
 }

@@ -14,6 +14,11 @@ export interface CopiedCommit {
   readonly streamSequence: number;
 }
 
+/** A commit with its place in the trail: its own version, unless the log has used versions twice. */
+export interface PlacedCommit extends CopiedCommit {
+  readonly trailVersion: number;
+}
+
 export interface EventRow {
   readonly station_id: number;
   readonly version: number;
@@ -58,10 +63,10 @@ export const AUDIT_GAP = "audit_gap";
 
 const SYSTEM: Actor = { kind: "system", id: 0 };
 
-/** `previousVersion` is the newest version of the station that was copied before; zero when there was none. */
-export function commitRows(copied: CopiedCommit, previousVersion: number): CommitRows {
+/** `previousVersion` is the newest version of the station's trail before; zero when there was none. */
+export function commitRows(copied: PlacedCommit, previousVersion: number): CommitRows {
   const { commit } = copied;
-  const isGap = commit.version > previousVersion + 1;
+  const isGap = copied.trailVersion > previousVersion + 1;
   const events = commit.events.map((event, ordinal) => eventRow(copied, event, ordinal));
   // Past a gap the state still tells the newest answers and intents of what is missing, so all of them are taken.
   const replies = isGap ? commit.state.replies : answersGivenBy(commit);
@@ -73,13 +78,17 @@ export function commitRows(copied: CopiedCommit, previousVersion: number): Commi
   };
 }
 
-function eventRow({ commit, streamSequence }: CopiedCommit, event: StationEvent, ordinal: number): EventRow {
+function eventRow(
+  { commit, streamSequence, trailVersion }: PlacedCommit,
+  event: StationEvent,
+  ordinal: number,
+): EventRow {
   const { type, ...data } = event;
   // A deadline is applied by whoever comes next, but nobody did it.
   const actor = type === "intent_expired" || type === "lease_lapsed" ? SYSTEM : commit.actor;
   return {
     station_id: commit.state.stationId,
-    version: commit.version,
+    version: trailVersion,
     ordinal,
     organization_id: commit.state.organizationId,
     intent_id: "intentId" in event ? event.intentId : null,
@@ -94,9 +103,9 @@ function eventRow({ commit, streamSequence }: CopiedCommit, event: StationEvent,
   };
 }
 
-function gapRow({ commit, streamSequence }: CopiedCommit, previousVersion: number): EventRow {
+function gapRow({ commit, streamSequence, trailVersion }: PlacedCommit, previousVersion: number): EventRow {
   const fromVersion = previousVersion + 1;
-  const toVersion = commit.version - 1;
+  const toVersion = trailVersion - 1;
   return {
     station_id: commit.state.stationId,
     version: fromVersion,
@@ -131,14 +140,17 @@ function answersGivenBy(commit: Commit): readonly StoredReply[] {
   return newest.commandId === commit.commandId || hasSettled ? [newest] : [];
 }
 
-function commandRow({ commit, streamSequence }: CopiedCommit, stored: StoredReply): CommandRow | undefined {
+function commandRow(
+  { commit, streamSequence, trailVersion }: PlacedCommit,
+  stored: StoredReply,
+): CommandRow | undefined {
   const rendered = renderReply(commit.state, stored.reply);
   if (rendered === undefined) return undefined;
   const response: StationResponse = { ...rendered, sequence: streamSequence };
   return {
     station_id: commit.state.stationId,
     command_id: keyText(stored.commandId),
-    version: commit.version,
+    version: trailVersion,
     at_ms: commit.atMs,
     response: JSON.stringify(response),
   };
@@ -149,16 +161,17 @@ function intentsMovedBy(commit: Commit): readonly PaymentIntent[] {
   return [...ids].flatMap((intentId) => findIntent(commit.state, intentId) ?? []);
 }
 
-function intentsOf(state: StationState): readonly PaymentIntent[] {
+/** Every intent that the state tells of. */
+export function intentsOf(state: StationState): readonly PaymentIntent[] {
   return state.intent === null ? state.ended : [state.intent, ...state.ended];
 }
 
-function intentRow({ commit }: CopiedCommit, intent: PaymentIntent): IntentRow {
+function intentRow({ commit, trailVersion }: PlacedCommit, intent: PaymentIntent): IntentRow {
   return {
     intent_id: intent.intentId,
     station_id: commit.state.stationId,
     organization_id: commit.state.organizationId,
-    version: commit.version,
+    version: trailVersion,
     at_ms: commit.atMs,
     intent: JSON.stringify(intent),
   };

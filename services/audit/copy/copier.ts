@@ -14,21 +14,28 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ConsumerMessages, JsMsg } from "@nats-io/jetstream";
 import { STATION_LOG } from "../../bus/streams.ts";
+import type { Transaction } from "../../db/pool.ts";
 import type { AuditDeps } from "../deps.ts";
+import type { CopierFigures } from "../figures.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import { holdPosition, movePosition, releasePosition } from "../sql/position.ts";
-import { resetLogVersions } from "../sql/write-copy.ts";
 import type { CopiedCommit } from "./commit-rows.ts";
+import { findSharedPosition } from "./find-position.ts";
 import { MessageQueue } from "./message-queue.ts";
+import { noteLosses } from "./note-losses.ts";
 import { readCommit } from "./read-commit.ts";
 import { HoldLostError, writeBatch } from "./write-batch.ts";
+
+export interface CopierDeps extends AuditDeps {
+  readonly figures: CopierFigures;
+}
 
 export interface Copier {
   /** Ends after the batch that is being written; a database that does not answer is not waited for. */
   stop(): Promise<void>;
 }
 
-export function startCopier(deps: AuditDeps): Copier {
+export function startCopier(deps: CopierDeps): Copier {
   const stopping = new AbortController();
   const holder = randomUUID();
   const running = copyUntilStopped(deps, holder, stopping.signal);
@@ -53,7 +60,7 @@ export function startCopier(deps: AuditDeps): Copier {
   };
 }
 
-async function copyUntilStopped(deps: AuditDeps, holder: string, signal: AbortSignal): Promise<void> {
+async function copyUntilStopped(deps: CopierDeps, holder: string, signal: AbortSignal): Promise<void> {
   let pauseMs: number = AUDIT_LIMITS.retryPauseMs;
   while (!signal.aborted) {
     try {
@@ -71,6 +78,7 @@ async function copyUntilStopped(deps: AuditDeps, holder: string, signal: AbortSi
       if (error instanceof HoldLostError) {
         deps.log.info({}, "another process copies the station log now");
       } else {
+        deps.figures.interruptions.add({});
         deps.log.warn({ err: error, retryInMs: pauseMs }, "the audit copy is interrupted");
         await sleep(pauseMs, signal);
         pauseMs = Math.min(pauseMs * 2, AUDIT_LIMITS.longestRetryPauseMs);
@@ -86,18 +94,24 @@ interface Follow {
   readonly onWritten: () => void;
 }
 
-async function follow(deps: AuditDeps, { holder, signal, position: start, onWritten }: Follow): Promise<void> {
+async function follow(deps: CopierDeps, { holder, signal, position: start, onWritten }: Follow): Promise<void> {
   const stream = STATION_LOG.name;
   const { holdMs } = AUDIT_LIMITS;
-  let position = await startingPosition(deps, holder, start);
-  const feed = await openFeed(deps, position);
-  const closeFeed = (): void => void feed.close();
-  signal.addEventListener("abort", closeFeed, { once: true });
-  const queue = new MessageQueue<JsMsg>(AUDIT_LIMITS.queuedCommits);
-  void queue.fill(feed);
+  // A server that was away may have lost what it had, so the place in the stream has to be looked for anew.
+  const interrupted = new AbortController();
+  const stopListening = deps.bus.onChange(() => interrupted.abort());
+  const over = AbortSignal.any([signal, interrupted.signal]);
+  let feed: ConsumerMessages | undefined;
+  const closeFeed = (): void => void feed?.close();
+  over.addEventListener("abort", closeFeed, { once: true });
   try {
+    let position = await startingPosition(deps, holder, start);
+    feed = await openFeed(deps, position);
+    if (over.aborted) return;
+    const queue = new MessageQueue<JsMsg>(AUDIT_LIMITS.queuedCommits);
+    void queue.fill(feed);
     while (!signal.aborted) {
-      const messages = await queue.take(AUDIT_LIMITS.batchCommits, AUDIT_LIMITS.holdRenewalMs);
+      const messages = await queue.take(AUDIT_LIMITS.batchCommits, AUDIT_LIMITS.holdRenewalMs, AUDIT_LIMITS.lingerMs);
       if (messages === undefined) return;
       const newest = messages.at(-1);
       if (newest === undefined) {
@@ -107,27 +121,32 @@ async function follow(deps: AuditDeps, { holder, signal, position: start, onWrit
       const batch = { stream, holder, from: position, to: newest.seq, commits: commitsOf(deps, messages) };
       const gaps = await writeBatch(deps.database, batch);
       position = newest.seq;
+      deps.figures.commits.add({}, batch.commits.length);
+      deps.figures.gaps.add({}, gaps.length);
       onWritten();
       for (const gap of gaps) deps.log.error(gap, "commits are missing in the audit copy");
     }
   } finally {
-    signal.removeEventListener("abort", closeFeed);
-    await feed.close();
+    over.removeEventListener("abort", closeFeed);
+    stopListening();
+    await feed?.close();
   }
 }
 
-/** A stream that ends before the position is another stream than was copied, for example after its data was lost. */
+/** Behind what the stream and the copy have in common; what the stream has lost of the copy is noted first. */
 async function startingPosition(deps: AuditDeps, holder: string, position: number): Promise<number> {
   const stream = STATION_LOG.name;
-  const { state } = await deps.bus.jsm.streams.info(stream);
-  if (state.last_seq >= position) return position;
-  deps.log.error({ position, lastSequence: state.last_seq }, "the station log is younger than its audit copy");
-  const move = { stream, holder, holdMs: AUDIT_LIMITS.holdMs, from: position, to: 0 };
-  await deps.database.begin(async (sql) => {
-    if (!(await movePosition(sql, move))) throw new HoldLostError();
-    await resetLogVersions(sql);
-  });
-  return 0;
+  const shared = await findSharedPosition(deps, position);
+  if (shared === position) return position;
+  deps.log.error({ position, sharedPosition: shared }, "the station log has lost what its audit copy has");
+  const move = async (sql: Transaction, to: number): Promise<void> => {
+    const isHeld = await movePosition(sql, { stream, holder, holdMs: AUDIT_LIMITS.holdMs, from: position, to });
+    if (!isHeld) throw new HoldLostError();
+  };
+  const losses = await noteLosses(deps, { sequence: shared, nowMs: Date.now(), fence: (sql) => move(sql, position) });
+  for (const loss of losses) deps.log.error(loss, "a station has lost commits");
+  await deps.database.begin((sql) => move(sql, shared));
+  return shared;
 }
 
 async function openFeed(deps: AuditDeps, position: number): Promise<ConsumerMessages> {

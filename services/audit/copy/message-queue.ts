@@ -1,11 +1,10 @@
-/**
- * Between a feed that pushes and a writer that takes what there is: a batch grows by itself while the writer is busy,
- * and a single message is written at once while it is not.
- */
+/** Between a feed that pushes and a writer that takes batches: they grow while the writer is busy, and a moment longer. */
 export class MessageQueue<TMessage> {
   readonly #limit: number;
   readonly #messages: TMessage[] = [];
-  #onMessage: (() => void) | undefined;
+  /** Called when `#wanted` messages are there. */
+  #onEnough: (() => void) | undefined;
+  #wanted = 1;
   #onRoom: (() => void) | undefined;
   #ended: { readonly error: Error | undefined } | undefined;
 
@@ -18,7 +17,7 @@ export class MessageQueue<TMessage> {
     try {
       for await (const message of feed) {
         this.#messages.push(message);
-        this.#onMessage?.();
+        if (this.#messages.length >= this.#wanted) this.#onEnough?.();
         if (this.#messages.length >= this.#limit) await this.#room();
       }
       this.#end(undefined);
@@ -28,11 +27,14 @@ export class MessageQueue<TMessage> {
   }
 
   /**
-   * Up to `most` messages, as soon as there is one; none when `timeoutMs` passed without. Rejects with the feed's error,
-   * and returns undefined when the feed has ended.
+   * Up to `most` messages: those that arrived within `lingerMs` of the first, unless there are enough before; none when
+   * `timeoutMs` passed without one. Rejects with the feed's error, and returns undefined when the feed has ended.
    */
-  async take(most: number, timeoutMs: number): Promise<TMessage[] | undefined> {
-    if (this.#messages.length === 0 && this.#ended === undefined) await this.#message(timeoutMs);
+  async take(most: number, timeoutMs: number, lingerMs: number): Promise<TMessage[] | undefined> {
+    if (this.#messages.length === 0 && this.#ended === undefined) await this.#until(1, timeoutMs);
+    if (this.#messages.length > 0 && this.#messages.length < most && this.#ended === undefined) {
+      await this.#until(most, lingerMs);
+    }
     if (this.#messages.length > 0) {
       const taken = this.#messages.splice(0, most);
       this.#onRoom?.();
@@ -45,18 +47,19 @@ export class MessageQueue<TMessage> {
 
   #end(error: Error | undefined): void {
     this.#ended = { error };
-    this.#onMessage?.();
+    this.#onEnough?.();
   }
 
-  #message(timeoutMs: number): Promise<void> {
+  #until(wanted: number, timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       const finish = (): void => {
         clearTimeout(timer);
-        this.#onMessage = undefined;
+        this.#onEnough = undefined;
         resolve();
       };
       const timer = setTimeout(finish, timeoutMs);
-      this.#onMessage = finish;
+      this.#wanted = wanted;
+      this.#onEnough = finish;
     });
   }
 

@@ -1,5 +1,6 @@
 /** Reading the copied events; each query is confined to an organization. */
 import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { Database } from "../../db/pool.ts";
 
 interface EventRow {
@@ -8,7 +9,7 @@ interface EventRow {
   readonly ordinal: number;
   readonly at_ms: number;
   readonly type: string;
-  readonly actor_kind: string;
+  readonly actor_kind: ActorKind;
   readonly actor_id: number;
   readonly actor_name: string;
   readonly intent_id: number | null;
@@ -111,12 +112,18 @@ export async function selectIntentEvents(
       select min(version) as first,
              max(version) filter (where type in ('intent_succeeded', 'intent_cancelled', 'intent_expired')) as ended
       from own
+    ), losses as (
+      select l.station_id, l.version, l.ordinal from station_events l
+      where l.station_id = ${stationId} and l.type = 'log_lost' and exists (
+        select from own where own.version between (l.data ->> 'fromVersion')::bigint and (l.data ->> 'toVersion')::bigint)
     ), told as (
       select station_id, version, ordinal from own where place = 1 or place > events - (${limit} - 1)
       union
+      select station_id, version, ordinal from losses
+      union
       select c.station_id, c.version, c.ordinal from span, station_events c
       where c.station_id = ${stationId} and c.version >= span.first and (span.ended is null or c.version <= span.ended)
-        and (c.type = 'audit_gap'
+        and (c.type in ('audit_gap', 'log_lost')
           or c.type in ('order_shown', 'order_cleared') and (c.data ->> 'orderId')::bigint = ${orderId})
     )
     select ${eventColumns(database)} from told join station_events e using (station_id, version, ordinal)

@@ -6,6 +6,8 @@ import { STATION_LOG } from "../../bus/streams.ts";
 import type { Database } from "../../db/pool.ts";
 import type { PositionedRead } from "../catch-up.ts";
 import { keyText } from "../copy/stored-json.ts";
+import { asItEnded, type Fate } from "../lost-intent.ts";
+import { LOG_LOST } from "./log-losses.ts";
 
 export interface History extends PositionedRead {
   /** The answer that the command got, or null. */
@@ -15,6 +17,17 @@ export interface History extends PositionedRead {
   /** The station's intent as last committed, or null. */
   readonly intent: PaymentIntent | null;
 }
+
+/** When the log lost all that it knew of the intent `i`, and what the payment seam had recorded; null while it has not. */
+const fateOf = (database: Database) => database`(
+  select jsonb_build_object('lostAtMs', floor(extract(epoch from l.at) * 1000)::bigint, 'sale', (
+    select jsonb_build_object('transactionId', t.transaction_id, 'attestedBy', t.attested_by, 'reference', t.reference,
+      'settledAtMs', floor(extract(epoch from t.settled_at) * 1000)::bigint)
+    from transactions t where t.intent_id = i.intent_id))
+  from station_events l
+  where l.station_id = i.station_id and l.type = ${LOG_LOST}
+    and i.version between (l.data ->> 'fromVersion')::bigint and (l.data ->> 'toVersion')::bigint
+  order by l.version limit 1)`;
 
 /** Both, and how far the copier has come, in one statement: they are of the same moment. */
 export async function readHistory(
@@ -27,20 +40,22 @@ export async function readHistory(
 ): Promise<History> {
   const commandId = key.commandId === undefined ? null : keyText(key.commandId);
   const [row] = await database<
-    { position: number; version: number | null; response: string | null; intent: string | null }[]
+    { position: number; version: number | null; response: string | null; intent: string | null; fate: Fate | null }[]
   >`
     select p.sequence as position,
       (select h.log_version from audit_heads h where h.station_id = ${key.stationId}) as version,
       (select c.response from station_commands c
-       where c.station_id = ${key.stationId} and c.command_id = ${commandId}::text) as response,
-      (select i.intent from intent_history i
-       where i.station_id = ${key.stationId} and i.intent_id = ${key.intentId ?? null}::bigint) as intent
-    from audit_position p where p.stream = ${STATION_LOG.name}`;
+       where c.station_id = ${key.stationId} and c.command_id = ${commandId}::text
+         and not c.is_lost) as response,
+      i.intent, ${fateOf(database)} as fate
+    from audit_position p
+    left join intent_history i on i.station_id = ${key.stationId} and i.intent_id = ${key.intentId ?? null}::bigint
+    where p.stream = ${STATION_LOG.name}`;
   return {
     position: row?.position ?? 0,
     version: row?.version ?? 0,
     response: row?.response ? readResponse(row.response) : null,
-    intent: row?.intent ? readIntent(row.intent) : null,
+    intent: row?.intent ? asItEnded(readIntent(row.intent), row.fate) : null,
   };
 }
 
@@ -59,8 +74,8 @@ export async function findOrganizationIntent(
   database: Database,
   key: { readonly organizationId: number; readonly intentId: number },
 ): Promise<{ readonly stationId: number; readonly intent: PaymentIntent } | undefined> {
-  const [row] = await database<{ station_id: number; intent: string }[]>`
-    select station_id, intent from intent_history
-    where intent_id = ${key.intentId} and organization_id = ${key.organizationId}`;
-  return row && { stationId: row.station_id, intent: readIntent(row.intent) };
+  const [row] = await database<{ station_id: number; intent: string; fate: Fate | null }[]>`
+    select i.station_id, i.intent, ${fateOf(database)} as fate from intent_history i
+    where i.intent_id = ${key.intentId} and i.organization_id = ${key.organizationId}`;
+  return row && { stationId: row.station_id, intent: asItEnded(readIntent(row.intent), row.fate) };
 }

@@ -1,13 +1,14 @@
 /** Writing the audit copy. One SQL operation per function, a whole batch each; repeating one changes nothing. */
 import type { Transaction } from "../../db/pool.ts";
-import type { BatchRows } from "../copy/batch-rows.ts";
+import type { BatchRows, TrailHead } from "../copy/batch-rows.ts";
 import { jsonbText } from "../copy/stored-json.ts";
 
-/** The newest version copied of each of these stations. */
-export async function selectHeads(sql: Transaction, stationIds: readonly number[]): Promise<Map<number, number>> {
-  const rows = await sql<{ station_id: number; version: number }[]>`
-    select station_id, version from audit_heads where station_id = any(${[...stationIds]}::bigint[])`;
-  return new Map(rows.map((row) => [row.station_id, row.version]));
+/** How far the trail of each of these stations has come. */
+export async function selectHeads(sql: Transaction, stationIds: readonly number[]): Promise<Map<number, TrailHead>> {
+  const rows = await sql<{ station_id: number; version: number; version_offset: number | null }[]>`
+    select station_id, version, version_offset from audit_heads
+    where station_id = any(${[...stationIds]}::bigint[])`;
+  return new Map(rows.map((row) => [row.station_id, { version: row.version, offset: row.version_offset }]));
 }
 
 export async function insertEvents(sql: Transaction, events: BatchRows["events"]): Promise<void> {
@@ -24,14 +25,17 @@ export async function insertEvents(sql: Transaction, events: BatchRows["events"]
     on conflict (station_id, version, ordinal) do nothing`;
 }
 
+/** An answer stands, unless the log has lost it and the command was given again. */
 export async function insertCommands(sql: Transaction, commands: BatchRows["commands"]): Promise<void> {
   if (commands.length === 0) return;
   await sql`
-    insert into station_commands (station_id, command_id, version, at, response)
+    insert into station_commands as known (station_id, command_id, version, at, response)
     select station_id, command_id, version, to_timestamp(at_ms / 1000.0), response
     from jsonb_to_recordset(${JSON.stringify(commands)}::text::jsonb) as r (
       station_id bigint, command_id text, version bigint, at_ms double precision, response text)
-    on conflict (station_id, command_id) do nothing`;
+    on conflict (station_id, command_id) do update
+    set version = excluded.version, at = excluded.at, response = excluded.response, is_lost = false
+    where known.is_lost`;
 }
 
 export async function upsertIntents(sql: Transaction, intents: BatchRows["intents"]): Promise<void> {
@@ -48,13 +52,11 @@ export async function upsertIntents(sql: Transaction, intents: BatchRows["intent
 export async function upsertHeads(sql: Transaction, heads: BatchRows["heads"]): Promise<void> {
   if (heads.length === 0) return;
   await sql`
-    insert into audit_heads (station_id, version, log_version)
-    select station_id, version, log_version
-    from jsonb_to_recordset(${JSON.stringify(heads)}::text::jsonb) as r (station_id bigint, version bigint, log_version bigint)
-    on conflict (station_id) do update set version = excluded.version, log_version = excluded.log_version`;
-}
-
-/** The log that is copied from now on is another one: how far its stations are copied is not known yet. */
-export async function resetLogVersions(sql: Transaction): Promise<void> {
-  await sql`update audit_heads set log_version = 0`;
+    insert into audit_heads (station_id, version, version_offset, log_version, stream_sequence)
+    select station_id, version, version_offset, log_version, stream_sequence
+    from jsonb_to_recordset(${JSON.stringify(heads)}::text::jsonb) as r (
+      station_id bigint, version bigint, version_offset bigint, log_version bigint, stream_sequence bigint)
+    on conflict (station_id) do update
+    set version = excluded.version, version_offset = excluded.version_offset, log_version = excluded.log_version,
+        stream_sequence = excluded.stream_sequence`;
 }

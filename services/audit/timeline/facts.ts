@@ -49,7 +49,10 @@ export function actorName(actor: AuditEvent["actor"]): string {
       return "the payment provider";
     case "system":
       return "the system";
-    default:
+    case "owner":
+    case "cashier":
+    case "reconciliation_operator":
+    case "device":
       return `${actor.kind} ${actor.id}`;
   }
 }

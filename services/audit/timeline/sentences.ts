@@ -22,7 +22,7 @@ export interface Told {
 type TimelineEvent = Extract<StationEvent, { readonly intentId: number }> | OrderEvent | GapEvent;
 type OrderEvent = Extract<StationEvent, { readonly type: "order_shown" | "order_cleared" }>;
 interface GapEvent {
-  readonly type: "audit_gap";
+  readonly type: "audit_gap" | "log_lost";
   readonly fromVersion: number;
   readonly toVersion: number;
 }
@@ -138,6 +138,10 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     case "audit_gap":
       return no(
         `The station's commits ${step.fromVersion} to ${step.toVersion} are missing here; steps may be missing with them.`,
+      );
+    case "log_lost":
+      return no(
+        `The station's log lost its commits ${step.fromVersion} to ${step.toVersion} in a failure of the message bus; they are told here, and the station went on without them.`,
       );
     default:
       return no(`${who} caused ${(step as { type: string }).type}.`);

@@ -3,6 +3,7 @@
 import { wireStatus } from "../../../machines/payment-intent.ts";
 import type { AuditEvent, getTimeline } from "../../bus/messages/audit.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { requireAnyOf } from "../access.ts";
 import { waitUntilCopied } from "../catch-up.ts";
@@ -68,13 +69,23 @@ function render(stationId: number, facts: TimelineFacts): Reply {
     status: wireStatus(intent.status),
     summary: summarize(facts, moneyMoved),
     moneyMoved,
-    entries: steps.map(({ event, told }) => ({
-      atMs: event.atMs,
-      type: event.type,
-      actor: { ...event.actor, name: actorName(event.actor) },
-      sentence: told.sentence,
-      moneyMoved: told.moneyMoved,
-      data: event.type === "intent_succeeded" ? { ...event.data, ...settlement } : event.data,
-    })),
+    entries: firstAndNewest(
+      steps.map(({ event, told }) => ({
+        atMs: event.atMs,
+        type: event.type,
+        actor: { ...event.actor, name: actorName(event.actor) },
+        sentence: told.sentence,
+        moneyMoved: told.moneyMoved,
+        data: event.type === "intent_succeeded" ? { ...event.data, ...settlement } : event.data,
+      })),
+    ),
   };
+}
+
+/** The creation, and as many of the newest steps as one message can carry beside it. */
+function firstAndNewest(entries: readonly Reply["entries"][number][]): Reply["entries"] {
+  const [first, ...later] = entries;
+  if (first === undefined) return [];
+  const [, ...newest] = firstPage([first, ...later.toReversed()], entries.length).page;
+  return [first, ...newest.toReversed()];
 }

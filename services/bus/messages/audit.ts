@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
-import { callerSchema } from "./caller.ts";
+import { actorSchema, callerSchema } from "./caller.ts";
 
 const id = z.int().positive();
 
@@ -12,7 +12,7 @@ export const auditEventSchema = z.object({
   ordinal: z.int(),
   atMs: z.number(),
   type: z.string(),
-  actor: z.object({ kind: z.string(), id: z.int(), name: z.string() }),
+  actor: actorSchema,
   intentId: id.nullable(),
   data: z.record(z.string(), z.unknown()),
 });
@@ -21,7 +21,7 @@ export type AuditEvent = z.infer<typeof auditEventSchema>;
 export const timelineEntrySchema = z.object({
   atMs: z.number(),
   type: z.string(),
-  actor: z.object({ kind: z.string(), id: z.int(), name: z.string() }),
+  actor: actorSchema,
   /** One sentence that a person without the manual understands. */
   sentence: z.string(),
   /** Whether money moved by this step: `maybe` where only evidence says so. */
@@ -44,14 +44,14 @@ export const getTimeline = defineOperation(
   }),
 );
 
-/** A station's events, newest last, by version. */
+/** A station's events, newest last, by version; a page ends with a whole commit. */
 export const listStationEvents = defineOperation(
   "audit.station-events",
   z.object({
     caller: callerSchema,
     stationId: id,
     sinceVersion: z.int().min(0),
-    limit: z.int().min(1).max(BOUNDS.listedEvents),
+    limit: z.int().min(1).max(BOUNDS.listed),
   }),
   z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
 );

@@ -9,6 +9,18 @@ export const PERMISSIONS = ["organization.manage", "payments.collect", "reconcil
 export const permissionSchema = z.enum(PERMISSIONS);
 export type Permission = z.infer<typeof permissionSchema>;
 
+/**
+ * Who acts, in every trail: a person by the role, a device, the registry for whoever operates the installation, the
+ * payment seam, a payment provider, or the system itself (a deadline, a recovery, the liveness feed).
+ */
+export const ACTOR_KINDS = [...ROLES, "device", "registry", "settlement", "provider", "system"] as const;
+export type ActorKind = (typeof ACTOR_KINDS)[number];
+/** Ids are those of people, devices and provider configs, zero for the others; the name is the one of that moment. */
+export const actorSchema = z.object({ kind: z.enum(ACTOR_KINDS), id: z.int(), name: z.string() });
+
+/** Whether the owner lets a person in. */
+export const USER_STATUSES = ["active", "suspended"] as const;
+
 export const callerSchema = z.object({
   userId: z.int().positive(),
   name: z.string(),

@@ -165,7 +165,7 @@ export const listIssues = defineOperation(
     caller,
     status: z.enum(["open", "attributed", "closed"]).optional(),
     beforeId: id.optional(),
-    limit: z.int().min(1).max(BOUNDS.listedEvents),
+    limit: z.int().min(1).max(BOUNDS.listed),
   }),
   z.object({ issues: z.array(issueSchema), hasMore: z.boolean() }),
 );
@@ -194,6 +194,6 @@ export const providerEventSchema = z.object({
 /** Oldest first, after one of them. Needs `organization.manage`. */
 export const listProviderEvents = defineOperation(
   "providers.events.list",
-  z.object({ caller, sinceId: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listedEvents) }),
+  z.object({ caller, sinceId: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listed) }),
   z.object({ events: z.array(providerEventSchema), hasMore: z.boolean() }),
 );

@@ -1,16 +1,22 @@
-/** People, places and devices. Every list is of the caller's organization; a foreign id is `not_found`. */
+/**
+ * People, places and devices. Every list is of the caller's organization and comes in pages, which may be shorter than
+ * `limit` although there are more; a foreign id is `not_found`.
+ */
 import { z } from "zod";
 import { DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
-import { barrierSchema, callerSchema, permissionSchema, roleSchema } from "./caller.ts";
+import { pageAfter, pageBefore } from "../page.ts";
+import { actorSchema, barrierSchema, callerSchema, permissionSchema, roleSchema, USER_STATUSES } from "./caller.ts";
+import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
-const name = z.string().trim().min(1).max(BOUNDS.nameCharacters);
 const handoffTarget = z.string().max(BOUNDS.handoffTargetCharacters);
-const newPassword = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
+/** A password that is set, unlike one that is tried. */
+export const newPassword = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
 const caller = callerSchema;
+const hasMore = z.boolean();
 
 export const filialSchema = z.object({ filialId: id, name: z.string(), createdAtMs: z.number() });
 export const stationSchema = z.object({
@@ -49,6 +55,7 @@ export const userSchema = z.object({
   name: z.string(),
   role: roleSchema,
   permissions: z.array(permissionSchema),
+  status: z.enum(USER_STATUSES),
 });
 
 // Sessions. The token is returned once; only its SHA-256 is stored. Who may not do what the session is for gets none.
@@ -88,8 +95,8 @@ export const enroll = defineOperation(
 
 export const listFilials = defineOperation(
   "registry.filial.list",
-  z.object({ caller }),
-  z.object({ filials: z.array(filialSchema) }),
+  z.object({ caller, ...pageAfter }),
+  z.object({ filials: z.array(filialSchema), hasMore }),
 );
 export const createFilial = defineOperation(
   "registry.filial.create",
@@ -100,8 +107,8 @@ export const createFilial = defineOperation(
 const stationReply = z.object({ station: stationSchema, barrier: barrierSchema });
 export const listStations = defineOperation(
   "registry.station.list",
-  z.object({ caller, filialId: id.optional() }),
-  z.object({ stations: z.array(stationSchema) }),
+  z.object({ caller, filialId: id.optional(), ...pageAfter }),
+  z.object({ stations: z.array(stationSchema), hasMore }),
 );
 export const getStation = defineOperation(
   "registry.station.get",
@@ -127,10 +134,11 @@ export const moveStation = defineOperation(
 
 const deviceReply = z.object({ device: deviceSchema, barrier: barrierSchema });
 const capabilities = z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length);
+/** By id, of every status unless one is named. */
 export const listDevices = defineOperation(
   "registry.device.list",
-  z.object({ caller, stationId: id.optional() }),
-  z.object({ devices: z.array(deviceSchema) }),
+  z.object({ caller, stationId: id.optional(), status: z.enum(DEVICE_STATUSES).optional(), ...pageAfter }),
+  z.object({ devices: z.array(deviceSchema), hasMore }),
 );
 /** The device and the summary of its last heartbeat, read from the LIVENESS stream; null when it was never heard. */
 export const getDevice = defineOperation(
@@ -178,14 +186,15 @@ export const issueEnrollmentCode = defineOperation(
   z.object({
     caller,
     deviceId: id,
-    validForMs: z.int().min(BOUNDS.enrollmentCodeValidForMs.min).max(BOUNDS.enrollmentCodeValidForMs.max).optional(),
+    lifetimeMs: z.int().min(BOUNDS.enrollmentCodeLifetimeMs.min).max(BOUNDS.enrollmentCodeLifetimeMs.max).optional(),
   }),
   z.object({ code: z.string(), enrollmentCode: enrollmentCodeSchema }),
 );
+/** Newest first. */
 export const listEnrollmentCodes = defineOperation(
   "registry.code.list",
-  z.object({ caller, deviceId: id }),
-  z.object({ enrollmentCodes: z.array(enrollmentCodeSchema) }),
+  z.object({ caller, deviceId: id, ...pageBefore }),
+  z.object({ enrollmentCodes: z.array(enrollmentCodeSchema), hasMore }),
 );
 export const revokeEnrollmentCode = defineOperation(
   "registry.code.revoke",
@@ -193,18 +202,19 @@ export const revokeEnrollmentCode = defineOperation(
   z.object({ enrollmentCode: enrollmentCodeSchema }),
 );
 
+/** An e-mail address, by which a person logs in. */
+export const email = z.email().max(BOUNDS.emailCharacters);
+const userReply = z.object({ user: userSchema });
 export const listUsers = defineOperation(
   "registry.user.list",
-  z.object({ caller }),
-  z.object({ users: z.array(userSchema) }),
+  z.object({ caller, ...pageAfter }),
+  z.object({ users: z.array(userSchema), hasMore }),
 );
 export const createUser = defineOperation(
   "registry.user.create",
-  z.object({ caller, email: z.email().max(BOUNDS.emailCharacters), name, role: roleSchema, password: newPassword }),
-  z.object({ user: userSchema }),
+  z.object({ caller, email, name, role: roleSchema, password: newPassword }),
+  userReply,
 );
-
-export const REGISTRY_ACTORS = ["user", "device", "operator"] as const;
 export const REGISTRY_SUBJECTS = [
   "organization",
   "filial",
@@ -219,8 +229,7 @@ export const REGISTRY_SUBJECTS = [
 export const registryEventSchema = z.object({
   eventId: id,
   atMs: z.number(),
-  /** A user's or a device's id; zero for whoever operates the installation. The name is the one of that moment. */
-  actor: z.object({ kind: z.enum(REGISTRY_ACTORS), id: z.int(), name: z.string() }),
+  actor: actorSchema,
   action: z.string(),
   subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id }),
   /** What changed; never a secret. */
@@ -228,14 +237,11 @@ export const registryEventSchema = z.object({
 });
 export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 
-/**
- * The registry's events of the caller's organization after one of them, oldest first. Needs `organization.manage`. A
- * page may be shorter than `limit` although there are more: `hasMore` tells.
- */
+/** The registry's events of the caller's organization after one of them, oldest first. Needs `organization.manage`. */
 export const listRegistryEvents = defineOperation(
   "registry.events.list",
-  z.object({ caller, sinceId: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listedEvents) }),
-  z.object({ events: z.array(registryEventSchema), hasMore: z.boolean() }),
+  z.object({ caller, ...pageAfter }),
+  z.object({ events: z.array(registryEventSchema), hasMore }),
 );
 
 /**

@@ -4,16 +4,20 @@ import { ROUTES } from "../../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
+import { pageBefore } from "../page.ts";
 import { barrierSchema, callerSchema } from "./caller.ts";
+import { nameSchema } from "./name.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 
 export const orderLineInputSchema = z.object({
-  name: z.string().min(1).max(BOUNDS.nameCharacters),
+  name: nameSchema,
   quantity: z.int().min(1).max(BOUNDS.lineQuantity),
   unitAmountMinor: amountMinor,
 });
+/** A line as it was once written, whatever the rules for a name are today. */
+const orderLineSchema = orderLineInputSchema.extend({ name: z.string() });
 
 export const transactionSchema = z.object({
   transactionId: id,
@@ -30,10 +34,10 @@ export const orderSchema = z.object({
   orderDisplayNumber: id,
   stationId: id,
   status: z.enum(["open", "paid", "voided"]),
-  version: id,
+  revision: id,
   currency: z.string(),
   totalMinor: amountMinor,
-  lines: z.array(orderLineInputSchema),
+  lines: z.array(orderLineSchema),
   transaction: transactionSchema.nullable(),
   openedAtMs: z.number(),
 });
@@ -59,15 +63,16 @@ export const getOrder = defineOperation(
   z.object({ caller: callerSchema, orderId: id }),
   z.object({ order: orderSchema }),
 );
+/** Newest first. A page may be shorter than `limit` although there are more: `hasMore` tells. */
 export const listOrders = defineOperation(
   "settlement.order.list",
   z.object({
     caller: callerSchema,
     stationId: id,
     status: z.enum(["open", "paid", "voided"]).optional(),
-    limit: z.int().min(1).max(BOUNDS.listedOrders),
+    ...pageBefore,
   }),
-  z.object({ orders: z.array(orderSchema) }),
+  z.object({ orders: z.array(orderSchema), hasMore: z.boolean() }),
 );
 /** Replaces the lines; a paid or voided order refuses with `conflict`, a suspended or closed station with its standing. */
 export const changeOrderLines = defineOperation(

@@ -24,7 +24,8 @@ const actor = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("system"), id: z.int() }),
 ]);
 
-const station = z.object({
+/** A station as the registry describes it. */
+export const stationDescriptionSchema = z.object({
   organizationId: id,
   filialId: id,
   name: text,
@@ -32,7 +33,8 @@ const station = z.object({
   status: z.enum(STATION_STATUSES),
   revision,
 });
-const device = z.object({
+/** A device as the registry describes it. */
+export const deviceDescriptionSchema = z.object({
   deviceId: id,
   name: text,
   kind: z.enum(DEVICE_KINDS),
@@ -41,7 +43,8 @@ const device = z.object({
   handoffTarget: text,
   revision,
 });
-const order = z.object({
+/** An order as the settlement service tells it. */
+export const orderSnapshotSchema = z.object({
   orderId: id,
   orderDisplayNumber: id,
   amountMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
@@ -50,10 +53,17 @@ const order = z.object({
   revision,
 });
 
+/** A transaction of the payment seam, with what was attested. */
+export const saleSchema = z.object({
+  intentId: id,
+  transactionId: id,
+  attestation: z.object({ cashierId: id, cashierName: text, reference: text, atMs: ms }).optional(),
+});
+
 const command = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("station_put"), stationId: id, station }),
-  z.object({ type: z.literal("device_put"), device }),
-  z.object({ type: z.literal("order_put"), order }),
+  z.object({ type: z.literal("station_put"), stationId: id, station: stationDescriptionSchema }),
+  z.object({ type: z.literal("device_put"), device: deviceDescriptionSchema }),
+  z.object({ type: z.literal("order_put"), order: orderSnapshotSchema }),
   z.object({ type: z.literal("device_seen"), deviceId: id, seenAtMs: ms }),
   z.object({ type: z.literal("device_silent"), deviceId: id, lastSeenAtMs: ms }),
   z.object({ type: z.literal("lease_acquire"), lifetimeMs }),
@@ -81,10 +91,17 @@ const command = z.discriminatedUnion("type", [
   z.object({ type: z.literal("provider_confirm"), intentId: id, providerReference: text }),
   z.object({ type: z.literal("provider_failed"), intentId: id, reason: z.enum(END_REASONS) }),
   z.object({ type: z.literal("provider_cleared"), intentId: id }),
+  z.object({ type: z.literal("settlement_succeeded"), ...saleSchema.shape }),
 ]);
 
-export const stationRequestSchema: z.ZodType<StationRequest> = z.object({
-  commandId: z.string().min(1).max(BOUNDS.commandIdCharacters),
-  actor,
-  command,
-});
+/** Nobody but the payment seam says that an intent is paid, and only the relay speaks for it on the bus. */
+const isOfSeam = (request: StationRequest): boolean =>
+  request.command.type !== "settlement_succeeded" || request.actor.kind === "settlement";
+
+export const stationRequestSchema: z.ZodType<StationRequest> = z
+  .object({
+    commandId: z.string().min(1).max(BOUNDS.commandIdCharacters),
+    actor,
+    command,
+  })
+  .refine(isOfSeam, { path: ["actor", "kind"], message: "Only the payment seam settles." });

@@ -7,13 +7,11 @@ import type { FieldError } from "../refusals.ts";
 
 /**
  * What a gateway or the relay asks for. An intent's creation names the order only: the host asks the settlement service
- * for the order's truth, so that no amount can come from outside (I1).
+ * for the order's truth, so that no amount can come from outside (I1). Of the payment seam's answers the relay may repeat
+ * a success, to a station whose log has lost it.
  */
 export type RequestedCommand =
-  | Exclude<
-      StationCommand,
-      { type: "intent_create" | "qr_ready" | "settlement_succeeded" | "settlement_refused" | "tick" }
-    >
+  | Exclude<StationCommand, { type: "intent_create" | "qr_ready" | "settlement_refused" | "tick" }>
   | (Omit<Extract<StationCommand, { type: "intent_create" }>, "intentId" | "order"> & { readonly orderId: number });
 
 export interface StationRequest {

@@ -1,6 +1,8 @@
 import { STATE_LIMITS } from "../../../machines/settings.ts";
+import { BOUNDS } from "../../bus/bounds.ts";
 import type { changeDevice, getDevice, listDevices, registerDevice } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { insertOutbox, stationKey } from "../../db/outbox.ts";
 import type { Transaction } from "../../db/pool.ts";
@@ -8,7 +10,6 @@ import { devicePut, flush } from "../announce.ts";
 import { capabilitiesFor, requireHandoffTargetFits } from "../capabilities.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { readLastHeartbeat } from "../last-heartbeat.ts";
-import { REGISTRY_LIMITS } from "../limits.ts";
 import { requirePermission } from "../permissions.ts";
 import * as devices from "../sql/devices.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
@@ -17,20 +18,16 @@ import { deviceOnWire } from "../wire.ts";
 
 export async function handleListDevices(
   deps: RegistryDeps,
-  { caller, stationId }: RequestOf<typeof listDevices>,
+  { caller, stationId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listDevices>,
 ): Promise<ReplyOf<typeof listDevices>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   if (stationId !== undefined && (await findStation(deps.sql, organizationId, stationId)) === undefined) {
     throw new RefusedError({ code: "not_found" });
   }
-  const { listedDevices: limit, listedRevokedDevices: revokedLimit } = REGISTRY_LIMITS;
-  const rows = await devices.listDevices(deps.sql, { organizationId, stationId, limit: limit + 1, revokedLimit });
-  if (rows.filter((row) => row.status !== "revoked").length > limit) {
-    const detail = `There are more than ${limit} devices; name a station.`;
-    throw new RefusedError({ code: "invalid_request", detail, errors: [{ pointer: "/station_id", detail }] });
-  }
-  return { devices: rows.map(deviceOnWire) };
+  const rows = await devices.listDevices(deps.sql, { organizationId, stationId, status, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(deviceOnWire), limit);
+  return { devices: page, hasMore };
 }
 
 export async function handleGetDevice(

@@ -1,5 +1,7 @@
+import { BOUNDS } from "../../bus/bounds.ts";
 import type { issueEnrollmentCode, listEnrollmentCodes, revokeEnrollmentCode } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { issueCode } from "../issue-code.ts";
@@ -15,7 +17,7 @@ import { enrollmentCodeOnWire } from "../wire.ts";
 /** Issues the one code that the device can claim; an earlier one is void from then on. */
 export async function handleIssueEnrollmentCode(
   deps: RegistryDeps,
-  { caller, deviceId, validForMs }: RequestOf<typeof issueEnrollmentCode>,
+  { caller, deviceId, lifetimeMs }: RequestOf<typeof issueEnrollmentCode>,
 ): Promise<ReplyOf<typeof issueEnrollmentCode>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
@@ -30,25 +32,27 @@ export async function handleIssueEnrollmentCode(
     if (station?.status === "closed") {
       throw new RefusedError({ code: "conflict", detail: "Nothing enrolls at a closed station." });
     }
-    const { code, row } = await issueCode(tx, {
+    const { code, row, event } = await issueCode(tx, {
       key: deps.settings.ENROLLMENT_CODE_KEY,
       device,
-      validForMs: validForMs ?? REGISTRY_LIMITS.enrollmentCodeValidForMs,
+      lifetimeMs: lifetimeMs ?? REGISTRY_LIMITS.enrollmentCodeLifetimeMs,
       actor: userActor(caller),
     });
+    await recordEvent(tx, event);
     return { code: showEnrollmentCode(code), enrollmentCode: enrollmentCodeOnWire(row) };
   });
 }
 
 export async function handleListEnrollmentCodes(
   deps: RegistryDeps,
-  { caller, deviceId }: RequestOf<typeof listEnrollmentCodes>,
+  { caller, deviceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listEnrollmentCodes>,
 ): Promise<ReplyOf<typeof listEnrollmentCodes>> {
   requirePermission(caller, "organization.manage");
   const device = await findDevice(deps.sql, caller.organizationId, deviceId);
   if (device === undefined) throw new RefusedError({ code: "not_found" });
-  const rows = await codes.listEnrollmentCodes(deps.sql, deviceId, REGISTRY_LIMITS.listedCodes);
-  return { enrollmentCodes: rows.map(enrollmentCodeOnWire) };
+  const rows = await codes.listEnrollmentCodes(deps.sql, { deviceId, beforeId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(enrollmentCodeOnWire), limit);
+  return { enrollmentCodes: page, hasMore };
 }
 
 /** Revokes an open code. A code that is revoked stays so; a spent or expired one is `conflict`. */

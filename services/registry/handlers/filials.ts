@@ -1,5 +1,7 @@
+import { BOUNDS } from "../../bus/bounds.ts";
 import type { createFilial, listFilials } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
@@ -10,11 +12,13 @@ import { filialOnWire } from "../wire.ts";
 
 export async function handleListFilials(
   deps: RegistryDeps,
-  { caller }: RequestOf<typeof listFilials>,
+  { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listFilials>,
 ): Promise<ReplyOf<typeof listFilials>> {
   requirePermission(caller, "organization.manage");
-  const rows = await filials.listFilials(deps.sql, caller.organizationId);
-  return { filials: rows.map(filialOnWire) };
+  const { organizationId } = caller;
+  const rows = await filials.listFilials(deps.sql, { organizationId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(filialOnWire), limit);
+  return { filials: page, hasMore };
 }
 
 export async function handleCreateFilial(

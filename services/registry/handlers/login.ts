@@ -7,9 +7,9 @@ import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
 import { permissionsOf } from "../permissions.ts";
 import { mintSessionToken } from "../secrets/session-token.ts";
-import { recordEvent } from "../sql/registry-events.ts";
+import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endOlderSessions, endSession, insertSession } from "../sql/sessions.ts";
-import { findUserByEmail, lockPasswordHash, type UserRow } from "../sql/users.ts";
+import { type CheckableUser, findUserByEmail, lockUsers } from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";
 
 /**
@@ -28,7 +28,11 @@ export async function handleLogin(
     throw new RefusedError({ code: "login_failed" });
   }
   await deps.loginThrottle.succeeded(request);
-  // Only now: without the password nobody is told what a person may do.
+  // Only now: without the password nobody is told what a person may do, or that they are suspended.
+  if (user.status === "suspended") {
+    deps.log.info({ address: request.address, userId: user.user_id, status: user.status }, "log-in denied");
+    throw suspended();
+  }
   if (!permissionsOf(user.role).includes(request.permission)) {
     deps.log.info({ address: request.address, userId: user.user_id, permission: request.permission }, "log-in denied");
     throw new RefusedError({ code: "permission_denied" });
@@ -37,15 +41,18 @@ export async function handleLogin(
   return { ...session, barrier: await flush(deps, sessionKey(user.user_id)) };
 }
 
-async function openSession(
-  deps: RegistryDeps,
-  user: UserRow & { readonly password_hash: string },
-): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
+function suspended(): RefusedError {
+  return new RefusedError({ code: "permission_denied", detail: "The owner has suspended this account." });
+}
+
+async function openSession(deps: RegistryDeps, user: CheckableUser): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
   const { token, hash } = mintSessionToken();
   const { user_id: userId, organization_id: organizationId, name, role } = user;
   return deps.sql.begin(async (tx) => {
-    // The password may have been changed while this one was checked; its sessions were ended then, and this is no new one.
-    if ((await lockPasswordHash(tx, userId)) !== user.password_hash) throw new RefusedError({ code: "login_failed" });
+    // What was checked may have changed meanwhile; the sessions were ended then, and this is no new one.
+    const [held] = await lockUsers(tx, organizationId, [userId]);
+    if (held?.password_hash !== user.password_hash) throw new RefusedError({ code: "login_failed" });
+    if (held.status === "suspended") throw suspended();
     const session = await insertSession(tx, {
       organizationId,
       userId,
@@ -55,7 +62,7 @@ async function openSession(
     const ended = await endOlderSessions(tx, userId, REGISTRY_LIMITS.sessionsPerUser);
     const sessionId = session.session_id;
     const expiresAtMs = session.expires_at.getTime();
-    const actor = { kind: "user", id: userId, name } as const;
+    const actor = userActor({ userId, name, role });
     await recordEvent(tx, {
       organizationId,
       actor,
@@ -80,13 +87,13 @@ export async function handleLogout(
   request: RequestOf<typeof logout>,
 ): Promise<ReplyOf<typeof logout>> {
   const { caller, sessionId } = request;
-  const { organizationId, userId, name } = caller;
+  const { organizationId, userId } = caller;
   await deps.sql.begin(async (tx) => {
     const hash = await endSession(tx, { organizationId, userId, sessionId });
     if (hash === undefined) return;
     await recordEvent(tx, {
       organizationId,
-      actor: { kind: "user", id: userId, name },
+      actor: userActor(caller),
       action: "session_ended",
       subject: { kind: "session", id: sessionId },
     });

@@ -15,8 +15,8 @@ import { showEnrollmentCode } from "../secrets/enrollment-code.ts";
 import * as devices from "../sql/devices.ts";
 import { firstFilial, insertFilial } from "../sql/filials.ts";
 import { findSandboxOrganization, insertOrganization, lockSeeding } from "../sql/organizations.ts";
-import { OPERATOR, recordEvent, type SubjectKind } from "../sql/registry-events.ts";
-import { endOlderSessions } from "../sql/sessions.ts";
+import { OPERATOR, type RegistryEvent, recordEvent, type SubjectKind } from "../sql/registry-events.ts";
+import { endSessions } from "../sql/sessions.ts";
 import { findSeededStation, insertStation } from "../sql/stations.ts";
 import { findUserByEmail, insertUser, setPasswordHash } from "../sql/users.ts";
 
@@ -30,6 +30,8 @@ interface Seeding {
   readonly organizationId: number;
   readonly filialId: number;
   readonly codeKey: string | undefined;
+  /** What was done; written after every row lock (`recordEvent`). */
+  readonly events: RegistryEvent[];
   /** What the bus must hear; written last, because that takes locks (`insertOutbox`). */
   readonly rows: OutboxRow[];
 }
@@ -46,12 +48,15 @@ export async function handleSeedSandbox(deps: RegistryDeps, request: RequestOf<t
   const rows: OutboxRow[] = [];
   const seeded = await deps.sql.begin(async (tx): Promise<Seeded> => {
     await lockSeeding(tx);
-    const organizationId = (await findSandboxOrganization(tx)) ?? (await createOrganization(tx));
-    const filialId = (await firstFilial(tx, organizationId))?.filial_id ?? (await createFilial(tx, organizationId));
-    const seeding: Seeding = { tx, organizationId, filialId, codeKey: deps.settings.ENROLLMENT_CODE_KEY, rows };
+    const events: RegistryEvent[] = [];
+    const organizationId = (await findSandboxOrganization(tx)) ?? (await createOrganization(tx, events));
+    const filialId =
+      (await firstFilial(tx, organizationId))?.filial_id ?? (await createFilial(tx, organizationId, events));
+    const seeding: Seeding = { tx, organizationId, filialId, codeKey: deps.settings.ENROLLMENT_CODE_KEY, events, rows };
     const stations: Seeded["stations"] = [];
     for (const station of SANDBOX.stations) stations.push(await seedStation(seeding, station));
     for (const user of users) await seedUser(seeding, user);
+    for (const event of events) await recordEvent(tx, event);
     await insertOutboxRows(tx, rows);
     const { owner, cashier } = SANDBOX;
     return { organizationId, filialId, owner: { email: owner.email }, cashier: { email: cashier.email }, stations };
@@ -77,24 +82,24 @@ async function preparePassword(deps: RegistryDeps, user: SandboxUser, password: 
   return { ...user, passwordHash: fits ? undefined : await deps.passwords.hash(password) };
 }
 
-async function createOrganization(tx: Transaction): Promise<number> {
+async function createOrganization(tx: Transaction, events: RegistryEvent[]): Promise<number> {
   const organizationId = await insertOrganization(tx, { name: SANDBOX.organization, sandbox: true });
-  await record(tx, organizationId, "organization_created", "organization", organizationId);
+  events.push(seededEvent(organizationId, "organization_created", "organization", organizationId));
   return organizationId;
 }
 
-async function createFilial(tx: Transaction, organizationId: number): Promise<number> {
+async function createFilial(tx: Transaction, organizationId: number, events: RegistryEvent[]): Promise<number> {
   const { filial_id: filialId } = await insertFilial(tx, organizationId, SANDBOX.filial);
-  await record(tx, organizationId, "filial_created", "filial", filialId);
+  events.push(seededEvent(organizationId, "filial_created", "filial", filialId));
   return filialId;
 }
 
 async function seedStation(seeding: Seeding, wanted: SandboxStation): Promise<Seeded["stations"][number]> {
-  const { tx, organizationId, filialId, rows } = seeding;
+  const { tx, organizationId, filialId, events, rows } = seeding;
   let station = await findSeededStation(tx, organizationId, wanted.seed);
   if (station === undefined) {
     station = await insertStation(tx, { organizationId, filialId, ...wanted });
-    await record(tx, organizationId, "station_created", "station", station.station_id);
+    events.push(seededEvent(organizationId, "station_created", "station", station.station_id));
     rows.push(stationPut(station, REGISTRY));
   }
   const stationId = station.station_id;
@@ -104,7 +109,7 @@ async function seedStation(seeding: Seeding, wanted: SandboxStation): Promise<Se
 }
 
 async function seedDevice(
-  { tx, organizationId, codeKey, rows }: Seeding,
+  { tx, organizationId, codeKey, events, rows }: Seeding,
   stationId: number,
   wanted: { readonly kind: DeviceKind; readonly name: string; readonly handoffTarget: string },
 ): Promise<Seeded["stations"][number]["devices"][number]> {
@@ -112,7 +117,7 @@ async function seedDevice(
   if (device === undefined) {
     const capabilities = capabilitiesFor(wanted.kind, undefined);
     device = await devices.insertDevice(tx, { organizationId, stationId, capabilities, ...wanted });
-    await record(tx, organizationId, "device_registered", "device", device.device_id);
+    events.push(seededEvent(organizationId, "device_registered", "device", device.device_id));
     rows.push(devicePut(device, REGISTRY));
   }
   const { device_id: deviceId, name, kind } = device;
@@ -120,12 +125,13 @@ async function seedDevice(
   // Held, because a code is only touched by whoever holds its device; a claim may just have taken it.
   const held = await devices.lockDevice(tx, organizationId, deviceId);
   if (held?.status !== "pending") return { deviceId, name, kind, enrollmentCode: null };
-  const order = { key: codeKey, device: held, validForMs: REGISTRY_LIMITS.sandboxCodeValidForMs, actor: OPERATOR };
-  const { code } = await issueCode(tx, order);
+  const order = { key: codeKey, device: held, lifetimeMs: REGISTRY_LIMITS.sandboxCodeLifetimeMs, actor: OPERATOR };
+  const { code, event } = await issueCode(tx, order);
+  events.push(event);
   return { deviceId, name, kind, enrollmentCode: showEnrollmentCode(code) };
 }
 
-async function seedUser({ tx, organizationId, rows }: Seeding, user: PreparedUser): Promise<void> {
+async function seedUser({ tx, organizationId, events, rows }: Seeding, user: PreparedUser): Promise<void> {
   const known = await findUserByEmail(tx, user.email);
   if (known !== undefined && known.organization_id !== organizationId) {
     throw new RefusedError({ code: "conflict", detail: `${user.email} belongs to another organization.` });
@@ -135,15 +141,15 @@ async function seedUser({ tx, organizationId, rows }: Seeding, user: PreparedUse
     const { email, name, role, passwordHash } = user;
     const made = await insertUser(tx, { organizationId, email, name, role, passwordHash });
     if (made === undefined) throw new RefusedError({ code: "already_exists" });
-    await record(tx, organizationId, "user_created", "user", made.user_id);
+    events.push(seededEvent(organizationId, "user_created", "user", made.user_id));
     return;
   }
   // Whoever logged in with the old password is out.
   await setPasswordHash(tx, known.user_id, user.passwordHash);
-  await record(tx, organizationId, "user_password_changed", "user", known.user_id);
-  rows.push(...sessionDeletes(known.user_id, await endOlderSessions(tx, known.user_id, 0)));
+  events.push(seededEvent(organizationId, "user_password_changed", "user", known.user_id));
+  rows.push(...sessionDeletes(known.user_id, await endSessions(tx, known.user_id)));
 }
 
-function record(tx: Transaction, organizationId: number, action: string, kind: SubjectKind, id: number): Promise<void> {
-  return recordEvent(tx, { organizationId, actor: OPERATOR, action, subject: { kind, id }, data: { seeded: true } });
+function seededEvent(organizationId: number, action: string, kind: SubjectKind, id: number): RegistryEvent {
+  return { organizationId, actor: OPERATOR, action, subject: { kind, id }, data: { seeded: true } };
 }

@@ -1,4 +1,5 @@
 import { currencyExponent } from "../../../machines/currency.ts";
+import { BOUNDS } from "../../bus/bounds.ts";
 import type {
   createStation,
   getStation,
@@ -7,11 +8,11 @@ import type {
   renameStation,
 } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { insertOutbox, stationKey } from "../../db/outbox.ts";
 import { flush, stationPut } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
-import { REGISTRY_LIMITS } from "../limits.ts";
 import { requirePermission } from "../permissions.ts";
 import { revokeUnspentCodesOfStation } from "../sql/enrollment-codes.ts";
 import { filialExists } from "../sql/filials.ts";
@@ -22,16 +23,13 @@ import { stationOnWire } from "../wire.ts";
 
 export async function handleListStations(
   deps: RegistryDeps,
-  { caller, filialId }: RequestOf<typeof listStations>,
+  { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listStations>,
 ): Promise<ReplyOf<typeof listStations>> {
   requirePermission(caller, "organization.manage", "payments.collect");
-  const limit = REGISTRY_LIMITS.listedStations;
-  const rows = await stations.listStations(deps.sql, caller.organizationId, filialId, limit + 1);
-  if (rows.length > limit) {
-    const detail = `There are more than ${limit} stations; name a filial.`;
-    throw new RefusedError({ code: "invalid_request", detail, errors: [{ pointer: "/filial_id", detail }] });
-  }
-  return { stations: rows.map(stationOnWire) };
+  const { organizationId } = caller;
+  const rows = await stations.listStations(deps.sql, { organizationId, filialId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(stationOnWire), limit);
+  return { stations: page, hasMore };
 }
 
 export async function handleGetStation(

@@ -1,5 +1,7 @@
+import { BOUNDS } from "../../bus/bounds.ts";
 import type { createUser, listUsers } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
@@ -10,11 +12,13 @@ import { userOnWire } from "../wire.ts";
 
 export async function handleListUsers(
   deps: RegistryDeps,
-  { caller }: RequestOf<typeof listUsers>,
+  { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listUsers>,
 ): Promise<ReplyOf<typeof listUsers>> {
   requirePermission(caller, "organization.manage");
-  const rows = await users.listUsers(deps.sql, caller.organizationId);
-  return { users: rows.map(userOnWire) };
+  const { organizationId } = caller;
+  const rows = await users.listUsers(deps.sql, { organizationId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(userOnWire), limit);
+  return { users: page, hasMore };
 }
 
 /** An e-mail address names one person in the whole installation, so a taken one is `already_exists` wherever it is. */

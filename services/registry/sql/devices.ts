@@ -34,25 +34,23 @@ export async function insertDevice(sql: Queryable, device: NewDevice): Promise<D
   return row;
 }
 
-/** Up to `limit` devices of the organization or of one of its stations: those in use, then the last few revoked ones. */
+/** Up to `limit` devices after one of them, by id: of the organization or one of its stations, of one status or any. */
 export async function listDevices(
   sql: Queryable,
-  query: {
+  page: {
     readonly organizationId: number;
     readonly stationId: number | undefined;
+    readonly status: DeviceStatus | undefined;
+    readonly sinceId: number;
     readonly limit: number;
-    readonly revokedLimit: number;
   },
 ): Promise<DeviceRow[]> {
-  const ofStation = query.stationId === undefined ? sql`` : sql`and station_id = ${query.stationId}`;
+  const ofStation = page.stationId === undefined ? sql`` : sql`and station_id = ${page.stationId}`;
+  const ofStatus = page.status === undefined ? sql`` : sql`and status = ${page.status}`;
   return sql<DeviceRow[]>`
-    (select * from devices
-      where organization_id = ${query.organizationId} ${ofStation} and status <> 'revoked'
-      order by device_id limit ${query.limit})
-    union all
-    (select * from devices
-      where organization_id = ${query.organizationId} ${ofStation} and status = 'revoked'
-      order by revoked_at desc limit ${query.revokedLimit})`;
+    select * from devices
+    where organization_id = ${page.organizationId} ${ofStation} ${ofStatus} and device_id > ${page.sinceId}
+    order by device_id limit ${page.limit}`;
 }
 
 export async function findDevice(

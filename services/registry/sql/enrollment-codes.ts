@@ -24,27 +24,27 @@ export async function insertEnrollmentCode(
     readonly organizationId: number;
     readonly deviceId: number;
     readonly hash: Buffer;
-    readonly validForMs: number;
+    readonly lifetimeMs: number;
     readonly createdBy: number | null;
   },
 ): Promise<EnrollmentCodeRow> {
   const [row] = await sql<[EnrollmentCodeRow]>`
     insert into enrollment_codes (organization_id, device_id, code_hash, created_by, expires_at)
     values (${code.organizationId}, ${code.deviceId}, ${code.hash}, ${code.createdBy},
-      now() + ${code.validForMs}::float8 * interval '1 millisecond')
+      now() + ${code.lifetimeMs}::float8 * interval '1 millisecond')
     returning code_id, device_id, created_at, expires_at, ${statusOf(sql)}`;
   return row;
 }
 
-/** Newest first. */
+/** Up to `limit` codes of a device, newest first: the newest of all, or those before one of them. */
 export async function listEnrollmentCodes(
   sql: Queryable,
-  deviceId: number,
-  limit: number,
+  page: { readonly deviceId: number; readonly beforeId: number | undefined; readonly limit: number },
 ): Promise<EnrollmentCodeRow[]> {
+  const before = page.beforeId === undefined ? sql`` : sql`and code_id < ${page.beforeId}`;
   return sql<EnrollmentCodeRow[]>`
     select code_id, device_id, created_at, expires_at, ${statusOf(sql)} from enrollment_codes
-    where device_id = ${deviceId} order by code_id desc limit ${limit}`;
+    where device_id = ${page.deviceId} ${before} order by code_id desc limit ${page.limit}`;
 }
 
 export async function findEnrollmentCode(

@@ -13,9 +13,15 @@ export async function insertFilial(sql: Queryable, organizationId: number, name:
   return row;
 }
 
-export async function listFilials(sql: Queryable, organizationId: number): Promise<FilialRow[]> {
+/** Up to `limit` filials of the organization after one of them, by id. */
+export async function listFilials(
+  sql: Queryable,
+  page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
+): Promise<FilialRow[]> {
   return sql<FilialRow[]>`
-    select filial_id, name, created_at from filials where organization_id = ${organizationId} order by filial_id`;
+    select filial_id, name, created_at from filials
+    where organization_id = ${page.organizationId} and filial_id > ${page.sinceId}
+    order by filial_id limit ${page.limit}`;
 }
 
 export async function countFilials(sql: Queryable, organizationId: number): Promise<number> {

@@ -1,19 +1,20 @@
 import type { JSONValue } from "postgres";
-import type { Caller } from "../../bus/messages/caller.ts";
-import type { REGISTRY_ACTORS, REGISTRY_SUBJECTS } from "../../bus/messages/registry.ts";
+import type { ActorKind, Caller } from "../../bus/messages/caller.ts";
+import type { REGISTRY_SUBJECTS } from "../../bus/messages/registry.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface RegistryActor {
-  readonly kind: (typeof REGISTRY_ACTORS)[number];
+  readonly kind: Exclude<ActorKind, "settlement" | "system">;
   readonly id: number;
   readonly name: string;
 }
 
-/** Whoever operates the installation; acts on the bus only. */
-export const OPERATOR: RegistryActor = { kind: "operator", id: 0, name: "operator" };
+/** Whoever operates the installation acts on the bus only, by way of the registry; station logs say so as well. */
+export const OPERATOR: RegistryActor = { kind: "registry", id: 0, name: "operator" };
 
-export function userActor(caller: Pick<Caller, "userId" | "name">): RegistryActor {
-  return { kind: "user", id: caller.userId, name: caller.name };
+/** A person by the role. */
+export function userActor(caller: Pick<Caller, "userId" | "name" | "role">): RegistryActor {
+  return { kind: caller.role, id: caller.userId, name: caller.name };
 }
 
 export type SubjectKind = (typeof REGISTRY_SUBJECTS)[number];
@@ -27,9 +28,17 @@ export interface RegistryEvent {
   readonly data?: Readonly<Record<string, JSONValue>>;
 }
 
-/** Written in the transaction of the change itself, so that neither is without the other. */
+/** The first half of the advisory locks that order the events of one organization; the second half is its id, hashed. */
+const EVENT_LOCK_CLASS = 0xe7e7;
+
+/**
+ * Written in the transaction of the change itself, so that neither is without the other. The lock, held until the
+ * transaction ends, makes the ids of one organization grow in the order of the commits: whoever reads on from the last id
+ * that they have seen misses nothing. So this comes after every row lock of a transaction, and before its outbox rows.
+ */
 export async function recordEvent(sql: Transaction, event: RegistryEvent): Promise<void> {
   const { organizationId, actor, action, subject } = event;
+  await sql`select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, hashint8(${organizationId}))`;
   await sql`
     insert into registry_events
       (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)

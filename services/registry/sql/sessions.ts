@@ -46,6 +46,15 @@ export async function endOlderSessions(sql: Transaction, userId: number, keep: n
   return rows.filter((row) => !row.expired).map((row) => row.hash);
 }
 
+/** Ends the user's sessions, all of them or all but one; returns the hashes, in hex, of those that had not expired. */
+export async function endSessions(sql: Transaction, userId: number, exceptId?: number): Promise<string[]> {
+  const others = exceptId === undefined ? sql`` : sql`and session_id <> ${exceptId}`;
+  const rows = await sql<{ hash: string; expired: boolean }[]>`
+    update sessions set ended_at = now() where user_id = ${userId} and ended_at is null ${others}
+    returning encode(token_hash, 'hex') as hash, expires_at <= now() as expired`;
+  return rows.filter((row) => !row.expired).map((row) => row.hash);
+}
+
 /** Removes sessions that ended or expired so many days ago; returns how many. */
 export async function deleteOldSessions(sql: Queryable, retentionDays: number): Promise<number> {
   const result = await sql`

@@ -32,17 +32,21 @@ export async function insertStation(sql: Queryable, station: NewStation): Promis
   return row;
 }
 
-/** Up to `limit` stations of the organization, or of one of its filials. */
+/** Up to `limit` stations of the organization, or of one of its filials, after one of them, by id. */
 export async function listStations(
   sql: Queryable,
-  organizationId: number,
-  filialId: number | undefined,
-  limit: number,
+  page: {
+    readonly organizationId: number;
+    readonly filialId: number | undefined;
+    readonly sinceId: number;
+    readonly limit: number;
+  },
 ): Promise<StationRow[]> {
+  const ofFilial = page.filialId === undefined ? sql`` : sql`and filial_id = ${page.filialId}`;
   return sql<StationRow[]>`
     select * from stations
-    where organization_id = ${organizationId} ${filialId === undefined ? sql`` : sql`and filial_id = ${filialId}`}
-    order by station_id limit ${limit}`;
+    where organization_id = ${page.organizationId} ${ofFilial} and station_id > ${page.sinceId}
+    order by station_id limit ${page.limit}`;
 }
 
 export async function findStation(

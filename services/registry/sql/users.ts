@@ -1,3 +1,4 @@
+import type { USER_STATUSES } from "../../bus/messages/caller.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { Role } from "../permissions.ts";
 
@@ -7,7 +8,15 @@ export interface UserRow {
   readonly email: string;
   readonly name: string;
   readonly role: Role;
+  readonly status: (typeof USER_STATUSES)[number];
 }
+
+/** A user with what a log-in is checked against. */
+export interface CheckableUser extends UserRow {
+  readonly password_hash: string;
+}
+
+const userColumns = (sql: Queryable) => sql`user_id, organization_id, email, name, role, status`;
 
 /** An e-mail address is one person's, however it is written. */
 export function canonicalEmail(email: string): string {
@@ -29,14 +38,19 @@ export async function insertUser(
     insert into users (organization_id, email, name, role, password_hash)
     values (${user.organizationId}, ${canonicalEmail(user.email)}, ${user.name}, ${user.role}, ${user.passwordHash})
     on conflict (email) do nothing
-    returning user_id, organization_id, email, name, role`;
+    returning ${userColumns(sql)}`;
   return row;
 }
 
-export async function listUsers(sql: Queryable, organizationId: number): Promise<UserRow[]> {
+/** Up to `limit` users of the organization after one of them, by id. */
+export async function listUsers(
+  sql: Queryable,
+  page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
+): Promise<UserRow[]> {
   return sql<UserRow[]>`
-    select user_id, organization_id, email, name, role from users
-    where organization_id = ${organizationId} order by user_id`;
+    select ${userColumns(sql)} from users
+    where organization_id = ${page.organizationId} and user_id > ${page.sinceId}
+    order by user_id limit ${page.limit}`;
 }
 
 export async function countUsers(sql: Queryable, organizationId: number): Promise<number> {
@@ -46,13 +60,20 @@ export async function countUsers(sql: Queryable, organizationId: number): Promis
 }
 
 /** For a log-in: the only query that is not confined to an organization, because the caller has none yet. */
-export async function findUserByEmail(
+export async function findUserByEmail(sql: Queryable, email: string): Promise<CheckableUser | undefined> {
+  const [row] = await sql<CheckableUser[]>`
+    select ${userColumns(sql)}, password_hash from users where email = ${canonicalEmail(email)}`;
+  return row;
+}
+
+export async function findUser(
   sql: Queryable,
-  email: string,
-): Promise<(UserRow & { readonly password_hash: string }) | undefined> {
-  const [row] = await sql<(UserRow & { password_hash: string })[]>`
-    select user_id, organization_id, email, name, role, password_hash from users
-    where email = ${canonicalEmail(email)}`;
+  organizationId: number,
+  userId: number,
+): Promise<CheckableUser | undefined> {
+  const [row] = await sql<CheckableUser[]>`
+    select ${userColumns(sql)}, password_hash from users
+    where organization_id = ${organizationId} and user_id = ${userId}`;
   return row;
 }
 
@@ -60,12 +81,23 @@ export async function setPasswordHash(sql: Queryable, userId: number, passwordHa
   await sql`update users set password_hash = ${passwordHash} where user_id = ${userId}`;
 }
 
+export async function setUserStatus(sql: Queryable, userId: number, status: UserRow["status"]): Promise<UserRow> {
+  const [row] = await sql<[UserRow]>`
+    update users set status = ${status} where user_id = ${userId} returning ${userColumns(sql)}`;
+  return row;
+}
+
 /**
- * The user's password hash as it is now; the user is held until the transaction ends, so that sessions of one user are
- * opened and ended one after another.
+ * Those of the organization's users, held until the transaction ends, so that what is done to one user and their sessions
+ * is done one after another. They are taken by id, so that two who hold each other never wait for each other.
  */
-export async function lockPasswordHash(sql: Transaction, userId: number): Promise<string | undefined> {
-  const [row] = await sql<{ password_hash: string }[]>`
-    select password_hash from users where user_id = ${userId} for no key update`;
-  return row?.password_hash;
+export async function lockUsers(
+  sql: Transaction,
+  organizationId: number,
+  userIds: readonly number[],
+): Promise<CheckableUser[]> {
+  return sql<CheckableUser[]>`
+    select ${userColumns(sql)}, password_hash from users
+    where organization_id = ${organizationId} and user_id = any(${[...userIds]}::bigint[])
+    order by user_id for no key update`;
 }

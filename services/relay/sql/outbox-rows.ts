@@ -48,6 +48,20 @@ export async function markDelivered(
     where outbox_id = ${outboxId} and delivered_at is null`;
 }
 
+export interface PendingSummary {
+  readonly rows: number;
+  readonly oldestAgeMs: number;
+}
+
+/** How many rows wait, counted to `limit`, and how long the oldest of those counted has waited. */
+export async function summarizePendingRows(sql: Database, limit: number): Promise<PendingSummary> {
+  const [row] = await sql<[{ rows: number; oldest_age_ms: number }]>`
+    select count(*)::int as rows,
+           coalesce(extract(epoch from clock_timestamp() - min(created_at)) * 1000, 0)::float8 as oldest_age_ms
+    from (select created_at from outbox where delivered_at is null limit ${limit}) as pending`;
+  return { rows: row.rows, oldestAgeMs: row.oldest_age_ms };
+}
+
 export interface DeliveredRow {
   readonly kind: OutboxRow["kind"];
   readonly sequence: number | null;

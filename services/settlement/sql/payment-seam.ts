@@ -39,10 +39,10 @@ export async function drawIntent(
       amount_minor: string;
       currency: string;
       status: OrderSnapshot["status"];
-      version: number;
+      revision: number;
     }[]
   >`
-    select nextval('intent_ids') as intent_id, display_number, total_minor::text as amount_minor, currency, status, version
+    select nextval('intent_ids') as intent_id, display_number, total_minor::text as amount_minor, currency, status, revision
     from orders where station_id = ${key.stationId} and order_id = ${key.orderId}`;
   if (row === undefined) return undefined;
   return {
@@ -53,7 +53,7 @@ export async function drawIntent(
       amountMinor: row.amount_minor,
       currency: row.currency,
       status: row.status,
-      revision: row.version,
+      revision: row.revision,
     },
   };
 }

@@ -7,7 +7,7 @@ interface OrderRow {
   readonly display_number: number;
   readonly station_id: number;
   readonly status: Order["status"];
-  readonly version: number;
+  readonly revision: number;
   readonly currency: string;
   readonly total_minor: string;
   readonly opened_at_ms: number;
@@ -17,7 +17,7 @@ interface OrderRow {
 
 /** An order with its lines and its transaction, in the shape of the bus message, in one read. */
 const orderColumns = (sql: Queryable) => sql`
-  o.order_id, o.display_number, o.station_id, o.status, o.version, o.currency, o.total_minor::text as total_minor,
+  o.order_id, o.display_number, o.station_id, o.status, o.revision, o.currency, o.total_minor::text as total_minor,
   floor(extract(epoch from o.opened_at) * 1000)::bigint as opened_at_ms,
   coalesce(
     (select jsonb_agg(
@@ -37,7 +37,7 @@ function toOrder(row: OrderRow): Order {
     orderDisplayNumber: row.display_number,
     stationId: row.station_id,
     status: row.status,
-    version: row.version,
+    revision: row.revision,
     currency: row.currency,
     totalMinor: row.total_minor,
     lines: row.lines,
@@ -57,21 +57,23 @@ export async function findOrder(
   return row === undefined ? undefined : toOrder(row);
 }
 
-/** Orders of one station of the organization, newest first. */
+/** Up to `limit` orders of one station of the organization, newest first: the newest of all, or those before one. */
 export async function selectOrders(
   database: Database,
   filter: {
     readonly organizationId: number;
     readonly stationId: number;
     readonly status: Order["status"] | undefined;
+    readonly beforeId: number | undefined;
     readonly limit: number;
   },
 ): Promise<Order[]> {
   const ofStatus = filter.status === undefined ? database`` : database`and o.status = ${filter.status}`;
+  const before = filter.beforeId === undefined ? database`` : database`and o.order_id < ${filter.beforeId}`;
   const rows = await database<OrderRow[]>`
     select ${orderColumns(database)} from orders o
-    where o.organization_id = ${filter.organizationId} and o.station_id = ${filter.stationId} ${ofStatus}
-    order by o.display_number desc limit ${filter.limit}`;
+    where o.organization_id = ${filter.organizationId} and o.station_id = ${filter.stationId} ${ofStatus} ${before}
+    order by o.order_id desc limit ${filter.limit}`;
   return rows.map(toOrder);
 }
 

@@ -28,7 +28,7 @@ export interface NewOrder {
 export async function insertOrder(sql: Transaction, order: NewOrder): Promise<Order> {
   const { organizationId, stationId, currency, lines, openedBy } = order;
   const totalMinor = order.totalMinor.toString();
-  const [row] = await sql<{ order_id: number; display_number: number; version: number; opened_at_ms: number }[]>`
+  const [row] = await sql<{ order_id: number; display_number: number; revision: number; opened_at_ms: number }[]>`
     with numbered as (
       insert into order_counters as c (station_id, last_number) values (${stationId}, 1)
       on conflict (station_id) do update set last_number = c.last_number + 1
@@ -36,14 +36,14 @@ export async function insertOrder(sql: Transaction, order: NewOrder): Promise<Or
     ), opened as (
       insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
       select ${organizationId}, ${stationId}, last_number, ${currency}, ${totalMinor}::bigint, ${openedBy} from numbered
-      returning order_id, display_number, version, opened_at
+      returning order_id, display_number, revision, opened_at
     ), written as (
       insert into order_lines (order_id, ordinal, name, quantity, unit_amount_minor)
       select opened.order_id, l.ordinal - 1, l.line ->> 'name', (l.line ->> 'quantity')::integer,
              (l.line ->> 'unitAmountMinor')::bigint
       from opened, jsonb_array_elements(${sql.json([...lines])}) with ordinality as l (line, ordinal)
     )
-    select order_id, display_number, version, floor(extract(epoch from opened_at) * 1000)::bigint as opened_at_ms
+    select order_id, display_number, revision, floor(extract(epoch from opened_at) * 1000)::bigint as opened_at_ms
     from opened`;
   if (row === undefined) throw new Error("An order was not inserted.");
   return {
@@ -51,7 +51,7 @@ export async function insertOrder(sql: Transaction, order: NewOrder): Promise<Or
     orderDisplayNumber: row.display_number,
     stationId,
     status: "open",
-    version: row.version,
+    revision: row.revision,
     currency,
     totalMinor,
     lines: [...lines],
@@ -61,7 +61,7 @@ export async function insertOrder(sql: Transaction, order: NewOrder): Promise<Or
 }
 
 /**
- * Replaces the lines and the total: a new version, which is returned. The caller holds the order's lock and knows it to
+ * Replaces the lines and the total: a new revision, which is returned. The caller holds the order's lock and knows it to
  * be open as `before`.
  */
 export async function replaceLines(
@@ -82,14 +82,14 @@ export async function replaceLines(
       on conflict (order_id, ordinal) do update
       set name = excluded.name, quantity = excluded.quantity, unit_amount_minor = excluded.unit_amount_minor
     )
-    update orders set total_minor = ${totalMinor}::bigint, version = version + 1 where order_id = ${orderId}`;
-  return { ...before, version: before.version + 1, totalMinor, lines: [...next.lines] };
+    update orders set total_minor = ${totalMinor}::bigint, revision = revision + 1 where order_id = ${orderId}`;
+  return { ...before, revision: before.revision + 1, totalMinor, lines: [...next.lines] };
 }
 
 /** Voids the order and returns it. The caller holds the order's lock and knows it to be open as `before`. */
 export async function markVoided(sql: Transaction, before: Order): Promise<Order> {
-  await sql`update orders set status = 'voided', version = version + 1 where order_id = ${before.orderId}`;
-  return { ...before, version: before.version + 1, status: "voided" };
+  await sql`update orders set status = 'voided', revision = revision + 1 where order_id = ${before.orderId}`;
+  return { ...before, revision: before.revision + 1, status: "voided" };
 }
 
 /** Keeps the answer to an opening under its idempotency key. False when the key is taken. */

@@ -13,3 +13,9 @@ if (what === "refuses") {
 if (what === "crashes") throw new Error("a detail for the log");
 if (what !== "silent") process.send?.({ ready: true, port: 4711 });
 if (what === "dies") setTimeout(() => process.exit(5), 200);
+if (what === "resigns") {
+  setTimeout(() => {
+    process.send?.({ ready: false, code: "schema_newer", message: "The database is newer than this." });
+    process.exit(3);
+  }, 200);
+}

@@ -46,6 +46,7 @@ beforeAll(async () => {
     order_id: order.order_id,
     intent_id: intent.intent_id,
     code_id: enrollment_code.code_id,
+    user_id: cashier.userId,
   };
   bodies = {
     cashier_order_open: lines,
@@ -62,6 +63,9 @@ beforeAll(async () => {
       role: "cashier",
       password: "a long enough password",
     },
+    backoffice_user_password_reset: { password: "a long enough password" },
+    backoffice_password_change: { old_password: "x", new_password: "a long enough password" },
+    cashier_password_change: { old_password: "x", new_password: "a long enough password" },
   };
 });
 afterAll(() => system.stop());

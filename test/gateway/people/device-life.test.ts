@@ -118,14 +118,14 @@ describe("a device before it enrolls", () => {
     expect(revoked).toEqual({ ...enrollment_code, status: "revoked" });
     expect(await claim(code)).toMatchObject({ status: 404, body: { code: "enrollment_code_invalid" } });
     await owner.refused("invalid_request", "POST", `devices/${device.device_id}/enrollment-codes/`, {
-      body: { valid_for_seconds: 59 },
+      body: { lifetime_seconds: 59 },
     });
   });
 
   it("has one open code: a newer one voids the older", async () => {
     const device = await register();
     const older = await issue(device);
-    const newer = await issue(device, { valid_for_seconds: 60 });
+    const newer = await issue(device, { lifetime_seconds: 60 });
     const path = `devices/${device.device_id}/enrollment-codes/`;
     const { enrollment_codes } = await owner.good<z.infer<typeof enrollmentCodesSchema>>("GET", path);
     expect(enrollment_codes.map(({ code_id, status }) => [code_id, status])).toEqual([

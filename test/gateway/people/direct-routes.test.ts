@@ -72,7 +72,7 @@ describe("an order that changes during its collection", () => {
     const order = await openOrder("10.00");
     const intent = await collect(order, "cash");
     const changed = await cashier.good<Order>("PUT", `orders/${order.order_id}/lines/`, { body: lines("11.00") });
-    expect(changed).toMatchObject({ total: "11.00", version: order.version + 1 });
+    expect(changed).toMatchObject({ total: "11.00", revision: order.revision + 1 });
     const refused = await cashier.refused("order_changed", "POST", path(intent, "attest/"));
     expect(refused).toMatchObject({ status: 409, body: { status: "created" } });
     expect(await readOrder(order)).toMatchObject({ status: "open", transaction: null });

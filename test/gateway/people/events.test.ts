@@ -44,7 +44,7 @@ describe("the owner's audit trail", () => {
 
     const { events, has_more } = await page(owner, `?since_id=${sinceId}`);
     expect(has_more).toBe(false);
-    const actor = { kind: "user", id: owner.userId, name: owner.name };
+    const actor = { kind: "owner", id: owner.userId, name: owner.name };
     expect(events).toMatchObject([
       { actor, action: "device_registered", subject: { kind: "device", id: device_id } },
       {
@@ -72,7 +72,7 @@ describe("the owner's audit trail", () => {
 
   it("names the operator who seeded the organization, and the session that was opened", async () => {
     const { events } = await page(owner, "?limit=500");
-    expect(events[0]).toMatchObject({ actor: { kind: "operator", id: 0, name: "operator" }, data: { seeded: true } });
+    expect(events[0]).toMatchObject({ actor: { kind: "registry", id: 0, name: "operator" }, data: { seeded: true } });
     expect(events.filter(({ action }) => action === "session_opened").at(0)?.actor.id).toBe(owner.userId);
   });
 
@@ -99,7 +99,7 @@ describe("the owner's audit trail", () => {
     const sql = postgres(system.database.url, { max: 1 });
     await sql`
       insert into registry_events (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
-      select organization_id, 'user', 1, 'Ada', 'station_renamed', 'station', ${stationId},
+      select organization_id, 'owner', 1, 'Ada', 'station_renamed', 'station', ${stationId},
              jsonb_build_object('name', repeat('\u20ac', 1000))
       from stations, generate_series(1, 500) where station_id = ${stationId}`;
     await sql.end();

@@ -68,7 +68,7 @@ describe("an order on the wire", () => {
       orderDisplayNumber: 12,
       stationId: 1,
       status: "open",
-      version: 1,
+      revision: 1,
       currency: "EUR",
       totalMinor: "2530",
       lines: [

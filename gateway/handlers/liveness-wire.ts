@@ -1,0 +1,21 @@
+/** A device's presence for the wire, as its station committed it. */
+import type { z } from "zod";
+import type { StationDevice } from "../../machines/station/state.ts";
+import { type livenessSchema, toTimestamp } from "../contract/shared.ts";
+
+export function livenessWire({
+  state,
+  lastSeenAtMs,
+  sinceMs,
+}: StationDevice["liveness"]): z.infer<typeof livenessSchema> {
+  return {
+    online: state === "online",
+    last_seen_at: optionalTimestamp(lastSeenAtMs),
+    since: optionalTimestamp(sinceMs),
+  };
+}
+
+/** A moment that may not have come. */
+export function optionalTimestamp(ms: number | null): string | null {
+  return ms === null ? null : toTimestamp(ms);
+}

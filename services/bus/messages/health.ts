@@ -1,0 +1,37 @@
+/** How the services are, for whoever watches: words from closed lists and counts, nothing that would help an attacker. */
+import { z } from "zod";
+import { PARTITION_COUNT } from "../../../machines/partition.ts";
+import { defineOperation } from "../operation.ts";
+
+/** Why a service that answers cannot do its whole work. */
+export const SERVICE_FAULTS = [
+  /** PostgreSQL does not answer it in time. */
+  "database_unreachable",
+  /** The audit copy is behind the station log for longer than it may be. */
+  "copy_late",
+  /** Changes wait in the outbox for longer than they may. */
+  "delivery_late",
+] as const;
+export type ServiceFault = (typeof SERVICE_FAULTS)[number];
+
+export const serviceHealthSchema = z.object({
+  fault: z.enum(SERVICE_FAULTS).nullable(),
+  /** Whether PostgreSQL answers this service. */
+  databaseReady: z.boolean(),
+});
+export type ServiceHealth = z.infer<typeof serviceHealthSchema>;
+
+const nothing = z.object({});
+
+export const registryHealth = defineOperation("registry.health", nothing, serviceHealthSchema);
+export const settlementHealth = defineOperation("settlement.health", nothing, serviceHealthSchema);
+export const auditHealth = defineOperation("audit.health", nothing, serviceHealthSchema);
+export const relayHealth = defineOperation("relay.health", nothing, serviceHealthSchema);
+
+/** Of all actor hosts together, as the one that answers sees it. A host without a current lease refuses with `unavailable`. */
+export const stationsHealth = defineOperation(
+  "stations.health",
+  nothing,
+  /** Partitions whose stations some host answers for. */
+  z.object({ partitionsOwned: z.int().min(0).max(PARTITION_COUNT) }),
+);

@@ -1,0 +1,18 @@
+/** The name of a place, a device, a person or an order's line: one line of text that people read and compare. */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+
+/**
+ * Without control characters and line ends, which break a list or a printed slip, and without the marks that turn the
+ * direction of the text after them, with which one name can be made to look like another.
+ */
+const ONE_LINE = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
+
+/** 1 to 200 characters after white space at both ends is taken off; kept in Unicode's NFC, so that equal looks are equal text. */
+export const nameSchema = z
+  .string()
+  .trim()
+  .normalize("NFC")
+  .min(1)
+  .max(BOUNDS.nameCharacters)
+  .regex(ONE_LINE, "A name is one line of text, without control characters and marks of direction.");

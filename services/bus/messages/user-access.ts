@@ -1,0 +1,45 @@
+/** People's access: suspend, resume, new passwords; and an organization's first owner. */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { barrierSchema, callerSchema as caller } from "./caller.ts";
+import { nameSchema as name } from "./name.ts";
+import { email, newPassword, userSchema } from "./registry.ts";
+
+const id = z.int().positive();
+const userReplyWithBarrier = z.object({ user: userSchema, barrier: barrierSchema });
+
+/** Ends the person's sessions everywhere and opens none until RESUME. Nobody suspends or resumes themselves (`conflict`). */
+export const moveUser = defineOperation(
+  "registry.user.move",
+  z.object({ caller, userId: id, move: z.enum(["SUSPEND", "RESUME"]) }),
+  userReplyWithBarrier,
+);
+/** For a person who has forgotten theirs: ends all of their sessions. One's own is `conflict`: see `changePassword`. */
+export const resetPassword = defineOperation(
+  "registry.user.reset-password",
+  z.object({ caller, userId: id, password: newPassword }),
+  userReplyWithBarrier,
+);
+/**
+ * The caller's own. A wrong old password is `invalid_request` at `/old_password` and counts as an attempt to log in; the
+ * caller's other sessions end.
+ */
+export const changePassword = defineOperation(
+  "registry.user.change-password",
+  z.object({
+    caller,
+    sessionId: id,
+    address: z.string(),
+    oldPassword: z.string().max(BOUNDS.passwordCharacters.max),
+    newPassword,
+  }),
+  z.object({ barrier: barrierSchema }),
+);
+
+/** A new organization with its first owner. Served on the bus only, for whoever operates the installation. */
+export const createOrganization = defineOperation(
+  "registry.organization.create",
+  z.object({ name, owner: z.object({ email, name, password: newPassword }) }),
+  z.object({ organizationId: id, owner: userSchema }),
+);

@@ -1,0 +1,78 @@
+/** What an owner does about a person's access: suspend, resume, set a new password. It holds at every gateway at once. */
+import type { moveUser, resetPassword } from "../../bus/messages/user-access.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { RefusedError } from "../../bus/refusals.ts";
+import { insertOutboxRows, sessionKey } from "../../db/outbox.ts";
+import type { Transaction } from "../../db/pool.ts";
+import { flush, sessionDeletes } from "../announce.ts";
+import type { RegistryDeps } from "../deps.ts";
+import { requirePermission } from "../permissions.ts";
+import { recordEvent, userActor } from "../sql/registry-events.ts";
+import { endSessions } from "../sql/sessions.ts";
+import { type CheckableUser, lockUsers, setPasswordHash, setUserStatus } from "../sql/users.ts";
+import { userOnWire } from "../wire.ts";
+
+type Asked = Pick<RequestOf<typeof moveUser>, "caller" | "userId">;
+
+const MOVES = {
+  SUSPEND: { status: "suspended", action: "user_suspended" },
+  RESUME: { status: "active", action: "user_resumed" },
+} as const;
+
+/** Suspends or resumes. Again changes nothing, so that a repetition is harmless. */
+export async function handleMoveUser(
+  deps: RegistryDeps,
+  request: RequestOf<typeof moveUser>,
+): Promise<ReplyOf<typeof moveUser>> {
+  const { status, action } = MOVES[request.move];
+  requirePermission(request.caller, "organization.manage");
+  const user = await deps.sql.begin(async (tx) => {
+    const before = await lockOtherUser(tx, request, "Nobody suspends or resumes themselves.");
+    if (before.status === status) return before;
+    const row = await setUserStatus(tx, before.user_id, status);
+    const ended = status === "suspended" ? await endSessions(tx, before.user_id) : [];
+    await record(tx, request, action, { from: before.status, to: status });
+    await insertOutboxRows(tx, sessionDeletes(before.user_id, ended));
+    return row;
+  });
+  return { user: userOnWire(user), barrier: await flush(deps, sessionKey(user.user_id)) };
+}
+
+export async function handleResetPassword(
+  deps: RegistryDeps,
+  request: RequestOf<typeof resetPassword>,
+): Promise<ReplyOf<typeof resetPassword>> {
+  requirePermission(request.caller, "organization.manage");
+  // Hashing takes a while, so it is done before anything is held.
+  const passwordHash = await deps.passwords.hash(request.password);
+  const user = await deps.sql.begin(async (tx) => {
+    const before = await lockOtherUser(tx, request, "Change your own password with your old one.");
+    await setPasswordHash(tx, before.user_id, passwordHash);
+    const ended = await endSessions(tx, before.user_id);
+    await record(tx, request, "user_password_reset", {});
+    await insertOutboxRows(tx, sessionDeletes(before.user_id, ended));
+    return before;
+  });
+  return { user: userOnWire(user), barrier: await flush(deps, sessionKey(user.user_id)) };
+}
+
+/**
+ * The user whom somebody else acts on, both held: of two owners who suspend each other the second is no longer one who
+ * may, so that an organization always keeps one.
+ */
+async function lockOtherUser(tx: Transaction, { caller, userId }: Asked, ownDetail: string): Promise<CheckableUser> {
+  if (userId === caller.userId) throw new RefusedError({ code: "conflict", detail: ownDetail });
+  const held = await lockUsers(tx, caller.organizationId, [caller.userId, userId]);
+  if (held.find((user) => user.user_id === caller.userId)?.status !== "active") {
+    throw new RefusedError({ code: "permission_denied" });
+  }
+  const user = held.find((other) => other.user_id === userId);
+  if (user === undefined) throw new RefusedError({ code: "not_found" });
+  return user;
+}
+
+function record(tx: Transaction, { caller, userId }: Asked, action: string, data: Record<string, string>) {
+  const { organizationId } = caller;
+  const subject = { kind: "user", id: userId } as const;
+  return recordEvent(tx, { organizationId, actor: userActor(caller), action, subject, data });
+}

@@ -1,0 +1,19 @@
+/** What telling a page of anything works with and comes to. */
+import type { NatsConnection } from "nats";
+import type { Database } from "../../db/pool.ts";
+import type { Log } from "../../runtime/log.ts";
+import type { BucketDeps } from "../buckets.ts";
+
+export interface TellDeps extends BucketDeps {
+  readonly nc: NatsConnection;
+  readonly sql: Database;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+}
+
+export interface Told {
+  /** The newest id of the page. */
+  readonly through: number;
+  readonly hasMore: boolean;
+  /** What the bus did not know. */
+  readonly news: number;
+}

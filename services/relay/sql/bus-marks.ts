@@ -1,0 +1,51 @@
+/** The newest message of each stream that the relay has seen: what a stream must still have after any fault. */
+import type { Database, Transaction } from "../../db/pool.ts";
+
+/** `created` and `stored` are the server's own words for when the stream was made and the message was stored. */
+export interface Mark {
+  readonly stream: string;
+  readonly created: string;
+  readonly sequence: number;
+  readonly stored: string;
+}
+
+export async function selectMarks(sql: Database): Promise<Map<string, Mark>> {
+  const rows = await sql<Mark[]>`select stream, created, sequence, stored from bus_marks`;
+  return new Map(rows.map((row) => [row.stream, row]));
+}
+
+export async function upsertMarks(sql: Transaction, marks: readonly Mark[]): Promise<void> {
+  if (marks.length === 0) return;
+  await sql`
+    insert into bus_marks (stream, created, sequence, stored)
+    select stream, created, sequence, stored
+    from jsonb_to_recordset(${JSON.stringify(marks)}::text::jsonb)
+      as r (stream text, created text, sequence bigint, stored text)
+    on conflict (stream) do update
+    set created = excluded.created, sequence = excluded.sequence, stored = excluded.stored, marked_at = clock_timestamp()`;
+}
+
+/**
+ * The newest sequences that others have noted durably since the last marks: of what the relay delivered, and of what the
+ * audit service copied.
+ */
+export async function selectNotedSequences(
+  sql: Database,
+): Promise<{ readonly stationLog: number; readonly credentials: number; readonly sessions: number }> {
+  const [row] = await sql<[{ copied: number; stations: number; credentials: number; sessions: number }]>`
+    with delivered as (
+      select case kind when 'station_command' then 'STATION_LOG'
+               when 'credential_put' then 'KV_CREDENTIALS' when 'credential_delete' then 'KV_CREDENTIALS'
+               else 'KV_SESSIONS' end as stream,
+             sequence, delivered_at
+      from outbox where delivered_at > (select min(marked_at) from bus_marks)
+    )
+    select
+      coalesce((select max(sequence) from audit_position), 0) as copied,
+      coalesce(max(d.sequence) filter (where stream = 'STATION_LOG'), 0) as stations,
+      coalesce(max(d.sequence) filter (where stream = 'KV_CREDENTIALS'), 0) as credentials,
+      coalesce(max(d.sequence) filter (where stream = 'KV_SESSIONS'), 0) as sessions
+    from delivered d join bus_marks m using (stream) where d.delivered_at > m.marked_at`;
+  const { copied, stations, credentials, sessions } = row;
+  return { stationLog: Math.max(copied, stations), credentials, sessions };
+}

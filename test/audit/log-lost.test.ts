@@ -1,0 +1,157 @@
+/** What the audit trail is worth when nats-server has lost its newest data in a power cut. */
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { getTimeline, recallHistory } from "../../services/bus/messages/audit.ts";
+import { comeBackWith, copyData } from "../support/nats-data.ts";
+import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
+import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
+
+let world: AuditWorld;
+beforeEach(async () => {
+  world = await startAuditWorld();
+  await world.startAudit();
+});
+afterEach(() => world.stop());
+
+async function lose(copy: string | undefined): Promise<void> {
+  await comeBackWith(world.nats, copy);
+  await expect.poll(() => world.bus.isUp(), { timeout: 5_000 }).toBe(true);
+  await ensureStreams(world.bus, { replicas: 1 });
+}
+
+/** The same events as of a trail that counts on: behind those of the first life stands what was lost, then the second's. */
+function inTrail(events: readonly string[], ahead: number): string[] {
+  return events.map((event) => {
+    const [version = "", rest = ""] = event.split(/\.(.*)/s);
+    return `${Number(version) + ahead}.${rest}`;
+  });
+}
+
+const lostEvents = (station: ScriptedStation) => world.database`
+  select version, data from station_events
+  where station_id = ${station.facts.stationId} and type = 'log_lost' order by version`;
+
+describe("a log that has lost its end", () => {
+  test("loses nothing in the trail, which tells both lives, one behind the other, and what was lost", async () => {
+    const [station, untouched] = [await (await world.newStation()).open(), await (await world.newStation()).open()];
+    await station.collectCash(101);
+    await untouched.collectCash(102);
+    await world.untilCopied();
+    const copy = await copyData(world.nats);
+    const kept = station.remember();
+    await station.collectCash(103);
+    await station.collectCash(104);
+    await world.untilCopied();
+    const firstLife = committedEvents(station);
+    const versionLost = station.commits.length;
+
+    await lose(copy);
+    station.goBackTo(kept);
+    // More than was lost, and at once: the stream is longer than it was before anybody has looked at it.
+    for (let intentId = 105; intentId < 109; intentId += 1) await station.collectCash(intentId);
+    await world.untilCopied();
+
+    const [lost] = await lostEvents(station);
+    const keptVersion = kept.commits;
+    expect(lost).toEqual({
+      version: versionLost + 1,
+      data: { fromVersion: keptVersion + 1, toVersion: versionLost },
+    });
+    const secondLife = committedEvents(station).slice(committedEvents(station).length - 12);
+    const ahead = versionLost + 1 - keptVersion;
+    const expected = [...firstLife, `${versionLost + 1}.0 log_lost`, ...inTrail(secondLife, ahead)];
+    await expect.poll(() => copiedEvents(world.database, station.facts.stationId)).toEqual(expected);
+    expect(await copiedEvents(world.database, untouched.facts.stationId)).toEqual(committedEvents(untouched));
+  });
+
+  test("can lose its end again, and everything after that, and the trail still tells all of it", async () => {
+    const station = await (await world.newStation()).open();
+    await station.collectCash(201);
+    await world.untilCopied();
+    const copy = await copyData(world.nats);
+    const kept = station.remember();
+    const isTold = async (events: number): Promise<void> => {
+      const told = async () => (await copiedEvents(world.database, station.facts.stationId)).length;
+      await expect.poll(told, { timeout: 5_000 }).toBe(events);
+    };
+    for (const [life, intentId] of [202, 203].entries()) {
+      await station.collectCash(intentId);
+      await isTold(10 + 4 * life);
+      await lose(copy);
+      station.goBackTo(kept);
+    }
+    await station.collectCash(204);
+    await isTold(18);
+    await lose(undefined);
+    station.goBackTo({ state: null, version: 0, sequence: 0, commits: 0 });
+    await station.open();
+    await isTold(23);
+    const events = await copiedEvents(world.database, station.facts.stationId);
+    const types = events.map((event) => event.slice(event.indexOf(" ") + 1));
+    const collection = ["intent_created", "settlement_started", "intent_succeeded"];
+    const opening = ["station_changed", "device_changed", "device_online", "lease_acquired"];
+    const lostLife = [...collection, "log_lost"];
+    expect(types).toEqual([...opening, ...collection, ...lostLife, ...lostLife, ...lostLife, ...opening]);
+    expect(new Set(events).size).toBe(events.length);
+    // The last loss took what was left of the first life and all of the third.
+    expect((await lostEvents(station)).map(({ data }) => data)).toEqual([
+      { fromVersion: 8, toVersion: 10 },
+      { fromVersion: 12, toVersion: 14 },
+      { fromVersion: 1, toVersion: 18 },
+    ]);
+  });
+
+  test("is not what a log is taken for that only made room for newer commits, or whose server was killed", async () => {
+    const station = await (await world.newStation()).open();
+    await station.collectCash(301);
+    await world.untilCopied();
+    const audit = await world.startAudit();
+    await world.nats.kill9();
+    await world.nats.restart();
+    await expect.poll(() => world.bus.isUp(), { timeout: 5_000 }).toBe(true);
+    for (let intentId = 302; intentId < 332; intentId += 1) await station.collectCash(intentId);
+    await world.untilCopied();
+    expect(await lostEvents(station)).toEqual([]);
+    await audit.stop();
+  });
+});
+
+describe("an intent that only the lost commits knew", () => {
+  test("is told as paid when it is, and as expired when it is not, and its timeline says what happened", async () => {
+    const station = await (await world.newStation()).open();
+    await world.untilCopied();
+    const copy = await copyData(world.nats);
+    const kept = station.remember();
+    await station.collect(401, orderSnapshot(401), "cash");
+    await station.do({ type: "intent_attest", intentId: 401 }, station.cashier, "attest:401");
+    await station.settled(401, 9);
+    await station.collect(402, orderSnapshot(402));
+    await world.untilCopied();
+    const { stationId } = station.facts;
+    const before = await world.ask(recallHistory, { stationId, commandId: "create:402", intentId: 402 });
+    expect(before).toMatchObject({ intent: { status: "created" }, response: { reply: { ok: true } } });
+
+    await lose(copy);
+    station.goBackTo(kept);
+    await station.lose();
+    await world.untilCopied();
+    const lost = await world.ask(recallHistory, { stationId, commandId: "create:402", intentId: 402 });
+    // The command may be given again: the log does not know that it was.
+    expect(lost).toMatchObject({ intent: { status: "expired" }, response: null });
+    const paid = await world.ask(recallHistory, { stationId, intentId: 401 });
+    expect(paid).toMatchObject({ intent: { status: "succeeded", attestation: { transactionId: 9 } } });
+
+    const caller = world.ownerOf(station);
+    const told = await world.ask(getTimeline, { caller, intentId: 402 });
+    expect(told.status).toBe("expired");
+    expect(told.entries.map(({ type }) => type)).toEqual(["intent_created", "log_lost"]);
+    expect(told.entries.at(-1)?.sentence).toBe(
+      "The station's log lost its commits 5 to 8 in a failure of the message bus; they are told here, and the station went on without them.",
+    );
+    // Given again, it is the new answer that counts.
+    await station.collect(403, orderSnapshot(402), "cash", "create:402");
+    await world.untilCopied();
+    const again = await world.ask(recallHistory, { stationId, commandId: "create:402" });
+    expect(again.response).toMatchObject({ intent: { intentId: 403 } });
+  });
+});

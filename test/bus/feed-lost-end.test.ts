@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { type Feed, openFeed } from "../../services/bus/feed.ts";
+import { comeBackWith, copyData } from "../support/nats-data.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { eventually, QUIET } from "./waiting.ts";
+
+let nats: TestServer;
+let bus: Bus;
+let feed: Feed | undefined;
+beforeEach(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  await ensureStreams(bus, { replicas: 1 });
+});
+afterEach(async () => {
+  feed?.stop();
+  await bus.close();
+  await nats.stop();
+});
+
+const store = (station: number, text: string) => bus.js.publish(`station.log.00.${station}`, text);
+
+/** What the feed says of each station; forgotten when it starts over. */
+function follow(): { readonly known: Map<string, string>; readonly resets: () => number } {
+  const known = new Map<string, string>();
+  let resets = 0;
+  feed = openFeed(bus, {
+    stream: "STATION_LOG",
+    filter: "station.log.00.*",
+    onMessage: ({ subject, data }) => void known.set(subject.slice(-1), Buffer.from(data).toString()),
+    onReset: () => {
+      resets += 1;
+      known.clear();
+    },
+    log: QUIET,
+  });
+  return { known, resets: () => resets };
+}
+
+it("starts over when the stream has lost its end and has grown beyond it again before the feed comes back", async () => {
+  await store(1, "kept");
+  const short = await copyData(nats);
+  for (const text of ["second life", "of station 2", "is longer"]) await store(2, text);
+  const grown = await copyData(nats);
+  await comeBackWith(nats, short);
+  await eventually(() => bus.isUp());
+  await store(1, "lost");
+  const { known, resets } = follow();
+  await eventually(() => known.get("1") === "lost");
+  // At the place of what is lost there is another message, and the stream goes on behind it.
+  await comeBackWith(nats, grown);
+  await eventually(() => known.get("2") === "is longer");
+  expect(Object.fromEntries(known)).toEqual({ 1: "kept", 2: "is longer" });
+  expect(resets()).toBe(1);
+});
+
+it("goes on as before when the server was killed and has lost nothing", async () => {
+  await store(1, "first");
+  const { known, resets } = follow();
+  await eventually(() => known.get("1") === "first");
+  await copyData(nats);
+  await nats.kill9();
+  await nats.restart();
+  await eventually(() => bus.isUp());
+  await store(1, "second");
+  await eventually(() => known.get("1") === "second");
+  expect(resets()).toBe(0);
+});

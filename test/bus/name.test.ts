@@ -1,0 +1,59 @@
+/** What a name may be: one line of text, with one form for what looks the same. */
+import { describe, expect, it } from "vitest";
+import { createFilialBodySchema } from "../../gateway/contract/backoffice.ts";
+import { orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
+import { nameSchema } from "../../services/bus/messages/name.ts";
+import { createUser, registerDevice, renameStation } from "../../services/bus/messages/registry.ts";
+import { openOrder } from "../../services/bus/messages/settlement.ts";
+
+const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
+
+/** Every door through which a name comes in. */
+const DOORS: Readonly<Record<string, (name: string) => boolean>> = {
+  "the owner's API": (name) => createFilialBodySchema.safeParse({ name }).success,
+  "an order's line": (name) =>
+    orderLinesBodySchema.safeParse({ lines: [{ name, quantity: 1, unit_amount: "1.00" }] }).success,
+  "a station on the bus": (name) => renameStation.request.safeParse({ caller, stationId: 1, name }).success,
+  "a device on the bus": (name) =>
+    registerDevice.request.safeParse({ caller, stationId: 1, kind: "customer_display", name }).success,
+  "a person on the bus": (name) =>
+    createUser.request.safeParse({ caller, email: "a@b.example", role: "cashier", password: "p".repeat(12), name })
+      .success,
+  "a line on the bus": (name) =>
+    openOrder.request.safeParse({ caller, stationId: 1, lines: [{ name, quantity: 1, unitAmountMinor: "100" }] })
+      .success,
+};
+
+describe("a name", () => {
+  it.each([
+    ["a line feed", "Bar\nfree"],
+    ["a carriage return", "Bar\rfree"],
+    ["a tab", "Bar\tfree"],
+    ["NUL", "Bar\0"],
+    ["an escape", "\u001b[2JBar"],
+    ["a C1 control", "Bar\u0085free"],
+    ["a line separator", "Bar\u2028free"],
+    ["a paragraph separator", "Bar\u2029free"],
+    ["a right-to-left override", "Bar\u202etsaF"],
+    ["an embedding", "Bar\u202atsaF"],
+    ["an isolate", "Bar\u2066tsaF"],
+    ["half a surrogate pair", "Bar\ud800"],
+    ["nothing but white space", " \t\n "],
+  ])("with %s is refused at every door", (_what, name) => {
+    const open = Object.entries(DOORS).filter(([, accepts]) => accepts(name));
+    expect(open.map(([door]) => door)).toEqual([]);
+  });
+
+  it.each(["Café ☕", "مقهى البحر", "קפה‎ 1", "喫茶店", "👩‍🍳 Chef's", "O’Neill & Søn <2>"])(
+    "%s is taken as it is",
+    (name) => {
+      expect(nameSchema.parse(name)).toBe(name);
+      expect(Object.entries(DOORS).filter(([, accepts]) => !accepts(name))).toEqual([]);
+    },
+  );
+
+  it("is kept without white space at its ends, and in one form", () => {
+    expect(nameSchema.parse("  Bar \n")).toBe("Bar");
+    expect(nameSchema.parse("Cafe\u0301")).toBe("Caf\u00e9");
+  });
+});

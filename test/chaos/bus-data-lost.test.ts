@@ -1,0 +1,294 @@
+/**
+ * A power cut at a restaurant: nats-server comes back without what it had acknowledged last, and then without anything,
+ * while PostgreSQL kept all of it. Within a few seconds everything is true again, and nothing is paid twice.
+ *
+ *   npx vitest run test/chaos/bus-data-lost.test.ts
+ *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/bus-data-lost.test.ts    # keeps what the processes logged
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { comeBackWith, copyData } from "../support/nats-data.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { newTrailOf, readTrail, type TrailEvent } from "./bus-data-lost-trail.ts";
+import { type ChaosStation, type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
+import type { Intent, Order } from "./collection.ts";
+import { Patience } from "./patience.ts";
+import { newestSequence } from "./station-log-read.ts";
+
+/** From the moment that nats-server is back until everything is as PostgreSQL knows it. */
+const HEALED_WITHIN_MS = 10_000;
+/** A device may ask once a second. */
+const LOOK_MS = 1_100;
+
+let world: ChaosWorld;
+let sql: postgres.Sql;
+const patience = new Patience();
+beforeAll(async () => {
+  world = await startChaosWorld(2);
+  sql = postgres(world.system.database.url, { max: 2, onnotice: () => undefined });
+}, 120_000);
+afterAll(async () => {
+  const folder = process.env.CHAOS_LOGS;
+  if (folder !== undefined) {
+    mkdirSync(folder, { recursive: true });
+    for (const name of ["services", "stations", "gateway"] as const) {
+      writeFileSync(join(folder, `${name}.log`), world.system.log(name));
+    }
+  }
+  await sql.end();
+  await world.system.stop();
+}, 60_000);
+
+/** Looks again and again until it is true; the time since the server was back is what is told. */
+async function eventually(what: string, backAtMs: number, look: () => Promise<void>): Promise<void> {
+  for (;;) {
+    const failure = await look().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    const sinceMs = Math.round(performance.now() - backAtMs);
+    if (failure === undefined) {
+      process.stderr.write(`bus data lost: ${what} after ${sinceMs} ms\n`);
+      return;
+    }
+    if (sinceMs > HEALED_WITHIN_MS) throw new Error(`${what}: not within ${HEALED_WITHIN_MS} ms`, { cause: failure });
+    await delay(LOOK_MS);
+  }
+}
+
+/** Resolves when the relay has told everything; what is seen before may still be what a gateway remembers. */
+async function toldAnew(backAtMs: number, earlier: number): Promise<void> {
+  await eventually("everything is told", backAtMs, async () => {
+    const [row] = await sql<[{ told: number }]>`
+      select count(*)::int as told from bus_announcements
+      where finished_at is not null and extract(epoch from requested_at) * 1000 > ${earlier}`;
+    expect(row.told).toBe(3);
+  });
+}
+
+async function untilCopied(): Promise<void> {
+  await expect
+    .poll(async () => Number((await sql`select sequence from audit_position`)[0]?.["sequence"]), { timeout: 5_000 })
+    .toBe(await newestSequence(world.system.bus));
+}
+
+const openOrder = (station: ChaosStation, price: string): Promise<Order> =>
+  world.cashier.good("POST", `${station.path}/orders/`, {
+    body: { lines: [{ name: "Soup", quantity: 1, unit_amount: price }] },
+  });
+
+/** The collection until the cashier has the evidence. */
+async function collectUntilReported(station: ChaosStation, { order_id }: Order): Promise<Intent> {
+  await patience.call(station.companion, "POST", "heartbeat/", { body: {} });
+  let intent: Intent | undefined;
+  // A companion is offline at first after an outage; the heartbeat that was stored shows a moment later.
+  await expect
+    .poll(async () => {
+      const body = { order_id, route: "smart_pos" };
+      const answer = await patience.call<Intent>(world.cashier, "POST", `${station.path}/intents/`, { body });
+      if (answer.status === 201) intent = answer.body;
+      return answer.text;
+    })
+    .toContain("intent_id");
+  if (intent === undefined) throw new Error("There is no intent.");
+  const { intent_id } = intent;
+  await expect
+    .poll(async () => (await patience.call(station.companion, "GET", "assignment/")).text, {
+      interval: 1_100,
+      timeout: 8_000,
+    })
+    .toContain(`"intent_id":${intent_id}`);
+  const report = { intent_id, outcome: "reported_success", provider_reference: `slip-${intent_id}` };
+  const body = { ...report, provider_code: "00", client_idempotency_key: `report-${intent_id}` };
+  expect((await patience.call(station.companion, "POST", "assignment/report/", { body })).status).toBe(200);
+  return intent;
+}
+
+const attest = (station: ChaosStation, intentId: number) =>
+  patience.call<Intent & { code?: string }>(world.cashier, "POST", `${station.path}/intents/${intentId}/attest/`);
+
+async function collect(station: ChaosStation, order: Order): Promise<number> {
+  const { intent_id } = await collectUntilReported(station, order);
+  const settled = await attest(station, intent_id);
+  expect([settled.status, settled.body.status], settled.text).toEqual([200, "succeeded"]);
+  return settled.body.attestation?.transaction_id ?? 0;
+}
+
+async function newDisplay(stationId: number): Promise<TestDevice> {
+  const body = { station_id: stationId, name: "New display", kind: "customer_display" };
+  const { device_id } = await world.owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const codes = `devices/${device_id}/enrollment-codes/`;
+  const { code } = await world.owner.good<{ code: string }>("POST", codes, { body: {} });
+  return await enrollDevice(world.system.baseUrl, code);
+}
+
+async function sales(): Promise<readonly unknown[]> {
+  return await sql`select transaction_id, order_id, intent_id from transactions order by transaction_id`;
+}
+
+describe("nats-server comes back without the newest data", () => {
+  let counter: ChaosStation;
+  let other: ChaosStation;
+  let paid: { order: Order; intent: Intent; transactionId: number };
+  let lostOnly: { order: Order; intent: Intent; transactionId: number };
+  let waiting: Order;
+  let enrolled: TestDevice;
+  let openedLater: { stationId: number; display: TestDevice };
+  let newcomer: Person;
+  let leaver: Person;
+  let trail: readonly TrailEvent[];
+  let salesBefore: readonly unknown[];
+  let backAtMs: number;
+
+  it("after a minute in which much was acknowledged", async () => {
+    const [first, second] = world.stations;
+    if (first === undefined || second === undefined) throw new Error("There are no stations.");
+    counter = first;
+    other = second;
+    const order = await openOrder(counter, "12.50");
+    const intent = await collectUntilReported(counter, order);
+    leaver = await logIn(world.system.baseUrl, "cashier", world.system.cashier);
+    await untilCopied();
+    const copy = await copyData(world.system.nats);
+
+    const settled = await attest(counter, intent.intent_id);
+    expect(settled.body.status, settled.text).toBe("succeeded");
+    paid = { order, intent, transactionId: settled.body.attestation?.transaction_id ?? 0 };
+    const second_order = await openOrder(counter, "3.00");
+    const lostIntent = await collectUntilReported(counter, second_order);
+    const settledToo = await attest(counter, lostIntent.intent_id);
+    const transactionId = settledToo.body.attestation?.transaction_id ?? 0;
+    lostOnly = { order: second_order, intent: lostIntent, transactionId };
+    waiting = await openOrder(counter, "7.25");
+    enrolled = await newDisplay(counter.stationId);
+    const body = { filial_id: world.system.sandbox.filialId, name: "Opened later", currency: "EUR" };
+    const opened = await world.owner.good<{ station_id: number }>("POST", "stations/", { body });
+    openedLater = { stationId: opened.station_id, display: await newDisplay(opened.station_id) };
+    newcomer = await logIn(world.system.baseUrl, "cashier", world.system.cashier);
+    await leaver.good("DELETE", "session/");
+    await world.owner.good("POST", `devices/${other.companionId}/suspend/`);
+    const { devices } = await world.owner.good<{ devices: { device_id: number; kind: string }[] }>(
+      "GET",
+      `devices/?station_id=${other.stationId}`,
+    );
+    const displayId = devices.find(({ kind }) => kind === "customer_display")?.device_id;
+    await world.owner.good("POST", `devices/${displayId}/revoke/`);
+    await untilCopied();
+    trail = await readTrail(sql);
+    salesBefore = await sales();
+
+    const cutAtMs = Date.now();
+    await comeBackWith(world.system.nats, copy);
+    backAtMs = performance.now();
+    // The cashier had no answer and asks again, perhaps before the station has been told that the intent is paid.
+    const again = await attest(counter, intent.intent_id);
+    expect(again.body.status, again.text).toBe("succeeded");
+    if (again.status === 200) expect(again.body.attestation?.transaction_id).toBe(paid.transactionId);
+    await toldAnew(backAtMs, cutAtMs);
+  }, 60_000);
+
+  it("each device that was enrolled works, and who was shut out stays out", async () => {
+    await eventually("enrolled devices work", backAtMs, async () => {
+      for (const device of [enrolled, openedLater.display]) {
+        const me = await device.call("GET", "me/");
+        expect([me.status, me.body["status"]], me.text).toEqual([200, "active"]);
+      }
+    });
+    await eventually("suspended and revoked devices are refused", backAtMs, async () => {
+      expect((await other.companion.call("GET", "assignment/")).body).toMatchObject({ code: "device_suspended" });
+      expect((await other.display.call("GET", "display/")).status).toBe(401);
+    });
+    await eventually("sessions are as they were", backAtMs, async () => {
+      expect((await newcomer.call("GET", "stations/")).status).toBe(200);
+      expect((await leaver.call("GET", "stations/")).status).toBe(401);
+    });
+  }, 40_000);
+
+  it("the displays and the cashier see the truth, and what was paid cannot be paid again", async () => {
+    await eventually("the display shows the open order", backAtMs, async () => {
+      const shown = (await enrolled.call("GET", "display/")).body;
+      // A payment may be shown for its eight seconds first, once it is known again.
+      expect(shown["state"] === "paid" || shown["amount"] === "7.25", JSON.stringify(shown)).toBe(true);
+      const read = await world.cashier.call<Intent>("GET", `${counter.path}/intents/${paid.intent.intent_id}/`);
+      expect(read.body.status).toBe("succeeded");
+    });
+    const { orders } = await world.cashier.good<{ orders: Order[] }>("GET", `${counter.path}/orders/`);
+    const statuses = new Map(orders.map(({ order_id, status }) => [order_id, status]));
+    expect([paid.order, lostOnly.order, waiting].map(({ order_id }) => statuses.get(order_id))).toEqual([
+      "paid",
+      "paid",
+      "open",
+    ]);
+    for (const { order, intent, transactionId } of [paid, lostOnly]) {
+      const read = await world.cashier.good<Intent>("GET", `${counter.path}/intents/${intent.intent_id}/`);
+      expect(read).toMatchObject({ status: "succeeded", attestation: { transaction_id: transactionId } });
+      expect(read.attestation?.reference).toBe(`slip-${intent.intent_id}`);
+      expect((await attest(counter, intent.intent_id)).body).toMatchObject({
+        code: "intent_not_actionable",
+        status: "succeeded",
+      });
+      const again = { order_id: order.order_id, route: "cash" };
+      const refused = await world.cashier.call("POST", `${counter.path}/intents/`, { body: again });
+      expect(refused.body).toMatchObject({ code: "order_already_paid" });
+      expect(await world.cashier.good("GET", `orders/${order.order_id}/`)).toMatchObject({
+        status: "paid",
+        transaction: { transaction_id: transactionId, intent_id: intent.intent_id },
+      });
+      const path = `intents/${intent.intent_id}/timeline/`;
+      const told = await world.owner.good<{ status: string; money_moved: string; entries: { type: string }[] }>(
+        "GET",
+        path,
+      );
+      expect(told).toMatchObject({ status: "succeeded", money_moved: "yes" });
+      expect(told.entries.map(({ type }) => type)).toContain("log_lost");
+    }
+    expect(await sales()).toEqual(salesBefore);
+  }, 40_000);
+
+  it("a further collection succeeds, and the trail has every event of both lives", async () => {
+    const transactionId = await collect(counter, waiting);
+    expect(transactionId).toBeGreaterThan(lostOnly.transactionId);
+    expect(await sales()).toHaveLength(salesBefore.length + 1);
+    await untilCopied();
+    const added = newTrailOf(trail, await readTrail(sql));
+    const types = added.filter(({ stationId }) => stationId === counter.stationId).map(({ type }) => type);
+    expect(types[0]).toBe("log_lost");
+    expect(types.slice(-3)).toEqual(["outcome_reported", "settlement_started", "intent_succeeded"]);
+    const failed = await sql`select outbox_id, failed_reason from outbox where failed_reason is not null`;
+    expect(failed).toEqual([]);
+  }, 40_000);
+});
+
+describe("nats-server comes back without anything", () => {
+  it("and everything that PostgreSQL knows is told anew", async () => {
+    const [counter] = world.stations;
+    if (counter === undefined) throw new Error("There are no stations.");
+    const order = await openOrder(counter, "9.90");
+    await untilCopied();
+    const trail = await readTrail(sql);
+    const salesBefore = await sales();
+    const cutAtMs = Date.now();
+    await comeBackWith(world.system.nats, undefined);
+    const backAtMs = performance.now();
+    await toldAnew(backAtMs, cutAtMs);
+    await eventually("devices, sessions and the open order are back", backAtMs, async () => {
+      const me = await counter.companion.call("GET", "me/");
+      expect([me.status, me.body["status"]], me.text).toEqual([200, "active"]);
+      expect((await counter.display.call("GET", "display/")).body).toMatchObject({ state: "total", amount: "9.90" });
+      expect((await world.cashier.call("GET", "stations/")).status).toBe(200);
+    });
+    const lease = await patience.call(world.cashier, "POST", `${counter.path}/lease/`, {
+      body: { lifetime_seconds: 3_600 },
+    });
+    expect(lease.status, lease.text).toBeLessThan(300);
+    await collect(counter, order);
+    expect(await sales()).toHaveLength(salesBefore.length + 1);
+    await untilCopied();
+    const added = newTrailOf(trail, await readTrail(sql)).filter(({ stationId }) => stationId === counter.stationId);
+    expect(added.slice(0, 2).map(({ type }) => type)).toEqual(["log_lost", "station_changed"]);
+  }, 60_000);
+});

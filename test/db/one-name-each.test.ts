@@ -1,0 +1,67 @@
+/** Migration 0007 renames what older versions of this program wrote, and loses none of it. */
+import { copyFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { migrate } from "../../services/db/migrate.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+
+const MIGRATIONS = join(import.meta.dirname, "..", "..", "services", "db", "migrations");
+const NAME = `words_${process.pid}`;
+
+let admin: Database;
+let sql: Database;
+let olderProgram: TemporaryFolder;
+let url: string;
+
+beforeAll(async () => {
+  olderProgram = temporaryFolder("older-migrations");
+  for (const file of readdirSync(MIGRATIONS).filter((name) => name < "0007")) {
+    copyFileSync(join(MIGRATIONS, file), join(olderProgram.path, file));
+  }
+  admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 1 });
+  await admin`create database ${admin(NAME)}`;
+  const address = new URL(inject("databaseAdminUrl"));
+  address.pathname = `/${NAME}`;
+  url = address.href;
+  sql = openDatabase({ url, maxConnections: 1 });
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await admin`drop database ${admin(NAME)} with (force)`;
+  await closeDatabase(admin);
+  olderProgram.remove();
+});
+
+test("orders keep their revisions, answers their orders, events their actors, and the payment seam works", async () => {
+  await migrate({ databaseUrl: url, log: () => undefined, folder: olderProgram.path });
+  await sql`insert into organizations (name) values ('Old')`;
+  await sql`insert into filials (organization_id, name) values (1, 'Old')`;
+  await sql`insert into stations (organization_id, filial_id, name, currency) values (1, 1, 'Old', 'EUR')`;
+  await sql`
+    insert into users (organization_id, email, name, role, password_hash)
+    values (1, 'a@old.example', 'Ada', 'owner', ''), (1, 'b@old.example', 'Ben', 'cashier', '')`;
+  await sql`
+    insert into orders (organization_id, station_id, display_number, version, currency, total_minor, opened_by)
+    values (1, 1, 1, 4, 'EUR', 1250, 2)`;
+  await sql`
+    insert into order_openings (user_id, idempotency_key, order_id, opened)
+    values (2, 'key', 1, ${sql.json({ orderId: 1, version: 1, lines: [] })})`;
+  await sql`
+    insert into registry_events (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id)
+    select 1, kind, id, 'name', 'done', 'organization', 1
+    from (values ('operator', 0), ('user', 1), ('user', 2), ('device', 9)) as actors (kind, id)`;
+
+  await migrate({ databaseUrl: url, log: () => undefined });
+
+  expect(await sql`select revision from orders`).toMatchObject([{ revision: 4 }]);
+  const [opening] = await sql<{ opened: unknown }[]>`select opened from order_openings`;
+  expect(opening?.opened).toEqual({ orderId: 1, revision: 1, lines: [] });
+  const kinds = await sql<{ actor_kind: string }[]>`select actor_kind from registry_events order by event_id`;
+  expect(kinds.map((row) => row.actor_kind)).toEqual(["registry", "owner", "cashier", "device"]);
+  const [settled] = await sql`select * from settle_intent(7, 'attestation', 1, 1, 'cash', 1250, 'EUR', '', 2)`;
+  expect(settled).toMatchObject({ refusal: null });
+  expect(await sql`select status, revision from orders`).toMatchObject([{ status: "paid", revision: 5 }]);
+  // As before, a paid order is history.
+  await expect(sql`update orders set revision = 6`).rejects.toThrow("never change");
+});

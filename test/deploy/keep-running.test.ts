@@ -1,0 +1,123 @@
+/** What happens to one part of the system that ends by itself; the parts are real processes that end in different ways. */
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { keepRunning } from "../../deploy/keep-running.ts";
+import { RestartPolicy } from "../../deploy/restart-policy.ts";
+import { type ServiceProcess, startServiceProcess } from "../../deploy/service-process.ts";
+import type { StopStep } from "../../deploy/supervisor.ts";
+import type { UserError } from "../../services/runtime/user-error.ts";
+import { isRunning } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder("keep-running");
+const logFile = join(folder.path, "clerk.log");
+const SCRIPT = join(import.meta.dirname, "programs", "service.ts");
+/** A process starts in well under a second, and in a few on a busy machine. */
+const WAIT = { timeout: 15_000, interval: 20 };
+const QUICK = {
+  restartFirstMs: 10,
+  restartMaxMs: 40,
+  restartQuietMs: 60_000,
+  restartMaxEnds: 3,
+  restartWindowMs: 60_000,
+};
+
+const stops: StopStep[] = [];
+const now = new AbortController();
+now.abort();
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop(now.signal);
+});
+afterAll(folder.remove);
+
+/** The parts that run at this moment, however they were started. */
+function runningParts(): string[] {
+  const rows = execFileSync("ps", ["-A", "-o", "ppid=,args="], { encoding: "utf8" }).split("\n");
+  return rows.filter((row) => Number.parseInt(row, 10) === process.pid && row.includes(SCRIPT));
+}
+
+/** Keeps a part running that behaves as the words say, one for each start; the last one again and again. */
+async function keep(lives: readonly string[], limits: typeof QUICK = QUICK) {
+  const said: string[] = [];
+  const pids: number[] = [];
+  const fail = vi.fn<(error: UserError) => void>();
+  let starts = 0;
+  const launch = async (stopping: AbortSignal): Promise<ServiceProcess> => {
+    const what = lives[Math.min(starts, lives.length - 1)] ?? "well";
+    starts += 1;
+    const options = { name: "clerk", script: SCRIPT, args: [what], environment: process.env, logFile };
+    const running = await startServiceProcess({ ...options, control: { stopping } });
+    pids.push(running.child.pid);
+    return running;
+  };
+  const control = { fail, stopping: new AbortController().signal };
+  const policy = new RestartPolicy(performance.now(), limits);
+  const say = (line: string): number => said.push(line);
+  const stop = await keepRunning({ name: "clerk", logFile, control, say, launch, policy });
+  stops.push(stop);
+  return { stop, said, pids, fail, starts: () => starts };
+}
+
+describe("a part that ends by itself", () => {
+  test("is started again after a pause, and both is said in one line each", async () => {
+    const clerk = await keep(["dies", "well"]);
+    await vi.waitFor(() => expect(clerk.said).toHaveLength(2), WAIT);
+    expect(clerk.said[0]).toBe(`clerk ended with code 5; it is started again in 0.01 s. Its log is ${logFile}.`);
+    expect(clerk.said[1]).toMatch(/^clerk is up again after \d+\.\d s\.$/);
+    expect(clerk.pids.map(isRunning)).toEqual([false, true]);
+    await clerk.stop(new AbortController().signal);
+    expect(clerk.pids.map(isRunning)).toEqual([false, false]);
+    expect(clerk.fail).not.toHaveBeenCalled();
+  });
+
+  test("is tried again when a start does not succeed, and the line quotes why", async () => {
+    const clerk = await keep(["dies", "refuses", "well"]);
+    await vi.waitFor(() => expect(clerk.said).toHaveLength(3), WAIT);
+    expect(clerk.said[1]).toContain(
+      "clerk could not be started again (There is no luck today); it is started again in",
+    );
+    expect(clerk.fail).not.toHaveBeenCalled();
+  });
+
+  test("again and again is given up with one sentence", async () => {
+    const clerk = await keep(["dies"]);
+    await vi.waitFor(() => expect(clerk.fail).toHaveBeenCalledOnce(), WAIT);
+    expect(clerk.fail.mock.calls[0]?.[0]).toMatchObject({
+      code: "child_given_up",
+      exitCode: 1,
+      message: `clerk ended 3 times within 60 s and is given up. Its log is ${logFile}.`,
+    });
+    expect(clerk.starts()).toBe(3);
+  });
+
+  test("for a reason that stays is not started again, and its own sentence is the system's", async () => {
+    const clerk = await keep(["resigns", "well"]);
+    await vi.waitFor(() => expect(clerk.fail).toHaveBeenCalledOnce(), WAIT);
+    expect(clerk.fail.mock.calls[0]?.[0].message).toBe("The database is newer than this.");
+    expect(clerk.starts()).toBe(1);
+    expect(clerk.said).toEqual([]);
+  });
+});
+
+describe("a stop", () => {
+  test("during the pause ends the waiting at once, and nothing is started any more", async () => {
+    const clerk = await keep(["dies", "well"], { ...QUICK, restartFirstMs: 60_000 });
+    await vi.waitFor(() => expect(clerk.said).toHaveLength(1), WAIT);
+    const beganAtMs = performance.now();
+    await clerk.stop(new AbortController().signal);
+    expect(performance.now() - beganAtMs).toBeLessThan(2_000);
+    expect(clerk.starts()).toBe(1);
+    expect(clerk.fail).not.toHaveBeenCalled();
+  });
+
+  test("while it is being started again leaves no process behind", async () => {
+    const clerk = await keep(["dies", "silent"]);
+    await vi.waitFor(() => expect(runningParts().join()).toContain("silent"), WAIT);
+    await clerk.stop(new AbortController().signal);
+    expect(clerk.pids).toHaveLength(1);
+    expect(runningParts()).toEqual([]);
+    expect(clerk.said).toHaveLength(1);
+    expect(clerk.fail).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,58 @@
+/** `npm ci` refuses a lock file that leaves a package out, and nothing but `npm ci` is tried on a fresh machine. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+
+interface LockedPackage {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly optional?: boolean;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+type Packages = Readonly<Record<string, LockedPackage>>;
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const json = (file: string): unknown => JSON.parse(readFileSync(join(CHECKOUT, file), "utf8"));
+
+/** Where Node would find a package from that folder of the lock file: in its own node_modules or in those above. */
+function isFound(packages: Packages, from: string, name: string): boolean {
+  for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
+    if (packages[folder === "" ? `node_modules/${name}` : `${folder}/node_modules/${name}`] !== undefined) return true;
+    if (folder === "") return false;
+  }
+}
+
+/** What packages ask for and the lock file does not name, the packages of other platforms included. */
+function leftOut(packages: Packages): string[] {
+  return Object.entries(packages).flatMap(([path, { dependencies, devDependencies, optionalDependencies }]) =>
+    Object.keys({ ...dependencies, ...(path === "" ? devDependencies : {}), ...optionalDependencies })
+      .filter((name) => !isFound(packages, path, name))
+      .map((name) => `${path || "the project"} asks for ${name}`),
+  );
+}
+
+describe("package-lock.json", () => {
+  const { packages } = json("package-lock.json") as { packages: Packages };
+
+  test("names every package that a package asks for, on every platform", () => {
+    expect(leftOut(packages)).toEqual([]);
+  });
+
+  test("would be refused without one platform's package", () => {
+    const { "node_modules/@biomejs/cli-darwin-arm64": _left, ...others } = packages;
+    expect(leftOut(others)).toEqual(["node_modules/@biomejs/biome asks for @biomejs/cli-darwin-arm64"]);
+  });
+
+  test("has the versions of package.json, and an integrity for everything that is not one platform's tool", () => {
+    type Wanted = Record<"dependencies" | "devDependencies", Record<string, string>>;
+    const { dependencies, devDependencies } = json("package.json") as Wanted;
+    for (const [name, wanted] of Object.entries({ ...dependencies, ...devDependencies })) {
+      expect(packages[`node_modules/${name}`]?.version, name).toBe(wanted.split("@").at(-1));
+    }
+    const loose = Object.entries(packages).filter(([path, found]) => path !== "" && found.integrity === undefined);
+    expect(loose.filter(([, found]) => found.optional !== true)).toEqual([]);
+  });
+});

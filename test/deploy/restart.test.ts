@@ -1,0 +1,131 @@
+/** `npm start` left alone: every part of it is killed with SIGKILL once, comes back by itself, and a payment is collected. */
+import { execFileSync } from "node:child_process";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
+import { logIn } from "../support/people.ts";
+import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
+/** The parts by the name that they are told of with, and by what their command line holds. */
+const PARTS = {
+  "virtual-companion": "clients/virtual-companion.ts",
+  "virtual-display": "clients/virtual-display.ts",
+  gateway: "gateway/main.ts",
+  stations: "services/main.ts stations",
+  services: "services/main.ts registry",
+  "nats-server": "nats-server --config",
+  PostgreSQL: "bin/postgres -D",
+} as const;
+const PART_NAMES = Object.keys(PARTS) as (keyof typeof PARTS)[];
+/** Starting and restarting everything, on a machine that is busy with other tests. */
+const TEST_MS = 120_000;
+
+const folder = temporaryFolder("restart");
+let program: RunningProgram;
+
+beforeAll(async () => {
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
+  program = runProgram(process.execPath, [START], { env });
+  await program.waitFor(/Ctrl-C drains and stops/);
+}, TEST_MS);
+
+afterAll(async () => {
+  if (isRunning(program.pid)) program.process.kill("SIGKILL");
+  await program.ended;
+  folder.remove();
+});
+
+/** The process ids of the start's own children whose command line holds the words. */
+function childrenWith(words: string): number[] {
+  const rows = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" }).trim().split("\n");
+  return rows.flatMap((row) => {
+    const [, pid, parent, args = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(row) ?? [];
+    return Number(parent) === program.pid && args.includes(words) ? [Number(pid)] : [];
+  });
+}
+
+function pidOf(part: keyof typeof PARTS): number {
+  const [pid, ...others] = childrenWith(PARTS[part]);
+  if (pid === undefined || others.length > 0) throw new Error(`There is not one ${part}: ${[pid, ...others].join()}`);
+  return pid;
+}
+
+/** Kills a part and waits until it is told that it is back. */
+async function killAndAwait(part: keyof typeof PARTS): Promise<void> {
+  const before = program.output().length;
+  process.kill(pidOf(part), "SIGKILL");
+  await vi.waitFor(() => expect(program.output().slice(before)).toMatch(new RegExp(`^${part} is up again`, "m")), {
+    timeout: 45_000,
+    interval: 50,
+  });
+}
+
+function facts(): SandboxFacts {
+  return JSON.parse(readFileSync(join(folder.path, "sandbox.json"), "utf8")) as SandboxFacts;
+}
+
+/** A whole collection at the demo station: the virtual companion reports, the cashier attests. */
+async function collect(): Promise<void> {
+  const { baseUrl, cashier: person, demoStation } = facts();
+  const patience = { timeout: 45_000, interval: 250 };
+  // Whoever asks in the moment after a part came back may be told that it is unavailable, and asks again.
+  const cashier = await vi.waitFor(() => logIn(baseUrl, "cashier", person), patience);
+  const station = `stations/${demoStation.stationId}`;
+  await vi.waitFor(() => cashier.good("POST", `${station}/lease/`), patience);
+  const lines = [{ name: "Tea", quantity: 1, unit_amount: "3.10" }];
+  const order = await vi.waitFor(
+    () => cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } }),
+    patience,
+  );
+  await vi.waitFor(async () => {
+    const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
+    expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
+  }, patience);
+  const body = { order_id: order.order_id, route: "smart_pos" };
+  const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
+  const path = `${station}/intents/${intent.intent_id}/`;
+  await vi.waitFor(
+    async () => expect(await cashier.good("GET", path)).toMatchObject({ status: "processing" }),
+    patience,
+  );
+  expect(await cashier.good("POST", `${path}attest/`)).toMatchObject({ status: "succeeded" });
+}
+
+describe("npm start", { timeout: TEST_MS }, () => {
+  test("brings back every part that is killed, each with one line, and collects a payment afterwards", async () => {
+    const before = new Map(PART_NAMES.map((part) => [part, pidOf(part)]));
+    for (const part of PART_NAMES) await killAndAwait(part);
+    for (const part of PART_NAMES) {
+      expect(pidOf(part), part).not.toBe(before.get(part));
+      const line = `${part} was ended by SIGKILL; it is started again in 0.2 s. Its log is ${folder.path}/logs/`;
+      expect(program.output().split(line), part).toHaveLength(2);
+    }
+    await collect();
+  });
+
+  test("keeps a key for enrollment codes, and gives it to the process that hashes them alone", () => {
+    const file = join(folder.path, "secrets.json");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const key = (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>)["enrollment_code_key"];
+    expect(key).toMatch(/^[\w-]{32}$/);
+    const holds = (part: keyof typeof PARTS): boolean =>
+      readFileSync(`/proc/${pidOf(part)}/environ`, "utf8").includes(key ?? "");
+    expect(PART_NAMES.filter(holds)).toEqual(["services"]);
+  });
+
+  test("stopped while a part waits to be started again, ends in good order and leaves nothing running", async () => {
+    // Each end doubles the pause, until there is time to stop within one.
+    for (let round = 0; round < 2; round += 1) await killAndAwait("gateway");
+    const pids = PART_NAMES.map(pidOf);
+    process.kill(pidOf("gateway"), "SIGKILL");
+    await program.waitFor(/gateway was ended by SIGKILL; it is started again in 1\.6 s/);
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+    expect(program.output().trim().split("\n").slice(-2)).toEqual(["Stopping (SIGTERM) …", "Stopped."]);
+    expect(pids.filter(isRunning)).toEqual([]);
+    await expect(fetch(`${facts().baseUrl}/healthz`), "no gateway was started after the stop").rejects.toThrow();
+  });
+});

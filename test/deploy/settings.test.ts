@@ -1,0 +1,61 @@
+/** What `npm start` says about settings that it cannot use: which variable, and what is allowed, never the value. */
+import { describe, expect, test } from "vitest";
+import { metricsPorts, readSettings } from "../../deploy/settings.ts";
+
+const PORT = "it must be a whole number from 0 to 65535, where 0 takes any free port";
+const METRICS =
+  "it must be a whole number from 0 to 65533, because the two ports after it are used, too; 0 takes any free ports";
+
+describe("an unusable setting", () => {
+  test.each([
+    ["PORT", "abc", PORT],
+    ["PORT", "70000", PORT],
+    ["PORT", "-1", PORT],
+    ["PORT", "80.5", PORT],
+    ["PORT", "0x50", PORT],
+    ["PORT", " ", PORT],
+    ["METRICS_PORT", "65534", METRICS],
+    ["METRICS_PORT", "nine", METRICS],
+    ["LOG_LEVEL", "loud", "it must be one of trace, debug, info, warn, error, fatal, silent"],
+    ["DATABASE_URL", "db.example", "it must be an address like postgres://user:password@host:5432/database"],
+  ])("%s=%s", (name, value, allowed) => {
+    expect(() => readSettings({ [name]: value })).toThrow(
+      expect.objectContaining({
+        code: "invalid_setting",
+        exitCode: 1,
+        message: `The setting ${name} is not usable: ${allowed}.`,
+      }),
+    );
+  });
+
+  test.each([8480, 8479, 8478])("METRICS_PORT=%i, whose three ports hold PORT", (first) => {
+    expect(() => readSettings({ PORT: "8480", METRICS_PORT: String(first) })).toThrow(
+      `The setting METRICS_PORT is not usable: metrics take the ports ${first} to ${first + 2}, and PORT is 8480; choose one above PORT, or at least 3 below it.`,
+    );
+  });
+});
+
+describe("usable settings", () => {
+  test("an empty variable counts as not set", () => {
+    expect(readSettings({ PORT: "", METRICS_PORT: "", DATABASE_URL: "", LOG_LEVEL: "" })).toMatchObject({
+      port: 8480,
+      host: "127.0.0.1",
+      metricsPort: undefined,
+      databaseUrl: undefined,
+      logLevel: "info",
+    });
+  });
+
+  test.each([
+    ["8481", [8481, 8482, 8483]],
+    ["8477", [8477, 8478, 8479]],
+    ["0", []],
+    ["65533", [65_533, 65_534, 65_535]],
+  ])("METRICS_PORT=%s beside PORT=8480 stands for these ports", (value, ports) => {
+    expect(metricsPorts(readSettings({ PORT: "8480", METRICS_PORT: value }))).toEqual(ports);
+  });
+
+  test("any free port is no collision", () => {
+    expect(readSettings({ PORT: "0", METRICS_PORT: "0" })).toMatchObject({ port: 0, metricsPort: 0 });
+  });
+});

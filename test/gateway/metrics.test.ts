@@ -1,0 +1,232 @@
+/** A whole system with metrics on: a collection is driven through it, and each process tells its part in closed words. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { ERROR_CODES } from "../../gateway/contract/errors.ts";
+import { routes } from "../../gateway/routes.ts";
+import { STATION_COMMAND_TYPES } from "../machines/vocabulary.ts";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { figure, type Series, scrape } from "../support/scrape.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+const DEVICES = "/api/payments/v1/devices/";
+type Process = keyof TestSystem["processes"];
+
+let system: TestSystem;
+let cashier: Person;
+let companion: TestDevice;
+let display: TestDevice;
+let station: string;
+
+beforeAll(async () => {
+  system = await startSystem({ environment: { METRICS_PORT: "0" } });
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  await logIn(system.baseUrl, "backoffice", system.owner);
+  const [first] = system.sandbox.stations;
+  const codeOf = (kind: string): string =>
+    first?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "none";
+  companion = await enrollDevice(system.baseUrl, codeOf("smart_pos_companion"));
+  display = await enrollDevice(system.baseUrl, codeOf("customer_display"));
+  station = `stations/${first?.stationId}`;
+});
+afterAll(() => system.stop());
+
+/** The port that a process got, as its log says. */
+function portOf(name: Process): number {
+  const ready = system
+    .log(name)
+    .split("\n")
+    .filter((line) => line.includes('"metricsPort"'))
+    .map((line) => JSON.parse(line) as { metricsPort: number });
+  return ready.at(-1)?.metricsPort ?? 0;
+}
+const read = (name: Process): Promise<readonly Series[]> => scrape(portOf(name));
+
+/** Waits for a figure that follows a moment later. */
+async function comes(
+  name: Process,
+  what: string,
+  labels: Readonly<Record<string, string>>,
+  value: number,
+): Promise<void> {
+  await vi.waitFor(async () => expect(figure(await read(name), what, labels), what).toBe(value), { timeout: 5_000 });
+}
+
+async function collect(): Promise<number> {
+  await cashier.good("POST", `${station}/lease/`);
+  await companion.good("POST", "heartbeat/", { body: {} });
+  await vi.waitFor(async () => {
+    const { routes: offered } = await cashier.good<{ routes: { route: string; offered: boolean }[] }>(
+      "GET",
+      `${station}/routes/`,
+    );
+    expect(offered.find(({ route }) => route === "smart_pos")?.offered).toBe(true);
+  });
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.50" }];
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
+    body: { order_id, route: "smart_pos" },
+  });
+  await companion.good("GET", "assignment/");
+  await companion.good("POST", "assignment/report/", {
+    body: {
+      intent_id,
+      outcome: "reported_success",
+      provider_reference: "slip 4711",
+      provider_code: "00",
+      client_idempotency_key: "the key of this report",
+    },
+  });
+  await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: {} });
+  return intent_id;
+}
+
+describe("one collection", () => {
+  it("is told by the gateway, by operation and answer", async () => {
+    await collect();
+    const gateway = await read("gateway");
+    const requests = (operation: string, status: string, code = "none"): number | undefined =>
+      figure(gateway, "gateway_requests_total", { operation, status, code });
+    expect(requests("cashier_intent_attest", "200")).toBe(1);
+    expect(requests("payments_device_enroll", "201")).toBe(2);
+    expect(requests("payments_device_heartbeat", "200")).toBe(1);
+    expect(figure(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_intent_attest" })).toBe(1);
+    // The fetch that presents the intent is no answer from memory.
+    expect(requests("payments_device_assignment", "200")).toBe(1);
+    expect(figure(gateway, "gateway_polls_total", { operation: "payments_device_assignment", answer: "200" })).toBe(0);
+    for (const replica of ["stations", "credentials", "sessions", "switches"]) {
+      expect(figure(gateway, "gateway_replica_age_seconds", { replica }), replica).toBeLessThan(1.5);
+    }
+    expect(figure(gateway, "gateway_replica_stations")).toBe(system.sandbox.stations.length);
+    expect(figure(gateway, "gateway_connections")).toBeGreaterThan(0);
+  });
+
+  it("is told by the actor host, by command and result", async () => {
+    const host = await read("stations");
+    const commands = (type: string, result = "accepted"): number | undefined =>
+      figure(host, "stations_commands_total", { type, result });
+    for (const type of ["intent_create", "intent_present", "intent_report", "intent_attest", "settlement_succeeded"]) {
+      expect(commands(type), type).toBe(1);
+      expect(figure(host, "stations_command_duration_seconds_count", { type }), type).toBe(1);
+    }
+    expect(figure(host, "stations_settlements_total", { result: "succeeded" })).toBe(1);
+    expect(figure(host, "stations_settlement_retries_total")).toBe(0);
+    expect(figure(host, "stations_append_conflicts_total")).toBe(0);
+    expect(figure(host, "stations_append_doubts_total")).toBe(0);
+    expect(figure(host, "stations_busy_total", { queue: "station" })).toBe(0);
+    expect(figure(host, "stations_partitions_owned")).toBe(256);
+    expect(figure(host, "stations_resident_states")).toBeGreaterThan(0);
+  });
+
+  it("is told by the services: settled once, copied, delivered", async () => {
+    await comes("services", "audit_copy_behind_commits", {}, 0);
+    const services = await read("services");
+    expect(figure(services, "settlement_answers_total", { result: "settled" })).toBe(1);
+    expect(figure(services, "registry_enrollments_total", { result: "succeeded" })).toBe(2);
+    const { state } = await system.bus.jsm.streams.info("STATION_LOG");
+    expect(figure(services, "audit_copy_position")).toBe(state.last_seq);
+    expect(figure(services, "audit_copied_commits_total")).toBe(state.last_seq);
+    expect(figure(services, "audit_copy_lag_seconds")).toBe(0);
+    expect(figure(services, "audit_gaps_total")).toBe(0);
+    expect(figure(services, "relay_is_leader")).toBe(1);
+    expect(figure(services, "relay_outbox_pending_rows")).toBe(0);
+    const sessions = { kind: "session_put", result: "delivered" };
+    expect(figure(services, "relay_deliveries_total", sessions)).toBe(2);
+    expect(figure(services, "relay_deliveries_total", { kind: "credential_put", result: "delivered" })).toBe(2);
+  });
+});
+
+describe("polls", () => {
+  it("are counted by answer without being requests: fresh, unchanged, throttled", async () => {
+    const before = await read("gateway");
+    const polls = (series: readonly Series[], answer: string): number =>
+      figure(series, "gateway_polls_total", { operation: "payments_device_display", answer }) ?? 0;
+    const first = await display.call("GET", "display/");
+    const etag = first.headers.get("etag") ?? "";
+    const answers = [first.status];
+    for (let index = 0; index < 14; index += 1) {
+      answers.push((await display.call("GET", "display/", { headers: { "if-none-match": etag } })).status);
+    }
+    await send(system.baseUrl, "GET", `${DEVICES}display/`, { token: "dp_00_nobody" });
+    const after = await read("gateway");
+    const times = (status: number): number => answers.filter((each) => each === status).length;
+    expect(times(429)).toBeGreaterThan(0);
+    expect(polls(after, "200") - polls(before, "200")).toBe(times(200));
+    expect(polls(after, "304") - polls(before, "304")).toBe(times(304));
+    expect(polls(after, "throttled")).toBe(times(429));
+    expect(polls(after, "credential_invalid")).toBe(1);
+    expect(figure(after, "gateway_throttled_total", { throttle: "credential" })).toBe(times(429));
+    expect(figure(after, "gateway_requests_total", { operation: "payments_device_display" })).toBeUndefined();
+  });
+});
+
+describe("what is refused", () => {
+  it("is told by code, at the gateway and where it was decided", async () => {
+    const wrong = { email: system.owner.email, password: "not the owner's password" };
+    await send(system.baseUrl, "POST", "/api/backoffice/v1/session/", { json: wrong });
+    await send(system.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code: "AAAAA-AAAAA" } });
+    await send(system.baseUrl, "GET", "/nowhere/");
+    await cashier.refused("not_found", "GET", "orders/999999/");
+    const [gateway, services] = await Promise.all([read("gateway"), read("services")]);
+    const refused = (operation: string, code: string): number | undefined =>
+      figure(gateway, "gateway_requests_total", { operation, code });
+    expect(refused("backoffice_session_open", "login_failed")).toBe(1);
+    expect(refused("payments_device_enroll", "enrollment_code_invalid")).toBe(1);
+    expect(refused("none", "path_not_found")).toBe(1);
+    expect(refused("cashier_order", "not_found")).toBe(1);
+    // Such a refusal is an answer like any other, and no failure of the bus.
+    expect(figure(gateway, "gateway_bus_failures_total")).toBeUndefined();
+    expect(figure(services, "registry_logins_total", { result: "login_failed" })).toBe(1);
+    expect(figure(services, "registry_logins_total", { result: "succeeded" })).toBe(2);
+    expect(figure(services, "registry_enrollments_total", { result: "enrollment_code_invalid" })).toBe(1);
+  });
+
+  it("counts a station that nobody answers for as a failure of the bus", async () => {
+    await system.processes.stations.stop();
+    // The relay cannot tell the station of this order, and tries again.
+    await cashier.good("POST", `${station}/orders/`, { body: { lines: [] } });
+    const answer = await cashier.call("POST", `${station}/lease/`);
+    expect(answer.status).toBe(503);
+    const failure = { operation: "station.command", failure: "no_answer" };
+    expect(figure(await read("gateway"), "gateway_bus_failures_total", failure)).toBe(1);
+    const services = await read("services");
+    expect(figure(services, "relay_outbox_pending_rows")).toBe(1);
+    expect(figure(services, "relay_outbox_oldest_age_seconds")).toBeGreaterThan(0);
+    const untold = { kind: "station_command", result: "failed" };
+    expect(figure(services, "relay_deliveries_total", untold)).toBeGreaterThan(0);
+    await system.processes.stations.restart();
+    await comes("services", "relay_outbox_pending_rows", {}, 0);
+    // Its counts begin anew, at another port.
+    expect(figure(await read("stations"), "stations_partitions_owned")).toBe(256);
+  });
+});
+
+describe("labels", () => {
+  it("carry words of closed lists: no id, no credential, no address", async () => {
+    const known: Readonly<Record<string, readonly string[]>> = {
+      process: ["gateway", "stations", "registry+settlement+audit+relay"],
+      operation: [...routes.map(({ operationId }) => operationId), "none", "station.command"],
+      status: ["200", "201", "204", "304", "400", "401", "404", "503", "client_gone"],
+      code: [...ERROR_CODES, "none"],
+      answer: ["200", "304", ...ERROR_CODES],
+      failure: ["no_answer", "busy", "unavailable"],
+      replica: ["stations", "credentials", "sessions", "switches"],
+      throttle: ["credential", "address"],
+      type: [...STATION_COMMAND_TYPES, "liveness"],
+      result: ["accepted", "succeeded", "settled", "delivered", "refused", "failed", ...ERROR_CODES],
+      queue: ["station", "host"],
+      kind: ["station_command", "credential_put", "credential_delete", "session_put", "session_delete"],
+      le: ["0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"],
+    };
+    const all = (await Promise.all((["gateway", "stations", "services"] as const).map(read))).flat();
+    const own = all.filter(({ name }) => /^(gateway|stations|settlement|audit|relay|registry)_/.test(name));
+    expect(own.length).toBeGreaterThan(100);
+    const odd = own.flatMap(({ name, labels }) =>
+      Object.entries(labels)
+        .filter(([label, value]) => known[label]?.includes(value) !== true)
+        .map(([label, value]) => `${name}{${label}="${value}"}`),
+    );
+    expect(odd).toEqual([]);
+    for (const { name } of own) expect(name).toMatch(/^[a-z_]+$/);
+  });
+});

@@ -1,0 +1,132 @@
+/** People's access over HTTP: what the owner or the person changes holds at every gateway within the second. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
+import type { userSchema, usersSchema } from "../../../gateway/contract/backoffice.ts";
+import { FEED_LIMITS } from "../../../gateway/replica/limits.ts";
+import { type Refused, send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import type { LogIn } from "../../support/system.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
+
+type User = z.infer<typeof userSchema>;
+
+let system: TestSystem;
+let second: GatewayProcess;
+let owner: Person;
+beforeAll(async () => {
+  system = await startSystem();
+  second = await startGatewayProcess(system.nats.url);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+});
+afterAll(async () => {
+  await second.stop();
+  await system.stop();
+});
+
+let people = 0;
+async function newCashier(): Promise<{ user: User; details: LogIn }> {
+  const details = { email: `cashier-${(people += 1)}@sandbox.example`, password: "the first password" };
+  const user = await owner.good<User>("POST", "users/", { body: { ...details, name: "Carl", role: "cashier" } });
+  return { user, details };
+}
+
+const ask = (baseUrl: string, token: string) => send<Refused>(baseUrl, "GET", "/api/cashier/v1/session/", { token });
+const open = (details: LogIn) => send<Refused>(system.baseUrl, "POST", "/api/cashier/v1/session/", { json: details });
+
+/** How long after `sinceMs` the session was refused at this gateway. */
+async function refusedAfterMs(baseUrl: string, token: string, sinceMs: number): Promise<number> {
+  for (;;) {
+    const { status, body } = await ask(baseUrl, token);
+    const afterMs = performance.now() - sinceMs;
+    if (status === 401) {
+      expect(body.code).toBe("session_invalid");
+      return afterMs;
+    }
+    expect(afterMs, "the session still is open").toBeLessThan(10 * FEED_LIMITS.silenceMs);
+  }
+}
+
+describe("what ends a person's sessions", () => {
+  it.each([
+    ["a suspension", (id: number) => owner.good("POST", `users/${id}/suspend/`)],
+    [
+      "a new password from the owner",
+      (id: number) => owner.good("PUT", `users/${id}/password/`, { body: { password: "a second password" } }),
+    ],
+  ])("%s does, at every gateway, within what a replica may lag", async (_what, act) => {
+    const { user, details } = await newCashier();
+    const tokens = [
+      (await logIn(system.baseUrl, "cashier", details)).token,
+      (await logIn(second.baseUrl, "cashier", details)).token,
+    ];
+    for (const token of tokens) expect((await ask(second.baseUrl, token)).status).toBe(200);
+    const startedMs = performance.now();
+    await act(user.user_id);
+    // The gateway that was asked knows as soon as it has answered.
+    expect((await ask(system.baseUrl, tokens[1] as string)).status).toBe(401);
+    for (const token of tokens) {
+      expect(await refusedAfterMs(second.baseUrl, token, startedMs)).toBeLessThan(FEED_LIMITS.silenceMs);
+    }
+  });
+});
+
+describe("a suspended person", () => {
+  it("is listed as such, is told so at the door, and comes back", async () => {
+    const { user, details } = await newCashier();
+    expect(await owner.good<User>("POST", `users/${user.user_id}/suspend/`)).toEqual({ ...user, status: "suspended" });
+    const { users } = await owner.good<z.infer<typeof usersSchema>>(
+      "GET",
+      `users/?since_id=${user.user_id - 1}&limit=1`,
+    );
+    expect(users).toEqual([{ ...user, status: "suspended" }]);
+    expect(await open(details)).toMatchObject({ status: 403, body: { code: "permission_denied" } });
+    expect(await owner.good<User>("POST", `users/${user.user_id}/resume/`)).toEqual(user);
+    expect((await open(details)).status).toBe(200);
+  });
+
+  it("is never the owner who asks", async () => {
+    expect((await owner.refused("conflict", "POST", `users/${owner.userId}/suspend/`)).status).toBe(409);
+    const body = { password: "a second password" };
+    expect((await owner.refused("conflict", "PUT", `users/${owner.userId}/password/`, { body })).status).toBe(409);
+  });
+});
+
+describe("one's own password", () => {
+  const NEW = "a second password";
+
+  it("is changed with the old one; the other sessions end and this one goes on", async () => {
+    const { details } = await newCashier();
+    const mine = await logIn(system.baseUrl, "cashier", details);
+    const other = await logIn(second.baseUrl, "cashier", details);
+    const body = { old_password: details.password, new_password: NEW };
+    expect((await mine.call("PUT", "session/password/", { body })).status).toBe(204);
+    expect((await ask(system.baseUrl, other.token)).status).toBe(401);
+    await refusedAfterMs(second.baseUrl, other.token, performance.now());
+    expect((await ask(system.baseUrl, mine.token)).status).toBe(200);
+    expect((await ask(second.baseUrl, mine.token)).status).toBe(200);
+    expect((await open(details)).status).toBe(401);
+    expect((await open({ ...details, password: NEW })).status).toBe(200);
+  });
+
+  it("stays with a wrong old one or a new one that is too short", async () => {
+    const { details } = await newCashier();
+    const person = await logIn(system.baseUrl, "cashier", details);
+    const wrong = { old_password: "not the password", new_password: NEW };
+    const answer = await person.refused("invalid_request", "PUT", "session/password/", { body: wrong });
+    expect([answer.status, answer.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/old_password"]]);
+    const short = { old_password: details.password, new_password: "short" };
+    const refused = await person.refused("invalid_request", "PUT", "session/password/", { body: short });
+    expect(refused.body.errors?.map(({ pointer }) => pointer)).toEqual(["/new_password"]);
+    expect((await open(details)).status).toBe(200);
+  });
+
+  it("is refused to a page of another site", async () => {
+    const { details } = await newCashier();
+    const { token } = await logIn(system.baseUrl, "cashier", details);
+    const headers = { cookie: `dp_session=${token}`, origin: "https://elsewhere.example" };
+    const json = { old_password: details.password, new_password: NEW };
+    const answer = await send(system.baseUrl, "PUT", "/api/cashier/v1/session/password/", { headers, json });
+    expect(answer).toMatchObject({ status: 403, body: { code: "csrf_refused" } });
+  });
+});

@@ -1,0 +1,314 @@
+/**
+ * `GET /readyz` with real services, PostgreSQL and actor hosts, each of which is taken away: the monitor sees it, and
+ * the gateway stays in rotation, because every other gateway would be no better.
+ */
+import postgres from "postgres";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Gateway, startGateway } from "../../gateway/app.ts";
+import type { Readiness } from "../../gateway/contract/service.ts";
+import { waitUntilFresh } from "../../gateway/readiness.ts";
+import { startReplicas } from "../../gateway/replica/replicas.ts";
+import { startAuditService } from "../../services/audit/service.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { registryHealth } from "../../services/bus/messages/health.ts";
+import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { migrate } from "../../services/db/migrate.ts";
+import { startRegistryService } from "../../services/registry/service.ts";
+import { startRelayService } from "../../services/relay/service.ts";
+import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { startSettlementService } from "../../services/settlement/service.ts";
+import { startStallProxy } from "../chaos/stall-proxy.ts";
+import { type HostProcess, startHostProcess } from "../stations/host-process.ts";
+import { send } from "../support/http.ts";
+import { isRunning } from "../support/running-program.ts";
+import { startNats, startPostgres, type TestServer } from "../support/servers.ts";
+import { SILENT } from "./gateway-world.ts";
+
+const STARTS = {
+  registry: startRegistryService,
+  settlement: startSettlementService,
+  audit: startAuditService,
+  relay: startRelayService,
+} as const;
+type Name = keyof typeof STARTS;
+const NAMES = Object.keys(STARTS) as Name[];
+type Dependency = keyof Readiness["dependencies"];
+
+const GATEWAY_SETTINGS = { host: "127.0.0.1", port: 0, sharedPort: false, trustedProxies: [], tls: undefined };
+/** A balancer's usual patience is a second; a busy machine takes a part of it. */
+const PATIENCE_MS = 900;
+const RECOVERED = { timeout: 20_000, interval: 200 };
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let nats: TestServer;
+let database: TestServer;
+let bus: Bus;
+let gateway: Gateway;
+let host: HostProcess;
+const services = new Map<Name, Service>();
+
+const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name, log: SILENT });
+
+async function start(name: Name): Promise<void> {
+  const own = await connect(name);
+  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
+  const deps: ServiceDeps = { bus: own, log: SILENT, settings, environment: {} };
+  const service = await STARTS[name](deps);
+  services.set(name, {
+    async stop() {
+      services.delete(name);
+      await service.stop();
+      await own.close();
+    },
+  });
+}
+
+const startHost = (): Promise<HostProcess> => startHostProcess({ NATS_URL: nats.url });
+
+beforeAll(async () => {
+  [nats, database] = await Promise.all([startNats(), startPostgres()]);
+  await migrate({ databaseUrl: database.url, log: () => undefined });
+  bus = await connect("test");
+  await ensureStreams(bus, { replicas: 1 });
+  for (const name of NAMES) await start(name);
+  host = await startHost();
+  gateway = await startGateway({ bus: await connect("gateway"), log: SILENT, settings: GATEWAY_SETTINGS });
+});
+/** Whatever a test took away and did not bring back, because it failed. */
+afterEach(async () => {
+  for (const name of NAMES) if (!services.has(name)) await start(name);
+  if (!isRunning(host.pid)) host = await startHost();
+});
+afterAll(async () => {
+  await gateway.stop();
+  await host.stop();
+  for (const service of services.values()) await service.stop();
+  await bus.close();
+  await Promise.all([nats.stop(), database.stop()]);
+});
+
+async function look(): Promise<{ status: number; body: Readiness; tookMs: number }> {
+  const startedAtMs = performance.now();
+  const { status, body } = await send<Readiness>(`http://127.0.0.1:${gateway.port}`, "GET", "/readyz");
+  return { status, body, tookMs: performance.now() - startedAtMs };
+}
+
+/** What is not ready, with the reason. */
+async function faults(): Promise<Partial<Record<Dependency, string | null>>> {
+  const { body } = await look();
+  const entries = Object.entries(body.dependencies).filter(([, { ready }]) => !ready);
+  return Object.fromEntries(entries.map(([name, { detail }]) => [name, detail]));
+}
+
+const becomes = (wanted: Partial<Record<Dependency, string>>): Promise<void> =>
+  expect.poll(faults, RECOVERED).toEqual(wanted);
+
+describe("with everything there", () => {
+  it("each dependency is ready, and only the gateway's own are required", async () => {
+    await becomes({});
+    const { status, body } = await look();
+    expect([status, body.ready]).toEqual([200, true]);
+    const required = Object.entries(body.dependencies).filter(([, dependency]) => dependency.required);
+    expect(required.map(([name]) => name)).toEqual(["bus", "stations", "credentials", "sessions", "switches"]);
+    expect(body.dependencies.station_hosts).toMatchObject({ partitions: 256, partitions_owned: 256 });
+    for (const [name, { silent_ms }] of Object.entries(body.dependencies)) {
+      if (name === "bus") expect(silent_ms).toBeNull();
+      else expect(silent_ms, name).toBeLessThan(3_000);
+    }
+  });
+
+  it("asking in a hurry asks the services once a second", async () => {
+    let asked = 0;
+    const overheard = bus.nc.subscribe(registryHealth.subject, { callback: () => void (asked += 1) });
+    await bus.nc.flush();
+    const endMs = performance.now() + 1_500;
+    let answers = 0;
+    while (performance.now() < endMs) {
+      answers += (await Promise.all(Array.from({ length: 10 }, look))).length;
+      await delay(20);
+    }
+    overheard.unsubscribe();
+    expect(answers).toBeGreaterThan(50);
+    expect(asked).toBeGreaterThan(0);
+    expect(asked).toBeLessThanOrEqual(3);
+  });
+});
+
+describe("a service that is away", () => {
+  it.each(NAMES)("is told and decides nothing: %s", async (name) => {
+    await becomes({});
+    await services.get(name)?.stop();
+    await becomes({ [name]: "no_answer" });
+    const { status, body } = await look();
+    expect([status, body.ready]).toEqual([200, true]);
+    const before = body.dependencies[name].silent_ms ?? 0;
+    await delay(300);
+    expect((await look()).body.dependencies[name].silent_ms).toBeGreaterThanOrEqual(before + 250);
+    await start(name);
+    await becomes({});
+  });
+});
+
+describe("PostgreSQL", () => {
+  it("that is away is told by each service that needs it, at a balancer's pace", async () => {
+    await becomes({});
+    await database.kill9();
+    const unreachable = "database_unreachable";
+    await becomes({
+      registry: unreachable,
+      settlement: unreachable,
+      audit: unreachable,
+      relay: unreachable,
+      database: unreachable,
+    });
+    const { status, body, tookMs } = await look();
+    expect([status, body.ready]).toEqual([200, true]);
+    expect(tookMs).toBeLessThan(PATIENCE_MS);
+    await database.restart();
+    await becomes({});
+  });
+
+  it("that stands still is told as well, and nobody waits for it", async () => {
+    database.signalAll("SIGSTOP");
+    try {
+      await expect.poll(async () => (await faults()).database, RECOVERED).toBe("database_unreachable");
+      for (let round = 0; round < 5; round += 1) {
+        const { status, tookMs } = await look();
+        expect(status).toBe(200);
+        expect(tookMs).toBeLessThan(PATIENCE_MS);
+        await delay(200);
+      }
+    } finally {
+      database.signalAll("SIGCONT");
+    }
+    await becomes({});
+  });
+});
+
+describe("the actor hosts", () => {
+  it("that stand still, or are gone, leave every partition without an answer", async () => {
+    await becomes({});
+    host.freeze();
+    try {
+      await becomes({ station_hosts: "no_answer" });
+      const { status, body, tookMs } = await look();
+      expect([status, body.ready]).toEqual([200, true]);
+      expect(body.dependencies.station_hosts.partitions_owned).toBeNull();
+      expect(tookMs).toBeLessThan(PATIENCE_MS);
+    } finally {
+      host.thaw();
+    }
+    await becomes({});
+    await host.stop();
+    await becomes({ station_hosts: "no_answer" });
+    await delayDelivery();
+    await becomes({ station_hosts: "no_answer", relay: "delivery_late" });
+    host = await startHost();
+    await becomes({});
+  });
+
+  it("of which one wants its share and does not serve it leave partitions unowned", async () => {
+    const record = JSON.stringify({ holds: "0".repeat(64), isLeaving: false });
+    const claim = (): Promise<unknown> => bus.js.publish("$KV.LEASES.host.idle", record);
+    await claim();
+    const claiming = setInterval(() => void claim(), 300);
+    try {
+      await becomes({ station_hosts: "partitions_unowned" });
+      const { partitions_owned: owned } = (await look()).body.dependencies.station_hosts;
+      expect(owned).toBeGreaterThan(0);
+      expect(owned).toBeLessThan(256);
+    } finally {
+      clearInterval(claiming);
+    }
+    await becomes({});
+  });
+});
+
+/** A change that has waited for a minute: as after a long outage of the actor hosts. */
+async function delayDelivery(): Promise<void> {
+  const sql = postgres(database.url, { max: 1 });
+  const payload = { stationId: 99, actor: { kind: "registry", id: 0 }, command: { type: "tick" } };
+  await sql`
+    insert into outbox (key, kind, payload, created_at)
+    values ('station.99', 'station_command', ${sql.json(payload)}, now() - interval '1 minute')`;
+  await sql.end();
+}
+
+describe("the audit copy", () => {
+  it("that falls behind is told once commits have waited for ten seconds", { timeout: 60_000 }, async () => {
+    await becomes({});
+    const sql = postgres(database.url, { max: 1 });
+    const hold = Promise.withResolvers<void>();
+    const held = sql.begin(async (tx) => {
+      await tx`select 1 from audit_position for update`;
+      await bus.js.publish(stationLogSubject(1), "no commit, which the copier passes over");
+      await hold.promise;
+    });
+    await delay(5_000);
+    expect((await faults()).audit).toBeUndefined();
+    await becomes({ audit: "copy_late" });
+    hold.resolve();
+    await held;
+    await sql.end();
+    await becomes({});
+  });
+});
+
+describe("the bus", () => {
+  it("that is away is the one thing that takes the gateway out of rotation", async () => {
+    await becomes({});
+    await nats.kill9();
+    await expect.poll(async () => (await look()).status, RECOVERED).toBe(503);
+    await expect.poll(faults, RECOVERED).toEqual({
+      bus: "disconnected",
+      stations: "silent",
+      credentials: "silent",
+      sessions: "silent",
+      switches: "silent",
+      registry: "no_answer",
+      settlement: "no_answer",
+      audit: "no_answer",
+      relay: "no_answer",
+      station_hosts: "no_answer",
+      database: "no_answer",
+    });
+    const { body, tookMs } = await look();
+    expect(body.ready).toBe(false);
+    expect(tookMs).toBeLessThan(PATIENCE_MS);
+    await nats.restart();
+    await becomes({});
+    expect((await look()).status).toBe(200);
+  });
+});
+
+describe("a gateway that starts", () => {
+  it("is not there before every feed is fresh: not after it stood still while it loaded", async () => {
+    const own = await connect("second gateway");
+    const starting = startGateway({ bus: own, log: SILENT, settings: GATEWAY_SETTINGS });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_800);
+    const second = await starting;
+    const { feeds } = second.replicas;
+    expect(Object.values(feeds).map((feed) => feed.isFresh(Date.now()))).toEqual([true, true, true]);
+    await second.stop();
+    await own.close();
+  });
+
+  it("waits for a bus that is silent, and says which feeds it lacks when that takes too long", async () => {
+    const proxy = await startStallProxy(nats.url);
+    const own = await connectBus({ url: proxy.url, name: "cut off", log: SILENT });
+    const replicas = await startReplicas(own, SILENT);
+    await waitUntilFresh(own, replicas);
+    proxy.stall();
+    await delay(1_700);
+    await expect(waitUntilFresh(own, replicas, 300)).rejects.toMatchObject({
+      code: "gateway_not_fresh",
+      message: expect.stringMatching(/ (stations|credentials), .*switches\.$/) as string,
+    });
+    proxy.resume();
+    await waitUntilFresh(own, replicas);
+    replicas.stop();
+    await own.close();
+    await proxy.stop();
+  });
+});

@@ -1,0 +1,91 @@
+/** The audit trail can be followed: an event never appears behind one that was read before, however many write at once. */
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import * as registry from "../../services/bus/messages/registry.ts";
+import * as userAccess from "../../services/bus/messages/user-access.ts";
+import { OPERATOR, recordEvent } from "../../services/registry/sql/registry-events.ts";
+import { CASHIER_PASSWORD, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
+
+let fixture: RegistryFixture;
+beforeAll(async () => {
+  fixture = await startRegistry();
+});
+afterAll(() => fixture.stop());
+
+const eventIds = async (): Promise<number[]> =>
+  (await fixture.sql<{ event_id: number }[]>`select event_id from registry_events order by event_id`).map(
+    (row) => row.event_id,
+  );
+
+test("who reads on from the last id sees every event once, while changes of all kinds are made at once", async () => {
+  const caller = fixture.owner;
+  const station = await newStation(fixture);
+  const { stationId } = station;
+  const { deviceId } = await newDevice(fixture, stationId);
+  const work = [
+    () => fixture.ask(registry.renameStation, { caller, stationId, name: "Renamed" }),
+    () => fixture.ask(registry.changeDevice, { caller, deviceId, name: "Renamed" }),
+    () => fixture.ask(registry.issueEnrollmentCode, { caller, deviceId }),
+    () => fixture.ask(registry.createFilial, { caller, name: "Filial" }),
+    () =>
+      fixture.ask(registry.login, {
+        email: "cashier@sandbox.example",
+        password: CASHIER_PASSWORD,
+        address: "192.0.2.1",
+        permission: "payments.collect",
+      }),
+    () =>
+      fixture.ask(registry.seedSandbox, { ownerPassword: "owner of the sandbox", cashierPassword: CASHIER_PASSWORD }),
+  ];
+  let isWorking = true;
+  const workers = Promise.all(
+    work.map(async (act) => {
+      for (let round = 0; round < 8; round += 1) await act();
+    }),
+  ).finally(() => {
+    isWorking = false;
+  });
+  const seen: number[] = [];
+  for (let isLast = false; !isLast; ) {
+    isLast = !isWorking;
+    const { events } = await fixture.ask(registry.listRegistryEvents, {
+      caller,
+      sinceId: seen.at(-1) ?? 0,
+      limit: 500,
+    });
+    seen.push(...events.map((event) => event.eventId));
+  }
+  await workers;
+  expect(seen).toEqual(await eventIds());
+});
+
+test("an event waits for one of its organization that is not committed yet, and for no other organization's", async () => {
+  const { filials } = await fixture.ask(registry.listFilials, { caller: fixture.owner });
+  const elsewhere = await fixture.ask(userAccess.createOrganization, {
+    name: "Elsewhere",
+    owner: { email: "o@elsewhere.example", name: "O", password: "a long password" },
+  });
+  const stranger = { ...fixture.owner, organizationId: elsewhere.organizationId, userId: elsewhere.owner.userId };
+  let isAnswered = false;
+  let created: Promise<unknown> = Promise.resolve();
+  await fixture.sql.begin(async (tx) => {
+    const { organizationId } = fixture.owner;
+    const subject = { kind: "filial", id: filials[0]?.filialId ?? 0 } as const;
+    await recordEvent(tx, { organizationId, actor: OPERATOR, action: "slow_change", subject });
+    created = fixture.ask(registry.createFilial, { caller: fixture.owner, name: "Later" }).finally(() => {
+      isAnswered = true;
+    });
+    await fixture.ask(registry.createFilial, { caller: stranger, name: "Theirs" });
+    const waits = async () =>
+      (
+        await fixture.sql`
+        select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`
+      ).length > 0;
+    await vi.waitUntil(async () => isAnswered || (await waits()), { timeout: 10_000, interval: 10 });
+    expect(isAnswered).toBe(false);
+  });
+  await created;
+  const events = await fixture.sql<{ action: string }[]>`
+    select action from registry_events where organization_id = ${fixture.owner.organizationId}
+    order by event_id desc limit 2`;
+  expect(events.map((event) => event.action)).toEqual(["filial_created", "slow_change"]);
+});

@@ -1,0 +1,185 @@
+/** Long lists, page by page: nothing lost, nothing twice, also while things are added, and never more than a message holds. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import { addOrganization, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
+
+const MANY = 100_000;
+/** More than a page, and no multiple of one. */
+const SEVERAL = 2 * BOUNDS.listed + 7;
+
+let fixture: RegistryFixture;
+let caller: Caller;
+let filialId: number;
+let stationId: number;
+beforeAll(async () => {
+  fixture = await startRegistry();
+  caller = await addOrganization(fixture.sql, "Big Chain");
+  ({ filialId, stationId } = await newStation(fixture, caller));
+});
+afterAll(() => fixture.stop());
+
+interface Page {
+  readonly ids: readonly number[];
+  readonly hasMore: boolean;
+}
+
+/** The ids of every page, one after another. `between` runs before each page but the first. */
+async function walk(ask: (last: number | undefined) => Promise<Page>, between = async () => {}): Promise<number[]> {
+  const seen: number[] = [];
+  for (let hasMore = true; hasMore; ) {
+    const page = await ask(seen.at(-1));
+    expect(page.ids.length > 0 || !page.hasMore).toBe(true);
+    expect(page.ids.length).toBeLessThanOrEqual(BOUNDS.listed);
+    seen.push(...page.ids);
+    ({ hasMore } = page);
+    if (hasMore) await between();
+  }
+  return seen;
+}
+
+const limit = BOUNDS.listed;
+const devicesAfter =
+  (only: { readonly stationId?: number; readonly status?: "pending" | "revoked" } = {}) =>
+  async (sinceId = 0): Promise<Page> => {
+    const { devices, hasMore } = await fixture.ask(registry.listDevices, { caller, ...only, sinceId, limit });
+    return { ids: devices.map((device) => device.deviceId), hasMore };
+  };
+
+/** Ids that a query finds, ascending. */
+const idsOf = async (found: Promise<readonly { id: number }[]>): Promise<number[]> =>
+  (await found).map((row) => row.id).toSorted((a, b) => a - b);
+
+describe("a hundred thousand devices", () => {
+  beforeAll(async () => {
+    await fixture.sql`
+      insert into devices (organization_id, station_id, name, kind, capabilities, status)
+      select ${caller.organizationId}, ${stationId}, 'Device ' || n, 'customer_display', '{}',
+             case when n % 100 = 0 then 'pending' else 'revoked' end
+      from generate_series(1, ${MANY}) as n`;
+    await fixture.sql`analyze devices`;
+  });
+
+  test("are each listed once and in order, while further ones are registered and others revoked", async () => {
+    const before = await idsOf(
+      fixture.sql`select device_id as id from devices where organization_id = ${caller.organizationId}`,
+    );
+    expect(before.length).toBeGreaterThanOrEqual(MANY);
+    const elsewhere = await newStation(fixture, caller);
+    const added: number[] = [];
+    let pages = 0;
+    const seen = await walk(devicesAfter(), async () => {
+      pages += 1;
+      if (pages % 20 !== 0) return;
+      const { deviceId } = await newDevice(fixture, elsewhere.stationId, caller);
+      added.push(deviceId);
+      await fixture.ask(registry.moveDevice, { caller, deviceId: before[pages * 400 + 99] ?? 0, move: "REVOKE" });
+    });
+    expect(added.length).toBeGreaterThan(5);
+    expect(seen).toEqual([...before, ...added]);
+  });
+
+  test("are listed by station and by status, from an index", async () => {
+    const { organizationId } = caller;
+    const pending = await idsOf(fixture.sql`
+      select device_id as id from devices
+      where organization_id = ${organizationId} and station_id = ${stationId} and status = 'pending'`);
+    expect(await walk(devicesAfter({ stationId, status: "pending" }))).toEqual(pending);
+    const plan = JSON.stringify(
+      await fixture.sql`
+      explain select * from devices
+      where organization_id = ${organizationId} and status = 'pending' and device_id > ${MANY / 10}
+      order by device_id limit 501`,
+    );
+    expect(plan).toContain("devices_of_status");
+    expect(plan).not.toMatch(/Seq Scan|Sort/);
+  });
+
+  test("with the longest texts still fit into their messages", async () => {
+    const wide = await newStation(fixture, caller);
+    await fixture.sql`
+      insert into devices (organization_id, station_id, name, kind, capabilities, handoff_target, status)
+      select ${caller.organizationId}, ${wide.stationId}, repeat('\u20ac', 200), 'smart_pos_companion', '{}',
+             repeat(chr(1), ${BOUNDS.handoffTargetCharacters}), 'revoked'
+      from generate_series(1, ${BOUNDS.listed})`;
+    const first = await devicesAfter({ stationId: wide.stationId })();
+    expect(first.hasMore).toBe(true);
+    expect(first.ids.length).toBeGreaterThan(50);
+    expect(await walk(devicesAfter({ stationId: wide.stationId }))).toHaveLength(BOUNDS.listed);
+  });
+});
+
+describe("every other list is read the same way:", () => {
+  test("stations, of the organization and of one filial", async () => {
+    const { organizationId } = caller;
+    const { filial } = await fixture.ask(registry.createFilial, { caller, name: "Second" });
+    await fixture.sql`
+      insert into stations (organization_id, filial_id, name, currency)
+      select ${organizationId}, case when n % 2 = 0 then ${filialId}::bigint else ${filial.filialId}::bigint end, 'Station', 'EUR'
+      from generate_series(1, ${2 * SEVERAL}) as n`;
+    const after =
+      (only: { readonly filialId?: number } = {}) =>
+      async (sinceId = 0): Promise<Page> => {
+        const { stations, hasMore } = await fixture.ask(registry.listStations, { caller, ...only, sinceId, limit });
+        return { ids: stations.map((station) => station.stationId), hasMore };
+      };
+    const all = await idsOf(
+      fixture.sql`select station_id as id from stations where organization_id = ${organizationId}`,
+    );
+    expect(await walk(after())).toEqual(all);
+    expect(await walk(after({ filialId: filial.filialId }))).toHaveLength(SEVERAL);
+  });
+
+  test("filials and people", async () => {
+    const { organizationId } = caller;
+    await fixture.sql`
+      insert into filials (organization_id, name) select ${organizationId}, 'F' from generate_series(1, ${SEVERAL})`;
+    await fixture.sql`
+      insert into users (organization_id, email, name, role, password_hash)
+      select ${organizationId}, n || '@big.example', 'P', 'cashier', '' from generate_series(1, ${SEVERAL}) as n`;
+    const filials = await walk(async (sinceId = 0) => {
+      const page = await fixture.ask(registry.listFilials, { caller, sinceId, limit });
+      return { ids: page.filials.map((filial) => filial.filialId), hasMore: page.hasMore };
+    });
+    expect(filials).toEqual(
+      await idsOf(fixture.sql`select filial_id as id from filials where organization_id = ${organizationId}`),
+    );
+    const users = await walk(async (sinceId = 0) => {
+      const page = await fixture.ask(registry.listUsers, { caller, sinceId, limit });
+      return { ids: page.users.map((user) => user.userId), hasMore: page.hasMore };
+    });
+    expect(users).toEqual(
+      await idsOf(fixture.sql`select user_id as id from users where organization_id = ${organizationId}`),
+    );
+  });
+
+  test("a device's codes, newest first, while newer ones are issued", async () => {
+    const { organizationId } = caller;
+    const { deviceId } = await newDevice(fixture, (await newStation(fixture, caller)).stationId, caller);
+    await fixture.sql`
+      insert into enrollment_codes (organization_id, device_id, code_hash, expires_at, revoked_at)
+      select ${organizationId}, ${deviceId}, sha256(convert_to(n || 'code', 'UTF8')), now(), now()
+      from generate_series(1, ${SEVERAL}) as n`;
+    const before = await idsOf(fixture.sql`select code_id as id from enrollment_codes where device_id = ${deviceId}`);
+    const seen = await walk(
+      async (beforeId) => {
+        const request = { caller, deviceId, beforeId, limit };
+        const page = await fixture.ask(registry.listEnrollmentCodes, request);
+        return { ids: page.enrollmentCodes.map((code) => code.codeId), hasMore: page.hasMore };
+      },
+      async () => void (await fixture.ask(registry.issueEnrollmentCode, { caller, deviceId })),
+    );
+    expect(seen).toEqual(before.toReversed());
+  });
+
+  test("a page is a hundred when nobody says, and ends where the list ends", async () => {
+    const { stations, hasMore } = await fixture.ask(registry.listStations, { caller });
+    expect([stations.length, hasMore]).toEqual([BOUNDS.listedUnlessAsked, true]);
+    const all = await idsOf(
+      fixture.sql`select station_id as id from stations where organization_id = ${caller.organizationId}`,
+    );
+    const last = { caller, sinceId: all.at(-3) ?? 0, limit: 2 };
+    expect(await fixture.ask(registry.listStations, last)).toMatchObject({ stations: [{}, {}], hasMore: false });
+  });
+});

@@ -1,0 +1,215 @@
+/** Suspending a person, setting a new password, changing one's own, and an organization's first owner. */
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Caller, Permission } from "../../services/bus/messages/caller.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import * as userAccess from "../../services/bus/messages/user-access.ts";
+import { LOGIN_LIMITS } from "../../services/registry/limits.ts";
+import { addOrganization, callerOf, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
+
+const PASSWORD = "the first password";
+const NEW = "quite another password";
+
+let fixture: RegistryFixture;
+beforeAll(async () => {
+  fixture = await startRegistry();
+});
+afterAll(() => fixture.stop());
+
+let people = 0;
+let user: Caller;
+let email: string;
+beforeEach(async () => {
+  email = `person-${(people += 1)}@sandbox.example`;
+  const request = { caller: fixture.owner, email, name: "Carl", role: "cashier" as const, password: PASSWORD };
+  await fixture.ask(registry.createUser, request);
+  user = await callerOf(fixture.sql, email);
+});
+
+let addresses = 0;
+/** An address that has not tried anything yet. */
+const newAddress = (): string => `203.0.113.${(addresses += 1)}`;
+const logIn = (password: string, permission: Permission = "payments.collect", who = email) =>
+  fixture.ask(registry.login, { email: who, password, address: newAddress(), permission });
+const move = (which: "SUSPEND" | "RESUME", caller = fixture.owner, userId = user.userId) =>
+  fixture.ask(userAccess.moveUser, { caller, userId, move: which });
+const reset = (caller = fixture.owner, userId = user.userId, password = NEW) =>
+  fixture.ask(userAccess.resetPassword, { caller, userId, password });
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+/** The tokens, of those given, whose sessions the gateways are told to forget. */
+async function forgotten(tokens: readonly string[]): Promise<string[]> {
+  const rows = await fixture.sql<{ hash: string }[]>`
+    select payload ->> 'hash' as hash from outbox where kind = 'session_delete'`;
+  const hashes = new Set(rows.map((row) => row.hash));
+  return tokens.filter((token) => hashes.has(sha256(token)));
+}
+const sessionOf = async (token: string): Promise<number> => {
+  const [row] = await fixture.sql<{ session_id: number }[]>`
+    select session_id from sessions where encode(token_hash, 'hex') = ${sha256(token)}`;
+  return row?.session_id ?? 0;
+};
+const trail = async () =>
+  (
+    await fixture.sql<{ action: string; actor_kind: string }[]>`
+      select action, actor_kind from registry_events
+      where subject_kind = 'user' and subject_id = ${user.userId} order by event_id`
+  ).map((row) => `${row.actor_kind} ${row.action}`);
+
+describe("a suspended person", () => {
+  test("loses every session, gets none, and is let in again with the same password", async () => {
+    const tokens = [(await logIn(PASSWORD)).token, (await logIn(PASSWORD)).token];
+    expect((await move("SUSPEND")).user).toMatchObject({ userId: user.userId, status: "suspended" });
+    expect(await forgotten(tokens)).toEqual(tokens);
+    expect(await refusalOf(logIn(PASSWORD))).toMatchObject({
+      code: "permission_denied",
+      detail: "The owner has suspended this account.",
+    });
+    // Without the password nobody is told so.
+    expect(await refusalOf(logIn("wrong"))).toEqual({ code: "login_failed" });
+    expect((await move("RESUME")).user.status).toBe("active");
+    await logIn(PASSWORD);
+    expect(await trail()).toEqual(["owner user_created", "owner user_suspended", "owner user_resumed"]);
+  });
+
+  test("is suspended once, however often it is said", async () => {
+    await move("SUSPEND");
+    expect((await move("SUSPEND")).user.status).toBe("suspended");
+    expect(await trail()).toEqual(["owner user_created", "owner user_suspended"]);
+  });
+
+  test("does not slip in while being suspended: a log-in that was checked before is refused after", async () => {
+    let attempt: Promise<unknown> = Promise.resolve();
+    await fixture.sql.begin(async (tx) => {
+      await tx`update users set status = 'suspended' where user_id = ${user.userId}`;
+      attempt = refusalOf(logIn(PASSWORD));
+      // Its password is checked already; it waits for the user to be let go.
+      const waits = async () =>
+        (
+          await fixture.sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+        ).length > 0;
+      await vi.waitUntil(waits, { timeout: 10_000, interval: 10 });
+    });
+    expect(await attempt).toMatchObject({ code: "permission_denied" });
+    const open = await fixture.sql`select from sessions where user_id = ${user.userId} and ended_at is null`;
+    expect(open).toHaveLength(0);
+  });
+});
+
+describe("a new password from the owner", () => {
+  test("ends the person's sessions, and only it lets in", async () => {
+    const { token } = await logIn(PASSWORD);
+    await reset();
+    expect(await forgotten([token])).toEqual([token]);
+    expect(await refusalOf(logIn(PASSWORD))).toEqual({ code: "login_failed" });
+    await logIn(NEW);
+    expect(await trail()).toEqual(["owner user_created", "owner user_password_reset"]);
+  });
+});
+
+describe("what an owner may not do to people", () => {
+  test("acts on nobody of another organization, and on nobody that is not there", async () => {
+    const stranger = await addOrganization(fixture.sql, `Elsewhere ${people}`);
+    for (const [caller, userId] of [
+      [stranger, user.userId],
+      [fixture.owner, 999_999],
+    ] as const) {
+      expect(await refusalOf(move("SUSPEND", caller, userId))).toEqual({ code: "not_found" });
+      expect(await refusalOf(reset(caller, userId))).toEqual({ code: "not_found" });
+    }
+    await logIn(PASSWORD);
+  });
+
+  test("acts on nobody without the permission, and not on themselves", async () => {
+    expect(await refusalOf(move("SUSPEND", fixture.cashier))).toEqual({ code: "permission_denied" });
+    expect(await refusalOf(reset(fixture.cashier))).toEqual({ code: "permission_denied" });
+    const { userId } = fixture.owner;
+    expect((await refusalOf(move("SUSPEND", fixture.owner, userId))).code).toBe("conflict");
+    expect((await refusalOf(reset(fixture.owner, userId))).code).toBe("conflict");
+  });
+
+  test("of two owners who suspend each other at once one stays", async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const first = await addOrganization(fixture.sql, `Two owners ${round}`);
+      const details = { caller: first, name: "Second", role: "owner" as const, password: PASSWORD };
+      const { user: made } = await fixture.ask(registry.createUser, { ...details, email: `two-${round}@o.example` });
+      const second = await callerOf(fixture.sql, made.email);
+      const tried = await Promise.allSettled([
+        move("SUSPEND", first, second.userId),
+        move("SUSPEND", second, first.userId),
+      ]);
+      expect(tried.map((one) => one.status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    }
+  });
+});
+
+describe("one's own password", () => {
+  const change = (token: string, oldPassword: string, newPassword = NEW, address = newAddress()) =>
+    sessionOf(token).then((sessionId) =>
+      fixture.ask(userAccess.changePassword, { caller: user, sessionId, address, oldPassword, newPassword }),
+    );
+
+  test("is changed with the old one; the other sessions end, this one goes on", async () => {
+    const mine = (await logIn(PASSWORD)).token;
+    const others = [(await logIn(PASSWORD)).token, (await logIn(PASSWORD)).token];
+    await change(mine, PASSWORD);
+    expect(await forgotten([mine, ...others])).toEqual(others);
+    expect(await refusalOf(logIn(PASSWORD))).toEqual({ code: "login_failed" });
+    await logIn(NEW);
+    expect(await trail()).toEqual(["owner user_created", "cashier user_password_changed"]);
+  });
+
+  test("stays with a wrong old one, and guessing is stopped", async () => {
+    const { token } = await logIn(PASSWORD);
+    const address = newAddress();
+    for (let index = 0; index < LOGIN_LIMITS.perAccountAndAddress.attempts; index += 1) {
+      expect(await refusalOf(change(token, `guess ${index}`, NEW, address))).toMatchObject({
+        code: "invalid_request",
+        errors: [{ pointer: "/old_password" }],
+      });
+    }
+    expect((await refusalOf(change(token, PASSWORD, NEW, address))).code).toBe("login_throttled");
+    await logIn(PASSWORD);
+    expect(await forgotten([token])).toEqual([]);
+  });
+
+  test("is changed by one of two who try at once", async () => {
+    const { token } = await logIn(PASSWORD);
+    const passwords = ["one new password", "two new password"];
+    const tried = await Promise.allSettled(passwords.map((password) => change(token, PASSWORD, password)));
+    const winner = tried.findIndex((one) => one.status === "fulfilled");
+    expect(tried.map((one) => one.status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    await logIn(passwords[winner] as string);
+  });
+});
+
+describe("a new organization", () => {
+  test("has an owner who makes the rest, and sees nothing of others", async () => {
+    const owner = { email: "First@New.example", name: "Nora", password: PASSWORD };
+    const made = await fixture.ask(userAccess.createOrganization, { name: "New Diner", owner });
+    expect(made.owner).toMatchObject({ email: "first@new.example", role: "owner", status: "active" });
+    const session = await logIn(PASSWORD, "organization.manage", owner.email);
+    expect(session.organizationId).toBe(made.organizationId);
+    const caller = await callerOf(fixture.sql, "first@new.example");
+    const { filial } = await fixture.ask(registry.createFilial, { caller, name: "First" });
+    const station = { caller, filialId: filial.filialId, name: "Counter", currency: "EUR" };
+    expect((await fixture.ask(registry.createStation, station)).station.sandbox).toBe(false);
+    const { users } = await fixture.ask(registry.listUsers, { caller });
+    expect(users).toEqual([made.owner]);
+    const { events } = await fixture.ask(registry.listRegistryEvents, { caller });
+    expect(events.slice(0, 2)).toMatchObject([
+      { action: "organization_created", actor: { kind: "registry", id: 0 }, subject: { id: made.organizationId } },
+      { action: "user_created", actor: { kind: "registry", id: 0 } },
+    ]);
+  });
+
+  test("is not made for an e-mail address that is taken", async () => {
+    const before = await fixture.sql`select from organizations`;
+    const owner = { email, name: "Nora", password: PASSWORD };
+    expect(await refusalOf(fixture.ask(userAccess.createOrganization, { name: "Twice", owner }))).toEqual({
+      code: "already_exists",
+    });
+    expect(await fixture.sql`select from organizations`).toHaveLength(before.length);
+  });
+});

@@ -1,0 +1,64 @@
+/** Figures: what is counted is told, what cannot be read now does not hide the rest, and nobody pays when nobody collects. */
+import { Registry } from "prom-client";
+import { describe, expect, it } from "vitest";
+import { addCount, addDuration, addGauge, addGauges, addReadCount } from "../../services/runtime/figures.ts";
+
+describe("figures", () => {
+  it("count by label", async () => {
+    const registry = new Registry();
+    const answers = addCount(registry, { name: "answers_total", help: "Answers.", labels: ["result"] });
+    answers.add({ result: "yes" });
+    answers.add({ result: "no" }, 2);
+    const text = await registry.metrics();
+    expect(text).toContain('answers_total{result="yes"} 1');
+    expect(text).toContain('answers_total{result="no"} 2');
+  });
+
+  it("read plain numbers at each scrape, without adding them up", async () => {
+    const registry = new Registry();
+    let polls = 7;
+    addReadCount(registry, { name: "polls_total", help: "Polls.", labels: ["answer"] }, () => [
+      [{ answer: "200" }, polls],
+    ]);
+    expect(await registry.metrics()).toContain('polls_total{answer="200"} 7');
+    polls = 9;
+    expect(await registry.metrics()).toContain('polls_total{answer="200"} 9');
+  });
+
+  it("tell a value that cannot be read as NaN, and the others all the same", async () => {
+    const registry = new Registry();
+    addGauge(registry, "rows", "Rows.", () => Promise.reject(new Error("The database is away.")));
+    addGauge(registry, "depth", "Depth.", () => {
+      throw new Error("Not now.");
+    });
+    addGauges(registry, { name: "age_seconds", help: "Ages.", labels: ["of"] }, () => [
+      [{ of: "a" }, Number.POSITIVE_INFINITY],
+      [{ of: "b" }, 0.5],
+    ]);
+    const text = await registry.metrics();
+    // Go, which reads it, takes any case.
+    expect(text).toMatch(/^rows nan$/im);
+    expect(text).toMatch(/^depth nan$/im);
+    expect(text).toContain('age_seconds{of="a"} +Inf');
+    expect(text).toContain('age_seconds{of="b"} 0.5');
+  });
+
+  it("sort durations into buckets of seconds", async () => {
+    const registry = new Registry();
+    const duration = addDuration(registry, { name: "work_seconds", help: "Work.", labels: ["type"] });
+    duration.observe({ type: "a" }, 0.03);
+    const text = await registry.metrics();
+    expect(text).toContain('work_seconds_bucket{le="0.025",type="a"} 0');
+    expect(text).toContain('work_seconds_bucket{le="0.05",type="a"} 1');
+    expect(text).toContain('work_seconds_sum{type="a"} 0.03');
+  });
+
+  it("do nothing without a registry", () => {
+    expect(() => {
+      addCount(undefined, { name: "a_total", help: "A." }).add({});
+      addDuration(undefined, { name: "b_seconds", help: "B." }).observe({}, 1);
+      addGauge(undefined, "c", "C.", () => 1);
+      addReadCount(undefined, { name: "d_total", help: "D." }, () => []);
+    }).not.toThrow();
+  });
+});

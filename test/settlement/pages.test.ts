@@ -1,0 +1,85 @@
+/** A station's orders, newest first and page by page: nothing lost, nothing twice, and never more than a message holds. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import { listOrders, openOrder } from "../../services/bus/messages/settlement.ts";
+import { type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
+
+const MANY = 1_200;
+/** Stations that sell at the same time, so that one's orders lie among all the others'. */
+const NEIGHBOURS = 60;
+
+let world: SettlementWorld;
+beforeAll(async () => {
+  world = await startSettlementWorld();
+});
+afterAll(() => world.stop());
+
+const SOUP = { name: "Soup", quantity: 1, unitAmountMinor: "500" };
+
+async function walk(
+  request: { readonly caller: Caller; readonly stationId: number; readonly status?: "open" | "paid" },
+  limit: number,
+  between = async () => {},
+): Promise<number[]> {
+  const seen: number[] = [];
+  for (let hasMore = true; hasMore; ) {
+    const page = await world.ask(listOrders, { ...request, beforeId: seen.at(-1), limit });
+    expect(page.orders.length > 0 || !page.hasMore).toBe(true);
+    expect(page.orders.length).toBeLessThanOrEqual(limit);
+    seen.push(...page.orders.map((order) => order.orderId));
+    ({ hasMore } = page);
+    if (hasMore) await between();
+  }
+  return seen;
+}
+
+describe("a station's many orders", () => {
+  test("are each listed once, newest first, while further ones are opened", async () => {
+    const { stationId, cashier: caller } = await world.openStation();
+    for (let index = 0; index < NEIGHBOURS; index += 1) await world.openStation();
+    await world.database`
+      insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)
+      select organization_id, station_id, n, case when n % 10 = 0 then 'open' else 'voided' end, 'EUR', 500, 7
+      from generate_series(1, ${MANY}) as n, stations order by n`;
+    await world.database`
+      insert into order_counters (station_id, last_number) values (${stationId}, ${MANY})`;
+    await world.database`analyze orders`;
+    const ids = async (status: string) =>
+      (
+        await world.database<{ order_id: number }[]>`
+          select order_id from orders where station_id = ${stationId} and status like ${status} order by display_number desc`
+      ).map((row) => row.order_id);
+    const before = await ids("%");
+    let pages = 0;
+    const seen = await walk({ caller, stationId }, BOUNDS.listed, async () => {
+      pages += 1;
+      if (pages === 1) await world.ask(openOrder, { caller, stationId, lines: [SOUP] });
+    });
+    expect(seen).toEqual(before);
+    expect(await walk({ caller, stationId, status: "open" }, 100)).toEqual(await ids("open"));
+    expect((await world.ask(listOrders, { caller, stationId })).orders).toHaveLength(BOUNDS.listedUnlessAsked);
+    for (const status of [world.database``, world.database`and status = 'open'`]) {
+      const plan = JSON.stringify(
+        await world.database`
+          explain select * from orders where station_id = ${stationId} ${status} and order_id < ${seen[900] ?? 0}
+          order by order_id desc limit 501`,
+      );
+      expect(plan).toMatch(/orders_(?:by_station|of_status)/);
+      expect(plan).not.toContain("Seq Scan");
+    }
+  });
+
+  test("fit into their messages however many long lines they have", async () => {
+    const { stationId, cashier: caller } = await world.openStation();
+    const lines = Array.from({ length: BOUNDS.orderLines }, () => ({ ...SOUP, name: "€".repeat(200) }));
+    const opened: number[] = [];
+    for (let index = 0; index < 12; index += 1) {
+      opened.push((await world.ask(openOrder, { caller, stationId, lines })).order.orderId);
+    }
+    const first = await world.ask(listOrders, { caller, stationId, limit: BOUNDS.listed });
+    expect(first.orders.length).toBeLessThan(12);
+    expect(first.hasMore).toBe(true);
+    expect(await walk({ caller, stationId }, BOUNDS.listed)).toEqual(opened.toReversed());
+  });
+});

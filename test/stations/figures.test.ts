@@ -1,0 +1,58 @@
+/** What an actor host counts when things go wrong. What it counts of a collection is in `test/gateway/metrics.test.ts`. */
+import type { Registry } from "prom-client";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { stationCommandSubject } from "../../services/bus/subjects.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { figure, parseSeries } from "../support/scrape.ts";
+import { CASHIER, type StationWorld, startStationWorld } from "./station-world.ts";
+
+let world: StationWorld;
+beforeAll(async () => {
+  world = await startStationWorld();
+  return () => world.stop();
+});
+afterEach(() => world.stopHosts());
+
+async function read(metrics: Registry, name: string, labels: Record<string, string> = {}): Promise<number> {
+  return figure(parseSeries(await metrics.metrics()), name, labels) ?? 0;
+}
+
+const renew = (stationId: number, commandId: string): Promise<unknown> => {
+  const request = JSON.stringify({ commandId, actor: CASHIER, command: { type: "lease_renew" } });
+  return world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 5_000 });
+};
+
+describe("an actor host counts", () => {
+  it("an append that it had to read back, and the command once", async () => {
+    const { proxy, metrics } = await world.startHostBehindProxy();
+    const stationId = await world.openStation();
+    const before = await read(metrics, "stations_commands_total", { type: "lease_renew" });
+    const lost = proxy.loseNext(`"stream":"STATION_LOG"`);
+    const asked = renew(stationId, "test:doubt");
+    await lost;
+    await asked;
+    expect(await read(metrics, "stations_append_doubts_total")).toBeGreaterThanOrEqual(1);
+    const accepted = { type: "lease_renew", result: "accepted" };
+    expect((await read(metrics, "stations_commands_total", accepted)) - before).toBe(1);
+  });
+
+  it("appends that another host was first with", async () => {
+    const hosts = [await world.startHost({ hostId: "twin" }), await world.startHost({ hostId: "twin" })];
+    const stationId = await world.openStation();
+    await Promise.all(Array.from({ length: 8 }, (_, index) => renew(stationId, `test:twin-${index}`)));
+    const conflicts = await Promise.all(hosts.map(({ metrics }) => read(metrics, "stations_append_conflicts_total")));
+    expect(Math.max(...conflicts)).toBeGreaterThan(0);
+  });
+
+  it("commands that it had no room for", async () => {
+    const { metrics } = await world.startHost();
+    const stationId = await world.openStation();
+    const burst = 10 * STATION_LIMITS.mailboxLength;
+    await Promise.all(Array.from({ length: burst }, (_, index) => renew(stationId, `test:burst-${index}`)));
+    const busy = await read(metrics, "stations_busy_total", { queue: "station" });
+    const done = await read(metrics, "stations_commands_total", { type: "lease_renew" });
+    expect(busy).toBeGreaterThan(0);
+    expect(busy + done).toBe(burst);
+    expect(await read(metrics, "stations_busy_total", { queue: "host" })).toBe(0);
+  });
+});
