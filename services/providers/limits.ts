@@ -83,13 +83,14 @@ export const PROVIDER_LIMITS = {
   /** How often stations that have not been told of their provider are looked for, and how many are told in one transaction. */
   tellIntervalMs: 1_000,
   stationsPerTelling: 50,
+  /** After a loss of the bus: stations marked at once as not told, and how often. */
+  stationsPerRecovery: 1_000,
+  recoveryIntervalMs: 1_000,
   /** Stations for whose replicas a changed config waits; with more, the change is seen a moment later. */
   flushedStations: 20,
   flushTimeoutMs: 1_000,
   /** Characters of a person's reason. */
   reasonCharacters: 500,
-  /** Issues of one page as JSON, well within one bus message of 1 MB. */
-  issuePageBytes: 512 * 1_024,
 
   /** Callbacks of one moment share the disk's flushes; the tasks that they start need connections beside them. */
   databaseConnections: 16,

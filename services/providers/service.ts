@@ -13,6 +13,7 @@ import { tellStations } from "./configs/announce.ts";
 import { changeConfig } from "./configs/change-config.ts";
 import { createConfig } from "./configs/create-config.ts";
 import { listConfigs, listEvents } from "./configs/list-configs.ts";
+import { recoverStations } from "./configs/recover-stations.ts";
 import { rotateSecret } from "./configs/rotate-secret.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { removeOldRows } from "./housekeeping.ts";
@@ -67,9 +68,10 @@ export async function startProvidersService({ bus, log, settings, environment }:
   };
   const subscriptions = serveAll(deps);
   const { tellIntervalMs, attributionIntervalMs, housekeepingIntervalMs } = PROVIDER_LIMITS;
-  const { settledIssuesIntervalMs, settledIssuesPerTurn } = PROVIDER_LIMITS;
+  const { recoveryIntervalMs, settledIssuesIntervalMs, settledIssuesPerTurn } = PROVIDER_LIMITS;
   const repeated = [
     repeat({ everyMs: tellIntervalMs, what: "telling stations of their provider", log }, deps.tellStations),
+    repeat({ everyMs: recoveryIntervalMs, what: "telling stations again", log }, () => recoverStations(database)),
     repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, () => finishLeftAttributions(deps)),
     repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
       closeSettledIssues(database, settledIssuesPerTurn),

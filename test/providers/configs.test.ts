@@ -277,6 +277,25 @@ describe("stations", () => {
     await waitFor("the station is told", async () => (await toldOf(stationId)).length > 0, 3_000);
   });
 
+  test("are told again after the bus has lost its newest data, once for each loss", async () => {
+    const place = await world.openPlace();
+    const { configId } = (await create(place)).config;
+    const lose = () => world.database`
+      insert into bus_announcements (part, finished_at) values ('stations', clock_timestamp())
+      on conflict (part) do update set finished_at = excluded.finished_at`;
+    for (const times of [2, 3]) {
+      await lose();
+      await waitFor("the station is told again", async () => (await toldOf(place.stationId)).length === times);
+    }
+    await waitFor("the recovery's end", async () => {
+      const [row] = await world.database<[{ is_over: boolean }]>`
+        select r.recovered_at = a.finished_at and r.marked_through = 0 as is_over
+        from provider_recovery r, bus_announcements a where a.part = 'stations'`;
+      return row.is_over;
+    });
+    expect(await toldOf(place.stationId)).toEqual(Array.from({ length: 3 }, () => ({ configId, revision: 1 })));
+  });
+
   test("have one active config at most, also when ten are made at once", async () => {
     const place = await world.openPlace();
     const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => create(place)));

@@ -49,6 +49,16 @@ alter table stations add column provider_told boolean not null default true;
 alter table stations alter column provider_told set default false;
 create index stations_without_provider on stations (station_id) where not provider_told;
 
+-- A bus that has lost its newest data is told anew what stations are (bus_announcements); afterwards each is told its
+-- provider again. How far that has come.
+create table provider_recovery (
+  one boolean primary key default true check (one),
+  -- The end of the last announcement for which every station is marked.
+  recovered_at timestamptz not null default '-infinity',
+  marked_through bigint not null default 0
+);
+insert into provider_recovery default values;
+
 -- The owner's and the operators' audit trail here: who did what, when. Written with the change, never changed.
 create table provider_events (
   event_id bigint generated always as identity primary key,

@@ -1,12 +1,12 @@
 /** Reading configs and the trail of their changes. */
 import type { listProviderConfigs, listProviderEvents } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { firstPage } from "../../bus/page.ts";
 import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { firstPage } from "../page.ts";
 import * as configs from "../sql/configs.ts";
-import { selectEvents } from "../sql/events.ts";
+import { type ProviderEventRow, selectEvents } from "../sql/events.ts";
 import { configsOnWire } from "./config-wire.ts";
 
 export async function listConfigs(
@@ -27,16 +27,17 @@ export async function listEvents(
   const { organizationId } = caller;
   // One more than was asked for tells whether there are more.
   const rows = await selectEvents(deps.database, { organizationId, sinceId, limit: limit + 1 });
-  const events = firstPage(
-    rows.slice(0, limit).map((row) => ({
-      eventId: row.event_id,
-      atMs: row.at.getTime(),
-      actor: { role: row.actor_role, id: row.actor_id, name: row.actor_name },
-      action: row.action,
-      subject: { kind: row.subject_kind, id: row.subject_id },
-      data: row.data,
-    })),
-    PROVIDER_LIMITS.issuePageBytes,
-  );
-  return { events, hasMore: events.length < rows.length };
+  const { page, hasMore } = firstPage(rows.map(eventOnWire), limit);
+  return { events: page, hasMore };
+}
+
+function eventOnWire(row: ProviderEventRow): ReplyOf<typeof listProviderEvents>["events"][number] {
+  return {
+    eventId: row.event_id,
+    atMs: row.at.getTime(),
+    actor: { role: row.actor_role, id: row.actor_id, name: row.actor_name },
+    action: row.action,
+    subject: { kind: row.subject_kind, id: row.subject_id },
+    data: row.data,
+  };
 }
