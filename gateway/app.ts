@@ -19,7 +19,7 @@ import { Server } from "./server/server.ts";
 import { ServicesHealth } from "./service-health.ts";
 import type { GatewaySettings } from "./settings.ts";
 import { AddressThrottle } from "./throttle/address-throttle.ts";
-import { ENROLL_RATE } from "./throttle/limits.ts";
+import { CALLBACK_RATE, ENROLL_RATE } from "./throttle/limits.ts";
 
 export interface GatewayDeps {
   readonly bus: Bus;
@@ -138,6 +138,7 @@ function createHandlerDeps(parts: {
     requireFresh: () => requireFresh(replicas.isFreshForDevices(Date.now())),
     readiness: async () => readiness(bus, replicas, await health.look()),
     enrollThrottle,
+    callbackThrottle: new AddressThrottle(CALLBACK_RATE),
     nowMs: Date.now,
   };
 }

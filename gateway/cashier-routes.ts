@@ -194,6 +194,7 @@ export const cashierRoutes: readonly Route[] = [
       "station_leased",
       "collection_active",
       "route_not_offered",
+      "money_may_have_moved",
       "order_unknown",
       "order_already_paid",
       "order_voided",

@@ -34,6 +34,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly bodyOptional?: boolean;
   /** Text that cannot be stored is refused at the door, unless the body's schema says what becomes of it: `kept`. */
   readonly unstorableText?: "kept";
+  /** The handler gets the body's bytes as they came, of any type: what is signed must not be parsed before. */
+  readonly rawBody?: boolean;
   /** JSON unless the contract says otherwise. */
   readonly bodyTypes?: readonly BodyType[];
   /** A `z.strictObject` of strings and `z.coerce` numbers. */
@@ -58,7 +60,7 @@ export interface ReplyFacts {
   readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;
 }
 
-export const TAGS = ["device", "session", "cashier", "backoffice", "service"] as const;
+export const TAGS = ["device", "session", "cashier", "backoffice", "provider", "reconciliation", "service"] as const;
 export type Tag = (typeof TAGS)[number];
 
 type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;
@@ -97,6 +99,15 @@ export type Who =
 export type ErasedHandler = (
   context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown>,
 ) => Reply | Promise<Reply>;
+
+/** A row of somebody outside whose signature is over the raw body; what is behind the bus checks it. */
+export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
+  readonly who: { readonly kind: "anyone" };
+  readonly rawBody: true;
+  readonly handler: Handler<Buffer>;
+}
+
+export const rawBodyRoute = (row: RawBodyRoute): Route => row as unknown as Route;
 
 /** Checks that a handler fits the row's body, query and caller. */
 export function route<TBody extends Schema = undefined, TQuery extends Schema = undefined>(

@@ -14,6 +14,7 @@ import { backofficeRoutes } from "./backoffice-routes.ts";
 import { backofficeUserRoutes } from "./backoffice-user-routes.ts";
 import { cashierRoutes } from "./cashier-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
+import { providerRoutes } from "./provider-routes.ts";
 import type { Route } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
@@ -22,9 +23,11 @@ export const routes: readonly Route[] = [
   ...deviceRoutes,
   ...sessionRoutes("backoffice", "organization.manage"),
   ...sessionRoutes("cashier", "payments.collect"),
+  ...sessionRoutes("reconciliation", "reconciliation.manage"),
   ...cashierRoutes,
   ...backofficeRoutes,
   ...backofficeDeviceRoutes,
   ...backofficeUserRoutes,
+  ...providerRoutes,
   ...serviceRoutes,
 ];

@@ -7,7 +7,10 @@ import { logIn } from "./handlers/session/log-in.ts";
 import { logOut } from "./handlers/session/log-out.ts";
 import { anyoneWithCookie, anySession, type Route, route, session } from "./route.ts";
 
-export function sessionRoutes(api: "cashier" | "backoffice", permission: Permission): readonly Route[] {
+export function sessionRoutes(
+  api: "cashier" | "backoffice" | "reconciliation",
+  permission: Permission,
+): readonly Route[] {
   const path = `/api/${api}/v1/session/` as const;
   return [
     route({

@@ -16,7 +16,9 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   device: "What a smart POS companion or a customer display calls.",
   session: "Logging in and out, for people and their programs.",
   cashier: "Orders, the station's lease, and collections.",
-  backoffice: "Places, devices, people and the audit trail, for the owner.",
+  backoffice: "Places, devices, people, payment providers and the audit trail, for the owner.",
+  provider: "What a payment provider calls.",
+  reconciliation: "Money that does not fit, for who looks after it.",
   service: "The gateway itself.",
 };
 
@@ -106,6 +108,9 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
             ...(route.headers === undefined ? {} : { header: route.headers }),
           },
         }
+      : {}),
+    ...(route.rawBody === true
+      ? { requestBody: { required: true, content: { "application/json": { schema: z.unknown() } } } }
       : {}),
     ...(route.body === undefined
       ? {}

@@ -48,6 +48,7 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
   if (route.body !== undefined) {
     add("invalid_request", "body_too_large", "unsupported_media_type", "request_timeout");
   }
+  if (route.rawBody === true) add("body_too_large", "request_timeout");
   if (route.query !== undefined) add("invalid_request");
   // An idempotency key can be too long.
   if (route.headers !== undefined && "Idempotency-Key" in route.headers.shape) add("invalid_request");

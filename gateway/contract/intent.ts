@@ -1,6 +1,6 @@
 /** A payment intent as the cashier sees it: the collection, its evidence and what can be done now. */
 import { z } from "zod";
-import { type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
+import { ATTESTERS, END_REASONS, type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
@@ -28,6 +28,10 @@ export const createIntentBodySchema = z
       .max(BOUNDS.intentLifetimeMs.max / 1_000)
       .optional()
       .meta({ description: "How long it may be collected; 180 s when left out." }),
+    confirms_money_may_have_moved: z.boolean().optional().meta({
+      description:
+        "An earlier collection of this order may have moved money (`money_may_have_moved`): true collects all the same, and the timeline says who decided it.",
+    }),
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
 
@@ -49,13 +53,24 @@ export const intentReportSchema = z
 
 export const attestationSchema = z
   .object({
-    cashier_id: idSchema,
+    by: z.enum(ATTESTERS).meta({ description: "A dynamic QR is confirmed by its provider's callback." }),
+    cashier_id: idSchema.nullable().meta({ description: "Null when a provider confirmed." }),
     cashier_name: z.string(),
     reference: z.string(),
     attested_at: timestampSchema,
     transaction_id: idSchema.nullable().meta({ description: "Null until the settlement is done." }),
   })
   .meta({ id: "Attestation" });
+
+/** The provider's side of a dynamic QR. */
+export const providerPaymentSchema = z
+  .object({
+    config_id: idSchema,
+    qr_payload: z.string().meta({ description: "What displays show; empty before it is there and once it is over." }),
+    provider_reference: z.string().meta({ description: "The provider's own; empty until it is known." }),
+    confirmed_at: timestampSchema.nullable().meta({ description: "When the provider confirmed the money." }),
+  })
+  .meta({ id: "ProviderPayment" });
 
 export const intentSchema = z
   .object({
@@ -78,7 +93,11 @@ export const intentSchema = z
     settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),
+    provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
     ended_at: timestampSchema.nullable(),
+    end_reason: z
+      .enum(["", ...END_REASONS])
+      .meta({ description: "Why the provider's side ended it; empty for every other end." }),
   })
   .meta({
     id: "Intent",
@@ -109,7 +128,9 @@ export const intentSchema = z
         settle_offered: true,
         cancel_offered: true,
         attestation: null,
+        provider: null,
         ended_at: null,
+        end_reason: "",
       },
     ],
   });

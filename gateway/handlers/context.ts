@@ -30,6 +30,8 @@ export interface HandlerDeps {
   readiness(): Promise<Readiness>;
   /** Attempts to enroll, by client address. */
   readonly enrollThrottle: AddressThrottle;
+  /** Providers' callbacks, by client address. */
+  readonly callbackThrottle: AddressThrottle;
   nowMs(): number;
 }
 

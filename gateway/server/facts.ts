@@ -16,6 +16,7 @@ export const COPIED_HEADERS = [
   "sec-fetch-site",
   "transfer-encoding",
   "user-agent",
+  "x-provider-signature",
 ] as const;
 export type CopiedHeader = (typeof COPIED_HEADERS)[number];
 

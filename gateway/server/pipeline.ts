@@ -40,11 +40,12 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
   try {
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
     who = findCaller(deps, route, facts, slot);
-    const body = route.body === undefined ? undefined : await takeBody(route, exchange);
+    const hasBody = route.body !== undefined || route.rawBody === true;
+    const body = hasBody ? await takeBody(route, exchange) : undefined;
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
     const reply = await handlerOf(route)({
       ...who,
-      body: route.body === undefined ? undefined : validate(route.body, body),
+      body: route.body === undefined ? body : validate(route.body, body),
       query: route.query === undefined ? undefined : validate(route.query, parseQuery(facts.query)),
       id: (name: string) => idOf(route, facts, name),
       header: (name: string) => headerOf(facts, name),
@@ -80,6 +81,7 @@ async function takeBody(route: Route, exchange: Exchange): Promise<unknown> {
   const { headers } = exchange.facts;
   if (announcesTooMuch(headers["content-length"])) throw new Refusal("body_too_large");
   const bytes = await readBody(exchange);
+  if (route.rawBody === true) return bytes;
   if (bytes.length === 0 && route.bodyOptional === true) return {};
   const value = parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
   if (route.unstorableText !== "kept") requireStorableText(value);

@@ -72,6 +72,21 @@ describe("asking", () => {
     expect(made).toHaveLength(1);
   });
 
+  test("a question that failed on our side is asked again at once, and not held against the provider", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    const spoil = () =>
+      world.database`update provider_secrets set sealed = set_byte(sealed, 0, get_byte(sealed, 0) # 1) where config_id = ${configId}`;
+    await spoil();
+    const failed = world.askProvider(place, configId, intent);
+    await expect(failed).rejects.toMatchObject({ refusal: { code: "unavailable" } });
+    await spoil();
+    const startedAtMs = Date.now();
+    expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
+    expect(Date.now() - startedAtMs).toBeLessThan(2_000);
+  });
+
   test("a config that is not there, of another organization, of another mode or disabled: provider_not_configured", async () => {
     const place = await world.openPlace();
     const other = await world.openPlace();

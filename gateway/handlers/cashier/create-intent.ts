@@ -12,7 +12,7 @@ type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
 
 /**
  * Refusals: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with the `reason`,
- * `order_unknown`, `order_already_paid`, `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
+ * `money_may_have_moved` with the earlier intent's id as `reason`, `order_unknown`, `order_already_paid`, `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
  */
 export const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
   const { body, deps } = context;
@@ -26,6 +26,7 @@ export const createIntent: SessionHandler<CreateIntentBody> = async (context) =>
       orderId: body.order_id,
       deviceId: body.device_id,
       lifetimeMs: body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000,
+      confirmsMoneyMayHaveMoved: body.confirms_money_may_have_moved,
     },
   });
   const intent = spokenOf(response);

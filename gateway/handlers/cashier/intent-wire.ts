@@ -28,7 +28,9 @@ export function intentWire(intent: PaymentIntent, nowMs: number): IntentWire {
     settle_offered: isPossible(intent, attestNow(intent, nowMs), nowMs),
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
     attestation: attestationWire(intent),
+    provider: providerWire(intent),
     ended_at: optionalTimestamp(intent.endedAtMs),
+    end_reason: intent.endReason,
   };
 }
 
@@ -45,11 +47,22 @@ function reportWire(report: Report): IntentWire["reports"][number] {
 function attestationWire({ attestation }: PaymentIntent): IntentWire["attestation"] {
   if (attestation === null) return null;
   return {
-    cashier_id: attestation.cashierId,
+    by: attestation.by,
+    cashier_id: attestation.by === "provider" ? null : attestation.cashierId,
     cashier_name: attestation.cashierName,
     reference: attestation.reference,
     attested_at: toTimestamp(attestation.atMs),
     transaction_id: attestation.transactionId,
+  };
+}
+
+function providerWire({ provider }: PaymentIntent): IntentWire["provider"] {
+  if (provider === null) return null;
+  return {
+    config_id: provider.configId,
+    qr_payload: provider.qrPayload,
+    provider_reference: provider.providerReference,
+    confirmed_at: optionalTimestamp(provider.confirmedAtMs),
   };
 }
 

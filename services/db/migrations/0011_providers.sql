@@ -55,6 +55,8 @@ create table provider_recovery (
   one boolean primary key default true check (one),
   -- The end of the last announcement for which every station is marked.
   recovered_at timestamptz not null default '-infinity',
+  -- The announcement for which stations are being marked; a later one starts over.
+  announced_at timestamptz,
   marked_through bigint not null default 0
 );
 insert into provider_recovery default values;

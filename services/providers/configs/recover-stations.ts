@@ -9,6 +9,7 @@ export async function recoverStations(database: Database): Promise<void> {
     const recovery = await takeRecovery(sql);
     if (recovery === undefined) return;
     const newest = await markUntold(sql, recovery.marked_through, PROVIDER_LIMITS.stationsPerRecovery);
-    await (newest === undefined ? noteRecovered(sql, recovery.announced) : noteMarked(sql, newest));
+    if (newest === undefined) await noteRecovered(sql, recovery.announced);
+    else await noteMarked(sql, { ...recovery, marked_through: newest });
   });
 }

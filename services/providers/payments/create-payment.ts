@@ -5,7 +5,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { createProviderPayment } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
-import type { AskedPayment, CreatedPayment } from "../adapters/adapter.ts";
+import { RefusedError } from "../../bus/refusals.ts";
+import type { CreatedPayment } from "../adapters/adapter.ts";
 import { ProviderError, type ProviderFailure } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
@@ -19,10 +20,15 @@ import { newReference } from "./reference.ts";
 type Request = RequestOf<typeof createProviderPayment>;
 type Reply = ReplyOf<typeof createProviderPayment>;
 
-/** What is left of the total after the call, for PostgreSQL before and behind it. */
-const ASK_MS = PROVIDER_LIMITS.callMs + (PROVIDER_LIMITS.createTotalMs - PROVIDER_LIMITS.callMs) / 2;
+/** What PostgreSQL may take before and behind a call, so that the answer is in time. */
+const MARGIN_MS = (PROVIDER_LIMITS.createTotalMs - PROVIDER_LIMITS.callMs) / 2;
+/** A call with less time than this is not worth making. */
+const SHORTEST_CALL_MS = 2_000;
 
-/** Answers within `createTotalMs`. Never throws for what a provider does. */
+/**
+ * Answers within `createTotalMs`. Never throws for what a provider does; refuses with `unavailable` when another's
+ * question is still under way then.
+ */
 export async function createPayment(deps: ProvidersDeps, request: Request): Promise<Reply> {
   const deadlineMs = Date.now() + PROVIDER_LIMITS.createTotalMs;
   const earlier = await payments.findPayment(deps.database, request.intentId);
@@ -34,10 +40,10 @@ export async function createPayment(deps: ProvidersDeps, request: Request): Prom
     ...request,
     reference: newReference(),
     account: deps.adapters[config.kind].accountOf(config.settings),
-    askMs: ASK_MS,
+    askMs: PROVIDER_LIMITS.callMs + MARGIN_MS,
   });
   if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
-  return await ask(deps, { config, payment });
+  return await ask(deps, { config, payment, callMs: PROVIDER_LIMITS.callMs });
 }
 
 /** Another has asked. If they are gone without an answer, the same question is asked again, with the same reference. */
@@ -47,16 +53,24 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
     if (payment === undefined) throw new Error("A payment that was asked for has vanished.");
     if (payment.status !== "asked") return replyOf(payment);
     if (Date.now() + PROVIDER_LIMITS.answerLookMs >= deadlineMs) {
+      // Somebody else is just asking and may still get an answer; whoever waits comes back for it.
+      if (payment.asked_until.getTime() > Date.now()) throw new RefusedError({ code: "unavailable" });
       return await settleAnswer(deps, payment, { failure: "provider_timed_out", mayHaveTakenEffect: true });
     }
-    const leftMs = deadlineMs - Date.now();
-    // Only with time enough for a call is it worth asking again.
-    const taken =
-      leftMs < ASK_MS ? undefined : await payments.takeOverQuestion(deps.database, request.intentId, ASK_MS);
-    const config = taken === undefined ? undefined : await findConfig(deps.database, request);
-    if (taken !== undefined && config !== undefined) return await ask(deps, { config, payment: taken });
+    const reply = await takeOver(deps, request, deadlineMs);
+    if (reply !== undefined) return reply;
     await delay(PROVIDER_LIMITS.answerLookMs);
   }
+}
+
+/** Asks again when whoever asked has not answered within their time, and there is time enough for a call. */
+async function takeOver(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply | undefined> {
+  const callMs = Math.min(PROVIDER_LIMITS.callMs, deadlineMs - Date.now() - MARGIN_MS);
+  if (callMs < SHORTEST_CALL_MS) return undefined;
+  const payment = await payments.takeOverQuestion(deps.database, request.intentId, callMs + MARGIN_MS);
+  const config = payment === undefined ? undefined : await findConfig(deps.database, request);
+  if (payment === undefined || config === undefined) return undefined;
+  return await ask(deps, { config, payment, callMs });
 }
 
 type Answer =
@@ -65,10 +79,15 @@ type Answer =
 
 async function ask(
   deps: ProvidersDeps,
-  { config, payment }: { readonly config: ConfigRow; readonly payment: payments.PaymentRow },
+  asked: { readonly config: ConfigRow; readonly payment: payments.PaymentRow; readonly callMs: number },
 ): Promise<Reply> {
+  const { config, payment } = asked;
   const startedAtMs = performance.now();
-  const answer = await answerOf(deps, config, askedPaymentOf(deps, payment));
+  const answer = await answerOf(deps, asked).catch(async (error: unknown) => {
+    // It was not the provider: whoever is asked next need not wait for this one.
+    await payments.giveUpQuestion(deps.database, payment.intent_id);
+    throw error;
+  });
   const reply = await settleAnswer(deps, payment, answer);
   const { intent_id: intentId, config_id: configId, station_id: stationId } = payment;
   const outcome = reply.created ? "created" : reply.reason;
@@ -77,10 +96,15 @@ async function ask(
   return reply;
 }
 
-async function answerOf(deps: ProvidersDeps, config: ConfigRow, asked: AskedPayment): Promise<Answer> {
-  const signal = AbortSignal.timeout(PROVIDER_LIMITS.callMs);
+async function answerOf(
+  deps: ProvidersDeps,
+  asked: { readonly config: ConfigRow; readonly payment: payments.PaymentRow; readonly callMs: number },
+): Promise<Answer> {
+  const { config, payment } = asked;
   try {
-    return { created: await deps.adapters[config.kind].createPayment(await accessOf(deps, config), asked, signal) };
+    const access = await accessOf(deps, config);
+    const signal = AbortSignal.timeout(asked.callMs);
+    return { created: await deps.adapters[config.kind].createPayment(access, askedPaymentOf(deps, payment), signal) };
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     const { failure, mayHaveTakenEffect } = error;

@@ -14,6 +14,7 @@ export interface PaymentRow {
   readonly currency: string;
   readonly expires_at: Date;
   readonly status: "asked" | "ready" | "failed";
+  readonly asked_until: Date;
   readonly failure: EndReason | null;
   readonly qr_payload: string;
   readonly provider_reference: string;
@@ -24,7 +25,7 @@ export interface PaymentRow {
 
 const columns = (sql: Queryable) => sql`
   intent_id, config_id, organization_id, station_id, order_display_number, reference, account,
-  amount_minor::text as amount_minor, currency, expires_at, status, failure, qr_payload, provider_reference,
+  amount_minor::text as amount_minor, currency, expires_at, status, asked_until, failure, qr_payload, provider_reference,
   paid_reference, withdrawn_at, created_at`;
 
 export interface NewPayment {
@@ -67,6 +68,12 @@ export async function takeOverQuestion(
     where intent_id = ${intentId} and status = 'asked' and asked_until < now()
     returning ${columns(database)}`;
   return row;
+}
+
+/** Whoever asks next may ask the provider at once. */
+export async function giveUpQuestion(database: Database, intentId: number): Promise<void> {
+  await database`
+    update provider_payments set asked_until = now() where intent_id = ${intentId} and status = 'asked'`;
 }
 
 export async function findPayment(sql: Queryable, intentId: number): Promise<PaymentRow | undefined> {

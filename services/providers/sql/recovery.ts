@@ -2,7 +2,7 @@
 import type { Transaction } from "../../db/pool.ts";
 
 export interface Recovery {
-  /** When the stations themselves were told anew; as text, because it is only compared. */
+  /** When the stations themselves were told anew; as text, because a date would lose its microseconds. */
   readonly announced: string;
   /** The newest station that is marked. */
   readonly marked_through: number;
@@ -11,7 +11,8 @@ export interface Recovery {
 /** What is still to be marked, held until the transaction ends; undefined when nothing is, or another is at it. */
 export async function takeRecovery(sql: Transaction): Promise<Recovery | undefined> {
   const [row] = await sql<Recovery[]>`
-    select a.finished_at::text as announced, r.marked_through
+    select a.finished_at::text as announced,
+      case when r.announced_at = a.finished_at then r.marked_through else 0 end as marked_through
     from provider_recovery r join bus_announcements a on a.part = 'stations' and a.finished_at > r.recovered_at
     for update of r skip locked`;
   return row;
@@ -29,10 +30,15 @@ export async function markUntold(sql: Transaction, after: number, limit: number)
   return row?.newest ?? undefined;
 }
 
-export async function noteMarked(sql: Transaction, markedThrough: number): Promise<void> {
-  await sql`update provider_recovery set marked_through = ${markedThrough}`;
+/** Notes how far the marking for an announcement has come. */
+export async function noteMarked(sql: Transaction, { announced, marked_through }: Recovery): Promise<void> {
+  await sql`
+    update provider_recovery set announced_at = ${announced}::text::timestamptz, marked_through = ${marked_through}`;
 }
 
+/** Every station is marked for this announcement. */
 export async function noteRecovered(sql: Transaction, announced: string): Promise<void> {
-  await sql`update provider_recovery set recovered_at = ${announced}::timestamptz, marked_through = 0`;
+  await sql`
+    update provider_recovery
+    set recovered_at = ${announced}::text::timestamptz, announced_at = null, marked_through = 0`;
 }

@@ -1,0 +1,115 @@
+/** Payment providers on the wire: what they call, how the owner configures them, and money that does not fit. */
+import { z } from "zod";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import { ISSUE_KINDS, PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
+import { LIMITS } from "../limits.ts";
+import { hasMoreBefore, pageBeforeQuery } from "./page.ts";
+import { amountSchema, currencySchema, idSchema, nameSchema, timestampSchema } from "./shared.ts";
+
+/** A duplicate of a callback gets the same bytes again, so nothing of the moment is in the answer. */
+export const callbackReplySchema = z
+  .object({ received: z.literal(true), callback_id: idSchema })
+  .meta({ id: "CallbackReceived" });
+export const callbackRefusalSchema = z
+  .object({ code: z.string(), detail: z.string() })
+  .meta({ id: "CallbackRefused", examples: [{ code: "signature_invalid", detail: "The signature does not fit." }] });
+
+const settingsSchema = z
+  .record(z.string(), z.unknown())
+  .meta({ description: "What the kind of provider needs and is no secret: merchant data, accounts." });
+const secretsSchema = z.record(z.string(), z.string());
+const newSecretsSchema = secretsSchema.meta({ description: "Secrets that were made now, by name; shown this once." });
+
+export const CONFIG_STATUSES = ["active", "disabled"] as const;
+export const providerConfigSchema = z
+  .object({
+    config_id: idSchema,
+    filial_id: idSchema,
+    kind: z.enum(PROVIDER_KINDS),
+    mode: z.enum(PROVIDER_MODES).meta({ description: "`test` serves sandbox stations, `live` all others." }),
+    name: z.string(),
+    status: z.enum(CONFIG_STATUSES).meta({ description: "At most one is active per filial and mode." }),
+    settings: settingsSchema,
+    secrets: z
+      .array(z.object({ name: z.string(), created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
+      .meta({ description: "Which are stored, never what they are; two of one name while it is being rotated." }),
+    callback_path: z.string().meta({ description: "Where the provider sends its callbacks." }),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "ProviderConfig" });
+export const providerConfigsSchema = z.object({ provider_configs: z.array(providerConfigSchema) });
+export const newProviderConfigSchema = z
+  .object({ provider_config: providerConfigSchema, new_secrets: newSecretsSchema })
+  .meta({ id: "NewProviderConfig" });
+
+export const providerConfigsQuerySchema = z.strictObject({
+  filial_id: z.coerce.number().int().positive().optional(),
+});
+export const createProviderConfigBodySchema = z
+  .strictObject({
+    filial_id: idSchema,
+    kind: z.enum(PROVIDER_KINDS),
+    mode: z.enum(PROVIDER_MODES),
+    name: nameSchema,
+    settings: settingsSchema,
+    secrets: secretsSchema.optional().meta({ description: "By name; one that is left out is made." }),
+  })
+  .meta({ id: "CreateProviderConfig" });
+export const changeProviderConfigBodySchema = z
+  .strictObject({
+    name: nameSchema.optional(),
+    settings: settingsSchema.optional(),
+    status: z.enum(CONFIG_STATUSES).optional(),
+  })
+  .meta({ id: "ChangeProviderConfig" });
+export const rotateSecretBodySchema = z
+  .strictObject({
+    name: z.string().min(1).max(BOUNDS.nameCharacters),
+    secret: z.string().optional().meta({ description: "The new one; made when left out." }),
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(LIMITS.secretOverlapSeconds)
+      .default(LIMITS.secretOverlapUnlessAskedSeconds)
+      .meta({ description: "How long the old one is taken as well; a day when left out." }),
+  })
+  .meta({ id: "RotateProviderSecret" });
+
+export const ISSUE_STATUSES = ["open", "attributed", "closed"] as const;
+export const issueSchema = z
+  .object({
+    issue_id: idSchema,
+    kind: z.enum(ISSUE_KINDS),
+    status: z.enum(ISSUE_STATUSES),
+    config_id: idSchema,
+    station_id: idSchema.nullable(),
+    intent_id: idSchema.nullable(),
+    order_id: idSchema.nullable(),
+    amount: amountSchema.nullable(),
+    currency: currencySchema.nullable(),
+    provider_reference: z.string(),
+    evidence: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "What was registered, beside what the provider says." }),
+    opened_at: timestampSchema,
+    resolved_at: timestampSchema.nullable(),
+    resolved_by: z.int().nullable().meta({ description: "A person's id; 0 when it resolved by itself." }),
+    reason: z.string().nullable(),
+    transaction_id: idSchema.nullable().meta({ description: "What it was attributed by, through the payment seam." }),
+  })
+  .meta({ id: "Issue" });
+export const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
+export const issuesQuerySchema = z.strictObject({ ...pageBeforeQuery, status: z.enum(ISSUE_STATUSES).optional() });
+
+const reasonSchema = z
+  .string()
+  .trim()
+  .min(1)
+  .max(LIMITS.reasonCharacters)
+  .meta({ description: "Why, for whoever reads the trail later." });
+export const attributeIssueBodySchema = z
+  .strictObject({ order_id: idSchema, reason: reasonSchema })
+  .meta({ id: "AttributeIssue", examples: [{ order_id: 42, reason: "The guest paid after the collection expired." }] });
+export const closeIssueBodySchema = z
+  .strictObject({ reason: reasonSchema })
+  .meta({ id: "CloseIssue", examples: [{ reason: "Paid back by the provider on 2026-11-20." }] });

@@ -1,0 +1,146 @@
+/** The rows about payment providers: their callbacks, the owner's configs, and the money that does not fit. */
+import {
+  attributeIssueBodySchema,
+  callbackRefusalSchema,
+  callbackReplySchema,
+  changeProviderConfigBodySchema,
+  closeIssueBodySchema,
+  createProviderConfigBodySchema,
+  issueSchema,
+  issuesQuerySchema,
+  issuesSchema,
+  newProviderConfigSchema,
+  providerConfigSchema,
+  providerConfigsQuerySchema,
+  providerConfigsSchema,
+  rotateSecretBodySchema,
+} from "./contract/provider.ts";
+import {
+  changeOwnProviderConfig,
+  createOwnProviderConfig,
+  listOwnProviderConfigs,
+  rotateOwnProviderSecret,
+} from "./handlers/backoffice/provider-configs.ts";
+import { takeCallback } from "./handlers/provider/receive-callback.ts";
+import { attributeOwnIssue, closeOwnIssue, listOwnIssues } from "./handlers/reconciliation/issues.ts";
+import { anyone, type Route, rawBodyRoute, route, session } from "./route.ts";
+
+const owner = session("organization.manage");
+const operator = session("reconciliation.manage");
+const configs = "/api/backoffice/v1/provider-configs/" as const;
+const config = `${configs}{config_id}` as const;
+const issues = "/api/reconciliation/v1/issues/" as const;
+const issue = `${issues}{issue_id}` as const;
+
+const refused = (description: string) => ({ description, schema: callbackRefusalSchema });
+const issueReply = { 200: { description: "The issue after this.", schema: issueSchema } };
+
+export const providerRoutes: readonly Route[] = [
+  rawBodyRoute({
+    method: "POST",
+    path: "/api/providers/v1/{config_id}/callback/",
+    operationId: "provider_callback",
+    tag: "provider",
+    summary: "Tell what became of a payment",
+    description:
+      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. Repeat after 5xx.",
+    who: anyone,
+    rawBody: true,
+    replies: {
+      200: { description: "Recorded; what it says may still have become an issue.", schema: callbackReplySchema },
+      400: refused("Signed, and not of the shape that this kind of provider has."),
+      401: refused("The signature does not fit, or there is no such config: the two are answered alike."),
+      413: refused("The body is too large."),
+      429: refused("Too many callbacks with a wrong signature, or too many from this address."),
+    },
+    errors: [],
+    handler: takeCallback,
+  }),
+  route({
+    method: "GET",
+    path: configs,
+    operationId: "backoffice_provider_configs",
+    tag: "backoffice",
+    summary: "List the payment providers",
+    who: owner,
+    query: providerConfigsQuerySchema,
+    replies: { 200: { description: "By id.", schema: providerConfigsSchema } },
+    errors: [],
+    handler: listOwnProviderConfigs,
+  }),
+  route({
+    method: "POST",
+    path: configs,
+    operationId: "backoffice_provider_config_create",
+    tag: "backoffice",
+    summary: "Add a payment provider",
+    description: "For dynamic QR at the stations of one filial. Secrets are stored encrypted and never shown again.",
+    who: owner,
+    body: createProviderConfigBodySchema,
+    replies: { 201: { description: "The config, with secrets that were made.", schema: newProviderConfigSchema } },
+    errors: ["not_found", "conflict", "already_exists"],
+    handler: createOwnProviderConfig,
+  }),
+  route({
+    method: "PATCH",
+    path: `${config}/`,
+    operationId: "backoffice_provider_config_change",
+    tag: "backoffice",
+    summary: "Change, disable or enable a payment provider",
+    who: owner,
+    body: changeProviderConfigBodySchema,
+    replies: { 200: { description: "The config after this.", schema: providerConfigSchema } },
+    errors: ["not_found", "conflict", "already_exists"],
+    handler: changeOwnProviderConfig,
+  }),
+  route({
+    method: "POST",
+    path: `${config}/rotate/`,
+    operationId: "backoffice_provider_secret_rotate",
+    tag: "backoffice",
+    summary: "Replace a secret of a payment provider",
+    description: "Callbacks signed with the old one are taken until the overlap is over.",
+    who: owner,
+    body: rotateSecretBodySchema,
+    replies: { 200: { description: "The config, with the secret if it was made.", schema: newProviderConfigSchema } },
+    errors: ["not_found", "conflict"],
+    handler: rotateOwnProviderSecret,
+  }),
+  route({
+    method: "GET",
+    path: issues,
+    operationId: "reconciliation_issues",
+    tag: "reconciliation",
+    summary: "List the money that does not fit",
+    who: operator,
+    query: issuesQuerySchema,
+    replies: { 200: { description: "Newest first.", schema: issuesSchema } },
+    errors: [],
+    handler: listOwnIssues,
+  }),
+  route({
+    method: "POST",
+    path: `${issue}/attribute/`,
+    operationId: "reconciliation_issue_attribute",
+    tag: "reconciliation",
+    summary: "Pay an order with it after all",
+    description: "Through the payment seam: amount and currency must be the order's, and the order unpaid.",
+    who: operator,
+    body: attributeIssueBodySchema,
+    replies: issueReply,
+    errors: ["not_found", "conflict", "order_unknown", "order_already_paid", "order_changed", "order_voided"],
+    handler: attributeOwnIssue,
+  }),
+  route({
+    method: "POST",
+    path: `${issue}/close/`,
+    operationId: "reconciliation_issue_close",
+    tag: "reconciliation",
+    summary: "Close it, resolved outside",
+    who: operator,
+    body: closeIssueBodySchema,
+    replies: issueReply,
+    errors: ["not_found", "conflict"],
+    handler: closeOwnIssue,
+  }),
+];
