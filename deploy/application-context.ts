@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Settings } from "./settings.ts";
 
 /** Addresses that become known while the steps start. */
-export type AddressName = "nats" | "database" | "gateway";
+export type AddressName = "nats" | "database" | "gateway" | "sandboxProvider";
 
 /** What the steps of the application share. */
 export interface ApplicationContext {

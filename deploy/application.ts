@@ -19,9 +19,11 @@ export function applicationSteps(context: ApplicationContext): Step[] {
     together("processes", [
       servicesStep(context, {
         name: "services",
-        services: ["registry", "settlement", "audit", "relay"],
+        services: ["registry", "settlement", "providers", "audit", "relay"],
         usesDatabase: true,
       }),
+      // An outside party in a process of its own: the services reach it over HTTP only.
+      servicesStep(context, { name: "sandbox-provider", services: ["sandbox-provider"], usesDatabase: true }),
       servicesStep(context, { name: "stations", services: ["stations"], usesDatabase: false }),
       gatewayStep(context),
     ]),

@@ -4,6 +4,7 @@ import { type ApplicationContext, logFile } from "./application-context.ts";
 import { openDataFolder } from "./data-folder.ts";
 import { checkDatabase, ensureDatabase } from "./embedded/ensure-database.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
+import { freePort } from "./embedded/free-port.ts";
 import { startNats, waitForNats } from "./embedded/nats.ts";
 import { startPostgres } from "./embedded/postgres.ts";
 import { keepRunning } from "./keep-running.ts";
@@ -27,13 +28,19 @@ export function dataFolderStep(context: ApplicationContext): Step {
   };
 }
 
-/** Sees that the HTTP port and the metrics ports are free before anything is started for them. */
+/**
+ * Sees that the HTTP port and the metrics ports are free before anything is started for them, and chooses those that are
+ * left to us: here and once, so that what is started again comes back where its clients are.
+ */
 export function portStep(context: ApplicationContext): Step {
   return {
     name: "port",
     start: async () => {
       const { host, port, metricsHost } = context.settings;
       await checkPort(host, port, { port: "PORT", host: "HOST" });
+      const { addresses, environment } = context;
+      addresses.set("gateway", `http://${reachableHost(host)}:${port === 0 ? await freePort(host) : port}`);
+      addresses.set("sandboxProvider", environment.SANDBOX_PROVIDER_URL || `http://127.0.0.1:${await freePort()}`);
       for (const metricsPort of metricsPorts(context.settings)) {
         await checkPort(metricsHost, metricsPort, { port: "METRICS_PORT", host: "METRICS_HOST" });
       }
@@ -107,6 +114,12 @@ export function postgresStep(context: ApplicationContext): Step {
       return stop;
     },
   };
+}
+
+/** An address to type into a browser for an address to listen on. */
+function reachableHost(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
+  return host.includes(":") ? `[${host}]` : host;
 }
 
 /** Throws UserError `nats_unreachable` unless one of the servers greets. The sentence leaves credentials out. */

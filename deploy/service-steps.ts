@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { migrate } from "../services/db/migrate.ts";
 import { type ApplicationContext, logFile } from "./application-context.ts";
-import { freePort } from "./embedded/free-port.ts";
 import { keepRunning } from "./keep-running.ts";
 import { openSecrets } from "./secrets.ts";
 import { startServiceProcess } from "./service-process.ts";
@@ -57,38 +56,47 @@ export function gatewayStep(context: ApplicationContext): Step {
     name,
     start: async (control) => {
       const { host } = context.settings;
-      // Chosen here and once: a gateway that is started again comes back where its clients are.
-      const port = context.settings.port === 0 ? await freePort(host) : context.settings.port;
+      const { port } = new URL(context.addresses.get("gateway"));
       const options = {
         name,
         script: join(context.checkout, "gateway", "main.ts"),
         args: [],
-        environment: { ...baseEnvironment(context, name), HOST: host, PORT: String(port) },
+        environment: { ...baseEnvironment(context, name), HOST: host, PORT: port },
         logFile: logFile(context, name),
       };
       const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
       const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch });
-      context.addresses.set("gateway", `http://${reachableHost(host)}:${port}`);
       context.say("gateway: up.");
       return stop;
     },
   };
 }
 
-/** Each process needs a metrics port of its own: METRICS_PORT and the two after it. */
-const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = { services: 0, stations: 1, gateway: 2 };
+/** Each process needs a metrics port of its own: METRICS_PORT and the three after it. */
+const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
+  services: 0,
+  stations: 1,
+  gateway: 2,
+  "sandbox-provider": 3,
+};
+/** AES-256 and HMAC-SHA256 keys. */
+const KEY_BYTES = 32;
+/** What only the processes with the database may know. */
+const SECRET_SETTINGS = [
+  "DATABASE_URL",
+  "ENROLLMENT_CODE_KEY",
+  "PROVIDER_SECRETS_KEY",
+  "PROVIDER_SECRETS_OLD_KEYS",
+  "SANDBOX_PROVIDER_KEY",
+];
 
 function baseEnvironment(context: ApplicationContext, name: string): NodeJS.ProcessEnv {
-  const {
-    DATABASE_URL: _database,
-    ENROLLMENT_CODE_KEY: _codeKey,
-    NATS_URL: _nats,
-    METRICS_PORT: _metrics,
-    ...rest
-  } = context.environment;
+  const rest = Object.entries(context.environment).filter(
+    ([variable]) => variable !== "METRICS_PORT" && !SECRET_SETTINGS.includes(variable),
+  );
   const { logLevel, metricsPort } = context.settings;
   return {
-    ...rest,
+    ...Object.fromEntries(rest),
     ...metricsEnvironment(metricsPort, name),
     NATS_URL: context.addresses.get("nats"),
     LOG_LEVEL: logLevel,
@@ -101,6 +109,24 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
   return {
     DATABASE_URL: context.addresses.get("database"),
     ...(key === undefined ? {} : { ENROLLMENT_CODE_KEY: key }),
+    ...providerEnvironment(context),
+  };
+}
+
+/**
+ * The keys of providers' secrets: the operator's, or those of this data folder. Who runs several starts on one database
+ * sets them, or none could read what another has sealed.
+ */
+function providerEnvironment({ environment, settings, addresses }: ApplicationContext): NodeJS.ProcessEnv {
+  const secrets = openSecrets(settings.dataDir);
+  const sandbox = new URL(addresses.get("sandboxProvider"));
+  return {
+    PROVIDER_SECRETS_KEY: environment.PROVIDER_SECRETS_KEY || secrets.value("provider_secrets_key", KEY_BYTES),
+    PROVIDER_SECRETS_OLD_KEYS: environment.PROVIDER_SECRETS_OLD_KEYS,
+    SANDBOX_PROVIDER_KEY: environment.SANDBOX_PROVIDER_KEY || secrets.value("sandbox_provider_key", KEY_BYTES),
+    SANDBOX_PROVIDER_URL: sandbox.origin,
+    SANDBOX_PROVIDER_PORT: sandbox.port,
+    PROVIDER_CALLBACK_BASE_URL: environment.PROVIDER_CALLBACK_BASE_URL || addresses.get("gateway"),
   };
 }
 
@@ -119,10 +145,4 @@ function metricsEnvironment(metricsPort: number | undefined, name: string): Node
   // Any free port needs no distance from the others.
   const port = metricsPort === 0 ? 0 : metricsPort + (METRICS_PORT_OFFSETS[name] ?? 0);
   return { METRICS_PORT: String(port) };
-}
-
-/** An address to type into a browser for an address to listen on. */
-function reachableHost(host: string): string {
-  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
-  return host.includes(":") ? `[${host}]` : host;
 }

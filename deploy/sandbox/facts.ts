@@ -24,7 +24,9 @@ export interface SandboxFacts {
   readonly station: SandboxStation;
   /** The station that a virtual companion and a virtual display are attached to. */
   readonly demoStation: SandboxStation;
-  readonly links: Readonly<Record<"apiPage" | "openapi" | "health" | "readiness", string>>;
+  /** What the sandbox provider does for an amount whose minor units end so; any other amount is approved. */
+  readonly magicAmounts: readonly { readonly ending: string; readonly provider: string; readonly outcome: string }[];
+  readonly links: Readonly<Record<"apiPage" | "openapi" | "health" | "readiness" | "magicAmounts", string>>;
 }
 
 /** Writes the facts for programs. They hold passwords and codes, so nobody else on the machine may read them. */

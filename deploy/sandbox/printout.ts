@@ -23,6 +23,9 @@ export function printout(facts: SandboxFacts, factsPath: string): string {
     "",
     ...curlLines(facts),
     "",
+    "The route dynamic_qr asks the sandbox provider: an amount is approved, unless it ends in",
+    ...facts.magicAmounts.map(({ ending, provider, outcome }) => `  ${ending}  ${provider}: ${outcome}`),
+    "",
     "Ctrl-C drains and stops; the data stays.",
     "",
   ].join("\n");

@@ -1,5 +1,7 @@
 /** Seeds the sandbox through the registry, as often as the system starts: ids stay, passwords stay, nothing doubles. */
+import { z } from "zod";
 import { connectBus } from "../../services/bus/connection.ts";
+import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call } from "../../services/bus/operation.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
@@ -11,6 +13,7 @@ export interface SeedDeps {
   readonly natsUrl: string;
   readonly dataDir: string;
   readonly baseUrl: string;
+  readonly sandboxProviderUrl: string;
 }
 
 /** Throws UserError `sandbox_not_seeded` when the registry does not do it. */
@@ -21,6 +24,8 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
   const bus = await connectBus({ url: deps.natsUrl, name: "start", log: silent });
   try {
     const seeded = await call(bus.nc, seedSandbox, passwords, deployLimits.seedMs);
+    const { organizationId, filialId } = seeded;
+    await call(bus.nc, seedSandboxProvider, { organizationId, filialId }, deployLimits.seedMs);
     const [station, demoStation] = seeded.stations;
     if (station === undefined || demoStation === undefined) throw new Error("The registry seeded no stations.");
     return {
@@ -29,11 +34,13 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
       cashier: { ...seeded.cashier, password: passwords.cashierPassword },
       station,
       demoStation,
+      magicAmounts: await readMagicAmounts(deps.sandboxProviderUrl),
       links: {
         apiPage: `${deps.baseUrl}/docs/`,
         openapi: `${deps.baseUrl}/openapi.json`,
         health: `${deps.baseUrl}/healthz`,
         readiness: `${deps.baseUrl}/readyz`,
+        magicAmounts: `${deps.sandboxProviderUrl}/magic-amounts`,
       },
     };
   } catch (cause) {
@@ -44,4 +51,15 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
   } finally {
     await bus.close();
   }
+}
+
+const magicAmountsSchema = z.object({
+  magic_amounts: z.array(z.object({ ending: z.string(), provider: z.string(), outcome: z.string() })),
+});
+
+/** What the sandbox provider itself says about its amounts: it is an outside party, so it is asked over HTTP. */
+async function readMagicAmounts(sandboxProviderUrl: string): Promise<SandboxFacts["magicAmounts"]> {
+  const url = new URL("/magic-amounts", sandboxProviderUrl);
+  const answer = await fetch(url, { signal: AbortSignal.timeout(deployLimits.seedMs) });
+  return magicAmountsSchema.parse(await answer.json()).magic_amounts;
 }

@@ -21,6 +21,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
           natsUrl: addresses.get("nats"),
           dataDir: settings.dataDir,
           baseUrl: addresses.get("gateway"),
+          sandboxProviderUrl: addresses.get("sandboxProvider"),
         });
         return undefined;
       },

@@ -15,6 +15,7 @@ import { createConfig } from "./configs/create-config.ts";
 import { listConfigs, listEvents } from "./configs/list-configs.ts";
 import { recoverStations } from "./configs/recover-stations.ts";
 import { rotateSecret } from "./configs/rotate-secret.ts";
+import { seedSandbox } from "./configs/seed-sandbox.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { removeOldRows } from "./housekeeping.ts";
 import { attribute } from "./issues/attribute-issue.ts";
@@ -100,6 +101,7 @@ function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
     serve(responder, messages.createProviderConfig, (request) => createConfig(deps, request)),
     serve(responder, messages.changeProviderConfig, (request) => changeConfig(deps, request)),
     serve(responder, messages.rotateProviderSecret, (request) => rotateSecret(deps, request)),
+    serve(responder, messages.seedSandboxProvider, (request) => seedSandbox(deps, request)),
     serve(responder, messages.listProviderEvents, (request) => listEvents(deps, request)),
     serve(responder, messages.listIssues, (request) => list(deps, request)),
     serve(responder, messages.attributeIssue, (request) => attribute(deps, request)),

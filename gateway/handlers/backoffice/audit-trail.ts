@@ -5,8 +5,8 @@ import { listRegistryEvents } from "../../../services/bus/messages/registry.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 import type { registryEventsQuerySchema, stationEventsQuerySchema } from "../../contract/timeline.ts";
 import { ok, type SessionHandler } from "../context.ts";
+import { eventDataWire, stationEventWire } from "../event-wire.ts";
 import { ownStation } from "../own-station.ts";
-import { eventDataWire, stationEventWire } from "./event-wire.ts";
 
 /** A foreign payment is `not_found`. */
 export const getOwnTimeline: SessionHandler = async (context) => {

@@ -10,6 +10,7 @@ import type {
 } from "../../contract/provider.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 import { ok, type SessionHandler } from "../context.ts";
+import { eventDataWire } from "../event-wire.ts";
 
 export const listOwnIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
@@ -50,7 +51,7 @@ function issueWire(issue: Issue): z.infer<typeof issueSchema> {
     amount: amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency),
     currency,
     provider_reference: issue.providerReference,
-    evidence: issue.evidence,
+    evidence: eventDataWire(issue.evidence),
     opened_at: toTimestamp(issue.openedAtMs),
     resolved_at: issue.resolvedAtMs === null ? null : toTimestamp(issue.resolvedAtMs),
     resolved_by: issue.resolvedBy,

@@ -115,6 +115,15 @@ export const changeProviderConfig = defineOperation(
   }),
   configReply,
 );
+/**
+ * A test config of the sandbox provider for a filial that has no active test config; idempotent. Served on the bus only,
+ * for whoever operates the installation.
+ */
+export const seedSandboxProvider = defineOperation(
+  "providers.sandbox.seed",
+  z.object({ organizationId: id, filialId: id }),
+  z.object({ configId: id }),
+);
 /** A new callback secret; the old one is taken as well for `overlapMs`. The new one is returned this once. */
 export const rotateProviderSecret = defineOperation(
   "providers.config.rotate",

@@ -6,6 +6,7 @@
  *   POST /v1/payments                                  a payment         idempotent by reference
  *   GET  /v1/payments/by-reference/{reference}                           what became of it
  *   POST /v1/payments/by-reference/{reference}/cancel  {}                cancels it, unless it is paid
+ *   GET  /magic-amounts                                (no key)          which amount does what
  *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines
  */
 import { randomBytes } from "node:crypto";

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { UserError } from "../../runtime/user-error.ts";
 import type { SandboxDeps } from "../deps.ts";
 import { SANDBOX_LIMITS } from "../limits.ts";
+import { MAGIC_AMOUNTS } from "../magic-amounts.ts";
 import { apiKeyHash } from "../secrets.ts";
 import { type AccountRow, findAccountByKey } from "../sql/accounts.ts";
 import * as api from "./api.ts";
@@ -67,6 +68,7 @@ async function route(deps: SandboxDeps, request: IncomingMessage): Promise<Reply
   const guest = GUEST.exec(url.pathname)?.[1];
   if (guest !== undefined && request.method === "GET") return await showGuestPage(deps, guest);
   if (guest !== undefined && request.method === "POST") return await decideAsGuest(deps, guest, await bodyOf(request));
+  if (what === "GET /magic-amounts") return { status: 200, json: { magic_amounts: MAGIC_AMOUNTS } };
   if (what === "GET /healthz") return { status: 200, json: { status: "ok" } };
   if (what === "POST /v1/accounts") return await api.openAccount(deps, await jsonOf(request));
   if (!url.pathname.startsWith("/v1/")) throw noSuchPath();

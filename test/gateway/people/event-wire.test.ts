@@ -1,6 +1,6 @@
 /** Events of the log leave as snake_case with decimal amounts and ISO times, whatever a later version adds. */
 import { describe, expect, it } from "vitest";
-import { eventDataWire } from "../../../gateway/handlers/backoffice/event-wire.ts";
+import { eventDataWire } from "../../../gateway/handlers/event-wire.ts";
 
 describe("an event's facts", () => {
   it("are renamed and given in the units of the wire", () => {

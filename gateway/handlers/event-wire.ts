@@ -1,9 +1,9 @@
 /** Events of the log for the wire: snake_case, decimal amounts, ISO times. */
 import type { z } from "zod";
-import { formatAmount } from "../../../machines/currency.ts";
-import type { AuditEvent } from "../../../services/bus/messages/audit.ts";
-import { toTimestamp } from "../../contract/shared.ts";
-import type { stationEventSchema } from "../../contract/timeline.ts";
+import { formatAmount } from "../../machines/currency.ts";
+import type { AuditEvent } from "../../services/bus/messages/audit.ts";
+import { toTimestamp } from "../contract/shared.ts";
+import type { stationEventSchema } from "../contract/timeline.ts";
 
 export function stationEventWire(event: AuditEvent): z.infer<typeof stationEventSchema> {
   const { version, ordinal, atMs, type, actor, intentId, data } = event;
@@ -30,9 +30,13 @@ export function eventDataWire(data: Readonly<Record<string, unknown>>): Record<s
       if (key.endsWith("Ms") && typeof value === "number") return [snakeCase(key.slice(0, -2)), toTimestamp(value)];
       if (key.endsWith("Minor") && typeof value === "string" && typeof currency === "string")
         return [snakeCase(key.slice(0, -5)), formatAmount(value, currency)];
-      return [snakeCase(key), value];
+      return [snakeCase(key), isRecord(value) ? eventDataWire(value) : value];
     });
   return Object.fromEntries(entries);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function snakeCase(name: string): string {

@@ -1,0 +1,32 @@
+/** The sandbox's own provider config, made for whoever operates the installation, as often as the system starts. */
+import type { Caller } from "../../bus/messages/caller.ts";
+import type { seedSandboxProvider } from "../../bus/messages/providers.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import type { ProvidersDeps } from "../deps.ts";
+import { findActiveConfig } from "../sql/configs.ts";
+import { createConfig } from "./create-config.ts";
+
+const MODE = "test";
+
+/** Refuses as `createConfig` does; what is there already is left alone, whatever provider it is of. */
+export async function seedSandbox(
+  deps: ProvidersDeps,
+  { organizationId, filialId }: RequestOf<typeof seedSandboxProvider>,
+): Promise<ReplyOf<typeof seedSandboxProvider>> {
+  const known = await findActiveConfig(deps.database, { filialId, mode: MODE });
+  if (known !== undefined) return { configId: known.config_id };
+  const { config } = await createConfig(deps, {
+    caller: operatorFor(organizationId),
+    filialId,
+    kind: "sandbox",
+    mode: MODE,
+    name: "Sandbox provider",
+    settings: {},
+  });
+  return { configId: config.configId };
+}
+
+/** Nobody in particular: the trail shows an owner's act without a name. */
+function operatorFor(organizationId: number): Caller {
+  return { userId: 0, name: "", organizationId, role: "owner", permissions: ["organization.manage"] };
+}
