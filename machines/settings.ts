@@ -32,6 +32,8 @@ export const STATE_LIMITS = {
   activeReports: 8,
   /** Reports kept with an ended intent: the newest is the one that was shown; all of them are in the audit trail. */
   endedReports: 1,
+  /** Open orders that wait behind the one that is shown; a station with more shows them again when they are changed. */
+  waitingOrders: 8,
   /** Orders whose newest revision is remembered, so that an older description that arrives late is known as such. */
   knownOrders: 8,
   /** Orders for which money may have moved without being settled: each is cleared by payment, void or the provider's word. */

@@ -13,12 +13,15 @@ import {
   readIntent,
   readKnownOrder,
   readStoredReply,
+  readWaitingOrder,
   type StoredReplyRow,
+  type WaitingOrderRow,
   writeDevice,
   writeDoubt,
   writeIntent,
   writeKnownOrder,
   writeStoredReply,
+  writeWaitingOrder,
 } from "./rows.ts";
 import type { StationState } from "./state.ts";
 
@@ -50,8 +53,9 @@ export class NewerMachineError extends Error {
 
 /** A commit as it is written: the lists of its state are rows (rows.ts). */
 export interface WireCommit extends Omit<Commit, "state"> {
-  readonly state: Omit<StationState, "devices" | "knownOrders" | "doubts" | "ended" | "replies"> & {
+  readonly state: Omit<StationState, "devices" | "waitingOrders" | "knownOrders" | "doubts" | "ended" | "replies"> & {
     readonly devices: readonly DeviceRow[];
+    readonly waitingOrders: readonly WaitingOrderRow[];
     readonly knownOrders: readonly KnownOrderRow[];
     readonly doubts: readonly DoubtRow[];
     readonly ended: readonly IntentRow[];
@@ -70,6 +74,7 @@ export function decodeCommit(text: string): Commit {
     state: {
       ...state,
       devices: state.devices.map(readDevice),
+      waitingOrders: state.waitingOrders.map(readWaitingOrder),
       knownOrders: state.knownOrders.map(readKnownOrder),
       doubts: state.doubts.map(readDoubt),
       ended: state.ended.map(readIntent),
@@ -86,6 +91,7 @@ export function encodeCommit(commit: Commit): string {
     state: {
       ...state,
       devices: state.devices.map(writeDevice),
+      waitingOrders: state.waitingOrders.map(writeWaitingOrder),
       knownOrders: state.knownOrders.map(writeKnownOrder),
       doubts: state.doubts.map(writeDoubt),
       ended: state.ended.map(writeIntent),

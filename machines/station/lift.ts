@@ -8,7 +8,7 @@ type IntentFrom1 = Omit<PaymentIntent, "provider" | "endReason" | "attestation">
   readonly attestation: AttestationFrom1 | null;
 };
 
-/** Version 1 knew no providers: no station had one, every settlement was attested by a cashier, and nothing was in doubt. */
+/** Version 1 knew no providers: no station had one, every settlement was attested by a cashier, nothing was in doubt, and one order at most was open. */
 export function liftFrom1(written: WireCommit): WireCommit {
   const { state } = written;
   return {
@@ -17,6 +17,7 @@ export function liftFrom1(written: WireCommit): WireCommit {
       ...state,
       provider: { configId: null, revision: 0 },
       doubts: [],
+      waitingOrders: [],
       intent: state.intent === null ? null : liftIntent(state.intent),
       ended: state.ended.map(liftRow),
     },

@@ -3,6 +3,7 @@ import { STATE_LIMITS } from "../settings.ts";
 import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { ACCEPTED, type Command, type Outcome, refuse } from "./outcome.ts";
+import { showOrder, takeOrderOff } from "./shown-orders.ts";
 import {
   type DeviceDescription,
   findDevice,
@@ -24,6 +25,7 @@ export function putStation(state: StationState | null, command: Command<"station
           devices: [],
           revokedDevices: [],
           order: null,
+          waitingOrders: [],
           knownOrders: [],
           provider: { configId: null, revision: 0 },
           doubts: [],
@@ -71,23 +73,22 @@ export function putProvider(state: StationState, command: Command<"provider_put"
 }
 
 /**
- * An open order becomes the one shown; a paid or voided one leaves the display. Deliveries may be repeated and overtake
+ * An open order becomes the one shown; a paid or voided one leaves the display, and the newest other open one comes back. Deliveries may be repeated and overtake
  * one another, so the newest revision of each recent order is remembered and anything older is ignored.
  */
 export function putOrder(state: StationState, command: Command<"order_put">, atMs: number): Outcome {
   const order = describeOrder(command.order);
   const { orderId, revision, status, amountMinor, currency } = order;
-  const known = state.knownOrders.find((other) => other.orderId === orderId);
+  const known = [...state.knownOrders, ...state.waitingOrders].find((other) => other.orderId === orderId);
   if (known !== undefined && known.status !== "open") return { reply: ACCEPTED };
   const remembered = rememberOrder(state, order);
   if (status !== "open") {
-    const shown = state.order?.orderId === orderId ? null : state.order;
     const events: StationEvent[] = [{ type: "order_cleared", orderId, status }];
-    return { state: { ...dropDoubts(remembered, orderId), order: shown }, events, reply: ACCEPTED };
+    return { state: takeOrderOff(dropDoubts(remembered, orderId), orderId, atMs), events, reply: ACCEPTED };
   }
   if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
   return {
-    state: { ...remembered, order: { ...order, shownAtMs: atMs } },
+    state: showOrder(remembered, { ...order, shownAtMs: atMs }),
     events: [{ type: "order_shown", orderId, amountMinor, currency }],
     reply: ACCEPTED,
   };

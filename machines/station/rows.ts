@@ -24,6 +24,7 @@ import {
   type Doubt,
   type KnownOrder,
   ORDER_STATUSES,
+  type ShownOrder,
   type StationDevice,
   type StoredReply,
 } from "./state.ts";
@@ -168,6 +169,26 @@ export function writeDoubt({ orderId, intentId, reason }: Doubt): DoubtRow {
 
 export function readDoubt([orderId, intentId, reason]: DoubtRow): Doubt {
   return { orderId, intentId, reason: word(DOUBT_REASONS, reason) };
+}
+
+export type WaitingOrderRow = readonly [
+  orderId: number,
+  orderDisplayNumber: number,
+  amountMinor: string,
+  currency: string,
+  revision: number,
+  shownAtMs: number,
+];
+
+/** Only open orders wait. */
+export function writeWaitingOrder(order: ShownOrder): WaitingOrderRow {
+  const { orderId, orderDisplayNumber, amountMinor, currency, revision, shownAtMs } = order;
+  return [orderId, orderDisplayNumber, amountMinor, currency, revision, shownAtMs];
+}
+
+export function readWaitingOrder(row: WaitingOrderRow): ShownOrder {
+  const [orderId, orderDisplayNumber, amountMinor, currency, revision, shownAtMs] = row;
+  return { orderId, orderDisplayNumber, amountMinor, currency, status: "open", revision, shownAtMs };
 }
 
 export type KnownOrderRow = readonly [orderId: number, revision: number, status: Word];

@@ -7,6 +7,7 @@ import { moveIntent } from "./intent-move.ts";
 import { ACCEPTED, type Command, keepReply, type Outcome } from "./outcome.ts";
 import { rememberOrder } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
+import { takeOrderOff } from "./shown-orders.ts";
 import { findIntent, type StationState } from "./state.ts";
 
 /** The seam has settled: the intent succeeds, the order leaves the display, and the attestation is answered. */
@@ -20,9 +21,9 @@ export function finishSettlement(state: StationState, command: Command<"settleme
   if (moved === undefined) return conflict(state, intent, transactionId);
   const { orderId } = intent;
   const revision = state.knownOrders.find((known) => known.orderId === orderId)?.revision ?? 0;
-  const order = moved.order?.orderId === orderId ? null : moved.order;
+  const paid = dropDoubts(rememberOrder(moved, { orderId, revision, status: "paid" }), orderId);
   return answerAttestation(
-    { ...dropDoubts(rememberOrder(moved, { orderId, revision, status: "paid" }), orderId), order },
+    takeOrderOff(paid, orderId, atMs),
     intent,
     [{ type: "intent_succeeded", intentId, orderId, transactionId }],
     { ok: true, type: "intent", intentId, status: "succeeded" },

@@ -102,6 +102,8 @@ export interface StationState extends StationDescription {
   /** Ids of devices that were revoked, newest last. */
   readonly revokedDevices: readonly number[];
   readonly order: ShownOrder | null;
+  /** Further open orders, newest last: the display goes back to the newest when the one it shows is paid or voided. */
+  readonly waitingOrders: readonly ShownOrder[];
   /** Newest last. */
   readonly knownOrders: readonly KnownOrder[];
   readonly provider: ProviderChoice;

@@ -33,7 +33,11 @@ export function displayView(state: StationState, nowMs: number, rendersQr: boole
     return { view, validUntilMs: intent.status === "settling" ? null : intent.expiresAtMs };
   }
   const paid = state.ended[0];
-  if (paid?.status === "succeeded" && paid.endedAtMs !== null && (order === null || order.shownAtMs < paid.endedAtMs)) {
+  if (
+    paid?.status === "succeeded" &&
+    paid.endedAtMs !== null &&
+    (order === null || order.shownAtMs <= paid.endedAtMs)
+  ) {
     const shownUntilMs = paid.endedAtMs + PAID_SHOWN_MS;
     if (nowMs < shownUntilMs) {
       const view = totalView(paid.orderDisplayNumber, paid.amountMinor, paid.currency, "succeeded");

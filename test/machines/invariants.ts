@@ -43,6 +43,10 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
 function checkBounds(state: StationState): void {
   expect(state.devices.length, "M9: devices").toBeLessThanOrEqual(STATE_LIMITS.devices);
   expect(state.revokedDevices.length, "M9: revoked devices").toBeLessThanOrEqual(STATE_LIMITS.revokedDevices);
+  expect(state.waitingOrders.length, "M9: waiting orders").toBeLessThanOrEqual(STATE_LIMITS.waitingOrders);
+  const open = [state.order, ...state.waitingOrders].flatMap((order) => order?.orderId ?? []);
+  expect(new Set(open).size, "an open order is shown or waits").toBe(open.length);
+  if (state.order === null) expect(state.waitingOrders, "nothing waits behind an empty display").toEqual([]);
   expect(state.knownOrders.length, "M9: known orders").toBeLessThanOrEqual(STATE_LIMITS.knownOrders);
   expect(state.ended.length, "M9: ended intents").toBeLessThanOrEqual(STATE_LIMITS.endedIntents);
   expect(state.replies.length, "M9: replies").toBeLessThanOrEqual(STATE_LIMITS.replies);

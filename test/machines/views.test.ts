@@ -13,6 +13,7 @@ import {
   COMPANION_DEVICE,
   DISPLAY,
   DISPLAY_DEVICE,
+  ORDER,
   PROVIDER,
   QR,
   type Scenario,
@@ -23,7 +24,7 @@ import {
 const paid = (): Scenario => aServedCounter().picks("cash").attests().settles();
 
 describe("the display", () => {
-  const SECOND_ORDER = { orderId: 502, orderDisplayNumber: 8, amountMinor: "700" } as const;
+  const SECOND_ORDER = { ...ORDER, orderId: 502, orderDisplayNumber: 8, amountMinor: "700" } as const;
   const ROWS: readonly [what: string, counter: () => Scenario, shown: string, holds: "until" | "always"][] = [
     ["nothing is open", () => aCounter(), "idle 0 0.00 EUR ''", "always"],
     ["an order is open", () => aCounter().order(), "total 7 12.50 EUR ''", "always"],
@@ -45,6 +46,35 @@ describe("the display", () => {
     ["it is paid", () => paid(), "paid 7 12.50 EUR 'succeeded'", "until"],
     ["it was paid 7.999 s ago", () => paid().waits(7_999), "paid 7 12.50 EUR 'succeeded'", "until"],
     ["it was paid 8 s ago", () => paid().waits(8_000), "idle 0 0.00 EUR ''", "always"],
+    [
+      "the newest of two open orders is voided",
+      () =>
+        aCounter()
+          .order()
+          .order(SECOND_ORDER)
+          .order({ ...SECOND_ORDER, status: "voided", revision: 2 }),
+      "total 7 12.50 EUR ''",
+      "always",
+    ],
+    [
+      "the older of two open orders is voided",
+      () => aCounter().order().order(SECOND_ORDER).order({ status: "voided", revision: 2 }),
+      "total 8 7.00 EUR ''",
+      "always",
+    ],
+    [
+      "the newest of two open orders is paid, once the thank-you is over",
+      () =>
+        aServedCounter().order(SECOND_ORDER).picks("cash", { order: SECOND_ORDER }).attests().settles().waits(8_000),
+      "total 7 12.50 EUR ''",
+      "always",
+    ],
+    [
+      "an order that is paid, behind which another one waits",
+      () => aServedCounter().order(SECOND_ORDER).picks("cash", { order: SECOND_ORDER }).attests().settles(),
+      "paid 8 7.00 EUR 'succeeded'",
+      "until",
+    ],
     ["a new order ends the thank-you", () => paid().waits(1_000).order(SECOND_ORDER), "total 8 7.00 EUR ''", "always"],
     [
       "the next order was open before the payment",

@@ -1,0 +1,22 @@
+/** Which open order a customer display shows: the one touched last, and behind it those that wait for their turn. */
+import { STATE_LIMITS } from "../settings.ts";
+import type { ShownOrder, StationState } from "./state.ts";
+
+/** The station with this order on its display; the one that was there waits behind it. */
+export function showOrder(state: StationState, order: ShownOrder): StationState {
+  const before = state.order === null ? state.waitingOrders : [...state.waitingOrders, state.order];
+  const waitingOrders = without(before, order.orderId).slice(-STATE_LIMITS.waitingOrders);
+  return { ...state, order, waitingOrders };
+}
+
+/** The station without this order; the newest that waits takes its place on the display, as of now. */
+export function takeOrderOff(state: StationState, orderId: number, atMs: number): StationState {
+  if (state.order?.orderId !== orderId) return { ...state, waitingOrders: without(state.waitingOrders, orderId) };
+  const next = state.waitingOrders.at(-1);
+  const order = next === undefined ? null : { ...next, shownAtMs: atMs };
+  return { ...state, order, waitingOrders: state.waitingOrders.slice(0, -1) };
+}
+
+function without(orders: readonly ShownOrder[], orderId: number): readonly ShownOrder[] {
+  return orders.filter((order) => order.orderId !== orderId);
+}
