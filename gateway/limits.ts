@@ -1,15 +1,23 @@
 /**
- * Every bound of the gateway, in one place, each with its reason. Those of what people and devices write, which the
- * services check as well, are in `services/bus/bounds.ts`.
+ * The bounds of the gateway, each with its reason; those of the feeds and of the throttles stand in `replica/limits.ts`
+ * and `throttle/limits.ts`. Those of what people and devices write, which the services check as well, are in
+ * `services/bus/bounds.ts`.
  */
 import { BOUNDS } from "../services/bus/bounds.ts";
 
 export const LIMITS = {
+  /** A credential has 49 characters; nothing longer than this is worth hashing. */
+  credentialCharacters: 128,
+  /**
+   * Devices whose views are kept, about 1 KB each; a further one takes the place of another. A display that polls every
+   * two seconds stays in, a device that was silent for long is rendered anew.
+   */
+  devicesRendered: 250_000,
   /** A body is a few hundred bytes; 16 KiB leaves room for a heartbeat's summary (design §4, "bodies"). */
   bodyBytes: 16 * 1_024,
   /** A device on a bad mobile line sends 16 KiB in this time; a body that trickles longer holds a socket for nothing. */
   bodyTimeoutMs: 5_000,
-  /** From the first byte of a request to its answer; longer than the longest wait for a service (4 s) and a replica. */
+  /** From the first byte of a request to its answer; longer than the longest wait for a service (`BUS_LIMITS.callMs`) and a replica. */
   requestTimeoutMs: 12_000,
   /** How often pending requests are looked over for those two; a request may live this much longer. */
   sweepIntervalMs: 250,

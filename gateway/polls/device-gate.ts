@@ -1,6 +1,7 @@
 /** Who a device is and whether it may ask now: credential, scope, throttle; all from memory and without a promise. */
 import { hash } from "node:crypto";
 import type { ErrorCode } from "../contract/errors.ts";
+import { LIMITS } from "../limits.ts";
 import type { CredentialTable } from "../replica/credential-table.ts";
 import { CREDENTIAL_RATE } from "../throttle/limits.ts";
 import { takeToken } from "../throttle/token-bucket.ts";
@@ -16,8 +17,6 @@ export const SHUT_CODES: Readonly<Record<number, ErrorCode>> = {
   [SHUT.throttled]: "throttled",
 };
 
-/** A credential has 49 characters; nothing longer than this is worth hashing. */
-const MAX_CREDENTIAL_CHARACTERS = 128;
 const BEARER_CHARACTERS = "Bearer ".length;
 
 export class DeviceGate {
@@ -42,7 +41,7 @@ export class DeviceGate {
       this.#freshAtMs = nowMs;
     }
     if (!isBearer(authorization)) return SHUT.missing;
-    if (authorization.length > BEARER_CHARACTERS + MAX_CREDENTIAL_CHARACTERS) return SHUT.invalid;
+    if (authorization.length > BEARER_CHARACTERS + LIMITS.credentialCharacters) return SHUT.invalid;
     const { table } = this;
     const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
     if (slot < 0) return SHUT.invalid;

@@ -1,5 +1,6 @@
 /** Rendered views by credential slot, made when a device first asks and again when its station has moved on. */
 import type { KillSwitches } from "../../machines/standing.ts";
+import { LIMITS } from "../limits.ts";
 import { type StationCell, type StationReplica, stateOf } from "../replica/station-replica.ts";
 import type { PollName } from "./poll-name.ts";
 import { type Rendered, type RenderedText, render } from "./rendered.ts";
@@ -21,12 +22,6 @@ interface DeviceViews {
   assignment: Rendered | undefined;
 }
 
-/**
- * Devices whose views are kept, about 1 KB each; a further one takes the place of another. A display that polls every
- * two seconds stays in, a device that was silent for long is rendered anew.
- */
-const MAX_DEVICES_RENDERED = 250_000;
-
 export interface ViewCacheDeps {
   readonly stations: Pick<StationReplica, "cell">;
   switches(): KillSwitches;
@@ -44,7 +39,7 @@ export class ViewCache {
 
   constructor(deps: ViewCacheDeps) {
     this.#deps = deps;
-    this.#maxDevices = deps.maxDevices ?? MAX_DEVICES_RENDERED;
+    this.#maxDevices = deps.maxDevices ?? LIMITS.devicesRendered;
   }
 
   /** How many devices have views in memory. */

@@ -13,6 +13,11 @@ export const BUS_LIMITS = {
   /** JetStream management calls at start: creating a stream on a busy disk may take a while. */
   manageMs: 10_000,
 
+  /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
+  callMs: 5_000,
+  /** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */
+  requestsInFlight: 256,
+
   /** How long `askStation` keeps trying, unless its caller says otherwise. */
   askMs: 4_000,
   /** One attempt of `askStation`: a request that a dying host took with it is asked again while there is still time. */

@@ -5,6 +5,7 @@
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { z } from "zod";
 import { deadlineHeaders, isPastDeadline } from "./deadline.ts";
+import { BUS_LIMITS } from "./limits.ts";
 import { type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
@@ -25,11 +26,6 @@ export function defineOperation<TRequest extends z.ZodType, TReply extends z.Zod
   return { subject, request, reply };
 }
 
-/** How long a caller waits unless it says otherwise: longer than any single database statement may take. */
-export const CALL_TIMEOUT_MS = 5_000;
-/** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */
-export const MAX_REQUESTS_IN_FLIGHT = 256;
-
 /** What a service logs about one failed request; pino's own `error` method fits. */
 export interface FailureLog {
   error(fields: object, message: string): void;
@@ -48,7 +44,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   const answer = async (message: Msg): Promise<void> => {
     // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
     if (isPastDeadline(message)) return;
-    if (inFlight >= MAX_REQUESTS_IN_FLIGHT)
+    if (inFlight >= BUS_LIMITS.requestsInFlight)
       return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
     inFlight += 1;
     try {
@@ -96,7 +92,7 @@ export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>
   nc: NatsConnection,
   operation: Operation<TRequest, TReply>,
   request: z.infer<TRequest>,
-  timeoutMs: number = CALL_TIMEOUT_MS,
+  timeoutMs: number = BUS_LIMITS.callMs,
 ): Promise<z.infer<TReply>> {
   const message = await nc
     .request(operation.subject, JSON.stringify(request), {

@@ -24,7 +24,7 @@ export class TurnPublisher {
   /**
    * Queues one message for the end of this turn. The queue needs no bound of its own: it is emptied each turn, and what
    * becomes ready within one turn are answers and appends, each of a request that was counted against a limit before
-   * (`MAX_REQUESTS_IN_FLIGHT`, the mailboxes' lengths).
+   * (`BUS_LIMITS.requestsInFlight`, the mailboxes' lengths).
    */
   publish(
     subject: string,

@@ -38,6 +38,7 @@ describe("a name", () => {
     ["an embedding", "Bar\u202atsaF"],
     ["an isolate", "Bar\u2066tsaF"],
     ["half a surrogate pair", "Bar\ud800"],
+    ["nothing but what cannot be seen", "\u200b\u00ad\u2060"],
     ["nothing but white space", " \t\n "],
   ])("with %s is refused at every door", (_what, name) => {
     const open = Object.entries(DOORS).filter(([, accepts]) => accepts(name));

@@ -5,6 +5,7 @@ import { connect } from "nats";
 import postgres from "postgres";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { deployLimits } from "../../deploy/limits.ts";
+import { onlyWhere } from "../support/only-where.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -206,21 +207,26 @@ describe("the embedded servers", () => {
     expect(third.output()).toBe("The NATS that NATS_URL names (127.0.0.1:9) does not answer.\n");
   });
 
-  test.runIf(isRoot)("as root, below a folder that no other account may enter", async () => {
-    const dataDir = join("/root", `device-payments-${process.pid}`);
-    folders.push(() => rmSync(dataDir, { recursive: true, force: true }));
-    mkdirSync(dataDir, { mode: 0o700 });
-    const first = start(dataDir);
-    await store(await addresses(first));
-    await stop(first);
-    const second = start(dataDir);
-    expect(await recall(await addresses(second))).toEqual(["row", "message"]);
-  });
+  test.runIf(onlyWhere(isRoot, "starting as root"))(
+    "as root, below a folder that no other account may enter",
+    async () => {
+      const dataDir = join("/root", `device-payments-${process.pid}`);
+      folders.push(() => rmSync(dataDir, { recursive: true, force: true }));
+      mkdirSync(dataDir, { mode: 0o700 });
+      const first = start(dataDir);
+      await store(await addresses(first));
+      await stop(first);
+      const second = start(dataDir);
+      expect(await recall(await addresses(second))).toEqual(["row", "message"]);
+    },
+  );
 
-  test.runIf(isRoot)("as an ordinary user without a home", async () => {
+  test("as an ordinary user without a home", async () => {
     const dataDir = folder();
-    chownSync(dataDir, 65_534, 65_534);
-    const program = start(dataDir, { uid: 65_534, gid: 65_534, environment: { HOME: "/nonexistent" } });
+    // Whoever runs the tests as an ordinary user is one already.
+    if (isRoot) chownSync(dataDir, 65_534, 65_534);
+    const account = isRoot ? { uid: 65_534, gid: 65_534 } : {};
+    const program = start(dataDir, { ...account, environment: { HOME: "/nonexistent" } });
     await store(await addresses(program));
     await stop(program);
   });

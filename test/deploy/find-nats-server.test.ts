@@ -2,6 +2,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from "node
 import { delimiter, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
+import { onlyWhere } from "../support/only-where.ts";
 import { runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -93,40 +94,42 @@ describe("finding nats-server", () => {
 });
 
 const hasApt = ["/usr/bin/apt-get", "/usr/bin/dpkg-deb"].every(existsSync);
-if (!hasApt) process.stderr.write("\n*** No apt-get here: fetching the nats-server package is NOT tested. ***\n\n");
 
-describe.runIf(hasApt)("fetching the package of Debian or Ubuntu", () => {
-  const search = join(import.meta.dirname, "programs", "find-nats-server.ts");
+describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"))(
+  "fetching the package of Debian or Ubuntu",
+  () => {
+    const search = join(import.meta.dirname, "programs", "find-nats-server.ts");
 
-  /** Debian keeps nats-server in /usr/sbin, so with this PATH an installed one is out of sight. */
-  const PATH = "/usr/bin:/bin";
+    /** Debian keeps nats-server in /usr/sbin, so with this PATH an installed one is out of sight. */
+    const PATH = "/usr/bin:/bin";
 
-  test("without root, into the cache, once", { timeout: 120_000 }, async () => {
-    const cache = folder();
-    const isRoot = process.getuid?.() === 0;
-    const account = isRoot ? { uid: 65_534, gid: 65_534 } : {};
-    if (isRoot) chownSync(cache, 65_534, 65_534);
-    const env = { PATH, HOME: "/nonexistent", DEVICE_PAYMENTS_CACHE_DIR: cache };
-    const first = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
-    await first.ended;
-    expect(first.output()).toMatch(/^Fetching nats-server .*\nfound \S+nats-server \d+\.\d+\.\d+\n$/);
-    expect(first.output()).toContain(cache);
+    test("without root, into the cache, once", { timeout: 120_000 }, async () => {
+      const cache = folder();
+      const isRoot = process.getuid?.() === 0;
+      const account = isRoot ? { uid: 65_534, gid: 65_534 } : {};
+      if (isRoot) chownSync(cache, 65_534, 65_534);
+      const env = { PATH, HOME: "/nonexistent", DEVICE_PAYMENTS_CACHE_DIR: cache };
+      const first = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
+      await first.ended;
+      expect(first.output()).toMatch(/^Fetching nats-server .*\nfound \S+nats-server \d+\.\d+\.\d+\n$/);
+      expect(first.output()).toContain(cache);
 
-    const second = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
-    await second.ended;
-    expect(second.output()).toBe(first.output().split("\n").slice(1).join("\n"));
-  });
+      const second = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
+      await second.ended;
+      expect(second.output()).toBe(first.output().split("\n").slice(1).join("\n"));
+    });
 
-  test("on a machine without package lists, as fresh containers are", { timeout: 180_000 }, async () => {
-    const cache = folder();
-    const emptyLists = folder();
-    mkdirSync(join(emptyLists, "partial"));
-    const settings = join(emptyLists, "apt.conf");
-    writeFileSync(settings, `Dir::State::Lists "${emptyLists}";\n`);
-    const env = { PATH, APT_CONFIG: settings, DEVICE_PAYMENTS_CACHE_DIR: cache };
-    const program = runProgram(process.execPath, [search], { env, cwd: "/" });
-    await program.ended;
-    expect(program.output()).toMatch(/found \S+nats-server \d+\.\d+\.\d+\n$/);
-    expect(program.output()).toContain(cache);
-  });
-});
+    test("on a machine without package lists, as fresh containers are", { timeout: 180_000 }, async () => {
+      const cache = folder();
+      const emptyLists = folder();
+      mkdirSync(join(emptyLists, "partial"));
+      const settings = join(emptyLists, "apt.conf");
+      writeFileSync(settings, `Dir::State::Lists "${emptyLists}";\n`);
+      const env = { PATH, APT_CONFIG: settings, DEVICE_PAYMENTS_CACHE_DIR: cache };
+      const program = runProgram(process.execPath, [search], { env, cwd: "/" });
+      await program.ended;
+      expect(program.output()).toMatch(/found \S+nats-server \d+\.\d+\.\d+\n$/);
+      expect(program.output()).toContain(cache);
+    });
+  },
+);

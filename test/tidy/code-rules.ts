@@ -80,10 +80,11 @@ export const BANS: Record<string, Ban> = {
     because: "but only the lifecycle ends a process.",
   },
   "every test runs": {
-    pattern: /\b(?:it|test|describe|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|skipIf|fails)\b|\bx(?:it|describe)\(/,
+    pattern:
+      /\b(?:it|test|describe|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|skipIf|fails)\b|\.runIf\((?!onlyWhere\()|\bx(?:it|describe)\(/,
     in: (file) => isTest(file) && isCode(file),
     look: "code",
-    because: "but every test runs every time.",
+    because: "but every test runs every time, or says that it does not: `runIf(onlyWhere(…))`.",
   },
   "types are not switched off": {
     pattern: /\bas any\b|<any>/,

@@ -9,7 +9,8 @@ import { toTimestamp } from "../../contract/shared.ts";
 
 export type IntentWire = z.infer<typeof intentSchema>;
 
-export function intentWire(intent: PaymentIntent, nowMs: number): IntentWire {
+/** `isOrderVoided`: the station has heard that the intent's order was voided, so settling it is not offered. */
+export function intentWire(intent: PaymentIntent, nowMs: number, isOrderVoided = false): IntentWire {
   return {
     intent_id: intent.intentId,
     intent_display_number: intent.displayNumber,
@@ -25,7 +26,7 @@ export function intentWire(intent: PaymentIntent, nowMs: number): IntentWire {
     presented_at: optionalTimestamp(intent.presentedAtMs),
     reports: intent.reports.map(reportWire),
     report_count: intent.reportCount,
-    settle_offered: isPossible(intent, attestNow(intent, nowMs), nowMs),
+    settle_offered: !isOrderVoided && isPossible(intent, attestNow(intent, nowMs), nowMs),
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
     attestation: attestationWire(intent),
     provider: providerWire(intent),

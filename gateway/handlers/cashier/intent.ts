@@ -1,5 +1,6 @@
 /** Reading intents: the station's recent ones, and any one by id. */
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import { isVoided } from "../../../machines/station/collection-steps.ts";
 import { findIntent } from "../../../machines/station/state.ts";
 import { recallHistory } from "../../../services/bus/messages/audit.ts";
 import { ok, Refusal, type SessionHandler } from "../context.ts";
@@ -11,7 +12,7 @@ export const listIntents: SessionHandler = (context) => {
   const state = ownStation(context);
   const nowMs = context.deps.nowMs();
   const intents = state.intent === null ? state.ended : [state.intent, ...state.ended];
-  return ok({ intents: intents.map((intent) => intentWire(intent, nowMs)) });
+  return ok({ intents: intents.map((intent) => intentWire(intent, nowMs, isVoided(state, intent.orderId))) });
 };
 
 /** An intent that has left the state is answered from the audit trail as it ended. Refusal: `intent_unknown`. */
@@ -20,7 +21,7 @@ export const getIntent: SessionHandler = async (context) => {
   const { deps } = context;
   const intentId = context.id("intent_id");
   const recent = findIntent(state, intentId);
-  if (recent !== undefined) return ok(intentWire(recent, deps.nowMs()));
+  if (recent !== undefined) return ok(intentWire(recent, deps.nowMs(), isVoided(state, recent.orderId)));
   const { intent } = await deps.bus.call(recallHistory, { stationId: state.stationId, intentId });
   if (intent === null) throw new Refusal("intent_unknown");
   return ok(intentWire(intent as PaymentIntent, deps.nowMs()));

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { openOrder } from "../../../services/bus/messages/settlement.ts";
 import type { orderLinesBodySchema } from "../../contract/cashier.ts";
-import { idempotencyKey } from "../command-id.ts";
+import { idempotencyKey, sessionCommandId } from "../command-id.ts";
 import { created, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
 import { orderLinesFromWire, orderWire } from "./order-wire.ts";
@@ -13,7 +13,7 @@ export const openCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySchem
     caller: context.caller,
     stationId,
     lines: [...orderLinesFromWire(context.body, currency)],
-    idempotencyKey: idempotencyKey(context),
+    idempotencyKey: idempotencyKey(context) && sessionCommandId(context, "order_open", stationId),
   });
   return created(orderWire(order));
 };

@@ -93,6 +93,11 @@ describe("an order that changes during its collection", () => {
     const order = await openOrder();
     const intent = await collect(order, "cash");
     expect(await cashier.good<Order>("POST", `orders/${order.order_id}/void/`)).toMatchObject({ status: "voided" });
+    expect(await cashier.good<Intent>("GET", path(intent, ""))).toMatchObject({
+      status: "created",
+      settle_offered: false,
+      cancel_offered: true,
+    });
     expect((await cashier.refused("order_voided", "POST", path(intent, "attest/"))).status).toBe(409);
     await cashier.good("POST", path(intent, "cancel/"));
     const body = { order_id: order.order_id, route: "cash" };
