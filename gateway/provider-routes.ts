@@ -50,7 +50,6 @@ export const providerRoutes: readonly Route[] = [
       200: { description: "Recorded; what it says may still have become an issue.", schema: callbackReplySchema },
       400: refused("Signed, and not of the shape that this kind of provider has."),
       401: refused("The signature does not fit, or there is no such config: the two are answered alike."),
-      413: refused("The body is too large."),
       429: refused("Too many callbacks with a wrong signature, or too many from this address."),
     },
     errors: [],

@@ -11,7 +11,7 @@ export const callbackReplySchema = z
   .object({ received: z.literal(true), callback_id: idSchema })
   .meta({ id: "CallbackReceived" });
 export const callbackRefusalSchema = z
-  .object({ code: z.string(), detail: z.string() })
+  .looseObject({ code: z.string(), detail: z.string() })
   .meta({ id: "CallbackRefused", examples: [{ code: "signature_invalid", detail: "The signature does not fit." }] });
 
 const settingsSchema = z

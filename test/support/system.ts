@@ -10,12 +10,14 @@
  *
  * `people.ts` and `devices.ts` beside this file log in and act over HTTP.
  */
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Child } from "../../deploy/child.ts";
 import { freePort } from "../../deploy/embedded/free-port.ts";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
 import { migrate } from "../../services/db/migrate.ts";
@@ -26,7 +28,8 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;
 /** How the pieces are divided into processes, as `npm start` does it. */
-const SERVICES = ["registry", "settlement", "audit", "relay"];
+const SERVICES = ["registry", "settlement", "providers", "audit", "relay"];
+const KEY_BYTES = 32;
 
 /** Log-in details of a seeded person. */
 export interface LogIn {
@@ -65,6 +68,8 @@ export interface TestSystem {
 export interface SystemOptions {
   /** Settings for every process, for example a shorter silence of devices. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Runs the sandbox provider, too, and makes it the sandbox stations' provider. */
+  readonly sandboxProvider?: boolean;
   /** A PostgreSQL of its own instead of a database on the run's: slower to start, for tests that kill it. */
   readonly ownPostgres?: boolean;
 }
@@ -75,10 +80,24 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
   const [nats, { database, postgres }, port] = await Promise.all([startNats(), openStore(options), freePort()]);
   const environment = { ...process.env, LOG_LEVEL: "info", NATS_URL: nats.url, ...options.environment };
-  const withDatabase = { ...environment, DATABASE_URL: database.url };
+  const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
+  const sandboxPort = await freePort();
+  const withDatabase = {
+    PROVIDER_SECRETS_KEY: newKey(),
+    SANDBOX_PROVIDER_KEY: newKey(),
+    SANDBOX_PROVIDER_URL: `http://127.0.0.1:${sandboxPort}`,
+    SANDBOX_PROVIDER_PORT: String(sandboxPort),
+    PROVIDER_CALLBACK_BASE_URL: `http://127.0.0.1:${port}`,
+    ...environment,
+    DATABASE_URL: database.url,
+  };
   const start = (name: string, script: string, args: string[], env: NodeJS.ProcessEnv) =>
     startTestProcess({ name, script: join(CHECKOUT, script), args, environment: env, logFile: logFile(name) });
   const services = await start("services", "services/main.ts", SERVICES, withDatabase);
+  const sandboxProvider =
+    options.sandboxProvider === true
+      ? await start("sandbox-provider", "services/main.ts", ["sandbox-provider"], withDatabase)
+      : undefined;
   const [stations, gateway] = await Promise.all([
     start("stations", "services/main.ts", ["stations"], environment),
     start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: String(port) }),
@@ -86,6 +105,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   const bus = await connectBus({ url: nats.url, name: "test", log: { info: () => undefined, warn: () => undefined } });
   const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
   const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
+  if (sandboxProvider !== undefined) await call(bus.nc, seedSandboxProvider, sandbox, SEED_MS);
   return {
     baseUrl: `http://127.0.0.1:${port}`,
     nats,
@@ -99,7 +119,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     log: (name) => readFileSync(logFile(name), "utf8"),
     async stop() {
       await bus.close();
-      await Promise.all([gateway.stop(), stations.stop(), services.stop()]);
+      await Promise.all([gateway.stop(), stations.stop(), services.stop(), sandboxProvider?.stop()]);
       await Promise.all([nats.stop(), database.drop()]);
       folder.remove();
     },

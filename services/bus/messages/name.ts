@@ -16,7 +16,6 @@ export const nameSchema = z
   .string()
   .trim()
   .normalize("NFC")
-  .min(1)
   .max(BOUNDS.nameCharacters)
   .regex(ONE_LINE, "A name is one line of text, without control characters and marks of direction.")
   .regex(VISIBLE, "A name has at least one character that can be seen.");

@@ -38,6 +38,25 @@ beforeAll(async () => {
   const order = await cashier.good<{ order_id: number }>("POST", `stations/${station_id}/orders/`, { body: lines });
   const body = { order_id: order.order_id, route: "cash" };
   const intent = await cashier.good<{ intent_id: number }>("POST", `stations/${station_id}/intents/`, { body });
+  const provider = {
+    kind: "emvco_generic",
+    mode: "test",
+    name: "Theirs",
+    settings: {
+      merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+      category_code: "5812",
+      country: "DE",
+      merchant_name: "Bistro",
+      merchant_city: "Berlin",
+    },
+  };
+  const { provider_config } = await owner.good<{ provider_config: { config_id: number } }>(
+    "POST",
+    "provider-configs/",
+    {
+      body: { filial_id: filialId, ...provider },
+    },
+  );
   const path = `devices/${device_id}/enrollment-codes/`;
   const { enrollment_code } = await owner.good<{ enrollment_code: { code_id: number } }>("POST", path);
   ids = {
@@ -47,6 +66,9 @@ beforeAll(async () => {
     intent_id: intent.intent_id,
     code_id: enrollment_code.code_id,
     user_id: cashier.userId,
+    config_id: provider_config.config_id,
+    // Money that does not fit is nobody's to begin with; its routes are here for who may call them.
+    issue_id: 1,
   };
   bodies = {
     cashier_order_open: lines,
@@ -57,6 +79,12 @@ beforeAll(async () => {
     backoffice_device_register: { station_id, name: "Theirs", kind: "customer_display" },
     backoffice_device_change: { name: "Theirs" },
     backoffice_filial_create: { name: "Theirs" },
+    backoffice_provider_config_create: { filial_id: filialId, ...provider },
+    backoffice_provider_config_change: { name: "Theirs" },
+    backoffice_provider_secret_rotate: { name: "callback_secret" },
+    reconciliation_issue_attribute: { order_id: order.order_id, reason: "theirs" },
+    reconciliation_issue_close: { reason: "theirs" },
+    reconciliation_password_change: { old_password: "x", new_password: "a long enough password" },
     backoffice_user_create: {
       email: "t@theirs.example",
       name: "T",
@@ -84,6 +112,7 @@ async function inventory(): Promise<unknown> {
     owner.good("GET", "stations/"),
     owner.good("GET", "devices/"),
     owner.good("GET", "users/"),
+    owner.good("GET", "provider-configs/"),
     owner.good("GET", `devices/${device_id}/enrollment-codes/`),
     cashier.good("GET", `orders/${order_id}/`),
     cashier.good("GET", `stations/${station_id}/orders/`),

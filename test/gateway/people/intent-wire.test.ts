@@ -90,6 +90,7 @@ describe("an intent on the wire", () => {
     const wire = intentWire(intent({ status: "settling", attestation }), NOW_MS);
     expect(wire.status).toBe("processing");
     expect(wire.attestation).toEqual({
+      by: "cashier",
       cashier_id: 9,
       cashier_name: "Ada",
       reference: "R-1",
