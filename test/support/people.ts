@@ -16,7 +16,11 @@ interface SessionBody {
 }
 
 /** Logs in; the person's paths are then below `/api/<api>/v1/`, for example `person.good("GET", "stations/")`. */
-export async function logIn(baseUrl: string, api: "backoffice" | "cashier", details: LogIn): Promise<Person> {
+export async function logIn(
+  baseUrl: string,
+  api: "backoffice" | "cashier" | "reconciliation",
+  details: LogIn,
+): Promise<Person> {
   const root = `${baseUrl}/api/${api}/v1/`;
   const answer = await send<SessionBody>(baseUrl, "POST", `/api/${api}/v1/session/`, { json: details });
   expect(answer.status, answer.text).toBe(200);

@@ -1,0 +1,191 @@
+/** A dynamic QR over HTTP, with the sandbox provider as the outside party: what cashier, displays and operator see. */
+import { createHmac } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { type Answer, type Refused, send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+interface Order {
+  readonly order_id: number;
+  readonly status: string;
+}
+interface Intent {
+  readonly intent_id: number;
+  readonly status: string;
+  readonly end_reason: string;
+  readonly provider: { readonly qr_payload: string; readonly provider_reference: string } | null;
+  readonly attestation: Record<string, unknown> | null;
+}
+interface Display {
+  readonly state: string;
+  readonly qr_payload: string;
+  readonly amount: string;
+}
+interface Issue {
+  readonly issue_id: number;
+  readonly kind: string;
+  readonly status: string;
+  readonly intent_id: number;
+  readonly amount: string;
+}
+
+const SETTLED_WITHIN_MS = 15_000;
+
+let system: TestSystem;
+let owner: Person;
+let cashier: Person;
+let operator: Person;
+let station: string;
+let qrDisplay: TestDevice;
+let plainDisplay: TestDevice;
+
+beforeAll(async () => {
+  system = await startSystem({
+    sandboxProvider: true,
+    // Long enough to see the QR before the guest has paid, and for two displays within their throttle.
+    environment: { SANDBOX_PROVIDER_DECIDES_AFTER_MS: "1500" },
+  });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const details = { email: "rita@sandbox.example", password: "a long enough password" };
+  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
+  operator = await logIn(system.baseUrl, "reconciliation", details);
+  const stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  station = `stations/${stationId}`;
+  qrDisplay = await newDisplay(stationId, ["display_total", "qr_dynamic_present"]);
+  plainDisplay = await newDisplay(stationId, ["display_total"]);
+  await cashier.good("POST", `${station}/lease/`);
+});
+afterAll(() => system.stop());
+
+async function newDisplay(station_id: number, capabilities: readonly string[]): Promise<TestDevice> {
+  const body = { station_id, name: capabilities.join(" "), kind: "customer_display", capabilities };
+  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`);
+  return enrollDevice(system.baseUrl, code);
+}
+
+async function openOrder(amount: string): Promise<Order> {
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: amount }] };
+  return cashier.good<Order>("POST", `${station}/orders/`, { body });
+}
+
+const collect = (order: Order, more: object = {}): Promise<Intent> =>
+  cashier.good<Intent>("POST", `${station}/intents/`, {
+    body: { order_id: order.order_id, route: "dynamic_qr", ...more },
+  });
+const read = ({ intent_id }: Intent): Promise<Intent> =>
+  cashier.good<Intent>("GET", `${station}/intents/${intent_id}/`);
+
+async function until(intent: Intent, status: string): Promise<Intent> {
+  await expect.poll(async () => (await read(intent)).status, { timeout: SETTLED_WITHIN_MS, interval: 50 }).toBe(status);
+  return read(intent);
+}
+
+describe("a dynamic QR", () => {
+  it("is shown where it can be rendered, and the provider's callback pays the order once", async () => {
+    const order = await openOrder("12.50");
+    const intent = await until(await collect(order), "presented");
+    expect(intent.provider?.qr_payload).toMatch(/^http/);
+    expect(await qrDisplay.good<Display>("GET", "display/")).toMatchObject({
+      state: "qr",
+      qr_payload: intent.provider?.qr_payload,
+      amount: "12.50",
+    });
+    expect(await plainDisplay.good<Display>("GET", "display/")).toMatchObject({ state: "total", qr_payload: "" });
+    const paid = await until(intent, "succeeded");
+    expect(paid.attestation).toMatchObject({ by: "provider", cashier_id: null });
+    expect(paid.provider).toMatchObject({ qr_payload: "", provider_reference: intent.provider?.provider_reference });
+    expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({
+      status: "paid",
+      transaction: { route: "dynamic_qr", amount: "12.50", intent_id: intent.intent_id },
+    });
+    expect(await qrDisplay.good<Display>("GET", "display/")).toMatchObject({ state: "paid", qr_payload: "" });
+  });
+
+  it("that the provider declines ends with the reason, and the order may be collected again", async () => {
+    const order = await openOrder("12.01");
+    const ended = await until(await collect(order), "cancelled");
+    expect(ended.end_reason).toBe("payment_declined");
+    const again = await cashier.good<Intent>("POST", `${station}/intents/`, {
+      body: { order_id: order.order_id, route: "cash" },
+    });
+    await cashier.good("POST", `${station}/intents/${again.intent_id}/attest/`);
+  });
+
+  it("for which the provider is down ends at once with the reason", async () => {
+    const ended = await until(await collect(await openOrder("12.13")), "cancelled");
+    expect(ended.end_reason).toBe("provider_unavailable");
+  });
+
+  it("that was shown and cancelled needs the cashier's word before the order is collected again", async () => {
+    const order = await openOrder("12.03");
+    const intent = await until(await collect(order), "presented");
+    await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
+    const body = { order_id: order.order_id, route: "cash" };
+    const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body });
+    // The provider may have said already that nothing was paid; then there is nothing to confirm.
+    if (answer.status === 409) {
+      expect(answer.body).toMatchObject({ code: "money_may_have_moved", reason: String(intent.intent_id) });
+      const confirmed = { ...body, confirms_money_may_have_moved: true };
+      const second = await cashier.good<Intent>("POST", `${station}/intents/`, { body: confirmed });
+      await cashier.good("POST", `${station}/intents/${second.intent_id}/attest/`);
+    } else {
+      expect(answer.status).toBe(201);
+      const { intent_id } = answer.body as unknown as Intent;
+      await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
+    }
+  });
+
+  it("whose money does not fit pays nothing and becomes an issue that an operator closes", async () => {
+    const order = await openOrder("12.07");
+    const intent = await until(await collect(order), "presented");
+    const find = async (): Promise<Issue | undefined> =>
+      (await operator.good<{ issues: Issue[] }>("GET", "issues/?status=open")).issues.find(
+        (issue) => issue.intent_id === intent.intent_id,
+      );
+    await expect.poll(find, { timeout: SETTLED_WITHIN_MS, interval: 100 }).toMatchObject({ kind: "amount_mismatch" });
+    expect((await read(intent)).status).toBe("presented");
+    await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
+    expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({ status: "open" });
+    const issue = await find();
+    const close = `issues/${issue?.issue_id}/close/`;
+    const body = { reason: "Paid back at the counter." };
+    expect(await operator.good<Issue>("POST", close, { body })).toMatchObject({ status: "closed", ...body });
+    await operator.refused("conflict", "POST", close, { body });
+  });
+});
+
+describe("a callback", () => {
+  const callback = (configId: number, body: string, headers: Record<string, string>): Promise<Answer<Refused>> =>
+    send<Refused>(system.baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, { body, headers });
+  const forged = (body: string): Record<string, string> => {
+    const t = Math.floor(Date.now() / 1_000);
+    const v1 = createHmac("sha256", "not the secret").update(`${t}.${body}`).digest("hex");
+    return { "x-provider-signature": `t=${t},v1=${v1}`, "content-type": "application/json" };
+  };
+
+  it("with a wrong signature, without one, and for a config that does not exist is answered alike", async () => {
+    const { provider_configs } = await owner.good<{ provider_configs: { config_id: number }[] }>(
+      "GET",
+      "provider-configs/",
+    );
+    const configId = provider_configs[0]?.config_id ?? 0;
+    const body = JSON.stringify({ type: "payment.paid" });
+    const answers = [
+      await callback(configId, body, forged(body)),
+      await callback(configId, body, {}),
+      await callback(987_654, body, forged(body)),
+    ];
+    for (const answer of answers) {
+      expect(answer.status).toBe(401);
+      expect(answer.text).toBe(answers[0]?.text);
+      expect(answer.body).toMatchObject({ code: "signature_invalid" });
+    }
+  });
+
+  it("that is too large is refused before anything is looked at", async () => {
+    expect((await callback(1, "x".repeat(17 * 1_024), {})).status).toBe(413);
+  });
+});
