@@ -1,11 +1,11 @@
 /** Runs one virtual device as a process: settings, log, orderly end, and one sentence when it cannot go on. */
-import { pino } from "pino";
 import { attach } from "./attach.ts";
 import type { DeviceClient } from "./device-client.ts";
 import { DeviceStopped } from "./device-error.ts";
 import { type DeviceLog, runDeviceLoop } from "./device-loop.ts";
 import { createTransport } from "./device-transport.ts";
 import { clientLimits } from "./limits.ts";
+import { createDeviceLog } from "./log.ts";
 import { createPace } from "./pace.ts";
 import { readSettings } from "./settings.ts";
 
@@ -27,7 +27,7 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   const { signal } = stopping;
   try {
     const settings = readSettings(kind.name, process.env);
-    const log = pino({ name: kind.name, level: settings.logLevel, redact: ["credential", "code", "authorization"] });
+    const log = createDeviceLog({ name: kind.name, level: settings.logLevel });
     const transport = createTransport({ baseUrl: settings.baseUrl, pace: createPace(clientLimits.requestGapMs) });
     const { client, isLive } = await attach({ settings, transport, log, signal });
     const turn = kind.createTurn({ client, log, signal });

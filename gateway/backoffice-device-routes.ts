@@ -44,6 +44,8 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_device_register",
     tag,
     summary: "Register a device",
+    description:
+      "For good at exactly one station and of one kind. To work it must enroll: issue an enrollment code for it next.",
     who,
     body: registerDeviceBodySchema,
     replies: { 201: { description: "The device; it is `pending` until it claims a code.", schema: deviceSchema } },
@@ -56,6 +58,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_device",
     tag,
     summary: "Read a device with its newest heartbeat",
+    description: "The heartbeat carries what the device told of itself.",
     who,
     replies: { 200: { description: "The device.", schema: deviceDetailSchema } },
     errors: ["not_found"],
@@ -67,6 +70,8 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_device_change",
     tag,
     summary: "Change a device",
+    description:
+      "Only the fields that are sent change, with the device's next poll; a collection under way keeps its `handoff_target`. A revoked device cannot be changed.",
     who,
     body: changeDeviceBodySchema,
     replies: deviceReply,
@@ -79,7 +84,8 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_device_suspend",
     tag,
     summary: "Suspend a device",
-    description: "It keeps its credential and is told why it is refused.",
+    description:
+      "Until it is resumed. It keeps its credential and is told why it is refused; a collection under way can still be attested.",
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
@@ -91,6 +97,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_device_resume",
     tag,
     summary: "Resume a device",
+    description: "Undoes a suspension; the device goes on with the credential that it has.",
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
@@ -102,7 +109,8 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_device_reset",
     tag,
     summary: "Reset a device",
-    description: "Revokes its credential and codes; it must enroll again.",
+    description:
+      "Revokes its credential and codes, which cannot be undone; it is `pending` until it enrolls with a new code.",
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
@@ -114,7 +122,8 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_device_revoke",
     tag,
     summary: "Revoke a device",
-    description: "For good.",
+    description:
+      "For good: its credential and codes end at once, and it cannot be reset or resumed. Register it anew to use it again.",
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
@@ -126,6 +135,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_enrollment_codes",
     tag,
     summary: "List a device's enrollment codes",
+    description: "What became of each; without `before_id` the newest ones.",
     who,
     query: enrollmentCodesQuerySchema,
     replies: {
@@ -154,6 +164,8 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     operationId: "backoffice_enrollment_code_revoke",
     tag,
     summary: "Revoke an enrollment code",
+    description:
+      "An open code can no longer be claimed, which cannot be undone; issue another one. A device that has claimed its code is kept out by a reset.",
     who,
     replies: { 200: { description: "The code after this.", schema: enrollmentCodeSchema } },
     errors: ["not_found", "conflict"],

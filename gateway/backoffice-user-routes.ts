@@ -23,6 +23,7 @@ export const backofficeUserRoutes: readonly Route[] = [
     operationId: "backoffice_users",
     tag,
     summary: "List the people",
+    description: "Suspended ones too.",
     who,
     query: usersQuerySchema,
     replies: { 200: { description: "By id.", schema: usersSchema } },
@@ -35,6 +36,8 @@ export const backofficeUserRoutes: readonly Route[] = [
     operationId: "backoffice_user_create",
     tag,
     summary: "Add a person",
+    description:
+      "The role decides the permissions for good. An e-mail address names one person in the whole installation.",
     who,
     body: createUserBodySchema,
     replies: { 201: { description: "The person.", schema: userSchema } },

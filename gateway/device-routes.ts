@@ -45,7 +45,7 @@ export const deviceRoutes: readonly Route[] = [
     tag: "device",
     summary: "Say that the device is alive",
     description:
-      "Call every ten seconds; a device that is silent for 25 seconds counts as offline, and the routes that need it are withdrawn. In a form, `summary` carries JSON text. A blocked device is answered too, so that it can show why.",
+      "Call every ten seconds, also while a collection is under way; a device that is silent for 25 seconds counts as offline, and the routes that need it are withdrawn until its next heartbeat. In a form, `summary` carries JSON text. A blocked device is answered too, so that it can show why.",
     who: deviceEvenBlocked("device:heartbeat"),
     body: heartbeatBodySchema,
     bodyOptional: true,
@@ -74,7 +74,7 @@ export const deviceRoutes: readonly Route[] = [
     tag: "device",
     summary: "Fetch the collection handed to this companion",
     description:
-      "Fetching a fresh assignment records the intent as presented; an answer 304 or a HEAD request does not.",
+      "Fetching a fresh assignment records the intent as presented. A HEAD request, which is answered like the GET without a body, does not, and neither does an answer 304. Poll only between collections, every two seconds with the last ETag; whoever has an assignment calls again once it has reported. A poll shows `presented`, or `processing` once a report is recorded, until a cashier attests or cancels or the deadline passes; then `assignment` is null.",
     who: device("assignment:read"),
     headers: conditionalHeaderSchema,
     replies: {
@@ -97,11 +97,16 @@ export const deviceRoutes: readonly Route[] = [
     tag: "device",
     summary: "Report what the payment application said",
     description:
-      "Evidence, never truth: the intent becomes `processing` whatever the outcome, no transaction is made and the order stays unpaid until a cashier attests. With 409 and `status` `expired` the intent lapsed while the payment application was running; do not retry.",
+      "Evidence, never truth: the intent becomes `processing` whatever the outcome, no transaction is made and the order stays unpaid until a cashier attests. With 409 and `status` `expired` the intent lapsed while the payment application was running; do not retry. The answer to a repetition under the same `client_idempotency_key` is the original one, with the assignment as it was then; new evidence needs a new key. The report counts as a request like every other: keep one in hand for it.",
     who: device("assignment:report"),
     body: reportBodySchema,
     unstorableText: "kept",
-    replies: { 200: { description: "The report as it was recorded, and the assignment.", schema: reportReplySchema } },
+    replies: {
+      200: {
+        description: "The report as it was recorded, and the assignment; for a repetition both as they were then.",
+        schema: reportReplySchema,
+      },
+    },
     errors: ["handoff_not_assigned", "intent_not_actionable", "busy"],
     handler: reportOutcome,
   }),
@@ -111,7 +116,8 @@ export const deviceRoutes: readonly Route[] = [
     operationId: "payments_device_display",
     tag: "device",
     summary: "Read what the customer display shows",
-    description: "Poll around every two seconds with the last ETag.",
+    description:
+      "Poll around every two seconds with the last ETag. A collection under way comes first (`total`, or `qr`), then a payment just made (`paid`, for 8 seconds or until an order is opened or changed), then the open order (`total` with an empty `intent_status`), else `idle`.",
     who: device("display:read"),
     headers: conditionalHeaderSchema,
     replies: {

@@ -15,6 +15,7 @@ export const serviceRoutes: readonly Route[] = [
     operationId: "service_health",
     tag: "service",
     summary: "Whether the process is alive",
+    description: "Says nothing about what it depends on; `/readyz` does.",
     who: anyone,
     replies: { 200: { description: "It is.", schema: healthSchema } },
     errors: [],
@@ -47,6 +48,7 @@ export const serviceRoutes: readonly Route[] = [
     operationId: "service_openapi",
     tag: "service",
     summary: "This document",
+    description: "With an ETag; send it back as `If-None-Match`.",
     who: anyone,
     replies: {
       200: { description: "OpenAPI 3.1.", schema: z.looseObject({ openapi: z.string() }).meta({ id: "OpenApi" }) },

@@ -32,6 +32,7 @@ export function sessionRoutes(
       operationId: `${api}_session_current`,
       tag: "session",
       summary: "Who is logged in",
+      description: "The person, the permissions, and when the session ends by itself.",
       who: session(permission),
       replies: { 200: { description: "The session.", schema: sessionSchema } },
       errors: [],
@@ -43,6 +44,8 @@ export function sessionRoutes(
       operationId: `${api}_session_close`,
       tag: "session",
       summary: "Log out",
+      description:
+        "Ends this session at every gateway; the person's other sessions go on. A collection under way goes on as well.",
       who: anySession,
       replies: { 204: { description: "The session has ended and the cookie is cleared.", schema: null } },
       errors: [],

@@ -1,8 +1,15 @@
 /** What the newcomer reads when everything runs. */
-import { curlLines } from "./curl-lines.ts";
+import { collectionLines, demoLines } from "./curl-lines.ts";
 import type { SandboxFacts, SandboxStation } from "./facts.ts";
 
-export function printout(facts: SandboxFacts, factsPath: string): string {
+export interface PrintedPaths {
+  /** The facts as JSON. */
+  readonly facts: string;
+  /** What the virtual display shows, line by line. */
+  readonly displayLog: string;
+}
+
+export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
   return [
     "",
     `Device payments is running at ${facts.baseUrl}`,
@@ -12,23 +19,40 @@ export function printout(facts: SandboxFacts, factsPath: string): string {
     ...stationLines(facts.station),
     ...stationLines(facts.demoStation),
     `            A virtual companion and a virtual display serve "${facts.demoStation.name}": take its lease, open an order,`,
-    "            pick smart_pos; the companion reports within seconds, and you attest. Watch logs/virtual-display.log.",
+    "            pick smart_pos; the companion reports within seconds, and you attest. What the display shows:",
+    `            tail -f ${shellWord(paths.displayLog)}`,
     "",
     `  API page  ${facts.links.apiPage}`,
     `  contract  ${facts.links.openapi}`,
     `  ready?    ${facts.links.readiness}`,
-    `  as JSON   ${factsPath}`,
+    `  as JSON   ${paths.facts}`,
     "",
     "The route dynamic_qr asks the sandbox provider: an amount is approved, unless it ends in",
     ...facts.magicAmounts.map(({ ending, provider, outcome }) => `  ${ending}  ${provider}: ${outcome}`),
     "",
-    "A whole collection, to paste into a shell (once; the next start prints fresh lines):",
+    `A whole collection at "${facts.station.name}", to paste into a shell (${howOften(facts.station)}):`,
     "",
-    ...curlLines(facts),
+    ...collectionLines(facts),
+    "",
+    `A collection at "${facts.demoStation.name}", where the virtual devices do their part (as often as you like):`,
+    "",
+    ...demoLines(facts),
     "",
     "Ctrl-C drains and stops; the data stays.",
     "",
   ].join("\n");
+}
+
+/** A code can be claimed once; lines for devices that have enrolled reset them instead. */
+function howOften(station: SandboxStation): string {
+  return station.devices.some((device) => device.enrollmentCode !== null)
+    ? "once, because it spends the codes; the next start prints lines that work again and again"
+    : "as often as you like";
+}
+
+/** A path as one word of a shell. */
+function shellWord(path: string): string {
+  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function stationLines(station: SandboxStation): string[] {

@@ -1,10 +1,10 @@
 /** What happens once everything runs: the sandbox is seeded, its virtual devices attach, and the newcomer is told. */
-import type { ApplicationContext } from "../application-context.ts";
+import { type ApplicationContext, logFile } from "../application-context.ts";
 import type { Step } from "../supervisor.ts";
 import { type SandboxFacts, writeFacts } from "./facts.ts";
 import { printout } from "./printout.ts";
 import { seed } from "./seed.ts";
-import { virtualDevicesStep } from "./virtual-devices.ts";
+import { DISPLAY_PROGRAM, virtualDevicesStep } from "./virtual-devices.ts";
 
 export function sandboxSteps(context: ApplicationContext): Step[] {
   let facts: SandboxFacts | undefined;
@@ -31,7 +31,11 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
       name: "printout",
       start: async () => {
         const told = withoutClaimedCodes(readFacts());
-        context.say(printout(told, writeFacts(context.settings.dataDir, told)));
+        const paths = {
+          facts: writeFacts(context.settings.dataDir, told),
+          displayLog: logFile(context, DISPLAY_PROGRAM),
+        };
+        context.say(printout(told, paths));
         return undefined;
       },
     },

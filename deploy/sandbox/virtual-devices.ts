@@ -10,9 +10,10 @@ import { startServiceProcess } from "../service-process.ts";
 import type { Step, StepControl, StopStep } from "../supervisor.ts";
 import type { SandboxDevice, SandboxFacts } from "./facts.ts";
 
+export const DISPLAY_PROGRAM = "virtual-display";
 const PROGRAMS: Readonly<Record<string, string>> = {
   smart_pos_companion: "virtual-companion",
-  customer_display: "virtual-display",
+  customer_display: DISPLAY_PROGRAM,
 };
 
 /** What a device stores once it has enrolled. */

@@ -100,8 +100,12 @@ export const routesSchema = z.object({ routes: z.array(routeOfferSchema), compan
 /** A price as the cashier types it: no sign, at most two decimals, and no more than the currency has. */
 const priceSchema = z
   .string()
-  .regex(/^\d{1,10}(?:\.\d{1,2})?$/, "an amount such as 12.50")
-  .meta({ format: "decimal", examples: ["12.50"] });
+  .regex(/^\d{1,10}(?:\.\d{1,2})?$/, "Must be an amount such as 12.50.")
+  .meta({
+    format: "decimal",
+    description: "A price without a sign, with two decimals at most, such as 12.50.",
+    examples: ["12.50"],
+  });
 
 export const orderLinesBodySchema = z
   .strictObject({

@@ -5,7 +5,7 @@ import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machin
 import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
 import { LIMITS } from "../limits.ts";
 import { evidenceText } from "./evidence-text.ts";
-import { INTENT_STATUSES } from "./intent.ts";
+import { INTENT_ID_DESCRIPTION, INTENT_STATUSES } from "./intent.ts";
 import { DEVICE_SCOPES } from "./scopes.ts";
 import { amountSchema, CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
@@ -84,13 +84,13 @@ export const heartbeatBodySchema = z
 
 export const assignmentSchema = z
   .object({
-    intent_id: idSchema,
+    intent_id: idSchema.meta({ description: INTENT_ID_DESCRIPTION }),
     intent_display_number: idSchema,
     order_display_number: idSchema,
     station_name: z.string(),
     amount: amountSchema,
     currency: currencySchema,
-    status: z.enum(INTENT_STATUSES),
+    status: z.enum(INTENT_STATUSES).meta({ description: "Polls show `presented` and `processing` only." }),
     handoff_target: z.string(),
     expires_at: timestampSchema.meta({ description: "The real deadline; a lapsed intent becomes expired." }),
   })
@@ -113,7 +113,9 @@ export const assignmentSchema = z
 
 export const assignmentReplySchema = z
   .object({
-    assignment: assignmentSchema.nullable().meta({ description: "Null when there is nothing to collect." }),
+    assignment: assignmentSchema.nullable().meta({
+      description: "Null when there is nothing to collect: none was handed to this device, or it has ended.",
+    }),
     server_time: timestampSchema,
   })
   .meta({ id: "AssignmentReply" });
@@ -122,7 +124,13 @@ const KEPT_AS_FAR = `Evidence is not refused for its text: what is longer than $
 
 export const reportBodySchema = z
   .looseObject({
-    intent_id: z.int().meta({ description: "Must be assigned to this device.", examples: [7] }),
+    // Any whole number is taken, so that what cannot be an id is answered like an id that is not this device's.
+    intent_id: z.int().meta({
+      description:
+        "Must be assigned to this device; any other id, also 0 and below, is refused with `handoff_not_assigned`.",
+      minimum: 1,
+      examples: [7],
+    }),
     outcome: z.enum(REPORTED_OUTCOMES),
     provider_reference: z
       .string()
@@ -135,7 +143,8 @@ export const reportBodySchema = z
       .optional()
       .meta({ description: `The coded result, kept verbatim. ${KEPT_AS_FAR}` }),
     client_idempotency_key: z.string().optional().meta({
-      description: "The same key gets the same answer; always send one. Any text counts, whole and as it is.",
+      description:
+        "Always send one. It is scoped to the device and the intent. A repetition under the same key answers with the original outcome and the assignment as it was then; whatever else it carries is not recorded, so use a new key for new evidence. Any text counts, whole and as it is.",
     }),
   })
   .meta({

@@ -24,7 +24,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
 
 const INTRODUCTION = `Third-party devices take part in collecting restaurant payments without ever holding order money truth: a device shows, launches and reports; a cashier attests; every amount is authored by the service.
 
-Devices send their credential as a bearer token and may make one request a second, ten at once. Paths end in a slash. Every refusal has the same body; its \`code\` is from the closed list below.
+Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and refusals too: polling every two seconds and a heartbeat every ten leave room for a report. Paths end in a slash. Every refusal has the same body; its \`code\` is from the closed list below.
 
 | code | status | retry safe | money may have moved | meaning |
 |---|---|---|---|---|
@@ -98,7 +98,7 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    description: route.description ?? `${route.summary}.`,
+    ...(route.description === undefined ? {} : { description: route.description }),
     security: securityOf(route),
     ...(hasParameters
       ? {

@@ -87,7 +87,16 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
           detail: ERRORS[first].sentence,
           request_id: "3q2-7wAB-1k",
           ...(first === "intent_not_actionable" ? { status: "expired" } : {}),
-          ...(first === "invalid_request" ? { errors: [{ pointer: "/outcome", detail: "Invalid option" }] } : {}),
+          ...(first === "invalid_request"
+            ? {
+                errors: [
+                  {
+                    pointer: "/outcome",
+                    detail: "Must be one of reported_success, reported_declined, reported_cancelled, reported_unknown.",
+                  },
+                ],
+              }
+            : {}),
         },
       },
     },
@@ -104,7 +113,7 @@ function headersOf(status: number, codes: readonly ErrorCode[]): z.ZodObject {
     ...(codes.includes("throttled")
       ? {
           "RateLimit-Policy": text("The throttle: `q` requests in `w` seconds.").optional(),
-          RateLimit: text("What is left of it: `r` requests, in full again `t` seconds later.").optional(),
+          RateLimit: text("What is left of it: `r` requests now, and the next one in `t` seconds.").optional(),
         }
       : {}),
   });

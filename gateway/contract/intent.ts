@@ -5,14 +5,20 @@ import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
-export const INTENT_STATUSES = [
-  "created",
-  "presented",
-  "processing",
-  "succeeded",
-  "cancelled",
-  "expired",
-] as const satisfies readonly IntentStatus[];
+/** What each status of the wire means; one that is missing does not compile. */
+const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
+  created: "no device has fetched it yet",
+  presented: "the device has it",
+  processing: "there is evidence, or the cashier's attestation is being settled",
+  succeeded: "attested and settled; the order is paid",
+  cancelled: "ended by a cashier",
+  expired: "ended by its deadline",
+};
+export const INTENT_STATUSES = Object.keys(STATUS_MEANINGS) as readonly IntentStatus[];
+
+const STATUS_DESCRIPTION = INTENT_STATUSES.map((status) => `\`${status}\`: ${STATUS_MEANINGS[status]}.`).join(" ");
+
+export const INTENT_ID_DESCRIPTION = "Ids of intents grow but may have gaps; a station's display numbers have none.";
 
 /** Picks a route for an order. It names no amount: that is order truth (contract, "Rules" 1). */
 export const createIntentBodySchema = z
@@ -74,14 +80,14 @@ export const providerPaymentSchema = z
 
 export const intentSchema = z
   .object({
-    intent_id: idSchema,
+    intent_id: idSchema.meta({ description: INTENT_ID_DESCRIPTION }),
     intent_display_number: idSchema,
     route: z.enum(ROUTES),
     order_id: idSchema,
     order_display_number: idSchema,
     amount: amountSchema,
     currency: currencySchema,
-    status: z.enum(INTENT_STATUSES),
+    status: z.enum(INTENT_STATUSES).meta({ description: STATUS_DESCRIPTION }),
     device_id: idSchema.nullable(),
     created_at: timestampSchema,
     expires_at: timestampSchema,

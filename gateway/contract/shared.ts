@@ -14,11 +14,16 @@ export const idSchema = z
 /** A moment as ISO 8601 in UTC with milliseconds. */
 export const timestampSchema = z.iso.datetime().meta({ examples: ["2026-11-20T12:00:00.000Z"] });
 
-/** A decimal string in the contract's pattern ("Limits" 3). */
+/** A decimal string in the contract's pattern ("Limits" 3), which is wider than what is ever written. */
 export const amountSchema = z
   .string()
   .regex(AMOUNT_PATTERN)
-  .meta({ format: "decimal", examples: ["12.50"] });
+  .meta({
+    format: "decimal",
+    description:
+      "Always written like 12.50, or 1250 in a currency without decimals: no sign and no missing digit. The pattern is the contract's and wider.",
+    examples: ["12.50"],
+  });
 
 /** The name of something, as a person gives it. */
 export const nameSchema = nameOnTheBus.meta({

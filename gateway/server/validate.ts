@@ -1,11 +1,12 @@
 /** Bodies and queries against their schemas; each field at fault is named by a JSON pointer (design §4, "bodies"). */
 import type { z } from "zod";
+import { issueSentence, NOT_A_FIELD } from "../../services/bus/issue-sentence.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import { Refusal } from "../handlers/context.ts";
 import { LIMITS } from "../limits.ts";
 
 export function validate<TSchema extends z.ZodType>(schema: TSchema, value: unknown): z.infer<TSchema> {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: issueSentence });
   if (parsed.success) return parsed.data;
   throw new Refusal("invalid_request", { errors: fieldErrors(parsed.error) });
 }
@@ -15,7 +16,7 @@ function fieldErrors(error: z.ZodError): FieldError[] {
     .flatMap((issue): FieldError[] => {
       // Unknown fields are reported on the object that has them; a client wants to know which.
       if (issue.code === "unrecognized_keys") {
-        return issue.keys.map((key) => ({ pointer: pointerTo([...issue.path, key]), detail: "Unknown field." }));
+        return issue.keys.map((key) => ({ pointer: pointerTo([...issue.path, key]), detail: NOT_A_FIELD }));
       }
       return [{ pointer: pointerTo(issue.path), detail: issue.message }];
     })

@@ -5,6 +5,7 @@
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { z } from "zod";
 import { deadlineHeaders, isPastDeadline } from "./deadline.ts";
+import { issueSentence } from "./issue-sentence.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
@@ -48,7 +49,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
     inFlight += 1;
     try {
-      const parsed = operation.request.safeParse(message.json());
+      const parsed = operation.request.safeParse(message.json(), { error: issueSentence });
       if (!parsed.success) return respond(deps.nc, message, { refusal: invalidRequest(parsed.error) });
       respond(deps.nc, message, { reply: await handler(parsed.data) });
     } catch (error) {

@@ -3,6 +3,7 @@ import type { Msg } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { isPastDeadline } from "../bus/deadline.ts";
+import { issueSentence } from "../bus/issue-sentence.ts";
 import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
 import { parseStationId } from "../bus/subjects.ts";
@@ -147,7 +148,7 @@ export class StationHost {
     } catch {
       body = undefined;
     }
-    const parsed = stationRequestSchema.safeParse(body);
+    const parsed = stationRequestSchema.safeParse(body, { error: issueSentence });
     if (!parsed.success) {
       const { errors = [] } = invalidRequest(parsed.error);
       this.#deps.log.error({ subject: message.subject, errors }, "a command was not understood");

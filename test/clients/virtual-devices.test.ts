@@ -115,6 +115,13 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
     const companion = start("virtual-companion", { code: seeded("smart_pos_companion").enrollmentCode });
     const display = start("virtual-display", { code: seeded("customer_display").enrollmentCode });
     await Promise.all([companion.waitFor(/"attached"/), display.waitFor(/showing idle/)]);
+    const [line = ""] = companion.output().split("\n");
+    expect(JSON.parse(line), "the fields of the services' logs").toMatchObject({
+      level: "info",
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      process: "virtual-companion",
+      pid: companion.pid,
+    });
 
     const intent = await beginCollection();
     await display.waitFor(/showing total: EUR 12\.50 for order \d+/);

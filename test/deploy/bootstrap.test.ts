@@ -121,7 +121,7 @@ describe("the bootstrap", () => {
     const program = start(["0", "7"]);
     expect(await program.ended).toBe(7);
     expect(program.output()).toMatch(
-      /^Installing the dependencies …\nInstalling the dependencies: done after \d+ s\.\n\{"node":"yes","args":\["0","7"\]\}\n$/,
+      /^The first start installs about 700 MB .+\nInstalling the dependencies …\nInstalling the dependencies: done after \d+ s\.\n\{"node":"yes","args":\["0","7"\]\}\n$/,
     );
   });
 

@@ -36,9 +36,11 @@ async function start(): Promise<RunningProgram> {
   return program;
 }
 
-/** The lines of the printout, pasted into a shell. */
-async function paste(program: RunningProgram): Promise<string> {
-  const lines = program.output().split("the next start prints fresh lines):")[1]?.split("Ctrl-C")[0] ?? "";
+/** A block of the printout's lines, pasted into a shell: the first is the own station's, the second the demo station's. */
+async function paste(program: RunningProgram, block: 1 | 2 = 1, end = "Ctrl-C"): Promise<string> {
+  const blocks = program.output().split(/^A .*collection at .*:$/m);
+  expect(blocks).toHaveLength(3);
+  const lines = blocks[block]?.split(end)[0] ?? "";
   const { stdout, stderr } = await promisify(execFile)("bash", ["-c", lines], { timeout: LINES_MS });
   return stdout + stderr;
 }
@@ -75,7 +77,15 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   const firstAtMs = performance.now();
   const first = await start();
   const firstTookMs = performance.now() - firstAtMs;
+  expect(first.output()).toContain("(once, because it spends the codes;");
+  expect(first.output()).toContain(`tail -f ${join(folder.path, "logs", "virtual-display.log")}`);
   expectWholeCollection(await paste(first));
+  expect(await paste(first, 1, "# The cashier takes")).toContain(
+    "Device 1 did not enroll: its code is spent or has expired. Start again for new lines.",
+  );
+  const demo = await paste(first, 2);
+  expect(demo).toContain('"provider_reference":"VIRT-');
+  expect(demo).toContain('"status":"succeeded"');
   const before = facts();
   expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
   expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
@@ -94,9 +104,12 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   expect(after.station.stationId).toBe(before.station.stationId);
   // They enrolled before the restart, so the lines reset them first.
   expect(after.station.devices.map((device) => device.enrollmentCode)).toEqual([null, null]);
+  expect(second.output()).toContain("# This resets device 1 and 2, which enrolled before");
   const output = await paste(second);
   expectWholeCollection(output);
-  expect(output).toContain("order 2\n");
+  expect(output).not.toContain("was not reset");
+  expect(output).not.toContain("did not enroll");
+  expect(Number(/^order (\d+)$/m.exec(output)?.[1])).toBeGreaterThan(2);
 
   second.process.kill("SIGKILL");
   await second.ended;

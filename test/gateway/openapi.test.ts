@@ -6,6 +6,7 @@ import { buildDocument, documentText } from "../../gateway/contract/document.ts"
 import { ERROR_CODES, ERRORS, HTTP_ERROR_CODES } from "../../gateway/contract/errors.ts";
 import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
 import { routes } from "../../gateway/routes.ts";
+import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import { runProgram } from "../support/running-program.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
@@ -24,7 +25,8 @@ interface Operation {
   readonly operationId: string;
   readonly security: readonly object[];
   readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
-  readonly description: string;
+  readonly summary: string;
+  readonly description?: string;
   readonly responses: Record<
     string,
     {
@@ -117,6 +119,29 @@ describe("the document's words", () => {
       const operation = document.paths[`/api/cashier/v1${path}`]?.[method];
       expect(operation?.description, order).toContain("the lease guards collections only");
     }
+  });
+});
+
+describe("the document's descriptions", () => {
+  const operation = (path: string, method: string) => document.paths[`/api/payments/v1/devices/${path}/`]?.[method];
+
+  it("say more than the summaries", () => {
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    const idle = operations.filter(({ summary, description }) => (description ?? `${summary}.`) === `${summary}.`);
+    expect(idle.map(({ operationId }) => operationId)).toEqual([]);
+  });
+
+  it("tell a companion when to call, and what a repeated report is", () => {
+    expect(operation("assignment", "get")?.description).toContain("Poll only between collections");
+    expect(operation("heartbeat", "post")?.description).toContain("silent for 25 seconds counts as offline");
+    const { intent_id, client_idempotency_key } =
+      bodyOf("/api/payments/v1/devices/assignment/report/").properties ?? {};
+    expect(client_idempotency_key?.description).toContain("use a new key for new evidence");
+    expect(intent_id).toMatchObject({ minimum: 1 });
+  });
+
+  it("tell a display what comes first, and for how long", () => {
+    expect(operation("display", "get")?.description).toContain(`for ${PAID_SHOWN_MS / 1_000} seconds`);
   });
 });
 

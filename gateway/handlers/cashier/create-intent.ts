@@ -12,28 +12,37 @@ type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
 
 /**
  * Refusals: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with the `reason`,
- * `money_may_have_moved` with the earlier intent's id as `reason`, `order_unknown`, `order_already_paid`, `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
+ * `money_may_have_moved` with the earlier intent's id as `reason`, `not_found` for the order, `order_already_paid`,
+ * `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
  */
 export const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
   const { body, deps } = context;
   const { stationId } = ownStation(context);
-  const response = await deps.bus.command(stationId, {
-    commandId: sessionCommandId(context, "intent_create", stationId),
-    actor: cashierActor(context),
-    command: {
-      type: "intent_create",
-      route: body.route,
-      orderId: body.order_id,
-      deviceId: body.device_id,
-      lifetimeMs: body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000,
-      confirmsMoneyMayHaveMoved: body.confirms_money_may_have_moved,
-    },
-  });
+  const response = await deps.bus
+    .command(stationId, {
+      commandId: sessionCommandId(context, "intent_create", stationId),
+      actor: cashierActor(context),
+      command: {
+        type: "intent_create",
+        route: body.route,
+        orderId: body.order_id,
+        deviceId: body.device_id,
+        lifetimeMs: body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000,
+        confirmsMoneyMayHaveMoved: body.confirms_money_may_have_moved,
+      },
+    })
+    .catch(withoutSettlement);
   const intent = spokenOf(response);
   if (!wasAskedFor(intent, body)) throw new Refusal("idempotency_key_reused");
   // As of its creation: what could be done then is part of the answer, which a repetition after the deadline gets as well.
   return created(intentWire(intent, intent.createdAtMs));
 };
+
+/** `order_unknown` is what the payment seam says, after a guest may have paid; here nothing can have moved yet. */
+function withoutSettlement(error: unknown): never {
+  if (!(error instanceof Refusal) || error.code !== "order_unknown") throw error;
+  throw new Refusal("not_found", { detail: "There is no such order at this station." });
+}
 
 /**
  * A repeated key answers with the intent of the first time. All that a body determines is in that intent, so another

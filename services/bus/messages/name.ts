@@ -8,14 +8,15 @@ import { BOUNDS } from "../bounds.ts";
  */
 const ONE_LINE = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
 
-/** Something that can be seen: a name of nothing but spaces, joiners and the like is a blank line on a bill. */
-const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
+/** Something that can be seen, in whatever is not empty: a name of nothing but spaces, joiners and the like is a blank line on a bill. */
+const VISIBLE = /^$|[\p{L}\p{N}\p{P}\p{S}]/u;
 
 /** 1 to 200 characters after white space at both ends is taken off; kept in Unicode's NFC, so that equal looks are equal text. */
 export const nameSchema = z
   .string()
   .trim()
   .normalize("NFC")
+  .min(1)
   .max(BOUNDS.nameCharacters)
   .regex(ONE_LINE, "A name is one line of text, without control characters and marks of direction.")
   .regex(VISIBLE, "A name has at least one character that can be seen.");

@@ -176,7 +176,7 @@ describe("every route of the people's APIs", () => {
     const own = await backoffice.good<{ station_id: number }>("POST", "stations/", { body });
     await carl.good("POST", `stations/${own.station_id}/lease/`);
     const intent = { body: { order_id: ids["order_id"], route: "cash" } };
-    await carl.refused("order_unknown", "POST", `stations/${own.station_id}/intents/`, intent);
+    await carl.refused("not_found", "POST", `stations/${own.station_id}/intents/`, intent);
     await carl.refused("intent_unknown", "GET", `stations/${own.station_id}/intents/${ids["intent_id"]}/`);
   });
 

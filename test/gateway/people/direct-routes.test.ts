@@ -139,11 +139,11 @@ describe("what is refused at the order", () => {
     };
     const refused = await cashier.refused("invalid_request", "POST", `${station}/orders/`, { body });
     expect(refused.status).toBe(400);
-    expect(refused.body.errors?.map(({ pointer }) => pointer)).toEqual([
-      "/lines/0/unit_amount",
-      "/lines/1/name",
-      "/lines/1/quantity",
-      "/lines/2/tax",
+    expect(refused.body.errors).toEqual([
+      { pointer: "/lines/0/unit_amount", detail: "Must be an amount such as 12.50." },
+      { pointer: "/lines/1/name", detail: "Must not be empty." },
+      { pointer: "/lines/1/quantity", detail: "Must be at least 1." },
+      { pointer: "/lines/2/tax", detail: "Is not a field of this request." },
     ]);
   });
 
@@ -174,7 +174,7 @@ describe("what is refused at the collection", () => {
     const foreign = await openOrder("1.00", otherStation);
     for (const order_id of [foreign.order_id, 999_999]) {
       const body = { order_id, route: "cash" };
-      expect((await cashier.refused("order_unknown", "POST", `${station}/intents/`, { body })).status).toBe(404);
+      expect((await cashier.refused("not_found", "POST", `${station}/intents/`, { body })).status).toBe(404);
     }
   });
 
