@@ -18,13 +18,14 @@ type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyRe
 
 export function readiness(bus: Bus, replicas: Replicas, heard: ServicesHeard): Readiness {
   const required = requiredReadiness(bus, replicas);
-  const { registry, settlement, audit, relay } = heard;
+  const { registry, settlement, providers, audit, relay } = heard;
   return {
     ready: missing(required).length === 0,
     dependencies: {
       ...required,
       registry: ofService(registry),
       settlement: ofService(settlement),
+      providers: ofService(providers),
       audit: ofService(audit),
       relay: ofService(relay),
       station_hosts: ofStationHosts(heard.stationHosts),
@@ -98,8 +99,8 @@ function ofStationHosts(heard: ServicesHeard["stationHosts"]): Readiness["depend
 
 /** As the services see it, because the gateway never does: well when all that answer say so. */
 function ofDatabase(heard: ServicesHeard): DependencyReadiness {
-  const { registry, settlement, audit, relay } = heard;
-  const seen = [registry, settlement, audit, relay].flatMap(({ health }) => health?.databaseReady ?? []);
+  const { registry, settlement, providers, audit, relay } = heard;
+  const seen = [registry, settlement, providers, audit, relay].flatMap(({ health }) => health?.databaseReady ?? []);
   const detail = seen.length === 0 ? "no_answer" : seen.every(Boolean) ? null : "database_unreachable";
   return informative(heard.databaseAnsweredAtMs, detail);
 }

@@ -6,6 +6,7 @@ import type { NatsConnection } from "nats";
 import type { z } from "zod";
 import {
   auditHealth,
+  providersHealth,
   registryHealth,
   relayHealth,
   type ServiceHealth,
@@ -19,6 +20,7 @@ import { LIMITS } from "./limits.ts";
 export const DATABASE_SERVICES = {
   registry: registryHealth,
   settlement: settlementHealth,
+  providers: providersHealth,
   audit: auditHealth,
   relay: relayHealth,
 } as const;
@@ -45,6 +47,7 @@ export class ServicesHealth {
   #heard: ServicesHeard = {
     registry: NEVER,
     settlement: NEVER,
+    providers: NEVER,
     audit: NEVER,
     relay: NEVER,
     stationHosts: NEVER,
@@ -72,16 +75,19 @@ export class ServicesHealth {
 
   async #askAll(): Promise<void> {
     const known = this.#heard;
-    const [registry, settlement, audit, relay, stationHosts] = await Promise.all([
+    const [registry, settlement, providers, audit, relay, stationHosts] = await Promise.all([
       this.#ask(registryHealth, known.registry),
       this.#ask(settlementHealth, known.settlement),
+      this.#ask(providersHealth, known.providers),
       this.#ask(auditHealth, known.audit),
       this.#ask(relayHealth, known.relay),
       this.#ask(stationsHealth, known.stationHosts),
     ]);
-    const hasDatabase = [registry, settlement, audit, relay].some(({ health }) => health?.databaseReady === true);
+    const hasDatabase = [registry, settlement, providers, audit, relay].some(
+      ({ health }) => health?.databaseReady === true,
+    );
     const databaseAnsweredAtMs = hasDatabase ? performance.now() : known.databaseAnsweredAtMs;
-    this.#heard = { registry, settlement, audit, relay, stationHosts, databaseAnsweredAtMs };
+    this.#heard = { registry, settlement, providers, audit, relay, stationHosts, databaseAnsweredAtMs };
   }
 
   async #ask<TReply extends z.ZodType>(

@@ -62,6 +62,7 @@ export const readinessSchema = z
       switches: dependencySchema,
       registry: dependencySchema,
       settlement: dependencySchema,
+      providers: dependencySchema,
       audit: dependencySchema,
       relay: dependencySchema,
       station_hosts: stationHostsSchema,

@@ -1,7 +1,9 @@
 /** The providers service: payment providers, their callbacks, and the money that does not fit. */
+import { providersHealth } from "../bus/messages/health.ts";
 import * as messages from "../bus/messages/providers.ts";
 import { serve } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
+import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -94,6 +96,7 @@ export async function startProvidersService({ bus, log, settings, environment }:
 function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
   return [
+    serve(responder, providersHealth, databaseHealth(deps.database)),
     serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),
     serve(responder, messages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
     serve(responder, messages.receiveCallback, (request) => receive(deps, request)),

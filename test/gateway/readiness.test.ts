@@ -14,6 +14,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { registryHealth } from "../../services/bus/messages/health.ts";
 import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { migrate } from "../../services/db/migrate.ts";
+import { startProvidersService } from "../../services/providers/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
@@ -28,6 +29,7 @@ import { SILENT } from "./gateway-world.ts";
 const STARTS = {
   registry: startRegistryService,
   settlement: startSettlementService,
+  providers: startProvidersService,
   audit: startAuditService,
   relay: startRelayService,
 } as const;
@@ -53,7 +55,7 @@ const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name
 async function start(name: Name): Promise<void> {
   const own = await connect(name);
   const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
-  const deps: ServiceDeps = { bus: own, log: SILENT, settings, environment: {} };
+  const deps: ServiceDeps = { bus: own, log: SILENT, settings, environment: { PROVIDER_SECRETS_KEY: "A".repeat(43) } };
   const service = await STARTS[name](deps);
   services.set(name, {
     async stop() {
@@ -158,6 +160,7 @@ describe("PostgreSQL", () => {
     await becomes({
       registry: unreachable,
       settlement: unreachable,
+      providers: unreachable,
       audit: unreachable,
       relay: unreachable,
       database: unreachable,
@@ -268,6 +271,7 @@ describe("the bus", () => {
       switches: "silent",
       registry: "no_answer",
       settlement: "no_answer",
+      providers: "no_answer",
       audit: "no_answer",
       relay: "no_answer",
       station_hosts: "no_answer",
