@@ -204,7 +204,7 @@ describe("what is refused", () => {
 describe("labels", () => {
   it("carry words of closed lists: no id, no credential, no address", async () => {
     const known: Readonly<Record<string, readonly string[]>> = {
-      process: ["gateway", "stations", "registry+settlement+audit+relay"],
+      process: ["gateway", "stations", "registry+settlement+providers+audit+relay"],
       operation: [...routes.map(({ operationId }) => operationId), "none", "station.command"],
       status: ["200", "201", "204", "304", "400", "401", "404", "503", "client_gone"],
       code: [...ERROR_CODES, "none"],

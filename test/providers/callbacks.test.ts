@@ -166,7 +166,7 @@ describe("money that does not fit pays nothing and is named", () => {
     ["currency_mismatch", { currency: "USD" }],
     ["account_mismatch", { merchant_id: "M-2" }],
     ["unmatched_money", { reference: "NEVERREGISTERED", transaction_id: "T-never" }],
-  ] as const)("%s: %o", async (kind, wrong) => {
+  ] as const)("%s pays nothing and is named so: %o", async (kind, wrong) => {
     const scene = await openScene();
     const body = paidBody(money(scene, wrong));
     expect((await send(scene, body)).status).toBe(200);
