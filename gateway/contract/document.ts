@@ -17,6 +17,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   session: "Logging in and out, for people and their programs.",
   cashier: "Orders, the station's lease, and collections.",
   backoffice: "Places, devices, people and the audit trail, for the owner.",
+  platform: "What whoever operates the installation calls with the platform key.",
   service: "The gateway itself.",
 };
 
@@ -64,6 +65,11 @@ export function buildDocument(routes: readonly Route[]) {
           type: "http",
           scheme: "bearer",
           description: "The credential that enroll returned once.",
+        },
+        platformKey: {
+          type: "http",
+          scheme: "bearer",
+          description: "The gateway's setting PLATFORM_KEY; without it these paths do not exist.",
         },
         sessionBearer: { type: "http", scheme: "bearer", description: "The token that logging in returned once." },
         sessionCookie: {
@@ -140,6 +146,8 @@ function securityOf(route: Route): Record<string, string[]>[] {
       return [{ deviceCredential: [] }];
     case "session":
       return [{ sessionBearer: [] }, { sessionCookie: [] }];
+    case "platform":
+      return [{ platformKey: [] }];
   }
 }
 
