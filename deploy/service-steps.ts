@@ -61,7 +61,7 @@ export function gatewayStep(context: ApplicationContext): Step {
         name,
         script: join(context.checkout, "gateway", "main.ts"),
         args: [],
-        environment: { ...baseEnvironment(context, name), HOST: host, PORT: port },
+        environment: { ...baseEnvironment(context, name), ...platformKey(context), HOST: host, PORT: port },
         logFile: logFile(context, name),
       };
       const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
@@ -70,6 +70,11 @@ export function gatewayStep(context: ApplicationContext): Step {
       return stop;
     },
   };
+}
+
+/** The operator's, or one that belongs to this data folder; only the gateway is shown it. */
+function platformKey({ environment, settings }: ApplicationContext): NodeJS.ProcessEnv {
+  return { PLATFORM_KEY: environment.PLATFORM_KEY || openSecrets(settings.dataDir).value("platform_key", KEY_BYTES) };
 }
 
 /** Each process needs a metrics port of its own: METRICS_PORT and the three after it. */
@@ -81,13 +86,14 @@ const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
 };
 /** AES-256 and HMAC-SHA256 keys. */
 const KEY_BYTES = 32;
-/** What only the processes with the database may know. */
+/** What not every process may know. */
 const SECRET_SETTINGS = [
   "DATABASE_URL",
   "ENROLLMENT_CODE_KEY",
   "PROVIDER_SECRETS_KEY",
   "PROVIDER_SECRETS_OLD_KEYS",
   "SANDBOX_PROVIDER_KEY",
+  "PLATFORM_KEY",
 ];
 
 function baseEnvironment(context: ApplicationContext, name: string): NodeJS.ProcessEnv {

@@ -5,21 +5,24 @@ import { addCount } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
 import { createGatewayBus } from "./gateway-bus.ts";
 import { type HandlerDeps, Refusal } from "./handlers/context.ts";
+import { LiveSockets } from "./live/live-sockets.ts";
 import { addGatewayFigures } from "./metrics.ts";
 import { DeviceGate } from "./polls/device-gate.ts";
 import { PollCounts } from "./polls/poll-count.ts";
+import { PollNotes } from "./polls/poll-notes.ts";
 import { ViewCache } from "./polls/view-cache.ts";
 import { readiness, waitUntilFresh } from "./readiness.ts";
 import { type Replicas, startReplicas } from "./replica/replicas.ts";
 import { routes } from "./routes.ts";
 import { createClientAddress } from "./server/client-address.ts";
 import { DeviceCheck } from "./server/device-check.ts";
+import { PlatformCheck } from "./server/platform-check.ts";
 import { RequestFigures } from "./server/request-figures.ts";
 import { Server } from "./server/server.ts";
 import { ServicesHealth } from "./service-health.ts";
 import type { GatewaySettings } from "./settings.ts";
 import { AddressThrottle } from "./throttle/address-throttle.ts";
-import { CALLBACK_RATE, ENROLL_RATE } from "./throttle/limits.ts";
+import { CALLBACK_RATE, ENROLL_RATE, PLATFORM_RATE } from "./throttle/limits.ts";
 
 export interface GatewayDeps {
   readonly bus: Bus;
@@ -46,6 +49,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const deviceCheck = new DeviceCheck({ gate, views });
   const pollCounts = new PollCounts();
   const enrollThrottle = new AddressThrottle(ENROLL_RATE);
+  const liveSockets = new LiveSockets({ replicas, log });
   const server = new Server(
     {
       pipeline: {
@@ -53,11 +57,13 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
         handlerDeps: createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, metrics }),
         sessionCheck: replicas,
         deviceCheck,
+        platformCheck: new PlatformCheck(settings.platformKey, new AddressThrottle(PLATFORM_RATE)),
       },
       polls: {
         gate,
         views,
         counts: pollCounts,
+        notes: new PollNotes(bus.nc, replicas.polls),
         onRefused: (route, refusal, requestId) => log.debug({ route, refusal, requestId }, "refused"),
       },
       clientAddress: createClientAddress({
@@ -66,6 +72,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       }),
       tls: settings.tls,
       figures: new RequestFigures(metrics),
+      live: { sockets: liveSockets, replicas },
     },
     routes,
   );
@@ -73,6 +80,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     replicas,
     server,
     pollCounts,
+    liveSockets,
     throttled: () => ({ credential: gate.throttledCount, address: enrollThrottle.throttledCount }),
   });
   try {
@@ -135,6 +143,7 @@ function createHandlerDeps(parts: {
       requireFresh(replicas.isFreshForDevices(nowMs));
       return deviceCheck.view(name, device, nowMs);
     },
+    polledAtMs: (deviceId) => replicas.polls.polledAtMs(deviceId),
     requireFresh: () => requireFresh(replicas.isFreshForDevices(Date.now())),
     readiness: async () => readiness(bus, replicas, await health.look()),
     enrollThrottle,

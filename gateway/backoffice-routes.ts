@@ -178,7 +178,7 @@ export const backofficeRoutes: readonly Route[] = [
     tag,
     summary: "Read who changed what",
     description:
-      "The audit trail of places, devices, enrollment codes, people and sessions. Who follows it asks again after the last event's id, and misses none.",
+      "The audit trail of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Who follows it asks again after the last event's id, and misses none.",
     who,
     query: registryEventsQuerySchema,
     replies: { 200: { description: "By id, oldest first.", schema: registryEventsSchema } },

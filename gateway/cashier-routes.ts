@@ -12,6 +12,7 @@ import {
   routesSchema,
 } from "./contract/cashier.ts";
 import { attestBodySchema, createIntentBodySchema, intentSchema, intentsSchema } from "./contract/intent.ts";
+import { LIVE_DESCRIPTION, liveMessageSchema } from "./contract/live.ts";
 import { attestIntent } from "./handlers/cashier/attest-intent.ts";
 import { cancelIntent } from "./handlers/cashier/cancel-intent.ts";
 import { createIntent } from "./handlers/cashier/create-intent.ts";
@@ -20,6 +21,7 @@ import { acquireLease, getLease, releaseLease, renewLease } from "./handlers/cas
 import { listCashierOrders } from "./handlers/cashier/list-orders.ts";
 import { listRoutes } from "./handlers/cashier/list-routes.ts";
 import { listCashierStations } from "./handlers/cashier/list-stations.ts";
+import { readLiveState } from "./handlers/cashier/live-state.ts";
 import { openCashierOrder } from "./handlers/cashier/open-order.ts";
 import { changeCashierOrder, getCashierOrder, voidCashierOrder } from "./handlers/cashier/order.ts";
 import { type Route, route, session } from "./route.ts";
@@ -117,6 +119,21 @@ export const cashierRoutes: readonly Route[] = [
     replies: { 200: { description: "The routes and the companions behind `smart_pos`.", schema: routesSchema } },
     errors: ["not_found"],
     handler: listRoutes,
+  }),
+  route({
+    method: "GET",
+    path: `${station}/live/`,
+    operationId: "cashier_live",
+    tag,
+    summary: "Follow a station",
+    description: LIVE_DESCRIPTION,
+    who,
+    upgrades: true,
+    replies: {
+      200: { description: "A plain GET: the newest state, once, as `state`.", schema: liveMessageSchema },
+    },
+    errors: ["not_found", "csrf_refused", "throttled"],
+    handler: readLiveState,
   }),
   route({
     method: "POST",

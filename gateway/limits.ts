@@ -45,6 +45,10 @@ export const LIMITS = {
   summaryDepth: 8,
   /** How long a heartbeat may take to be stored: a device beats every ten seconds and comes again. */
   heartbeatStoredMs: 2_000,
+  /** At most one note of a companion's polls in this time: a companion polls every second or two, and nobody needs to know each. */
+  pollNoteMs: 10_000,
+  /** A companion that has not asked for its assignment for this long is not polling: three notes and some. */
+  pollSilenceMs: 35_000,
   /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
   commandVisibleMs: 250,
   /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */

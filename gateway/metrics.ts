@@ -4,6 +4,7 @@
  */
 import type { Registry } from "prom-client";
 import { addGauge, addGauges, addReadCount } from "../services/runtime/figures.ts";
+import type { LiveSockets } from "./live/live-sockets.ts";
 import type { PollCounts } from "./polls/poll-count.ts";
 import type { Replicas } from "./replica/replicas.ts";
 import type { Server } from "./server/server.ts";
@@ -12,12 +13,13 @@ export interface GatewayFacts {
   readonly replicas: Replicas;
   readonly server: Pick<Server, "connections" | "requestsInFlight">;
   readonly pollCounts: PollCounts;
+  readonly liveSockets: Pick<LiveSockets, "size">;
   /** Requests that were throttled so far, by what was counted. */
   readonly throttled: () => Readonly<Record<"credential" | "address", number>>;
 }
 
 export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayFacts): void {
-  const { replicas, server, pollCounts, throttled } = facts;
+  const { replicas, server, pollCounts, liveSockets, throttled } = facts;
   const { feeds, stations, credentials, switches } = replicas;
   addGauge(metrics, "gateway_replica_stations", "Stations in the replica.", () => stations.size);
   addGauge(metrics, "gateway_replica_credentials", "Credentials in the replica.", () => credentials.table.size);
@@ -54,6 +56,7 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
     () => Object.entries(throttled()).map(([throttle, count]) => [{ throttle }, count] as const),
   );
   addGauge(metrics, "gateway_connections", "Open HTTP connections.", () => server.connections);
+  addGauge(metrics, "gateway_live_sockets", "Open WebSockets of cashiers.", () => liveSockets.size);
   addGauge(
     metrics,
     "gateway_requests_in_flight",

@@ -48,6 +48,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly errors: readonly ErrorCode[];
   /** Called so often that its good answers are logged at `debug` only. */
   readonly quiet?: boolean;
+  /** The path also takes an upgrade to a WebSocket (`gateway/live/`); the row says what a plain GET gets. */
+  readonly upgrades?: boolean;
   /** Left out of the OpenAPI document: pages and their files. */
   readonly undocumented?: boolean;
 }
@@ -60,7 +62,16 @@ export interface ReplyFacts {
   readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;
 }
 
-export const TAGS = ["device", "session", "cashier", "backoffice", "provider", "reconciliation", "service"] as const;
+export const TAGS = [
+  "device",
+  "session",
+  "cashier",
+  "backoffice",
+  "provider",
+  "reconciliation",
+  "platform",
+  "service",
+] as const;
 export type Tag = (typeof TAGS)[number];
 
 type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;
@@ -74,6 +85,11 @@ export interface AnyoneRoute<TBody extends Schema, TQuery extends Schema> extend
 export interface SessionRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "session"; readonly permission: Permission | null };
   readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/** Whoever operates the installation, with the platform key; where none is set, there is nothing at the path. */
+export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "platform" };
+  readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
 /** A device's credential with this scope. */
 export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
@@ -95,6 +111,7 @@ export type Route =
 export type Who =
   | AnyoneRoute<Schema, Schema>["who"]
   | SessionRoute<Schema, Schema>["who"]
+  | PlatformRoute<Schema, Schema>["who"]
   | DeviceRoute<Schema, Schema>["who"];
 export type ErasedHandler = (
   context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown>,
@@ -111,7 +128,11 @@ export const rawBodyRoute = (row: RawBodyRoute): Route => row as unknown as Rout
 
 /** Checks that a handler fits the row's body, query and caller. */
 export function route<TBody extends Schema = undefined, TQuery extends Schema = undefined>(
-  row: AnyoneRoute<TBody, TQuery> | SessionRoute<TBody, TQuery> | DeviceRoute<TBody, TQuery>,
+  row:
+    | AnyoneRoute<TBody, TQuery>
+    | SessionRoute<TBody, TQuery>
+    | PlatformRoute<TBody, TQuery>
+    | DeviceRoute<TBody, TQuery>,
 ): Route {
   return row as unknown as Route;
 }
@@ -121,6 +142,8 @@ export const poll = (row: PollRoute): Route => row;
 
 export const anyone = { kind: "anyone" } as const;
 export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;
+/** Whoever holds the platform key. */
+export const platform = { kind: "platform" } as const;
 /** Any person who is logged in. */
 export const anySession = { kind: "session", permission: null } as const;
 export const session = (permission: Permission) => ({ kind: "session", permission }) as const;

@@ -14,6 +14,7 @@ import { backofficeRoutes } from "./backoffice-routes.ts";
 import { backofficeUserRoutes } from "./backoffice-user-routes.ts";
 import { cashierRoutes } from "./cashier-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
+import { killSwitchRoutes } from "./kill-switch-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
 import type { Route } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
@@ -29,5 +30,6 @@ export const routes: readonly Route[] = [
   ...backofficeDeviceRoutes,
   ...backofficeUserRoutes,
   ...providerRoutes,
+  ...killSwitchRoutes,
   ...serviceRoutes,
 ];

@@ -3,6 +3,9 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { wholeNumber } from "../services/runtime/settings.ts";
 
+/** 24 random bytes as base64 are 32 characters, which nobody guesses; what is longer than the most is no key. */
+const PLATFORM_KEY_CHARACTERS = { min: 32, max: 256 } as const;
+
 const isProxy = (entry: string): boolean => {
   const [address = "", prefix] = entry.split("/");
   const bits = isIP(address) === 6 ? 128 : 32;
@@ -26,6 +29,16 @@ export const gatewaySettingsSchema = z
           .filter((entry) => entry !== ""),
       )
       .refine((entries) => entries.every(isProxy), "list addresses or CIDR ranges, separated by commas"),
+    /** Opens the endpoints of the platform to whoever operates the installation; without it there are none. */
+    PLATFORM_KEY: z.preprocess(
+      (value) => (value === "" ? undefined : value),
+      z
+        .string()
+        .min(PLATFORM_KEY_CHARACTERS.min, `a key of at least ${PLATFORM_KEY_CHARACTERS.min} random characters`)
+        .max(PLATFORM_KEY_CHARACTERS.max)
+        .regex(/^[\x21-\x7e]+$/, "a key without spaces, of ASCII characters")
+        .optional(),
+    ),
     /** PEM files for TLS at the gateway itself; both or none. */
     TLS_KEY_FILE: z.string().optional(),
     TLS_CERT_FILE: z.string().optional(),
@@ -39,6 +52,7 @@ export const gatewaySettingsSchema = z
     port: values.PORT,
     sharedPort: values.SHARED_PORT,
     trustedProxies: values.TRUSTED_PROXIES,
+    platformKey: values.PLATFORM_KEY,
     tls:
       values.TLS_KEY_FILE === undefined || values.TLS_CERT_FILE === undefined
         ? undefined

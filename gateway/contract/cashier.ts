@@ -72,12 +72,21 @@ export const routeOfferSchema = z
   })
   .meta({ id: "RouteOffer" });
 
+export const READINESS = ["ready", "not_polling", "offline"] as const;
+
 /** A device that a smart POS collection can be handed to. */
 export const companionSchema = z
   .object({
     device_id: idSchema,
     name: z.string(),
     liveness: livenessSchema,
+    readiness: z.enum(READINESS).meta({
+      description:
+        "`not_polling`: it is heard, but has not asked for its assignment for 35 seconds outside of a collection; a collection handed to it would wait. `ready` does not look at what blocks it.",
+    }),
+    last_polled_at: timestampSchema
+      .nullable()
+      .meta({ description: "When it last asked for its assignment, noted every 10 seconds; null when never." }),
     blocked_reason: z.enum(["", ...BLOCKED_REASONS]),
   })
   .meta({ id: "Companion" });

@@ -19,6 +19,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   backoffice: "Places, devices, people, payment providers and the audit trail, for the owner.",
   provider: "What a payment provider calls.",
   reconciliation: "Money that does not fit, for who looks after it.",
+  platform: "What whoever operates the installation calls with the platform key.",
   service: "The gateway itself.",
 };
 
@@ -66,6 +67,11 @@ export function buildDocument(routes: readonly Route[]) {
           type: "http",
           scheme: "bearer",
           description: "The credential that enroll returned once.",
+        },
+        platformKey: {
+          type: "http",
+          scheme: "bearer",
+          description: "The gateway's setting PLATFORM_KEY; without it these paths do not exist.",
         },
         sessionBearer: { type: "http", scheme: "bearer", description: "The token that logging in returned once." },
         sessionCookie: {
@@ -145,6 +151,8 @@ function securityOf(route: Route): Record<string, string[]>[] {
       return [{ deviceCredential: [] }];
     case "session":
       return [{ sessionBearer: [] }, { sessionCookie: [] }];
+    case "platform":
+      return [{ platformKey: [] }];
   }
 }
 

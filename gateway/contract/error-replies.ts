@@ -61,6 +61,9 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
       add("session_missing", "session_invalid", "permission_denied", "replica_stale");
       if (route.method !== "GET") add("csrf_refused");
       break;
+    case "platform":
+      add("path_not_found", "platform_key_missing", "platform_key_invalid", "throttled");
+      break;
     case "anyone":
       if (route.who.cookie === true) add("csrf_refused");
   }

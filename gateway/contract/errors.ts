@@ -17,6 +17,8 @@ export const HTTP_ERROR_CODES = [
   "session_missing",
   "session_invalid",
   "csrf_refused",
+  "platform_key_missing",
+  "platform_key_invalid",
   "throttled",
   "replica_stale",
   "internal_error",
@@ -65,6 +67,8 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     cashierAction: "Log in again; a collection under way goes on meanwhile.",
   },
   csrf_refused: { status: 403, sentence: "A session cookie is only accepted from the service's own pages.", ...no },
+  platform_key_missing: { status: 401, sentence: "Send the platform key as a bearer token.", ...no },
+  platform_key_invalid: { status: 401, sentence: "The platform key is wrong.", ...no },
   throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After says.", ...again },
   replica_stale: {
     status: 503,

@@ -45,14 +45,20 @@ export const stationEventsSchema = z
 
 export const stationEventsQuerySchema = z.strictObject(pageAfterVersionQuery);
 
-/** One thing that a person or a device changed: places, devices, codes, people and sessions. */
+/** One thing that a person or a device changed: places, devices, codes, people, sessions and kill switches. */
 export const registryEventSchema = z
   .object({
     event_id: idSchema,
     at: timestampSchema,
     actor: actorSchema,
     action: z.string().meta({ examples: ["device_suspended"] }),
-    subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id: idSchema }),
+    subject: z.object({
+      kind: z.enum(REGISTRY_SUBJECTS),
+      id: z
+        .int()
+        .min(0)
+        .meta({ description: "0 for the platform.", examples: [42] }),
+    }),
     data: z
       .record(z.string(), z.unknown())
       .meta({ description: "What changed; never a secret.", examples: [{ from: "active", to: "suspended" }] }),

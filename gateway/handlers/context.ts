@@ -23,6 +23,8 @@ export interface HandlerDeps {
   station(stationId: number): StationState | undefined;
   /** The kill switches that are on. Throws `replica_stale`. */
   switches(): KillSwitches;
+  /** When a companion last asked for its assignment, by the notes of all gateways; null when never. */
+  readonly polledAtMs: (deviceId: number) => number | null;
   /** A device's view as text, made once per commit. Throws `replica_stale`, or `credential_invalid` for a device that is gone. */
   deviceView(name: PollName, device: DeviceCaller): Rendered;
   /** Throws `replica_stale` unless everything that a device's request depends on is fresh. */

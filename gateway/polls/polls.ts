@@ -17,6 +17,7 @@ import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
 import { matchesEtag } from "./etag.ts";
 import type { PollCount, PollCounts } from "./poll-count.ts";
 import type { PollName } from "./poll-name.ts";
+import type { PollNotes } from "./poll-notes.ts";
 import { type Rendered, TAIL } from "./rendered.ts";
 import { serverTime } from "./server-time.ts";
 import type { ViewCache } from "./view-cache.ts";
@@ -30,6 +31,8 @@ export interface PollDeps {
   readonly counts: PollCounts;
   /** True once the gateway is shutting down: each answer then closes its connection. */
   isDraining(): boolean;
+  /** Takes note of who asks for an assignment. */
+  readonly notes: Pick<PollNotes, "note">;
   /** Called for each refusal, for the log. */
   onRefused(path: string, code: ErrorCode, requestId: string): void;
 }
@@ -64,6 +67,7 @@ export class Poll {
     // Its credential is about to be gone as well.
     if (view === undefined) return this.#refuse(res, req, "credential_invalid");
     if (this.#refusesBlocked && view.blocked !== "") return this.#refuse(res, req, view.blocked as ErrorCode);
+    if (this.#name === "assignment") this.#deps.notes.note(gate.table, slot, nowMs);
     if (this.#hasEtag) {
       // Nobody can have fetched what a fetch has yet to present, so no condition matches it.
       if (view.presents !== null) return isHead ? this.#fresh(res, req, view, nowMs, isHead) : slot;

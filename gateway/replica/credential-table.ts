@@ -5,15 +5,17 @@
  * A slot is 64 bytes, one cache line, so that a look-up with everything that follows from it waits for memory once:
  *
  *   word  0 … 7        8             9        10, 11           12, 13     14, 15
- *         SHA-256      state, mask   unused   full at (ms)     device id  station id
+ *         SHA-256      state, mask   polled   full at (ms)     device id  station id
  *
- * "Full at" is the credential's throttle (`throttle/token-bucket.ts`), which so costs no memory of its own.
+ * "Full at" is the credential's throttle (`throttle/token-bucket.ts`), and "polled" when this gateway last noted a poll of
+ * it, in whole seconds (`polls/poll-notes.ts`); so neither costs memory of its own.
  */
 
 const SLOT_WORDS = 16;
 const SLOT_DOUBLES = 8;
 const KEY_WORDS = 8;
 const STATE_WORD = 8;
+const POLLED_WORD = 9;
 const FULL_AT_DOUBLE = 5;
 const DEVICE_DOUBLE = 6;
 const STATION_DOUBLE = 7;
@@ -67,6 +69,15 @@ export class CredentialTable {
     this.#doubles[slot * SLOT_DOUBLES + FULL_AT_DOUBLE] = fullAtMs;
   }
 
+  /** When a poll was last noted, in seconds since 1970; 0 when never. */
+  polledAtSeconds(slot: number): number {
+    return this.#words[slot * SLOT_WORDS + POLLED_WORD] as number;
+  }
+
+  setPolledAtSeconds(slot: number, seconds: number): void {
+    this.#words[slot * SLOT_WORDS + POLLED_WORD] = seconds;
+  }
+
   clear(): void {
     this.#allocate(FIRST_CAPACITY);
     this.size = 0;
@@ -92,6 +103,7 @@ export class CredentialTable {
       slot = this.#insert(this.#key);
       this.size += 1;
       this.setFullAtMs(slot, 0);
+      this.setPolledAtSeconds(slot, 0);
     }
     this.#words[slot * SLOT_WORDS + STATE_WORD] = USED | scopeMask;
     this.#doubles[slot * SLOT_DOUBLES + DEVICE_DOUBLE] = deviceId;

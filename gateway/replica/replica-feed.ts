@@ -11,29 +11,29 @@
  */
 import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
+import { SequenceWait } from "../../services/bus/sequence-wait.ts";
 import { FEED_LIMITS } from "./limits.ts";
 
 /** What a replica follows and how it takes it in. */
 export interface FeedTarget {
   readonly stream: string;
-  /** All subjects of the stream. */
+  /** Those subjects of the stream that it follows. */
   readonly filter: string;
   /** Everything known is void; a full load follows. */
   reset(): void;
-  /** Empty `data` is a deletion. `data` is a view of the socket's memory: what is kept must be copied. */
-  apply(subject: string, data: Uint8Array, sequence: number): void;
+  /** Empty `data` is a deletion. `data` is a view of the socket's memory: what is kept must be copied. `storedAtMs` is the server's clock. */
+  apply(subject: string, data: Uint8Array, storedAtMs: number): void;
 }
 
 export class ReplicaFeed {
   readonly #bus: Bus;
   readonly #feed: Feed;
   readonly #look: NodeJS.Timeout;
-  #sequence = 0;
+  readonly #sequence = new SequenceWait();
   #isDoubtful = false;
   #isConfirming = false;
   #lookedAtMs = Date.now();
   #completeAtMs = Number.NEGATIVE_INFINITY;
-  readonly #waiting = new Set<{ readonly sequence: number; readonly wake: () => void }>();
 
   constructor(bus: Bus, log: BusLog, target: FeedTarget) {
     this.#bus = bus;
@@ -42,14 +42,13 @@ export class ReplicaFeed {
       filter: target.filter,
       log,
       onReset: () => {
-        this.#sequence = 0;
+        this.#sequence.reached(0);
         target.reset();
       },
       onMessage: (message) => {
-        target.apply(message.subject, message.data, message.sequence);
-        this.#sequence = message.sequence;
+        target.apply(message.subject, message.data, message.storedAtMs);
         if (message.pending === 0) this.#completeAtMs = Date.now();
-        if (this.#waiting.size > 0) this.#wake();
+        this.#sequence.reached(message.sequence);
       },
     });
     this.#look = setInterval(() => this.#lookAtFeed(), FEED_LIMITS.lookMs);
@@ -74,28 +73,12 @@ export class ReplicaFeed {
 
   /** Resolves true once the message with this sequence was applied, false when `timeoutMs` passes first. */
   async waitFor(sequence: number, timeoutMs: number): Promise<boolean> {
-    if (this.#sequence >= sequence) return true;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const entry = { sequence, wake: () => resolve(true) };
-    const timer = setTimeout(() => resolve(false), timeoutMs);
-    this.#waiting.add(entry);
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      this.#waiting.delete(entry);
-    }
+    return await this.#sequence.waitFor(sequence, timeoutMs);
   }
 
   stop(): void {
     clearInterval(this.#look);
     this.#feed.stop();
-  }
-
-  #wake(): void {
-    for (const entry of this.#waiting) {
-      if (entry.sequence <= this.#sequence) entry.wake();
-    }
   }
 
   #lookAtFeed(): void {

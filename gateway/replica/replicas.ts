@@ -4,6 +4,7 @@ import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
 import { CredentialReplica } from "./credential-replica.ts";
 import { FEED_LIMITS } from "./limits.ts";
+import { PollReplica } from "./poll-replica.ts";
 import { ReplicaFeed } from "./replica-feed.ts";
 import { SessionReplica } from "./session-replica.ts";
 import { StationReplica } from "./station-replica.ts";
@@ -13,13 +14,15 @@ export interface Replicas {
   readonly credentials: CredentialReplica;
   readonly sessions: SessionReplica;
   readonly switches: SwitchesReplica;
+  /** When companions last asked for their assignments; told to people, and nothing is refused by it. */
+  readonly polls: PollReplica;
   readonly feeds: Readonly<Record<"stations" | "credentials" | "sessions", ReplicaFeed>>;
   /** Whether everything that a device's request depends on is fresh. */
   isFreshForDevices(nowMs: number): boolean;
   areStationsFresh(nowMs: number): boolean;
   areSessionsFresh(nowMs: number): boolean;
   areSwitchesFresh(): boolean;
-  /** Resolves true once all three replicas show the write that a barrier speaks of, false when time runs out. */
+  /** Resolves true once all replicas show the write that a barrier speaks of, false when time runs out. */
   waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
   stop(): void;
 }
@@ -29,6 +32,8 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
   const stations = new StationReplica();
   const credentials = new CredentialReplica(log);
   const sessions = new SessionReplica(log);
+  const polls = new PollReplica();
+  const pollFeed = new ReplicaFeed(bus, log, polls);
   const feeds = {
     stations: new ReplicaFeed(bus, log, stations),
     credentials: new ReplicaFeed(bus, log, credentials),
@@ -39,6 +44,7 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
     feeds.stations.loaded(),
     feeds.credentials.loaded(),
     feeds.sessions.loaded(),
+    pollFeed.loaded(),
   ]);
   const areSwitchesFresh = (): boolean => switches.silentForMs() <= FEED_LIMITS.silenceMs;
   return {
@@ -46,6 +52,7 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
     credentials,
     sessions,
     switches,
+    polls,
     feeds,
     isFreshForDevices: (nowMs) =>
       feeds.stations.isFresh(nowMs) && feeds.credentials.isFresh(nowMs) && areSwitchesFresh(),
@@ -53,16 +60,18 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
     areSessionsFresh: (nowMs) => feeds.sessions.isFresh(nowMs),
     areSwitchesFresh,
     async waitFor(barrier, timeoutMs) {
-      const { stationLogSequence = 0, credentialsRevision = 0, sessionsRevision = 0 } = barrier;
+      const { stationLogSequence = 0, credentialsRevision = 0, sessionsRevision = 0, switchesRevision = 0 } = barrier;
       const reached = await Promise.all([
         feeds.stations.waitFor(stationLogSequence, timeoutMs),
         feeds.credentials.waitFor(credentialsRevision, timeoutMs),
         feeds.sessions.waitFor(sessionsRevision, timeoutMs),
+        switches.waitFor(switchesRevision, timeoutMs),
       ]);
       return reached.every(Boolean);
     },
     stop() {
       switches.stop();
+      pollFeed.stop();
       for (const feed of Object.values(feeds)) feed.stop();
     },
   };

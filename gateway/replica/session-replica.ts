@@ -9,6 +9,9 @@ const PREFIX = `$KV.${SESSIONS.name}.`;
 /** Ended sessions are looked for when there are this many more entries than after the last look. */
 const SWEEP_EVERY = 1_000;
 
+/** By this a session is known on the bus: the SHA-256 of its token. */
+export const sessionDigest = (token: string): string => hash("sha256", token, "hex");
+
 export class SessionReplica implements FeedTarget {
   readonly stream = `KV_${SESSIONS.name}`;
   readonly filter = `${PREFIX}>`;
@@ -22,7 +25,12 @@ export class SessionReplica implements FeedTarget {
 
   /** The session of a token, or undefined when it is unknown or has expired. */
   find(token: string, nowMs: number): SessionEntry | undefined {
-    const entry = this.#sessions.get(hash("sha256", token, "hex"));
+    return this.findDigest(sessionDigest(token), nowMs);
+  }
+
+  /** The same by what `sessionDigest` makes of the token, for who must not keep the token itself. */
+  findDigest(digest: string, nowMs: number): SessionEntry | undefined {
+    const entry = this.#sessions.get(digest);
     return entry !== undefined && entry.expiresAtMs > nowMs ? entry : undefined;
   }
 

@@ -15,9 +15,15 @@ export class StationReplica implements FeedTarget {
   readonly stream = STATION_LOG.name;
   readonly filter = STATION_LOG_ALL;
   readonly #cells = new Map<number, StationCell>();
+  readonly #listeners = new Set<(stationId: number) => void>();
 
   get size(): number {
     return this.#cells.size;
+  }
+
+  /** Called with each station that has a new commit, or none any more. After a reset the commits come again. */
+  onChange(listener: (stationId: number) => void): void {
+    this.#listeners.add(listener);
   }
 
   cell(stationId: number): StationCell | undefined {
@@ -41,6 +47,7 @@ export class StationReplica implements FeedTarget {
     if (data.length === 0) {
       if (cell !== undefined) cell.commit = undefined;
       this.#cells.delete(stationId);
+      this.#tell(stationId);
       return;
     }
     // A copy of its own, without the pool: a slice of the socket's buffer would keep all of that alive.
@@ -48,6 +55,11 @@ export class StationReplica implements FeedTarget {
     commit.set(data);
     if (cell === undefined) this.#cells.set(stationId, { commit });
     else cell.commit = commit;
+    this.#tell(stationId);
+  }
+
+  #tell(stationId: number): void {
+    for (const listener of this.#listeners) listener(stationId);
   }
 }
 

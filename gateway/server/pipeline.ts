@@ -15,6 +15,7 @@ import type { DeviceCheck } from "./device-check.ts";
 import type { Exchange } from "./exchange.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
 import { parseBody, requireStorableText } from "./parse-body.ts";
+import type { PlatformCheck } from "./platform-check.ts";
 import { refusalOf } from "./refusal-of.ts";
 import { type Answer, errorAnswer, SECURITY_HEADERS } from "./response.ts";
 import { checkSession, refuseForeignOrigin, type SessionCheckDeps } from "./session-check.ts";
@@ -25,6 +26,7 @@ export interface PipelineDeps {
   readonly handlerDeps: HandlerDeps;
   readonly sessionCheck: SessionCheckDeps;
   readonly deviceCheck: DeviceCheck;
+  readonly platformCheck: PlatformCheck;
 }
 
 interface Caller {
@@ -70,6 +72,9 @@ function findCaller(deps: PipelineDeps, route: Route, facts: RequestFacts, slot:
       return {};
     case "session":
       return { caller: checkSession(deps.sessionCheck, facts, who.permission) };
+    case "platform":
+      deps.platformCheck.check(facts);
+      return {};
     case "device": {
       const authorization = facts.headers.authorization ?? "";
       return { device: deps.deviceCheck.check(authorization, who.scope, who.blocked, slot) };
@@ -125,7 +130,8 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
 
 const ID = /^[1-9]\d{0,14}$/;
 
-function checkIds(route: Route, facts: RequestFacts): void {
+/** Throws `path_not_found` unless each id of the path is a positive integer. */
+export function checkIds(route: Route, facts: RequestFacts): void {
   for (const [index] of pathParameters(route.path).entries()) {
     if (!ID.test(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
   }

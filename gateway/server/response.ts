@@ -90,7 +90,7 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
 /** RFC 9110 asks for it with each 401, RFC 6750 says how a bearer credential was wrong. */
 function authenticateHeader(code: ErrorCode, status: number): Headers {
   if (status !== 401) return {};
-  const isWrong = code === "credential_invalid" || code === "session_invalid";
+  const isWrong = code === "credential_invalid" || code === "session_invalid" || code === "platform_key_invalid";
   return { "WWW-Authenticate": `Bearer realm="device-payments"${isWrong ? ', error="invalid_token"' : ""}` };
 }
 

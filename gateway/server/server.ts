@@ -12,6 +12,7 @@ import {
 import { UserError } from "../../services/runtime/user-error.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import { LIMITS } from "../limits.ts";
+import { type LiveUpgradeDeps, liveBehavior } from "../live/live-upgrade.ts";
 import { ANSWERED, Poll, type PollDeps } from "../polls/polls.ts";
 import type { Method, Route } from "../route.ts";
 import type { ClientAddress } from "./client-address.ts";
@@ -33,6 +34,8 @@ export interface ServerDeps {
   readonly clientAddress: ClientAddress;
   readonly tls: { readonly keyFile: string; readonly certFile: string } | undefined;
   readonly figures: RequestFigures;
+  /** Undefined where no row takes an upgrade. */
+  readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "figures" | "log" | "isDraining">;
 }
 
 export class Server {
@@ -82,11 +85,12 @@ export class Server {
     return us_socket_local_port(this.#socket);
   }
 
-  /** Takes no further connections, lets running requests finish (bounded) and closes the rest. */
+  /** Takes no further connections, ends the live sockets, lets running requests finish (bounded) and closes the rest. */
   async stop(): Promise<void> {
     this.#isDraining = true;
     if (this.#socket !== undefined) us_listen_socket_close(this.#socket);
     this.#socket = undefined;
+    this.#deps.live?.sockets.stop();
     await this.#exchanges.drain(LIMITS.drainMs);
     this.#app.close();
   }
@@ -95,6 +99,7 @@ export class Server {
     const pattern = path.replaceAll(/\{(\w+)\}/g, ":$1");
     const allow = allowedMethods(rows);
     for (const row of rows) {
+      if (row.upgrades === true) this.#app.ws(pattern, liveBehavior(this.#liveDeps(), row));
       const handler = this.#handlerOf(row, false);
       switch (row.method) {
         case "GET":
@@ -117,6 +122,12 @@ export class Server {
     }
     this.#app.options(pattern, (res, req) => this.#answerOptions(res, req, allow));
     this.#app.any(pattern, (res, req) => this.#refuse(res, req, "method_not_allowed", { Allow: allow }));
+  }
+
+  #liveDeps(): LiveUpgradeDeps {
+    const { live, clientAddress, figures, pipeline } = this.#deps;
+    if (live === undefined) throw new Error("A row takes an upgrade, but there are no live sockets.");
+    return { ...live, clientAddress, figures, log: pipeline.log, isDraining: () => this.#isDraining };
   }
 
   #handlerOf(row: Route, isHead: boolean): (res: HttpResponse, req: HttpRequest) => void {

@@ -2,7 +2,7 @@
 import type { Permission, SessionEntry } from "../../services/bus/messages/caller.ts";
 import { Refusal } from "../handlers/context.ts";
 import { tokenFromCookie } from "../handlers/session-cookie.ts";
-import type { SessionReplica } from "../replica/session-replica.ts";
+import { type SessionReplica, sessionDigest } from "../replica/session-replica.ts";
 import type { RequestFacts } from "./facts.ts";
 
 export interface SessionCheckDeps {
@@ -12,16 +12,44 @@ export interface SessionCheckDeps {
 
 /** Throws `replica_stale`, `session_missing`, `session_invalid`, `csrf_refused` or `permission_denied`. */
 export function checkSession(deps: SessionCheckDeps, facts: RequestFacts, permission: Permission | null): SessionEntry {
+  return findSession(deps, facts, permission, refuseForeignOrigin).session;
+}
+
+export interface UpgradingSession {
+  readonly session: SessionEntry;
+  /** By this the session is found again for as long as the socket lives. */
+  readonly digest: string;
+}
+
+/**
+ * The same for a request that becomes a WebSocket: a page of another origin could read what comes over it, which the
+ * browser would keep from it for a GET, so the origin counts here too.
+ */
+export function checkUpgrade(
+  deps: SessionCheckDeps,
+  facts: RequestFacts,
+  permission: Permission | null,
+): UpgradingSession {
+  return findSession(deps, facts, permission, refuseForeign);
+}
+
+function findSession(
+  deps: SessionCheckDeps,
+  facts: RequestFacts,
+  permission: Permission | null,
+  checkOrigin: (facts: RequestFacts) => void,
+): UpgradingSession {
   const nowMs = Date.now();
   if (!deps.areSessionsFresh(nowMs)) throw new Refusal("replica_stale");
   const bearer = bearerToken(facts.headers.authorization ?? "");
   const token = bearer === "" ? tokenFromCookie(facts.headers.cookie ?? "") : bearer;
   if (token === "") throw new Refusal("session_missing");
-  if (bearer === "") refuseForeignOrigin(facts);
-  const session = deps.sessions.find(token, nowMs);
+  if (bearer === "") checkOrigin(facts);
+  const digest = sessionDigest(token);
+  const session = deps.sessions.findDigest(digest, nowMs);
   if (session === undefined) throw new Refusal("session_invalid");
   if (permission !== null && !session.permissions.includes(permission)) throw new Refusal("permission_denied");
-  return session;
+  return { session, digest };
 }
 
 /**
@@ -29,7 +57,10 @@ export function checkSession(deps: SessionCheckDeps, facts: RequestFacts, permis
  * `Origin` decides where it was sent, else `Sec-Fetch-Site`; a request with neither does not come from a browser's page.
  */
 export function refuseForeignOrigin(facts: RequestFacts): void {
-  if (facts.method === "GET" || facts.method === "HEAD") return;
+  if (facts.method !== "GET" && facts.method !== "HEAD") refuseForeign(facts);
+}
+
+function refuseForeign(facts: RequestFacts): void {
   const { origin, host } = facts.headers;
   if (origin !== undefined) {
     if (hostOf(origin) !== host?.toLowerCase()) throw new Refusal("csrf_refused");
@@ -39,7 +70,8 @@ export function refuseForeignOrigin(facts: RequestFacts): void {
   if (site !== undefined && site !== "same-origin" && site !== "none") throw new Refusal("csrf_refused");
 }
 
-function bearerToken(authorization: string): string {
+/** The token of an `Authorization: Bearer` header; the empty string when there is none. */
+export function bearerToken(authorization: string): string {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? "";
 }
 

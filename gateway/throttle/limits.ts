@@ -7,5 +7,7 @@ export const CREDENTIAL_RATE: BucketRate = { intervalMs: 1_000, burst: 10 };
 export const ENROLL_RATE: BucketRate = { intervalMs: 6_000, burst: 10 };
 /** Of one client address at the providers' callbacks: a provider at its busiest, for all its merchants here. */
 export const CALLBACK_RATE: BucketRate = { intervalMs: 5, burst: 1_000 };
+/** Of one client address at the platform's endpoints: a person with the key, or a program that guesses it. */
+export const PLATFORM_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
 /** Addresses remembered at once; the one that was heard of longest ago is forgotten first. About 10 MB. */
 export const MAX_ADDRESSES = 50_000;

@@ -1,5 +1,5 @@
 /** Streams and buckets as data: what each holds, how much, and why. `ensureStreams` makes them so at start. */
-import { HEARTBEATS_ALL, STATION_LOG_ALL } from "./subjects.ts";
+import { HEARTBEATS_ALL, POLLS_ALL, STATION_LOG_ALL } from "./subjects.ts";
 
 export interface StreamDefinition {
   readonly name: string;
@@ -16,10 +16,13 @@ export const STATION_LOG: StreamDefinition = {
   maxMessagesPerSubject: 64,
 };
 
-/** The last heartbeat of each device, republished to the owning host once it is stored (design §3). */
+/**
+ * The last heartbeat of each device, republished to the owning host once it is stored (design §3), and when each companion
+ * last asked for its assignment, which the gateways note and follow.
+ */
 export const LIVENESS: StreamDefinition = {
   name: "LIVENESS",
-  subjects: [HEARTBEATS_ALL],
+  subjects: [HEARTBEATS_ALL, POLLS_ALL],
   maxMessagesPerSubject: 1,
   republish: { source: "station.heartbeat.>", destination: "station.heard.>" },
 };

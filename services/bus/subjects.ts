@@ -27,7 +27,12 @@ export const partitionStoredHeartbeatsSubject = (partition: number): string =>
 export const partitionHeartbeatsSubject = (partition: number): string =>
   `station.heartbeat.${partitionToken(partition)}.*.*`;
 
-/** The station and device ids at the end of a heartbeat's subject. */
+/** That a companion asked for its assignment: one message per device in the LIVENESS stream, the last one kept. */
+export const pollSubject = (stationId: number, deviceId: number): string =>
+  `station.polled.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
+export const POLLS_ALL = "station.polled.*.*.*";
+
+/** The station and device ids at the end of a heartbeat's or a poll's subject. */
 export function parseHeartbeatSubject(subject: string): { readonly stationId: number; readonly deviceId: number } {
   const tokens = subject.split(".");
   return { stationId: Number(tokens[3]), deviceId: Number(tokens[4]) };

@@ -2,6 +2,7 @@
 import type { KillSwitches } from "../../machines/standing.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { type FeedMessage, openFeed } from "./feed.ts";
+import { SequenceWait } from "./sequence-wait.ts";
 import { SWITCHES } from "./streams.ts";
 
 /** The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key is a switch that is on. */
@@ -12,6 +13,8 @@ export interface SwitchesReplica {
   current(): KillSwitches;
   /** The bucket's revision that `current` has reached. */
   revision(): number;
+  /** Resolves true once `current` shows the bucket at this revision, false when `timeoutMs` passes first. */
+  waitFor(revision: number, timeoutMs: number): Promise<boolean>;
   /** Milliseconds since the feed was last heard; beyond 1,500 the switches must not be trusted. */
   silentForMs(): number;
   onChange(listener: (switches: KillSwitches) => void): void;
@@ -23,17 +26,17 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
   const on = new Set<string>();
   const listeners = new Set<(switches: KillSwitches) => void>();
   let current = toKillSwitches(on);
-  let revision = 0;
+  const revision = new SequenceWait();
   const rebuild = (): void => {
     current = toKillSwitches(on);
     for (const listener of listeners) listener(current);
   };
   const receive = (message: FeedMessage): void => {
-    revision = message.sequence;
     const key = message.subject.slice(PREFIX.length);
     const operation = message.headers?.get("KV-Operation") ?? "";
     const isOff = operation === "DEL" || operation === "PURGE";
     if (isOff ? on.delete(key) : !on.has(key) && on.add(key)) rebuild();
+    revision.reached(message.sequence);
   };
   const feed = openFeed(bus, {
     stream: `KV_${SWITCHES.name}`,
@@ -42,7 +45,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     onMessage: receive,
     onReset: () => {
       on.clear();
-      revision = 0;
+      revision.reached(0);
       rebuild();
     },
     log,
@@ -50,7 +53,8 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
   await feed.caughtUp;
   return {
     current: () => current,
-    revision: () => revision,
+    revision: () => revision.sequence,
+    waitFor: (sequence, timeoutMs) => revision.waitFor(sequence, timeoutMs),
     silentForMs: () => feed.silentForMs(),
     onChange: (listener) => listeners.add(listener),
     stop: () => feed.stop(),

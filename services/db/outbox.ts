@@ -5,6 +5,7 @@
 import type { JSONValue } from "postgres";
 import type { Actor } from "../../machines/actor.ts";
 import type { CredentialEntry, SessionEntry } from "../bus/messages/caller.ts";
+import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
 import type { RequestedCommand } from "../bus/messages/station.ts";
 import type { Transaction } from "./pool.ts";
 
@@ -28,18 +29,22 @@ export type OutboxRow =
     }
   | { readonly key: CredentialKey; readonly kind: "credential_delete"; readonly hash: string }
   | { readonly key: SessionKey; readonly kind: "session_put"; readonly hash: string; readonly entry: SessionEntry }
-  | { readonly key: SessionKey; readonly kind: "session_delete"; readonly hash: string };
+  | { readonly key: SessionKey; readonly kind: "session_delete"; readonly hash: string }
+  | { readonly key: SwitchKey; readonly kind: "switch_set"; readonly entry: SwitchEntry };
 
 /** A station's own commands, and the credential that a device may use once the station knows it. */
 export type StationKey = `station.${number}`;
 /** Deletions of a device's credentials: they must not wait for a station's actor that is down. */
 export type CredentialKey = `credential.${number}`;
 export type SessionKey = `session.${number}`;
-export type OutboxKey = StationKey | CredentialKey | SessionKey;
+/** One kill switch, by its id. */
+export type SwitchKey = `switch.${number}`;
+export type OutboxKey = StationKey | CredentialKey | SessionKey | SwitchKey;
 
 export const stationKey = (stationId: number): StationKey => `station.${stationId}`;
 export const credentialKey = (deviceId: number): CredentialKey => `credential.${deviceId}`;
 export const sessionKey = (userId: number): SessionKey => `session.${userId}`;
+export const switchKey = (switchId: number): SwitchKey => `switch.${switchId}`;
 
 /** The first half of the advisory locks that order writers of one key; the second half is the key's hash. */
 const OUTBOX_LOCK_CLASS = 0x0b0c;

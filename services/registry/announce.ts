@@ -2,13 +2,15 @@
 import type { Actor } from "../../machines/actor.ts";
 import type { Capability, DeviceDescription, StationDescription } from "../../machines/station/state.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
+import { type SwitchEntry, switchKeyOf } from "../bus/messages/kill-switches.ts";
 import { flushOutbox } from "../bus/messages/relay.ts";
 import { call } from "../bus/operation.ts";
 import { RefusedError, UnavailableError } from "../bus/refusals.ts";
-import { credentialKey, type OutboxKey, type OutboxRow, sessionKey, stationKey } from "../db/outbox.ts";
+import { credentialKey, type OutboxKey, type OutboxRow, sessionKey, stationKey, switchKey } from "../db/outbox.ts";
 import type { RegistryDeps } from "./deps.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import type { DeviceRow } from "./sql/devices.ts";
+import type { KillSwitchRow } from "./sql/kill-switches.ts";
 import type { StationRow } from "./sql/stations.ts";
 
 /** Tells the station's actor what the station is now. */
@@ -75,6 +77,19 @@ export function sessionDeletes(userId: number, hashes: readonly string[]): Outbo
   return hashes.map((hash) => ({ key: sessionKey(userId), kind: "session_delete", hash }));
 }
 
+/** Throws a kill switch, or takes it back, at every gateway and host. */
+export function switchSet(row: KillSwitchRow): OutboxRow {
+  return { key: switchKey(row.switch_id), kind: "switch_set", entry: switchEntry(row) };
+}
+
+/** A kill switch as its bucket knows it. */
+export function switchEntry(row: KillSwitchRow): SwitchEntry {
+  const key = switchKeyOf({ kind: row.subject_kind, id: row.subject_id });
+  return { key, isOn: row.is_on, revision: row.revision };
+}
+
+const BARRIER_NAMES = ["stationLogSequence", "credentialsRevision", "sessionsRevision", "switchesRevision"] as const;
+
 /**
  * Has the relay deliver these keys now and says how far the replicas must come to show it. When the relay does not
  * answer in time the change stands all the same and will be delivered; the answer then carries no barrier.
@@ -83,7 +98,7 @@ export async function flush(deps: Pick<RegistryDeps, "nc" | "log">, ...keys: rea
   const barriers = await Promise.all(keys.map((key) => flushKey(deps, key)));
   const merged: Barrier = {};
   for (const barrier of barriers) {
-    for (const name of ["stationLogSequence", "credentialsRevision", "sessionsRevision"] as const) {
+    for (const name of BARRIER_NAMES) {
       const value = barrier[name];
       if (value !== undefined) merged[name] = Math.max(merged[name] ?? 0, value);
     }

@@ -1,7 +1,8 @@
 /** Every operation that the registry answers, with its handler. */
 import type { Subscription } from "nats";
 import type { z } from "zod";
-import { announceCredentials, announceSessions, announceStations } from "../bus/messages/announce.ts";
+import { announceCredentials, announceSessions, announceStations, announceSwitches } from "../bus/messages/announce.ts";
+import * as killSwitches from "../bus/messages/kill-switches.ts";
 import * as registry from "../bus/messages/registry.ts";
 import * as userAccess from "../bus/messages/user-access.ts";
 import { type Operation, serve } from "../bus/operation.ts";
@@ -14,6 +15,7 @@ import * as devices from "./handlers/devices.ts";
 import { handleEnroll } from "./handlers/enroll.ts";
 import * as codes from "./handlers/enrollment-codes.ts";
 import * as filials from "./handlers/filials.ts";
+import * as switches from "./handlers/kill-switches.ts";
 import { handleLogin, handleLogout } from "./handlers/login.ts";
 import { handleMoveDevice } from "./handlers/move-device.ts";
 import { handleListRegistryEvents } from "./handlers/registry-events.ts";
@@ -72,11 +74,16 @@ export function serveRegistry(deps: RegistryDeps): Serving {
   on(userAccess.resetPassword, access.handleResetPassword);
   on(userAccess.changePassword, handleChangePassword);
   on(registry.listRegistryEvents, handleListRegistryEvents);
+  on(killSwitches.setOwnSwitch, switches.handleSetOwnSwitch);
+  on(killSwitches.setPlatformSwitch, switches.handleSetPlatformSwitch);
+  on(killSwitches.listOwnSwitches, switches.handleListOwnSwitches);
+  on(killSwitches.getPlatformSwitch, switches.handleGetPlatformSwitch);
   on(userAccess.createOrganization, handleCreateOrganization);
   on(registry.seedSandbox, handleSeedSandbox);
   on(announceStations, announcing.handleAnnounceStations);
   on(announceCredentials, announcing.handleAnnounceCredentials);
   on(announceSessions, announcing.handleAnnounceSessions);
+  on(announceSwitches, announcing.handleAnnounceSwitches);
 
   return {
     stop: async () => {

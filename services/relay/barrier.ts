@@ -9,6 +9,7 @@ const REPLICA: Readonly<Record<OutboxRow["kind"], keyof Barrier>> = {
   credential_delete: "credentialsRevision",
   session_put: "sessionsRevision",
   session_delete: "sessionsRevision",
+  switch_set: "switchesRevision",
 };
 
 /** How far each replica must have come to show these rows. */

@@ -9,7 +9,7 @@ import type { BucketDefinition } from "../bus/streams.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 
 /** The server's code for "wrong last sequence", when the expectation about a subject's last message does not hold. */
-const WRONG_LAST_SEQUENCE = 10_071;
+export const WRONG_LAST_SEQUENCE = 10_071;
 
 export interface BucketDeps {
   readonly js: JetStreamClient;

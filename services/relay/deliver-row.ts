@@ -6,6 +6,7 @@ import { CREDENTIALS, SESSIONS } from "../bus/streams.ts";
 import { type BucketDeps, deleteEntry, putOnce } from "./buckets.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import type { PendingRow } from "./sql/outbox-rows.ts";
+import { setSwitch } from "./switch-bucket.ts";
 
 /** Where a row was stored, or why its receiver refuses it, which repeating would not change. */
 export type Delivery =
@@ -17,8 +18,8 @@ export interface DeliverDeps extends BucketDeps {
 }
 
 /**
- * Delivers a row. Safe to repeat: a station's command carries the row's id as its command id, and entries of buckets are
- * put once. Throws when it is not known to be delivered; then it must be tried again.
+ * Delivers a row. Safe to repeat: a station's command carries the row's id as its command id, entries of buckets are put
+ * once, and a kill switch takes a higher revision only. Throws when it is not known to be delivered; then it must be tried again.
  */
 export async function deliverRow(deps: DeliverDeps, row: PendingRow): Promise<Delivery> {
   switch (row.kind) {
@@ -40,6 +41,8 @@ export async function deliverRow(deps: DeliverDeps, row: PendingRow): Promise<De
       return { sequence: await putOnce(deps, SESSIONS, row.hash, row.entry), failedReason: null };
     case "session_delete":
       return { sequence: await deleteEntry(deps, SESSIONS, row.hash), failedReason: null };
+    case "switch_set":
+      return { sequence: (await setSwitch(deps, row.entry)).sequence, failedReason: null };
   }
 }
 

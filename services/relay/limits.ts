@@ -19,6 +19,8 @@ export const RELAY_LIMITS = {
   /** First and longest pause before a key that could not be delivered is tried again, doubling; retries never end. */
   retryPauseMs: 100,
   longestRetryPauseMs: 5_000,
+  /** How often one write of a kill switch is tried anew because another one came in between; one relay delivers, so once is rare. */
+  switchAttempts: 10,
   /** A flush waits this long for its rows; its caller gives up sooner. */
   flushTimeoutMs: 4_000,
   /** Rows that wait longer than this show that something is wrong: the longest pause of a key is over by then. */

@@ -63,7 +63,11 @@ export class Presence {
       if (liveness.state === "online") {
         if (device?.isOnline !== true)
           this.#setOnline(stationId, deviceId, device?.heardAtMs ?? liveness.lastSeenAtMs ?? 0);
-      } else if (device?.isOnline === true) this.#forget(deviceId);
+      } else if (device?.isOnline === true) {
+        this.#forget(deviceId);
+        // Heard after the silence was judged and before its commit came back: that heartbeat must not be lost with it.
+        if (device.heardAtMs + this.#silenceMs > Date.now()) this.heard(stationId, deviceId, device.heardAtMs);
+      }
     }
   }
 

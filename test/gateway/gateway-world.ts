@@ -66,7 +66,14 @@ export async function startGatewayWorld(): Promise<GatewayWorld> {
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   await ensureStreams(bus, { replicas: 1 });
   const gatewayBus = await connectBus({ url: nats.url, name: "gateway", log: SILENT });
-  const settings = { host: "127.0.0.1", port: 0, sharedPort: false, trustedProxies: [], tls: undefined };
+  const settings = {
+    host: "127.0.0.1",
+    port: 0,
+    sharedPort: false,
+    trustedProxies: [],
+    platformKey: undefined,
+    tls: undefined,
+  };
   const gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings });
   const put = async (subject: string, data: string): Promise<number> => (await bus.js.publish(subject, data)).seq;
   const { feeds, switches } = gateway.replicas;

@@ -37,7 +37,14 @@ type Name = keyof typeof STARTS;
 const NAMES = Object.keys(STARTS) as Name[];
 type Dependency = keyof Readiness["dependencies"];
 
-const GATEWAY_SETTINGS = { host: "127.0.0.1", port: 0, sharedPort: false, trustedProxies: [], tls: undefined };
+const GATEWAY_SETTINGS = {
+  host: "127.0.0.1",
+  port: 0,
+  sharedPort: false,
+  trustedProxies: [],
+  platformKey: undefined,
+  tls: undefined,
+};
 /** A balancer's usual patience is a second; a busy machine takes a part of it. */
 const PATIENCE_MS = 900;
 const RECOVERED = { timeout: 20_000, interval: 200 };

@@ -1,12 +1,20 @@
 /** The routes offered at a station and the companions behind `smart_pos`, for the wire. */
 import type { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
-import type { StationState } from "../../../machines/station/state.ts";
+import type { StationDevice, StationState } from "../../../machines/station/state.ts";
 import { routeOffers } from "../../../machines/views/routes.ts";
 import type { routesSchema } from "../../contract/cashier.ts";
 import { livenessWire, optionalTimestamp } from "../liveness-wire.ts";
+import { readinessOf } from "./companion-readiness.ts";
 
-export function routesWire(state: StationState, switches: KillSwitches): z.infer<typeof routesSchema> {
+export interface RoutesFacts {
+  readonly switches: KillSwitches;
+  readonly polledAtMs: (deviceId: number) => number | null;
+  readonly nowMs: number;
+}
+
+export function routesWire(state: StationState, facts: RoutesFacts): z.infer<typeof routesSchema> {
+  const { switches, nowMs } = facts;
   const { organizationId, stationId, status: stationStatus } = state;
   return {
     routes: routeOffers(state, switches).map(({ route, reason, sinceMs }) => ({
@@ -21,7 +29,13 @@ export function routesWire(state: StationState, switches: KillSwitches): z.infer
         device_id: device.deviceId,
         name: device.name,
         liveness: livenessWire(device.liveness),
+        ...readinessWire(state, device, facts.polledAtMs(device.deviceId), nowMs),
         blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
       })),
   };
+}
+
+function readinessWire(state: StationState, device: StationDevice, polledAtMs: number | null, nowMs: number) {
+  const { readiness } = readinessOf(state, device, polledAtMs, nowMs);
+  return { readiness, last_polled_at: optionalTimestamp(polledAtMs) };
 }

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { credentialEntrySchema, sessionEntrySchema } from "./caller.ts";
+import { switchEntrySchema } from "./kill-switches.ts";
 import {
   deviceDescriptionSchema,
   orderSnapshotSchema,
@@ -51,6 +52,13 @@ export const announceSessions = defineOperation(
     entries: z.array(z.object({ id, hash, entry: sessionEntrySchema.nullable() })),
     hasMore: z.boolean(),
   }),
+);
+
+/** Every kill switch that was ever thrown, whether it is on or off. */
+export const announceSwitches = defineOperation(
+  "registry.announce.switches",
+  page,
+  z.object({ entries: z.array(z.object({ id, entry: switchEntrySchema })), hasMore: z.boolean() }),
 );
 
 /**

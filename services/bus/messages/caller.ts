@@ -50,5 +50,6 @@ export const barrierSchema = z.object({
   stationLogSequence: z.number().optional(),
   credentialsRevision: z.number().optional(),
   sessionsRevision: z.number().optional(),
+  switchesRevision: z.number().optional(),
 });
 export type Barrier = z.infer<typeof barrierSchema>;

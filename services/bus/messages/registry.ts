@@ -216,6 +216,7 @@ export const createUser = defineOperation(
   userReply,
 );
 export const REGISTRY_SUBJECTS = [
+  "platform",
   "organization",
   "filial",
   "station",
@@ -223,6 +224,7 @@ export const REGISTRY_SUBJECTS = [
   "enrollment_code",
   "user",
   "session",
+  "provider_config",
 ] as const;
 
 /** One entry of the owner's audit trail: who did what to which thing, when. */
@@ -231,13 +233,17 @@ export const registryEventSchema = z.object({
   atMs: z.number(),
   actor: actorSchema,
   action: z.string(),
-  subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id }),
+  /** The id is 0 for the platform. */
+  subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id: z.int().min(0) }),
   /** What changed; never a secret. */
   data: z.record(z.string(), z.unknown()),
 });
 export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 
-/** The registry's events of the caller's organization after one of them, oldest first. Needs `organization.manage`. */
+/**
+ * The registry's events of the caller's organization, and those of the platform, after one of them, oldest first. Needs
+ * `organization.manage`.
+ */
 export const listRegistryEvents = defineOperation(
   "registry.events.list",
   z.object({ caller, ...pageAfter }),

@@ -1,12 +1,18 @@
 /** What the registry knows, for a bus that has lost its newest data. Served on the bus only, for the relay. */
 import { STATE_LIMITS } from "../../../machines/settings.ts";
-import type { announceCredentials, announceSessions, announceStations } from "../../bus/messages/announce.ts";
+import type {
+  announceCredentials,
+  announceSessions,
+  announceStations,
+  announceSwitches,
+} from "../../bus/messages/announce.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
-import { deviceDescription, stationDescription } from "../announce.ts";
+import { deviceDescription, stationDescription, switchEntry } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { permissionsOf } from "../permissions.ts";
 import { devicesOfStations, pageOfCredentials, pageOfSessions, pageOfStations } from "../sql/announced.ts";
+import { pageOfSwitches } from "../sql/kill-switches.ts";
 
 /** A page is cut where a message would be too long; what was cut is the next page. */
 export async function handleAnnounceStations(
@@ -49,6 +55,16 @@ export async function handleAnnounceSessions(
     const entry = { sessionId, expiresAtMs, userId, name, organizationId, role, permissions: permissionsOf(role) };
     return { id: sessionId, hash: row.hash, entry: row.is_open ? entry : null };
   });
+  const { page, hasMore } = firstPage(found, limit);
+  return { entries: page, hasMore };
+}
+
+export async function handleAnnounceSwitches(
+  { sql }: Pick<RegistryDeps, "sql">,
+  { sinceId, limit }: RequestOf<typeof announceSwitches>,
+): Promise<ReplyOf<typeof announceSwitches>> {
+  const rows = await pageOfSwitches(sql, { sinceId, limit: limit + 1 });
+  const found = rows.map((row) => ({ id: row.switch_id, entry: switchEntry(row) }));
   const { page, hasMore } = firstPage(found, limit);
   return { entries: page, hasMore };
 }

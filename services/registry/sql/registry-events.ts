@@ -21,7 +21,8 @@ export type SubjectKind = (typeof REGISTRY_SUBJECTS)[number];
 
 /** One entry of the owner's audit trail. `data` tells what changed; it never holds a secret (I9). */
 export interface RegistryEvent {
-  readonly organizationId: number;
+  /** Null for the platform: the event is in every organization's trail. */
+  readonly organizationId: number | null;
   readonly actor: RegistryActor;
   readonly action: string;
   readonly subject: { readonly kind: SubjectKind; readonly id: number };
@@ -30,6 +31,8 @@ export interface RegistryEvent {
 
 /** The first half of the advisory locks that order the events of one organization; the second half is its id, hashed. */
 const EVENT_LOCK_CLASS = 0xe7e7;
+/** An event of the platform is in every trail: it waits for all that are not committed, and all later ones wait for it. */
+const PLATFORM_EVENT_LOCK = 4_711_000_002;
 
 /**
  * Written in the transaction of the change itself, so that neither is without the other. The lock, held until the
@@ -38,7 +41,12 @@ const EVENT_LOCK_CLASS = 0xe7e7;
  */
 export async function recordEvent(sql: Transaction, event: RegistryEvent): Promise<void> {
   const { organizationId, actor, action, subject } = event;
-  await sql`select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, hashint8(${organizationId}))`;
+  if (organizationId === null) await sql`select pg_advisory_xact_lock(${PLATFORM_EVENT_LOCK}::bigint)`;
+  else {
+    await sql`
+      select pg_advisory_xact_lock_shared(${PLATFORM_EVENT_LOCK}::bigint),
+        pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, hashint8(${organizationId}))`;
+  }
   await sql`
     insert into registry_events
       (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
@@ -58,13 +66,13 @@ export interface RegistryEventRow {
   readonly data: Record<string, unknown>;
 }
 
-/** The organization's events after one of them, oldest first. */
+/** The organization's events and the platform's after one of them, oldest first. */
 export async function selectEvents(
   sql: Queryable,
   page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
 ): Promise<RegistryEventRow[]> {
   return sql<RegistryEventRow[]>`
     select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from registry_events
-    where organization_id = ${page.organizationId} and event_id > ${page.sinceId}
+    where (organization_id = ${page.organizationId} or organization_id is null) and event_id > ${page.sinceId}
     order by event_id limit ${page.limit}`;
 }

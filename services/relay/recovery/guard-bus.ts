@@ -24,6 +24,7 @@ import { hasLost, markOf, streamInfo, WATCHED_STREAMS } from "./look-at-streams.
 import type { TellDeps, Told } from "./tell.ts";
 import { tellCredentials, tellSessions } from "./tell-entries.ts";
 import { tellStations } from "./tell-stations.ts";
+import { tellSwitches } from "./tell-switches.ts";
 
 export interface GuardDeps extends TellDeps {
   readonly bus: Bus;
@@ -34,6 +35,7 @@ const TELL: Readonly<Record<AnnouncedPart, (deps: TellDeps, sinceId: number) => 
   stations: tellStations,
   credentials: tellCredentials,
   sessions: tellSessions,
+  switches: tellSwitches,
 };
 
 /** Runs until the signal is aborted. Never rejects: what fails is tried again. */

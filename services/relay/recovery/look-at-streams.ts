@@ -4,7 +4,7 @@
  * is compared, but also when the message with that number was stored.
  */
 import { JetStreamApiCodes, JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
-import { CREDENTIALS, SESSIONS, STATION_LOG } from "../../bus/streams.ts";
+import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../bus/streams.ts";
 import type { AnnouncedPart } from "../sql/bus-announcements.ts";
 import type { Mark } from "../sql/bus-marks.ts";
 
@@ -13,17 +13,17 @@ export interface WatchedStream {
   /** What is told anew when it has lost something. */
   readonly part: AnnouncedPart;
   /** Under which name others note the sequences that they know of. */
-  readonly noted: "stationLog" | "credentials" | "sessions";
+  readonly noted: "stationLog" | "credentials" | "sessions" | "switches";
 }
 
 /**
- * The streams whose content PostgreSQL knows. Heartbeats come again by themselves, leases are void after seconds, and
- * the kill switches have no other home than their bucket.
+ * The streams whose content PostgreSQL knows. Heartbeats come again by themselves, and leases are void after seconds.
  */
 export const WATCHED_STREAMS: readonly WatchedStream[] = [
   { name: STATION_LOG.name, part: "stations", noted: "stationLog" },
   { name: `KV_${CREDENTIALS.name}`, part: "credentials", noted: "credentials" },
   { name: `KV_${SESSIONS.name}`, part: "sessions", noted: "sessions" },
+  { name: `KV_${SWITCHES.name}`, part: "switches", noted: "switches" },
 ];
 
 /** The newest message that the stream has now. */

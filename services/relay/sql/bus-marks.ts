@@ -31,11 +31,14 @@ export async function upsertMarks(sql: Transaction, marks: readonly Mark[]): Pro
  */
 export async function selectNotedSequences(
   sql: Database,
-): Promise<{ readonly stationLog: number; readonly credentials: number; readonly sessions: number }> {
-  const [row] = await sql<[{ copied: number; stations: number; credentials: number; sessions: number }]>`
+): Promise<Readonly<Record<"stationLog" | "credentials" | "sessions" | "switches", number>>> {
+  const [row] = await sql<
+    [{ copied: number; stations: number; credentials: number; sessions: number; switches: number }]
+  >`
     with delivered as (
       select case kind when 'station_command' then 'STATION_LOG'
                when 'credential_put' then 'KV_CREDENTIALS' when 'credential_delete' then 'KV_CREDENTIALS'
+               when 'switch_set' then 'KV_SWITCHES'
                else 'KV_SESSIONS' end as stream,
              sequence, delivered_at
       from outbox where delivered_at > (select min(marked_at) from bus_marks)
@@ -44,8 +47,9 @@ export async function selectNotedSequences(
       coalesce((select max(sequence) from audit_position), 0) as copied,
       coalesce(max(d.sequence) filter (where stream = 'STATION_LOG'), 0) as stations,
       coalesce(max(d.sequence) filter (where stream = 'KV_CREDENTIALS'), 0) as credentials,
-      coalesce(max(d.sequence) filter (where stream = 'KV_SESSIONS'), 0) as sessions
+      coalesce(max(d.sequence) filter (where stream = 'KV_SESSIONS'), 0) as sessions,
+      coalesce(max(d.sequence) filter (where stream = 'KV_SWITCHES'), 0) as switches
     from delivered d join bus_marks m using (stream) where d.delivered_at > m.marked_at`;
-  const { copied, stations, credentials, sessions } = row;
-  return { stationLog: Math.max(copied, stations), credentials, sessions };
+  const { copied, stations, credentials, sessions, switches } = row;
+  return { stationLog: Math.max(copied, stations), credentials, sessions, switches };
 }

@@ -9,6 +9,11 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 const guarded = routes.filter(({ who }) => who.kind === "session");
 const peopleRoutes = guarded.filter(({ tag }) => tag === "cashier" || tag === "backoffice");
 
+const FREEZES = ["organization", "station", "device", "provider"].flatMap((what) => [
+  `backoffice_${what}_freeze`,
+  `backoffice_${what}_unfreeze`,
+]);
+
 let system: TestSystem;
 let owner: Person;
 let cashier: Person;
@@ -92,6 +97,7 @@ beforeAll(async () => {
       password: "a long enough password",
     },
     backoffice_user_password_reset: { password: "a long enough password" },
+    ...Object.fromEntries(FREEZES.map((operationId) => [operationId, { reason: "Theirs" }])),
     backoffice_password_change: { old_password: "x", new_password: "a long enough password" },
     cashier_password_change: { old_password: "x", new_password: "a long enough password" },
   };

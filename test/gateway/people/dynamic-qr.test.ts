@@ -138,6 +138,23 @@ describe("a dynamic QR", () => {
     }
   });
 
+  it("is withdrawn while its provider is frozen, with the reason, and offered again afterwards", async () => {
+    interface Routes {
+      readonly routes: readonly { readonly route: string; readonly offered: boolean; readonly reason: string | null }[];
+    }
+    const offer = async () =>
+      (await cashier.good<Routes>("GET", `${station}/routes/`)).routes.find(({ route }) => route === "dynamic_qr");
+    const list = await owner.good<{ provider_configs: { config_id: number }[] }>("GET", "provider-configs/");
+    const config = `provider-configs/${list.provider_configs[0]?.config_id}`;
+    await owner.good("POST", `${config}/freeze/`, { body: { reason: "A test of the switch" } });
+    expect(await offer()).toMatchObject({ offered: false, reason: "provider_frozen" });
+    const body = { order_id: (await openOrder("12.50")).order_id, route: "dynamic_qr" };
+    const refused = await cashier.refused("route_not_offered", "POST", `${station}/intents/`, { body });
+    expect(refused.body.reason).toBe("provider_frozen");
+    await owner.good("POST", `${config}/unfreeze/`, { body: { reason: "The test is over" } });
+    expect(await offer()).toMatchObject({ offered: true, reason: null });
+  });
+
   it("whose money does not fit pays nothing and becomes an issue that an operator closes", async () => {
     const order = await openOrder("12.07");
     const intent = await until(await collect(order), "presented");

@@ -1,0 +1,11 @@
+/** A station as its live socket tells it, once: for clients that cannot keep a socket open. */
+import { liveWire } from "../../live/live-wire.ts";
+import { ok, type SessionHandler } from "../context.ts";
+import { ownStation } from "../own-station.ts";
+
+export const readLiveState: SessionHandler = (context) => {
+  const { caller, deps } = context;
+  const state = ownStation(context);
+  const { polledAtMs } = deps;
+  return ok(liveWire(state, { switches: deps.switches(), polledAtMs, nowMs: deps.nowMs(), userId: caller.userId }));
+};

@@ -1,0 +1,19 @@
+/** The platform's kill switch, for whoever holds the platform key. */
+import type { z } from "zod";
+import { getPlatformSwitch, setPlatformSwitch } from "../../../services/bus/messages/kill-switches.ts";
+import type { platformSwitchBodySchema } from "../../contract/kill-switch.ts";
+import { type Handler, ok } from "../context.ts";
+import { killSwitchWire } from "../kill-switch-wire.ts";
+
+export const readPlatformSwitch: Handler = async ({ deps }) => {
+  const { killSwitch } = await deps.bus.call(getPlatformSwitch, {});
+  return ok({ kill_switch: killSwitch === null ? null : killSwitchWire(killSwitch) });
+};
+
+/** Freezing what is frozen changes nothing. */
+export const throwPlatformSwitch =
+  (isOn: boolean): Handler<z.infer<typeof platformSwitchBodySchema>> =>
+  async ({ deps, body }) => {
+    const { killSwitch } = await deps.bus.call(setPlatformSwitch, { ...body, isOn });
+    return ok(killSwitchWire(killSwitch));
+  };

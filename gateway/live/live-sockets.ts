@@ -1,0 +1,148 @@
+/**
+ * All live sockets of one gateway: each is told the newest state of its station at once, on each change, and when a
+ * deadline of what it was told passes.
+ *
+ *   commit, switch, poll note ──► dirty ──► once per turn: the state decoded once per station, one message per socket
+ *   every 200 ms ──► session over? end it · replica stale? say so, never old state · deadline over? dirty
+ */
+import type { StationState } from "../../machines/station/state.ts";
+import type { Log } from "../../services/runtime/log.ts";
+import { toTimestamp } from "../contract/shared.ts";
+import { Refusal } from "../handlers/context.ts";
+import type { Replicas } from "../replica/replicas.ts";
+import { CLOSE_CODES, LIVE_LIMITS } from "./limits.ts";
+import type { LiveSocket } from "./live-socket.ts";
+import { liveIdentity, liveValidUntilMs, liveWire } from "./live-wire.ts";
+
+export interface LiveSocketsDeps {
+  readonly replicas: Replicas;
+  readonly log: Log;
+}
+
+export class LiveSockets {
+  readonly #replicas: Replicas;
+  readonly #log: Log;
+  readonly #byStation = new Map<number, Set<LiveSocket>>();
+  readonly #countOfSession = new Map<number, number>();
+  readonly #look: NodeJS.Timeout;
+  #dirty = new Set<LiveSocket>();
+  #count = 0;
+
+  constructor({ replicas, log }: LiveSocketsDeps) {
+    this.#replicas = replicas;
+    this.#log = log;
+    const changed = (stationId: number): void => this.#markAll(this.#byStation.get(stationId));
+    replicas.stations.onChange(changed);
+    replicas.polls.onChange(changed);
+    replicas.switches.onChange(() => this.#markEverybody());
+    this.#look = setInterval(() => this.#lookOver(Date.now()), LIVE_LIMITS.lookMs);
+  }
+
+  get size(): number {
+    return this.#count;
+  }
+
+  /** Throws `busy` or `throttled` when there is no room for one more socket of this session. */
+  requireRoom(sessionId: number): void {
+    if (this.#count >= LIVE_LIMITS.inAll) throw new Refusal("busy");
+    if ((this.#countOfSession.get(sessionId) ?? 0) < LIVE_LIMITS.perSession) return;
+    throw new Refusal("throttled", { detail: `A session has at most ${LIVE_LIMITS.perSession} live sockets.` });
+  }
+
+  add(socket: LiveSocket): void {
+    const { stationId, sessionId } = socket.facts;
+    const sockets = this.#byStation.get(stationId) ?? new Set();
+    sockets.add(socket);
+    this.#byStation.set(stationId, sockets);
+    this.#countOfSession.set(sessionId, (this.#countOfSession.get(sessionId) ?? 0) + 1);
+    this.#count += 1;
+    this.mark(socket);
+  }
+
+  remove(socket: LiveSocket, code: number): void {
+    const { sessionDigest: _, ...facts } = socket.facts;
+    const sockets = this.#byStation.get(facts.stationId);
+    if (sockets?.delete(socket) !== true) return;
+    if (sockets.size === 0) this.#byStation.delete(facts.stationId);
+    const left = (this.#countOfSession.get(facts.sessionId) ?? 1) - 1;
+    if (left === 0) this.#countOfSession.delete(facts.sessionId);
+    else this.#countOfSession.set(facts.sessionId, left);
+    this.#count -= 1;
+    this.#dirty.delete(socket);
+    const durationMs = Date.now() - socket.openedAtMs;
+    this.#log.info({ ...facts, code, durationMs, messages: socket.sentCount }, "a live socket was closed");
+  }
+
+  /** Tells this one the newest state at the end of the turn. */
+  mark(socket: LiveSocket): void {
+    if (this.#dirty.size === 0) setImmediate(() => this.#flush());
+    this.#dirty.add(socket);
+  }
+
+  /** Ends all of them; their clients come back to another gateway. */
+  stop(): void {
+    clearInterval(this.#look);
+    this.#forEach((socket) => socket.end(CLOSE_CODES.goingAway, "going_away"));
+  }
+
+  #markAll(sockets: ReadonlySet<LiveSocket> | undefined): void {
+    if (sockets === undefined) return;
+    for (const socket of sockets) this.mark(socket);
+  }
+
+  #markEverybody(): void {
+    this.#forEach((socket) => this.mark(socket));
+  }
+
+  /** Ending a socket takes it out of the sets that are gone through, so they are copied first. */
+  #forEach(act: (socket: LiveSocket) => void): void {
+    for (const socket of [...this.#byStation.values()].flatMap((sockets) => [...sockets])) act(socket);
+  }
+
+  #isFresh(nowMs: number): boolean {
+    const replicas = this.#replicas;
+    // Whose session cannot be looked up may have none any more.
+    return replicas.areStationsFresh(nowMs) && replicas.areSwitchesFresh() && replicas.areSessionsFresh(nowMs);
+  }
+
+  #lookOver(nowMs: number): void {
+    const isFresh = this.#isFresh(nowMs);
+    this.#forEach((socket) => {
+      if (!isFresh) return this.#tellStale(socket, nowMs);
+      if (this.#replicas.sessions.findDigest(socket.facts.sessionDigest, nowMs) === undefined) {
+        return socket.end(CLOSE_CODES.sessionEnded, "session_invalid");
+      }
+      if (socket.isToldStale || nowMs >= socket.validUntilMs) this.mark(socket);
+    });
+  }
+
+  #flush(): void {
+    const dirty = this.#dirty;
+    this.#dirty = new Set();
+    const nowMs = Date.now();
+    if (!this.#isFresh(nowMs)) {
+      for (const socket of dirty) this.#tellStale(socket, nowMs);
+      return;
+    }
+    for (const [stationId, sockets] of Map.groupBy(dirty, (socket) => socket.facts.stationId)) {
+      const state = this.#replicas.stations.state(stationId);
+      for (const socket of sockets) this.#tell(socket, state, nowMs);
+    }
+  }
+
+  #tell(socket: LiveSocket, state: StationState | undefined, nowMs: number): void {
+    if (state === undefined) return socket.end(CLOSE_CODES.stationGone, "not_found");
+    if (!socket.mayKnow()) return;
+    const { switches, polls } = this.#replicas;
+    const polledAtMs = (deviceId: number): number | null => polls.polledAtMs(deviceId);
+    const facts = { switches: switches.current(), polledAtMs, nowMs, userId: socket.facts.userId };
+    const view = liveWire(state, facts);
+    socket.validUntilMs = liveValidUntilMs(state, facts);
+    socket.send(JSON.stringify(view), liveIdentity(view), false);
+  }
+
+  #tellStale(socket: LiveSocket, nowMs: number): void {
+    if (socket.isToldStale || !socket.mayKnow()) return;
+    socket.send(JSON.stringify({ type: "stale", server_time: toTimestamp(nowMs) }), "stale", true);
+  }
+}

@@ -1,0 +1,105 @@
+/** The way into a live socket: the checks of any other request, from memory, and then the upgrade. */
+import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from "uWebSockets.js";
+import type { Permission } from "../../services/bus/messages/caller.ts";
+import type { Log } from "../../services/runtime/log.ts";
+import { Refusal } from "../handlers/context.ts";
+import type { Replicas } from "../replica/replicas.ts";
+import type { Route } from "../route.ts";
+import type { ClientAddress } from "../server/client-address.ts";
+import { copyRequest, type RequestFacts } from "../server/facts.ts";
+import { isAmbiguous } from "../server/framing.ts";
+import { checkIds } from "../server/pipeline.ts";
+import { refusalOf } from "../server/refusal-of.ts";
+import type { RequestFigures } from "../server/request-figures.ts";
+import { errorAnswer, writeAnswer } from "../server/response.ts";
+import { checkUpgrade } from "../server/session-check.ts";
+import { CLOSE_CODES, LIVE_LIMITS } from "./limits.ts";
+import { LiveSocket, type SocketData } from "./live-socket.ts";
+import type { LiveSockets } from "./live-sockets.ts";
+
+export interface LiveUpgradeDeps {
+  readonly sockets: LiveSockets;
+  readonly replicas: Replicas;
+  readonly clientAddress: ClientAddress;
+  readonly figures: RequestFigures;
+  readonly log: Log;
+  /** True once the gateway is shutting down: it takes no socket any more. */
+  isDraining(): boolean;
+}
+
+/** How the server treats the sockets of a row whose path takes an upgrade. */
+export function liveBehavior(deps: LiveUpgradeDeps, row: Route): WebSocketBehavior<SocketData> {
+  const { sockets } = deps;
+  return {
+    idleTimeout: LIVE_LIMITS.idleSeconds,
+    sendPingsAutomatically: true,
+    maxPayloadLength: LIVE_LIMITS.incomingBytes,
+    maxBackpressure: LIVE_LIMITS.backlogBytes,
+    closeOnBackpressureLimit: true,
+    upgrade: (res, req, context) => upgrade(deps, row, { res, req, context }),
+    open: (ws) => {
+      const { live } = ws.getUserData();
+      live.open(ws);
+      sockets.add(live);
+    },
+    message: (ws) => ws.end(CLOSE_CODES.nothingExpected, "nothing_expected"),
+    pong: (ws, message) => {
+      const { live } = ws.getUserData();
+      if (live.ponged(Buffer.from(message).toString("latin1"))) sockets.mark(live);
+    },
+    close: (ws, code) => {
+      const { live } = ws.getUserData();
+      live.closed();
+      sockets.remove(live, code);
+    },
+  };
+}
+
+interface Asked {
+  readonly res: HttpResponse;
+  readonly req: HttpRequest;
+  readonly context: us_socket_context_t;
+}
+
+function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked): void {
+  const startedAtMs = performance.now();
+  const facts = copyRequest(res, req, 1, deps.clientAddress);
+  const durationMs = (): number => performance.now() - startedAtMs;
+  try {
+    if (isAmbiguous(req)) throw new Refusal("invalid_request");
+    const live = admit(deps, row, facts);
+    const key = req.getHeader("sec-websocket-key");
+    const extensions = req.getHeader("sec-websocket-extensions");
+    // No subprotocol is spoken, so none is chosen.
+    res.upgrade<SocketData>({ live }, key, "", extensions, context);
+    deps.figures.done(row.operationId, 101, undefined, durationMs());
+  } catch (error) {
+    const { code, facts: refusalFacts, isUnexpected } = refusalOf(error);
+    const { requestId, url } = facts;
+    if (isUnexpected) deps.log.error({ err: error, requestId, url }, "a request failed unexpectedly");
+    else deps.log.debug({ requestId, url, refusal: code }, "refused");
+    const answer = errorAnswer(code, requestId, refusalFacts);
+    writeAnswer(res, answer, { isHead: false, close: true });
+    deps.figures.done(row.operationId, answer.status, code, durationMs());
+  }
+}
+
+/** Throws what a GET of the same path would be refused with; another organization's station is `not_found`. */
+function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): LiveSocket {
+  const { replicas, sockets } = deps;
+  if (deps.isDraining()) throw new Refusal("busy");
+  checkIds(row, facts);
+  const { session, digest } = checkUpgrade(replicas, facts, permissionOf(row));
+  const nowMs = Date.now();
+  if (!replicas.areStationsFresh(nowMs) || !replicas.areSwitchesFresh()) throw new Refusal("replica_stale");
+  const stationId = Number(facts.parameters[0]);
+  if (replicas.stations.state(stationId)?.organizationId !== session.organizationId) throw new Refusal("not_found");
+  const { sessionId, userId } = session;
+  sockets.requireRoom(sessionId);
+  return new LiveSocket({ stationId, userId, sessionId, sessionDigest: digest, requestId: facts.requestId });
+}
+
+function permissionOf({ who, operationId }: Route): Permission | null {
+  if (who.kind !== "session") throw new Error(`${operationId} takes an upgrade and no session.`);
+  return who.permission;
+}

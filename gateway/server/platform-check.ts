@@ -1,0 +1,33 @@
+/** Whether a request comes from whoever operates the installation: the platform key as a bearer token. */
+import { hash, timingSafeEqual } from "node:crypto";
+import { Refusal } from "../handlers/context.ts";
+import type { AddressThrottle } from "../throttle/address-throttle.ts";
+import { throttleHeaders } from "../throttle/token-bucket.ts";
+import type { RequestFacts } from "./facts.ts";
+import { bearerToken } from "./session-check.ts";
+
+export class PlatformCheck {
+  /** Of the key; undefined where none is set. */
+  readonly #digest: Buffer | undefined;
+  readonly #throttle: AddressThrottle;
+
+  constructor(platformKey: string | undefined, throttle: AddressThrottle) {
+    this.#digest = platformKey === undefined ? undefined : hash("sha256", platformKey, "buffer");
+    this.#throttle = throttle;
+  }
+
+  /**
+   * Throws `path_not_found` where no key is set, `throttled`, `platform_key_missing` or `platform_key_invalid`. Digests
+   * are compared, in constant time, so that neither the key's length nor its beginning can be found out by the clock.
+   */
+  check(facts: RequestFacts): void {
+    if (this.#digest === undefined) throw new Refusal("path_not_found");
+    const retryAfterMs = this.#throttle.take(facts.address, Date.now());
+    if (retryAfterMs > 0) {
+      throw new Refusal("throttled", { headers: throttleHeaders("platform", this.#throttle.rate, retryAfterMs) });
+    }
+    const token = bearerToken(facts.headers.authorization ?? "");
+    if (token === "") throw new Refusal("platform_key_missing");
+    if (!timingSafeEqual(hash("sha256", token, "buffer"), this.#digest)) throw new Refusal("platform_key_invalid");
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Kill switches: what is frozen, by whom and why. Freezing what is frozen, or unfreezing what is not, changes nothing and
+ * is answered as it stands, so that a repetition is harmless and leaves one entry in the audit trail.
+ */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
+import { nameSchema } from "./name.ts";
+
+const id = z.int().positive();
+
+export const SWITCH_SUBJECTS = ["platform", "organization", "station", "device", "provider"] as const;
+export type SwitchSubjectKind = (typeof SWITCH_SUBJECTS)[number];
+
+/** Why a switch was thrown, as one line of text for people. */
+export const switchReasonSchema = nameSchema;
+
+export const killSwitchSchema = z.object({
+  switchId: id,
+  /** The id is 0 for the platform. */
+  subject: z.object({ kind: z.enum(SWITCH_SUBJECTS), id: z.int().min(0) }),
+  isOn: z.boolean(),
+  reason: z.string(),
+  changedBy: actorSchema,
+  changedAtMs: z.number(),
+});
+export type KillSwitch = z.infer<typeof killSwitchSchema>;
+
+const switchReply = z.object({ killSwitch: killSwitchSchema, barrier: barrierSchema });
+const isOn = z.boolean();
+
+/** Of the caller's own organization, or a station, device or provider config of it. Needs `organization.manage`. */
+export const setOwnSwitch = defineOperation(
+  "registry.switch.set",
+  z.object({
+    caller,
+    subject: z.discriminatedUnion("kind", [
+      z.object({ kind: z.literal("organization") }),
+      z.object({ kind: z.literal("station"), id }),
+      z.object({ kind: z.literal("device"), id }),
+      z.object({ kind: z.literal("provider"), id }),
+    ]),
+    isOn,
+    reason: switchReasonSchema,
+  }),
+  switchReply,
+);
+
+/** The whole platform. The gateway has checked the platform key; `by` is who holds it. */
+export const setPlatformSwitch = defineOperation(
+  "registry.switch.set-platform",
+  z.object({ by: nameSchema, isOn, reason: switchReasonSchema }),
+  switchReply,
+);
+
+/** Those that are on and concern the caller: the organization's own, and the platform's. By id. */
+export const listOwnSwitches = defineOperation(
+  "registry.switch.list",
+  z.object({ caller, ...pageAfter }),
+  z.object({ killSwitches: z.array(killSwitchSchema), hasMore: z.boolean() }),
+);
+
+/** The platform's switch; null when it was never thrown. */
+export const getPlatformSwitch = defineOperation(
+  "registry.switch.get-platform",
+  z.object({}),
+  z.object({ killSwitch: killSwitchSchema.nullable() }),
+);
+
+/** An entry of the SWITCHES bucket as the outbox and the announcements carry it; `key` is `switchKeyOf` its subject. */
+export const switchEntrySchema = z.object({
+  key: z.string().regex(/^(?:platform|(?:organization|station|device|provider)\.[1-9]\d*)$/),
+  isOn: z.boolean(),
+  /** Of two entries under one key the one with the higher revision stands, in whatever order they come. */
+  revision: z.int().positive(),
+});
+export type SwitchEntry = z.infer<typeof switchEntrySchema>;
+
+/** The bucket's key: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<configId>`. */
+export function switchKeyOf(subject: KillSwitch["subject"]): string {
+  return subject.kind === "platform" ? "platform" : `${subject.kind}.${subject.id}`;
+}

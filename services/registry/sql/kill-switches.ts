@@ -1,0 +1,80 @@
+import type { SwitchSubjectKind } from "../../bus/messages/kill-switches.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { RegistryActor } from "./registry-events.ts";
+
+export interface KillSwitchRow {
+  readonly switch_id: number;
+  readonly subject_kind: SwitchSubjectKind;
+  readonly subject_id: number;
+  readonly organization_id: number | null;
+  readonly is_on: boolean;
+  readonly reason: string;
+  readonly changed_by_kind: RegistryActor["kind"];
+  readonly changed_by_id: number;
+  readonly changed_by_name: string;
+  readonly changed_at: Date;
+  readonly revision: number;
+}
+
+export interface SwitchChange {
+  readonly kind: SwitchSubjectKind;
+  readonly id: number;
+  readonly organizationId: number | null;
+  readonly isOn: boolean;
+  readonly reason: string;
+  readonly actor: RegistryActor;
+}
+
+/**
+ * Throws the switch or takes it back, held until the transaction ends, so that its revisions grow in the order of the
+ * commits. Returns the row as it stands, and whether this has changed it: one that was never thrown counts as off.
+ */
+export async function setKillSwitch(
+  sql: Transaction,
+  change: SwitchChange,
+): Promise<{ readonly row: KillSwitchRow; readonly isChanged: boolean }> {
+  const { kind, id, organizationId, isOn, reason, actor } = change;
+  // Inserted as off and then updated, so that the first change is no other case than any later one.
+  await sql`
+    insert into kill_switches (subject_kind, subject_id, organization_id, is_on, reason,
+      changed_by_kind, changed_by_id, changed_by_name, revision)
+    values (${kind}, ${id}, ${organizationId}, false, ${reason}, ${actor.kind}, ${actor.id}, ${actor.name},
+      (extract(epoch from clock_timestamp()) * 1000)::bigint)
+    on conflict (subject_kind, subject_id) do nothing`;
+  const [changed] = await sql<KillSwitchRow[]>`
+    update kill_switches set is_on = ${isOn}, reason = ${reason}, changed_by_kind = ${actor.kind},
+      changed_by_id = ${actor.id}, changed_by_name = ${actor.name}, changed_at = clock_timestamp(),
+      revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+    where subject_kind = ${kind} and subject_id = ${id} and is_on <> ${isOn} returning *`;
+  if (changed !== undefined) return { row: changed, isChanged: true };
+  const [row] = await sql<[KillSwitchRow]>`
+    select * from kill_switches where subject_kind = ${kind} and subject_id = ${id}`;
+  return { row, isChanged: false };
+}
+
+/** Those that are on, of the organization and of the platform, after one of them, by id. */
+export async function listSwitchesOn(
+  sql: Queryable,
+  page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
+): Promise<KillSwitchRow[]> {
+  return sql<KillSwitchRow[]>`
+    select * from kill_switches
+    where is_on and (organization_id = ${page.organizationId} or organization_id is null)
+      and switch_id > ${page.sinceId}
+    order by switch_id limit ${page.limit}`;
+}
+
+export async function findPlatformSwitch(sql: Queryable): Promise<KillSwitchRow | undefined> {
+  const [row] = await sql<KillSwitchRow[]>`select * from kill_switches where subject_kind = 'platform'`;
+  return row;
+}
+
+/** All of them, on or off, of all organizations, after one of them, by id. */
+export async function pageOfSwitches(
+  sql: Queryable,
+  { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
+): Promise<KillSwitchRow[]> {
+  return sql<
+    KillSwitchRow[]
+  >`select * from kill_switches where switch_id > ${sinceId} order by switch_id limit ${limit}`;
+}

@@ -1,0 +1,98 @@
+/** Whether a companion would take a collection: what is told of it as time goes by, and that few polls are noted. */
+import { describe, expect, it } from "vitest";
+import { readinessOf } from "../../gateway/handlers/cashier/companion-readiness.ts";
+import { LIMITS } from "../../gateway/limits.ts";
+import { PollNotes } from "../../gateway/polls/poll-notes.ts";
+import { CredentialTable } from "../../gateway/replica/credential-table.ts";
+import { PollReplica } from "../../gateway/replica/poll-replica.ts";
+import type { PaymentIntent } from "../../machines/payment-intent.ts";
+import type { StationState } from "../../machines/station/state.ts";
+import { connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { LIVENESS } from "../../services/bus/streams.ts";
+import { heartbeatSubject, pollSubject } from "../../services/bus/subjects.ts";
+import { startNats } from "../support/servers.ts";
+import { SILENT } from "./gateway-world.ts";
+
+const NOW_MS = 1_000_000;
+const SILENCE_MS = LIMITS.pollSilenceMs;
+type State = Pick<StationState, "intent" | "ended">;
+const idle: State = { intent: null, ended: [] };
+const device = (state: "online" | "offline") => ({ deviceId: 5, liveness: { state, lastSeenAtMs: 1, sinceMs: 1 } });
+const intent = (facts: Partial<PaymentIntent>) =>
+  ({ deviceId: 5, presentedAtMs: 1, endedAtMs: null, ...facts }) as PaymentIntent;
+const told = (state: State, polledAtMs: number | null, nowMs = NOW_MS) =>
+  readinessOf(state, device("online"), polledAtMs, nowMs).readiness;
+
+describe("a companion", () => {
+  it("is ready for 35 seconds after a poll, and says until when", () => {
+    const { readiness, validUntilMs } = readinessOf(idle, device("online"), NOW_MS, NOW_MS);
+    expect([readiness, validUntilMs]).toEqual(["ready", NOW_MS + SILENCE_MS]);
+    expect(told(idle, NOW_MS, NOW_MS + SILENCE_MS - 1)).toBe("ready");
+    expect(told(idle, NOW_MS, NOW_MS + SILENCE_MS)).toBe("not_polling");
+  });
+
+  it("that is heard and has never polled is not polling, and one that is not heard is offline", () => {
+    expect(told(idle, null)).toBe("not_polling");
+    expect(readinessOf(idle, device("offline"), NOW_MS, NOW_MS).readiness).toBe("offline");
+  });
+
+  it("need not poll during a collection that it has fetched, and has its time to come back after it", () => {
+    const polledAtMs = NOW_MS - 10 * SILENCE_MS;
+    expect(told({ intent: intent({ status: "processing" }), ended: [] }, polledAtMs)).toBe("ready");
+    expect(told({ intent: intent({ status: "created" }), ended: [] }, polledAtMs)).toBe("not_polling");
+    expect(told({ intent: intent({ status: "processing", deviceId: 6 }), ended: [] }, polledAtMs)).toBe("not_polling");
+    const ended = { intent: null, ended: [intent({ status: "succeeded", endedAtMs: NOW_MS })] };
+    expect(told(ended, polledAtMs, NOW_MS + SILENCE_MS - 1)).toBe("ready");
+    expect(told(ended, polledAtMs, NOW_MS + SILENCE_MS)).toBe("not_polling");
+    const unfetched = { intent: null, ended: [intent({ status: "expired", endedAtMs: NOW_MS, presentedAtMs: null })] };
+    expect(told(unfetched, polledAtMs)).toBe("not_polling");
+  });
+});
+
+describe("notes of polls", () => {
+  it("are at most one in ten seconds of a device, over all gateways, and take no heartbeat's place", async () => {
+    const nats = await startNats();
+    const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
+    try {
+      await ensureStreams(bus, { replicas: 1 });
+      await bus.js.publish(heartbeatSubject(3, 31), "{}");
+      const tableOf = (): CredentialTable => {
+        const table = new CredentialTable();
+        table.set("x".repeat(32), 31, 3, 0xff);
+        return table;
+      };
+      const replica = new PollReplica();
+      const notes = new PollNotes(bus.nc, replica);
+      const [here, there] = [tableOf(), tableOf()];
+      const slot = here.find("x".repeat(32));
+      const subject = pollSubject(3, 31);
+      const newest = () => bus.jsm.streams.getMessage(LIVENESS.name, { last_by_subj: subject });
+      const noteAt = async (table: CredentialTable, nowMs: number): Promise<number> => {
+        notes.note(table, slot, nowMs);
+        await new Promise((resolve) => setImmediate(resolve));
+        await bus.nc.flush();
+        const message = await newest();
+        if (message !== null) replica.apply(subject, message.data, nowMs);
+        return message?.seq ?? 0;
+      };
+      const startMs = 1_700_000_000_000;
+      expect(await noteAt(here, startMs)).toBe(2);
+      for (const laterMs of [1, 2_000, 9_000]) {
+        notes.note(here, slot, startMs + laterMs);
+        // Another gateway, which has not noted it itself, knows that it is noted.
+        notes.note(there, slot, startMs + laterMs);
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+      await bus.nc.flush();
+      expect((await newest())?.seq).toBe(2);
+      expect(await noteAt(here, startMs + 10_000)).toBe(3);
+      expect(await noteAt(there, startMs + 20_001)).toBe(4);
+      const heartbeat = await bus.jsm.streams.getMessage(LIVENESS.name, { last_by_subj: heartbeatSubject(3, 31) });
+      expect(heartbeat?.seq).toBe(1);
+    } finally {
+      await bus.close();
+      await nats.stop();
+    }
+  });
+});

@@ -1,0 +1,304 @@
+/** The cashier's live socket: who may open it, what comes over it and when, and how it ends. */
+import { hash } from "node:crypto";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LIVE_LIMITS } from "../../gateway/live/limits.ts";
+import { type Refused, send } from "../support/http.ts";
+import { bearer, openLive, type TestLiveSocket } from "../support/live-socket.ts";
+import { CASHIER, type GatewayWorld, REGISTRY, startGatewayWorld, type TestStation } from "./gateway-world.ts";
+import { sendRaw } from "./raw-request.ts";
+
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const pathOf = (stationId: number): string => `/api/cashier/v1/stations/${stationId}/live/`;
+
+let world: GatewayWorld;
+let stations = 0;
+const nextStation = (): Promise<TestStation> => world.openStation((stations += 1));
+beforeAll(async () => {
+  world = await startGatewayWorld();
+});
+afterAll(() => world.stop());
+
+async function follow(station: TestStation, token?: string): Promise<TestLiveSocket> {
+  const live = await openLive(world.baseUrl, station.stationId, bearer(token ?? (await world.session())));
+  await live.until(() => true);
+  return live;
+}
+
+/** The upgrade as bytes, for refusals: an HTTP client would not show their bodies. */
+async function upgrade(
+  stationId: number | string,
+  headers: readonly string[],
+): Promise<{ status: number; code: string }> {
+  const request = [
+    `GET ${pathOf(stationId as number)} HTTP/1.1`,
+    `Host: 127.0.0.1:${world.gateway.port}`,
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ...headers,
+    "\r\n",
+  ].join("\r\n");
+  const answer = await sendRaw(world.gateway.port, [request], { waitMs: 1_000 });
+  const code = answer.status === 101 ? "" : (JSON.parse(answer.body) as Refused).code;
+  return { status: answer.status, code };
+}
+
+describe("what comes", () => {
+  it("is the whole state at once, as the endpoints give it, and again on each change", async () => {
+    const station = await nextStation();
+    const token = await world.session();
+    const live = await follow(station, token);
+    const routes = await send(world.baseUrl, "GET", `/api/cashier/v1/stations/${station.stationId}/routes/`, { token });
+    const { routes: offers, companions } = live.state();
+    expect({ routes: offers, companions }).toEqual(routes.body);
+    expect(live.state()).toMatchObject({ order: null, active_intent: null, lease: null, last_ended_intent: null });
+
+    const intentId = await station.handOver();
+    await live.until((message) => message.type === "state" && message.active_intent?.intent_id === intentId);
+    expect(live.state()).toMatchObject({
+      order: { total: "25.00", currency: "EUR", status: "open" },
+      lease: { cashier_id: 7, mine: true },
+    });
+    const intents = await send<{ intents: unknown[] }>(
+      world.baseUrl,
+      "GET",
+      `/api/cashier/v1/stations/${station.stationId}/intents/`,
+      { token },
+    );
+    expect([live.state().active_intent]).toEqual(intents.body.intents);
+    const once = await send(world.baseUrl, "GET", pathOf(station.stationId), { token });
+    expect({ ...once.body, server_time: "" }).toEqual({ ...live.state(), server_time: "" });
+
+    await station.run({ type: "intent_cancel", intentId }, { actor: CASHIER });
+    await live.until((message) => message.type === "state" && message.active_intent === null);
+    expect(live.state().last_ended_intent).toMatchObject({ intent_id: intentId, status: "cancelled" });
+    await live.close();
+  });
+
+  it("tells a withdrawn route within 100 ms of the commit, and a kill switch, each with its reason", async () => {
+    const station = await nextStation();
+    const live = await follow(station);
+    const offer = (route: string) => live.state().routes.find((one) => one.route === route);
+    expect(offer("smart_pos")).toMatchObject({ offered: true });
+    const atMs = Date.now();
+    await station.run({ type: "device_silent", deviceId: station.companionId, lastSeenAtMs: atMs }, { atMs });
+    const told = await live.until(
+      (message) => message.type === "state" && message.companions[0]?.readiness === "offline",
+    );
+    expect(told.atMs - atMs).toBeLessThan(100);
+    expect(offer("smart_pos")).toEqual({
+      route: "smart_pos",
+      offered: false,
+      reason: "device_offline",
+      since: new Date(atMs).toISOString(),
+    });
+    await world.setSwitch(`station.${station.stationId}`, true);
+    await live.until((message) => message.type === "state" && message.blocked_reason === "station_frozen");
+    expect(offer("attested_terminal")).toMatchObject({ offered: false, reason: "station_frozen" });
+    expect(offer("cash")).toMatchObject({ offered: true });
+    await world.setSwitch(`station.${station.stationId}`, false);
+    await live.until((message) => message.type === "state" && message.blocked_reason === "");
+    await live.close();
+  });
+
+  it("says when a deadline has passed, although nothing was committed", async () => {
+    const station = await nextStation();
+    const live = await follow(station);
+    const atMs = Date.now() - 179_000;
+    await station.handOver({ atMs, lifetimeMs: 180_000 });
+    await live.until((message) => message.type === "state" && message.active_intent?.cancel_offered === true);
+    const lapsed = await live.until(
+      (message) => message.type === "state" && message.active_intent?.cancel_offered === false,
+    );
+    expect(lapsed.atMs - (atMs + 180_000)).toBeGreaterThanOrEqual(0);
+    expect(lapsed.atMs - (atMs + 180_000)).toBeLessThan(500);
+    await live.close();
+  });
+
+  it("is nothing when nothing that is shown has changed, and nothing of another station", async () => {
+    const [station, other] = [await nextStation(), await nextStation()];
+    const live = await follow(station);
+    await other.handOver();
+    await world.bus.js.publish(`$KV.SWITCHES.station.${other.stationId}`, "{}");
+    // A display is no companion: its being heard shows in no message.
+    await station.run({ type: "device_seen", deviceId: station.displayId, seenAtMs: Date.now() });
+    await delay(600);
+    expect(live.messages).toHaveLength(1);
+    await live.close();
+  });
+});
+
+describe("a slow reader", () => {
+  it("gets one message and then the newest state, never what lay between", async () => {
+    const station = await nextStation();
+    const token = await world.session();
+    const socket = connect(world.gateway.port, "127.0.0.1");
+    let received = Buffer.alloc(0);
+    socket.on("data", (chunk) => {
+      received = Buffer.concat([received, chunk]);
+    });
+    socket.write(
+      [
+        `GET ${pathOf(station.stationId)} HTTP/1.1`,
+        `Host: 127.0.0.1:${world.gateway.port}`,
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        `Authorization: Bearer ${token}`,
+        "\r\n",
+      ].join("\r\n"),
+    );
+    const texts = (): { name: string }[] =>
+      framesOf(received)
+        .filter(({ opcode }) => opcode === 1)
+        .map(parse);
+    await expect.poll(() => texts().length).toBe(1);
+    const ping = framesOf(received).find(({ opcode }) => opcode === 9);
+    for (let revision = 2; revision <= 40; revision += 1) {
+      const { organizationId, filialId, currency, status } = station.state();
+      const described = { organizationId, filialId, currency, status, name: `Name ${revision}`, revision };
+      await station.run({ type: "station_put", stationId: station.stationId, station: described }, { actor: REGISTRY });
+    }
+    await delay(500);
+    expect(texts()).toHaveLength(1);
+    // The pong says that the client has read so far. A client's frames are masked; a mask of zeros is one.
+    const payload = ping?.payload ?? Buffer.alloc(0);
+    socket.write(Buffer.concat([Buffer.from([0x8a, 0x80 | payload.length, 0, 0, 0, 0]), payload]));
+    await expect.poll(() => texts().length).toBe(2);
+    await delay(300);
+    expect(texts().map(({ name }) => name)).toEqual([`Counter ${station.stationId}`, "Name 40"]);
+    socket.destroy();
+  });
+});
+
+interface Frame {
+  readonly opcode: number;
+  readonly payload: Buffer;
+}
+
+/** The frames behind the answer's head; a server's frames are not masked. */
+function framesOf(bytes: Buffer): Frame[] {
+  const frames: Frame[] = [];
+  let at = bytes.indexOf("\r\n\r\n") + 4;
+  while (at > 3 && at + 2 <= bytes.length) {
+    const short = (bytes[at + 1] as number) & 0x7f;
+    if (short === 126 && at + 4 > bytes.length) break;
+    const length = short === 126 ? bytes.readUInt16BE(at + 2) : short;
+    const start = at + (short === 126 ? 4 : 2);
+    if (start + length > bytes.length) break;
+    frames.push({ opcode: (bytes[at] as number) & 0x0f, payload: bytes.subarray(start, start + length) });
+    at = start + length;
+  }
+  return frames;
+}
+
+const parse = ({ payload }: Frame): { name: string } => JSON.parse(payload.toString("utf8")) as { name: string };
+
+describe("who may open one", () => {
+  it("is a cashier of the organization, by bearer, or by cookie from the service's own pages", async () => {
+    const station = await nextStation();
+    const token = await world.session();
+    const owner = await world.session({ role: "owner", permissions: ["organization.manage"] });
+    const stranger = await world.session({ organizationId: 2 });
+    const authorization = (of: string): string => `Authorization: Bearer ${of}`;
+    const cookie = `Cookie: dp_session=${token}`;
+    const own = `Origin: http://127.0.0.1:${world.gateway.port}`;
+    const asks: [number | string, string[], number, string][] = [
+      [station.stationId, [authorization(token)], 101, ""],
+      [station.stationId, [authorization(token), "Origin: https://elsewhere.example"], 101, ""],
+      [station.stationId, [cookie, own], 101, ""],
+      [station.stationId, [cookie, "Origin: https://elsewhere.example"], 403, "csrf_refused"],
+      [station.stationId, [cookie, "Sec-Fetch-Site: cross-site"], 403, "csrf_refused"],
+      [station.stationId, [], 401, "session_missing"],
+      [station.stationId, [authorization("nonsense")], 401, "session_invalid"],
+      [station.stationId, [authorization(owner)], 403, "permission_denied"],
+      [station.stationId, [authorization(stranger)], 404, "not_found"],
+      [987_654, [authorization(token)], 404, "not_found"],
+      ["0", [authorization(token)], 404, "path_not_found"],
+      ["x", [authorization(token)], 404, "path_not_found"],
+    ];
+    for (const [stationId, headers, status, code] of asks) {
+      expect([headers, await upgrade(stationId, headers)]).toEqual([headers, { status, code }]);
+    }
+    // Without an upgrade the path is an ordinary read.
+    const plain = await send(world.baseUrl, "GET", pathOf(station.stationId), { token });
+    expect([plain.status, plain.body]).toMatchObject([200, { type: "state", station_id: station.stationId }]);
+    const theirs = await send<Refused>(world.baseUrl, "GET", pathOf(station.stationId), { token: stranger });
+    expect(theirs.body.code).toBe("not_found");
+  });
+
+  it("has eight at most in one session; a closed one makes room", async () => {
+    const station = await nextStation();
+    const token = await world.session({ sessionId: 4_711 });
+    const all = await Promise.all(Array.from({ length: LIVE_LIMITS.perSession }, () => follow(station, token)));
+    const refused = await upgrade(station.stationId, [`Authorization: Bearer ${token}`]);
+    expect(refused).toEqual({ status: 429, code: "throttled" });
+    await all[0]?.close();
+    const next = await follow(station, token);
+    await Promise.all([...all.slice(1), next].map((live) => live.close()));
+  });
+});
+
+describe("a socket ends", () => {
+  it("within 1.5 s when its session is ended, or has expired", async () => {
+    const station = await nextStation();
+    const token = await world.session({ sessionId: 21 });
+    const live = await follow(station, token);
+    const endedAtMs = Date.now();
+    await world.bus.js.publish(`$KV.SESSIONS.${hash("sha256", token, "hex")}`, "");
+    const end = await live.closed;
+    expect(end).toMatchObject({ code: 4401, reason: "session_invalid" });
+    expect(end.atMs - endedAtMs).toBeLessThan(1_500);
+    const expiresAtMs = Date.now() + 700;
+    const brief = await follow(station, await world.session({ sessionId: 22, expiresAtMs }));
+    const expired = await brief.closed;
+    expect(expired.code).toBe(4401);
+    expect(expired.atMs).toBeGreaterThanOrEqual(expiresAtMs);
+    expect(expired.atMs - expiresAtMs).toBeLessThan(1_500);
+  });
+
+  it("when its client says anything, and leaves nothing behind", async () => {
+    const station = await nextStation();
+    const live = await follow(station);
+    live.send("hello");
+    expect(await live.closed).toMatchObject({ code: 1008 });
+  });
+});
+
+describe("while nats-server stands still", () => {
+  it("a socket says that nothing is to be believed, and shows the newest state after it", async () => {
+    const station = await nextStation();
+    const live = await follow(station);
+    const token = await world.session();
+    world.nats.signal("SIGSTOP");
+    const startedAtMs = Date.now();
+    try {
+      const stale = await live.until((message) => message.type === "stale");
+      expect(stale.atMs - startedAtMs).toBeLessThan(2_500);
+      expect((await upgrade(station.stationId, [`Authorization: Bearer ${token}`])).code).toBe("replica_stale");
+      await delay(500);
+      expect(live.messages.filter(({ message }) => message.type === "stale")).toHaveLength(1);
+    } finally {
+      world.nats.signal("SIGCONT");
+    }
+    await live.until((message) => message.type === "state", 10_000);
+    await expect.poll(() => world.bus.isUp()).toBe(true);
+    await station.handOver();
+    await live.until((message) => message.type === "state" && message.active_intent !== null);
+    await live.close();
+  });
+});
+
+describe("a gateway that stops", () => {
+  it("sends its sockets away with 1001", async () => {
+    const own = await startGatewayWorld();
+    const station = await own.openStation(1);
+    const live = await openLive(own.baseUrl, station.stationId, bearer(await own.session()));
+    await live.until(() => true);
+    await own.stop();
+    expect(await live.closed).toMatchObject({ code: 1001, reason: "going_away" });
+  });
+});

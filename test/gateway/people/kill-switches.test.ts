@@ -1,0 +1,253 @@
+/** Kill switches end to end, over two gateways and two hosts: what each withdraws and why, how fast, and what goes on. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type HostProcess, startHostProcess } from "../../stations/host-process.ts";
+import { type ApiClient, apiClient } from "../../support/api-client.ts";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { type Refused, send } from "../../support/http.ts";
+import { bearer, openLive } from "../../support/live-socket.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
+
+const PLATFORM_KEY = "platform-key-of-the-kill-switch-test";
+const WITHIN_MS = 1_500;
+const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
+
+interface Offer {
+  readonly route: string;
+  readonly offered: boolean;
+  readonly reason: string | null;
+}
+interface Intent {
+  readonly intent_id: number;
+  readonly status: string;
+}
+
+let system: TestSystem;
+let second: GatewayProcess;
+let host: HostProcess;
+let owner: Person;
+let cashier: Person;
+/** The same session at each of the two gateways. */
+let gateways: readonly ApiClient[];
+let stationId: number;
+let companion: TestDevice;
+let pulse: NodeJS.Timeout;
+
+beforeAll(async () => {
+  system = await startSystem({ environment: { PLATFORM_KEY } });
+  [second, host] = await Promise.all([
+    startGatewayProcess(system.nats.url),
+    startHostProcess({ NATS_URL: system.nats.url }),
+  ]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const roots = [system.baseUrl, second.baseUrl].map((baseUrl) => `${baseUrl}/api/cashier/v1/`);
+  gateways = roots.map((root) => apiClient(root, cashier.token));
+  const [station] = system.sandbox.stations;
+  stationId = station?.stationId ?? 0;
+  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
+  companion = await enrollDevice(system.baseUrl, code);
+  await companion.good("POST", "heartbeat/");
+  pulse = setInterval(() => void companion.call("POST", "heartbeat/").catch(() => undefined), 8_000);
+  await cashier.good("POST", `stations/${stationId}/lease/`);
+  await untilEverywhere({ smart_pos: null, cash: null });
+});
+afterAll(async () => {
+  clearInterval(pulse);
+  await Promise.all([second.stop(), host.stop()]);
+  await system.stop();
+});
+
+const offersAt = async (gateway: ApiClient, station = stationId): Promise<Record<string, string | null>> => {
+  const { routes } = await gateway.good<{ routes: Offer[] }>("GET", `stations/${station}/routes/`);
+  return Object.fromEntries(routes.map(({ route, reason }) => [route, reason]));
+};
+
+/** Waits until every gateway shows these reasons and says how long that took. */
+async function untilEverywhere(reasons: Readonly<Record<string, string | null>>, station = stationId): Promise<number> {
+  const startedAtMs = performance.now();
+  for (const gateway of gateways) {
+    // Not `expect.poll`, which a hook may not use.
+    await vi.waitFor(async () => expect(await offersAt(gateway, station)).toMatchObject(reasons), {
+      timeout: 5_000,
+      interval: 10,
+    });
+  }
+  return performance.now() - startedAtMs;
+}
+
+async function newOrder(station = stationId): Promise<number> {
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `stations/${station}/orders/`, { body: LINES });
+  return order_id;
+}
+const create = async (route: string, station = stationId) =>
+  await cashier.call<Intent & Refused>("POST", `stations/${station}/intents/`, {
+    body: { order_id: await newOrder(station), route },
+  });
+
+/** One request of the companion; its throttle is real, so one that comes too soon comes again. */
+async function askAsDevice<T>(baseUrl: string, method: string, path: string, json?: object) {
+  for (;;) {
+    const sending = { token: companion.credential, ...(json === undefined ? {} : { json }) };
+    const answer = await send<T & Refused>(baseUrl, method, `/api/payments/v1/devices/${path}`, sending);
+    if (answer.status !== 429) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+/** What the companion is told at each gateway when it asks for its assignment: the status, and the code of a refusal. */
+async function assignmentAnswers(): Promise<string[]> {
+  const asked = [system.baseUrl, second.baseUrl].map(async (baseUrl) => {
+    const { status, body } = await askAsDevice(baseUrl, "GET", "assignment/");
+    return status === 200 ? "200" : `${status} ${body.code}`;
+  });
+  return await Promise.all(asked);
+}
+const twice = (answer: string): string[] => [answer, answer];
+
+const platform = (verb: "freeze" | "unfreeze", baseUrl = system.baseUrl) =>
+  send<Refused & { frozen: boolean }>(baseUrl, "POST", `/api/platform/v1/${verb}/`, {
+    token: PLATFORM_KEY,
+    json: { by: "Night shift", reason: `A ${verb} drill` },
+  });
+const own = (path: string, verb: "freeze" | "unfreeze") =>
+  owner.good<{ frozen: boolean }>("POST", `${path}/${verb}/`, { body: { reason: `A ${verb} drill` } });
+
+/** Each switch of the owner's: what it withdraws, with which reason, and how the device is refused. */
+const SWITCHES = [
+  { name: "device", path: () => `devices/${companion.deviceId}`, reason: "device_frozen", others: null },
+  { name: "station", path: () => `stations/${stationId}`, reason: "station_frozen", others: "station_frozen" },
+  { name: "organization", path: () => "organization", reason: "organization_frozen", others: "organization_frozen" },
+] as const;
+
+describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, others }) => {
+  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and gives all of it back", async () => {
+    const live = await openLive(second.baseUrl, stationId, bearer(cashier.token));
+    await live.until((message) => message.type === "state");
+    const atMs = Date.now();
+    const frozen = own(path(), "freeze");
+    const pushed = live.until(
+      (message) =>
+        message.type === "state" && message.routes.some((one) => one.route === "smart_pos" && one.reason === reason),
+    );
+    expect((await pushed).atMs - atMs).toBeLessThan(WITHIN_MS);
+    const tookMs = await untilEverywhere({ smart_pos: reason, attested_terminal: others, cash: null });
+    expect(tookMs).toBeLessThan(WITHIN_MS);
+    expect(await frozen).toMatchObject({ frozen: true, subject: { kind: name }, reason: "A freeze drill" });
+    expect(await assignmentAnswers()).toEqual(twice(`403 ${reason}`));
+    // The host refuses by the same switch, whatever a gateway may show.
+    expect(await create("smart_pos")).toMatchObject({ status: 409, body: { code: "route_not_offered", reason } });
+    const { kill_switches } = await owner.good<{ kill_switches: { subject: { kind: string } }[] }>(
+      "GET",
+      "kill-switches/",
+    );
+    expect(kill_switches.map(({ subject }) => subject.kind)).toEqual([name]);
+
+    await own(path(), "unfreeze");
+    expect(await untilEverywhere({ smart_pos: null, attested_terminal: null, cash: null })).toBeLessThan(WITHIN_MS);
+    expect(await assignmentAnswers()).toEqual(twice("200"));
+    const { kill_switches: none } = await owner.good<{ kill_switches: object[] }>("GET", "kill-switches/");
+    expect(none).toEqual([]);
+    await live.close();
+  });
+});
+
+describe("the platform's switch", () => {
+  it("opens to the platform key only, and is not there where no key is set", async () => {
+    const path = "/api/platform/v1/freeze/";
+    const json = { by: "Somebody", reason: "Spite" };
+    const ask = async (token?: string) => {
+      const sending = token === undefined ? { json } : { json, token };
+      return (await send<Refused>(system.baseUrl, "POST", path, sending)).body.code;
+    };
+    expect(await ask()).toBe("platform_key_missing");
+    expect(await ask(`${PLATFORM_KEY}x`)).toBe("platform_key_invalid");
+    expect(await ask(owner.token)).toBe("platform_key_invalid");
+    const elsewhere = await send<Refused>(second.baseUrl, "POST", path, { json, token: PLATFORM_KEY });
+    expect([elsewhere.status, elsewhere.body.code]).toEqual([404, "path_not_found"]);
+    const nameless = await send<Refused>(system.baseUrl, "POST", path, { json: { reason: "x" }, token: PLATFORM_KEY });
+    expect(nameless.body.code).toBe("invalid_request");
+    const read = await send(system.baseUrl, "GET", "/api/platform/v1/kill-switch/", { token: PLATFORM_KEY });
+    expect(read.body).toEqual({ kill_switch: null });
+  });
+
+  it("withdraws all but cash everywhere, and cash collects through it from order to sale", async () => {
+    const { body } = await platform("freeze");
+    expect(body.frozen).toBe(true);
+    for (const station of system.sandbox.stations) {
+      const reasons = {
+        smart_pos: "platform_frozen",
+        dynamic_qr: "platform_frozen",
+        attested_terminal: "platform_frozen",
+      };
+      expect(await untilEverywhere({ ...reasons, cash: null }, station.stationId)).toBeLessThan(WITHIN_MS);
+    }
+    expect(await assignmentAnswers()).toEqual(twice("403 platform_frozen"));
+    expect((await create("attested_terminal")).body).toMatchObject({
+      code: "route_not_offered",
+      reason: "platform_frozen",
+    });
+
+    const cash = await create("cash");
+    expect(cash.status).toBe(201);
+    const path = `stations/${stationId}/intents/${cash.body.intent_id}`;
+    const sold = await gateways[1]?.good<Intent & { order_id: number }>("POST", `${path}/attest/`);
+    expect(sold?.status).toBe("succeeded");
+    const order = await cashier.good<{ status: string; transaction: { route: string } }>(
+      "GET",
+      `orders/${sold?.order_id}/`,
+    );
+    expect([order.status, order.transaction.route]).toEqual(["paid", "cash"]);
+
+    await platform("unfreeze");
+    await untilEverywhere({ smart_pos: null, attested_terminal: null, cash: null });
+    expect(await assignmentAnswers()).toEqual(twice("200"));
+  });
+
+  it("holds in a live collection: the device can neither fetch nor report, and goes on when it is lifted", async () => {
+    const { body: intent } = await create("smart_pos");
+    const fetched = await askAsDevice<{ assignment: { status: string } }>(system.baseUrl, "GET", "assignment/");
+    expect(fetched.body.assignment.status).toBe("presented");
+    await platform("freeze");
+    await untilEverywhere({ smart_pos: "platform_frozen" });
+    const report = { intent_id: intent.intent_id, outcome: "reported_success", client_idempotency_key: "one" };
+    for (const baseUrl of [system.baseUrl, second.baseUrl]) {
+      const refused = await askAsDevice(baseUrl, "POST", "assignment/report/", report);
+      expect([refused.status, refused.body.code]).toEqual([403, "platform_frozen"]);
+    }
+    const path = `stations/${stationId}/intents/${intent.intent_id}/`;
+    expect(await cashier.good<Intent>("GET", path)).toMatchObject({ status: "presented", reports: [] });
+    await platform("unfreeze");
+    await untilEverywhere({ smart_pos: null });
+    expect((await askAsDevice(second.baseUrl, "POST", "assignment/report/", report)).status).toBe(200);
+    const sold = await cashier.good<Intent>("POST", `${path}attest/`, { body: {} });
+    expect(sold.status).toBe("succeeded");
+  });
+
+  it("stands in the trail of the organization with who and why, every switch of this file once", async () => {
+    const { events } = await owner.good<{
+      events: { action: string; actor: { kind: string; name: string }; data: { reason: string } }[];
+    }>("GET", "events/?limit=500");
+    const switches = events.filter(({ action }) => /_(?:un)?frozen$/.test(action));
+    const pair = (what: string) => [
+      { action: `${what}_frozen`, data: { reason: "A freeze drill" } },
+      { action: `${what}_unfrozen`, data: { reason: "A unfreeze drill" } },
+    ];
+    const expected = ["device", "station", "organization", "platform", "platform"].flatMap(pair);
+    expect(switches).toMatchObject(expected);
+    for (const { action, actor } of switches) {
+      const who = action.startsWith("platform") ? { kind: "registry", name: "Night shift" } : { kind: "owner" };
+      expect(actor).toMatchObject(who);
+    }
+  });
+
+  it("survives the death of the services: what was thrown before holds, and what is lifted after it is lifted", async () => {
+    await platform("freeze");
+    await system.processes.services.kill9();
+    expect(await untilEverywhere({ smart_pos: "platform_frozen", cash: null })).toBeLessThan(WITHIN_MS);
+    await system.processes.services.restart();
+    await platform("unfreeze");
+    await untilEverywhere({ attested_terminal: null, cash: null });
+  });
+});

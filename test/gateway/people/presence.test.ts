@@ -1,0 +1,96 @@
+/** A companion's presence on the cashier's screen: silent, back again, and heard but not asking for work. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { send } from "../../support/http.ts";
+import { bearer, type LiveMessage, openLive, type TestLiveSocket } from "../../support/live-socket.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
+
+const SILENCE_MS = 3_000;
+
+let system: TestSystem;
+let second: GatewayProcess;
+let cashier: Person;
+let companion: TestDevice;
+let stationId: number;
+/** One at each gateway. */
+let lives: readonly TestLiveSocket[];
+let pulse: NodeJS.Timeout;
+
+/** The silence counts from the moment at which the heartbeat was taken, between asking and answer. */
+async function beat(): Promise<{ askedAtMs: number; answeredAtMs: number }> {
+  const askedAtMs = Date.now();
+  await companion.good("POST", "heartbeat/");
+  return { askedAtMs, answeredAtMs: Date.now() };
+}
+const startPulse = (): void => {
+  pulse = setInterval(() => void beat().catch(() => undefined), SILENCE_MS / 2);
+};
+
+beforeAll(async () => {
+  system = await startSystem({ environment: { DEVICE_SILENCE_MS: String(SILENCE_MS) } });
+  second = await startGatewayProcess(system.nats.url);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const [station] = system.sandbox.stations;
+  stationId = station?.stationId ?? 0;
+  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
+  companion = await enrollDevice(system.baseUrl, code);
+  lives = await Promise.all(
+    [system.baseUrl, second.baseUrl].map((baseUrl) => openLive(baseUrl, stationId, bearer(cashier.token))),
+  );
+});
+afterAll(async () => {
+  clearInterval(pulse);
+  await second.stop();
+  await system.stop();
+});
+
+const smartPos = (message: LiveMessage) =>
+  message.type === "state" ? message.routes.find(({ route }) => route === "smart_pos") : undefined;
+const readiness = (message: LiveMessage) => (message.type === "state" ? message.companions[0]?.readiness : undefined);
+
+/** When each socket told it first. */
+const toldAll = async (fits: (message: LiveMessage) => boolean): Promise<number[]> =>
+  await Promise.all(lives.map(async (live) => (await live.until(fits, 10_000)).atMs));
+
+describe("a companion", () => {
+  it("that is heard but never asks for its assignment is shown as such, alike at every gateway, until it asks", async () => {
+    await toldAll((message) => readiness(message) === "offline");
+    await beat();
+    startPulse();
+    await toldAll((message) => readiness(message) === "not_polling" && smartPos(message)?.offered === true);
+    const askedAtMs = Date.now();
+    await send(second.baseUrl, "GET", "/api/payments/v1/devices/assignment/", { token: companion.credential });
+    const told = await toldAll((message) => readiness(message) === "ready");
+    for (const atMs of told) expect(atMs - askedAtMs).toBeLessThan(1_000);
+    const polledAt = lives.map((live) => live.state().companions[0]?.last_polled_at);
+    expect(new Set(polledAt).size).toBe(1);
+    expect(Math.abs(Date.parse(polledAt[0] ?? "") - askedAtMs)).toBeLessThan(1_000);
+    const routes = await cashier.good<{ companions: { last_polled_at: string }[] }>(
+      "GET",
+      `stations/${stationId}/routes/`,
+    );
+    expect(routes.companions[0]?.last_polled_at).toBe(polledAt[0]);
+  });
+
+  it("that goes silent takes smart_pos with it within a second after the silence period, and brings it back", async () => {
+    clearInterval(pulse);
+    const { askedAtMs, answeredAtMs } = await beat();
+    const told = await toldAll((message) => smartPos(message)?.reason === "device_offline");
+    for (const [index, atMs] of told.entries()) {
+      expect(atMs).toBeGreaterThanOrEqual(askedAtMs + SILENCE_MS);
+      expect(atMs - (answeredAtMs + SILENCE_MS)).toBeLessThan(1_000);
+      const state = lives[index]?.state();
+      const since = Date.parse(state?.routes.find(({ route }) => route === "smart_pos")?.since ?? "");
+      expect(since).toBeGreaterThanOrEqual(askedAtMs + SILENCE_MS);
+      expect(since).toBeLessThanOrEqual(atMs);
+      expect(state?.companions[0]?.readiness).toBe("offline");
+    }
+    // Not in the very millisecond of the silence: what the host does about that is its own tests' matter.
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    const back = await beat();
+    const restored = await toldAll((message) => smartPos(message)?.offered === true);
+    for (const atMs of restored) expect(atMs - back.askedAtMs).toBeLessThan(1_000);
+  });
+});

@@ -1,0 +1,63 @@
+/** The platform key: what counts as one, and that guessing it is throttled. */
+import { describe, expect, it } from "vitest";
+import { Refusal } from "../../gateway/handlers/context.ts";
+import { PlatformCheck } from "../../gateway/server/platform-check.ts";
+import { gatewaySettingsSchema } from "../../gateway/settings.ts";
+import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
+import { PLATFORM_RATE } from "../../gateway/throttle/limits.ts";
+
+const KEY = "a-platform-key-of-32-characters!";
+const facts = (authorization: string, address = "192.0.2.1") => ({
+  requestId: "r",
+  method: "POST",
+  url: "/api/platform/v1/freeze/",
+  query: "",
+  headers: authorization === "" ? {} : { authorization },
+  parameters: [],
+  address,
+  secure: true,
+});
+
+function codeOf(check: PlatformCheck, authorization: string, address?: string): string {
+  try {
+    check.check(facts(authorization, address));
+    return "";
+  } catch (error) {
+    if (error instanceof Refusal) return error.code;
+    throw error;
+  }
+}
+
+describe("PLATFORM_KEY", () => {
+  it("is a long one without spaces, or none", () => {
+    const keyOf = (key?: string) => gatewaySettingsSchema.safeParse({ PLATFORM_KEY: key });
+    expect(keyOf(KEY).data?.platformKey).toBe(KEY);
+    expect(keyOf("").data?.platformKey).toBeUndefined();
+    expect(keyOf().data?.platformKey).toBeUndefined();
+    for (const bad of [KEY.slice(1), `${KEY} ${KEY}`, "ü".repeat(40), "x".repeat(257)]) {
+      expect([bad, keyOf(bad).success]).toEqual([bad, false]);
+    }
+  });
+
+  it("opens; anything else does not, and without one there is nothing to open", () => {
+    const check = new PlatformCheck(KEY, new AddressThrottle(PLATFORM_RATE));
+    expect(codeOf(check, `Bearer ${KEY}`)).toBe("");
+    expect(codeOf(check, "")).toBe("platform_key_missing");
+    for (const wrong of [KEY.slice(1), `${KEY}x`, KEY.toUpperCase(), "x"]) {
+      expect(codeOf(check, `Bearer ${wrong}`)).toBe("platform_key_invalid");
+    }
+    const none = new PlatformCheck(undefined, new AddressThrottle(PLATFORM_RATE));
+    for (const authorization of ["", "Bearer undefined", `Bearer ${KEY}`]) {
+      expect(codeOf(none, authorization)).toBe("path_not_found");
+    }
+  });
+
+  it("cannot be guessed quickly: an address has some tries, another one its own", () => {
+    const check = new PlatformCheck(KEY, new AddressThrottle(PLATFORM_RATE));
+    const codes = Array.from({ length: PLATFORM_RATE.burst + 1 }, () => codeOf(check, "Bearer guess"));
+    expect(codes.slice(0, -1).every((code) => code === "platform_key_invalid")).toBe(true);
+    expect(codes.at(-1)).toBe("throttled");
+    expect(codeOf(check, `Bearer ${KEY}`)).toBe("throttled");
+    expect(codeOf(check, `Bearer ${KEY}`, "192.0.2.2")).toBe("");
+  });
+});

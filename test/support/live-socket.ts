@@ -1,0 +1,89 @@
+/** A cashier's live socket as a program opens it: every message is held against the schema and kept with its arrival. */
+import { WebSocket } from "undici";
+import type { z } from "zod";
+import { liveMessageSchema, type liveStateSchema } from "../../gateway/contract/live.ts";
+
+export type LiveMessage = z.infer<typeof liveMessageSchema>;
+export type LiveState = z.infer<typeof liveStateSchema>;
+
+export interface TestLiveSocket {
+  readonly messages: readonly { readonly atMs: number; readonly message: LiveMessage }[];
+  /** The newest `state`; throws when there is none. */
+  state(): LiveState;
+  /**
+   * Resolves with when the first message from now on, or the newest one there is, came that fits; rejects after the time.
+   */
+  until(fits: (message: LiveMessage) => boolean, withinMs?: number): Promise<{ atMs: number; message: LiveMessage }>;
+  send(text: string): void;
+  /** How the server ended it, or how it ended at all. */
+  readonly closed: Promise<{ readonly code: number; readonly reason: string; readonly atMs: number }>;
+  close(): Promise<void>;
+}
+
+/** Resolves once it is open; rejects when the upgrade is refused. */
+export async function openLive(
+  baseUrl: string,
+  stationId: number,
+  headers: Readonly<Record<string, string>>,
+): Promise<TestLiveSocket> {
+  const url = `${baseUrl.replace(/^http/, "ws")}/api/cashier/v1/stations/${stationId}/live/`;
+  const socket = new WebSocket(url, { headers });
+  const messages: { atMs: number; message: LiveMessage }[] = [];
+  const waiting = new Set<() => void>();
+  const { promise: closed, resolve: onClosed } = Promise.withResolvers<{
+    code: number;
+    reason: string;
+    atMs: number;
+  }>();
+  const { promise: opened, resolve, reject } = Promise.withResolvers<void>();
+  socket.addEventListener("open", () => resolve());
+  socket.addEventListener("error", () => reject(new Error("The live socket was refused.")));
+  socket.addEventListener("close", ({ code, reason }) => onClosed({ code, reason, atMs: Date.now() }));
+  socket.addEventListener("message", ({ data }) => {
+    messages.push({ atMs: Date.now(), message: liveMessageSchema.parse(JSON.parse(String(data))) });
+    for (const wake of waiting) wake();
+  });
+  await opened;
+  return {
+    messages,
+    state() {
+      const state = messages.map(({ message }) => message).findLast((message) => message.type === "state");
+      if (state?.type !== "state") throw new Error("No state has come yet.");
+      return state;
+    },
+    async until(fits, withinMs = 5_000) {
+      let seen = Math.max(0, messages.length - 1);
+      const look = () => {
+        const found = messages.slice(seen).find(({ message }) => fits(message));
+        seen = messages.length;
+        return found;
+      };
+      const { promise, resolve: found, reject: late } = Promise.withResolvers<{ atMs: number; message: LiveMessage }>();
+      const wake = (): void => {
+        const one = look();
+        if (one !== undefined) found(one);
+      };
+      const newest = JSON.stringify(messages.at(-1)?.message);
+      const timer = setTimeout(
+        () => late(new Error(`It did not come in ${withinMs} ms; at first: ${newest}`)),
+        withinMs,
+      );
+      waiting.add(wake);
+      wake();
+      try {
+        return await promise;
+      } finally {
+        clearTimeout(timer);
+        waiting.delete(wake);
+      }
+    },
+    send: (text) => socket.send(text),
+    closed,
+    async close() {
+      socket.close();
+      await closed;
+    },
+  };
+}
+
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
