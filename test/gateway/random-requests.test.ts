@@ -18,7 +18,7 @@ let system: TestSystem;
 let requests: RandomRequests;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await startSystem({ sandboxProvider: true });
   const [owner, cashier] = await Promise.all([
     logIn(system.baseUrl, "backoffice", system.owner),
     logIn(system.baseUrl, "cashier", system.cashier),
