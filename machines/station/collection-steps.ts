@@ -83,7 +83,6 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   const refused = refuseWithoutLease(state, input) ?? refuseUnlessActive(state, intentId, input);
   if (refused !== undefined) return refused;
   const intent = state.intent as PaymentIntent;
-  if (isVoided(state, intent.orderId)) return refuse("order_voided", { status: wireStatus(intent.status) });
   const reference = inheritedReference(intent) || (command.reference ?? "").trim();
   if (intent.route === "attested_terminal" && reference === "")
     return refuse("reference_required", { status: wireStatus(intent.status) });
@@ -123,11 +122,6 @@ function askedProvider(state: StationState): ProviderPayment {
   const { configId } = state.provider;
   if (configId === null) throw new Error("The route dynamic_qr is offered without a provider config.");
   return { configId, qrPayload: "", providerReference: "", confirmedAtMs: null };
-}
-
-/** Whether an order is known to be voided: settling it would be refused by the seam, and is not worth the question. */
-export function isVoided(state: StationState, orderId: number): boolean {
-  return state.knownOrders.some((order) => order.orderId === orderId && order.status === "voided");
 }
 
 function isSettlingFor(state: StationState, intentId: number, commandId: string): boolean {

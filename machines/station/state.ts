@@ -130,3 +130,8 @@ export function findIntent(state: StationState, intentId: number): PaymentIntent
     ? state.intent
     : state.ended.find((intent) => intent.intentId === intentId);
 }
+
+/** Whether the station has heard that an order was voided: the payment seam would refuse to settle it. */
+export function isVoided(state: StationState, orderId: number): boolean {
+  return state.knownOrders.some((order) => order.orderId === orderId && order.status === "voided");
+}

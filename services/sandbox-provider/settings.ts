@@ -1,12 +1,13 @@
 /** What an operator sets about the sandbox provider. */
 import { z } from "zod";
+import { wholeNumber } from "../runtime/settings.ts";
 
 const KEY_SENTENCE = "it must be 32 random bytes in base64url (43 characters)";
 
 export const sandboxProviderSettingsSchema = z.object({
   SANDBOX_PROVIDER_HOST: z.string().default("127.0.0.1"),
   /** 0 takes any free port. */
-  SANDBOX_PROVIDER_PORT: z.coerce.number().int().min(0).max(65_535).default(8490),
+  SANDBOX_PROVIDER_PORT: wholeNumber(0, 65_535).default(8490),
   /** Where a guest's phone reaches it, for the QR; left out, where it listens. */
   SANDBOX_PROVIDER_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
   /** The accounts' callback secrets are derived from it, so that they stand in no table. */
@@ -15,7 +16,7 @@ export const sandboxProviderSettingsSchema = z.object({
     .transform((text) => Buffer.from(text, "base64url"))
     .refine((bytes) => bytes.length === 32, KEY_SENTENCE),
   /** How long a payment takes to decide by itself. */
-  SANDBOX_PROVIDER_DECIDES_AFTER_MS: z.coerce.number().int().min(0).max(600_000).default(1_500),
+  SANDBOX_PROVIDER_DECIDES_AFTER_MS: wholeNumber(0, 600_000).default(1_500),
   /** The only origin that it sends callbacks to: it must not become a way to reach other addresses. */
   PROVIDER_CALLBACK_BASE_URL: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8480"),
 });

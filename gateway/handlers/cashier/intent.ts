@@ -1,7 +1,6 @@
 /** Reading intents: the station's recent ones, and any one by id. */
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
-import { isVoided } from "../../../machines/station/collection-steps.ts";
-import { findIntent } from "../../../machines/station/state.ts";
+import { findIntent, isVoided } from "../../../machines/station/state.ts";
 import { recallHistory } from "../../../services/bus/messages/audit.ts";
 import { ok, Refusal, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
