@@ -31,10 +31,7 @@ export const LIMITS = {
   reportTextCharacters: 255,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */
   referenceCharacters: 200,
-  /** Why an operator resolved an issue: a few sentences. */
-  reasonCharacters: 1_000,
-  /** How long an old secret may be taken beside the new one, and how long it is unless somebody says otherwise. */
-  secretOverlapSeconds: 7 * 24 * 3_600,
+  /** How long an old secret is taken beside the new one unless somebody says otherwise: a day to change the other side. */
   secretOverlapUnlessAskedSeconds: 24 * 3_600,
   /** A request id that is longer or odd is replaced, because it goes into the log. */
   requestIdCharacters: 64,

@@ -69,7 +69,7 @@ export const rotateSecretBodySchema = z
     overlap_seconds: z
       .int()
       .min(0)
-      .max(LIMITS.secretOverlapSeconds)
+      .max(BOUNDS.secretOverlapMs / 1_000)
       .default(LIMITS.secretOverlapUnlessAskedSeconds)
       .meta({ description: "How long the old one is taken as well; a day when left out." }),
   })
@@ -105,7 +105,7 @@ const reasonSchema = z
   .string()
   .trim()
   .min(1)
-  .max(LIMITS.reasonCharacters)
+  .max(BOUNDS.reasonCharacters)
   .meta({ description: "Why, for whoever reads the trail later." });
 export const attributeIssueBodySchema = z
   .strictObject({ order_id: idSchema, reason: reasonSchema })

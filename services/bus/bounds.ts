@@ -35,6 +35,10 @@ export const BOUNDS = {
   leaseLifetimeMs: { min: 30_000, max: 12 * 3_600_000 },
   /** How long a collection may be open, as the machine has it. */
   intentLifetimeMs: INTENT_LIFETIME_BOUNDS_MS,
+  /** Why an operator resolved an issue: a few sentences. */
+  reasonCharacters: 500,
+  /** How long an old secret may be taken beside the new one. */
+  secretOverlapMs: 7 * 24 * 3_600_000,
   /** An idempotency key, a person's or a device's: four UUIDs fit, and an index entry with it stays small. */
   idempotencyKeyCharacters: 255,
   /** A command's id: its kind, a few ids and a SHA-256; it is stored with each command's answer. */

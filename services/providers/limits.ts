@@ -78,8 +78,6 @@ export const PROVIDER_LIMITS = {
   configs: 200,
   /** Characters of a secret that an owner brings. Shorter can be guessed. */
   secretCharacters: { min: 16, max: 256 },
-  /** How long an old secret may be taken beside the new one. */
-  overlapMs: 7 * 24 * 3_600_000,
   /** How often stations that have not been told of their provider are looked for, and how many are told in one transaction. */
   tellIntervalMs: 1_000,
   stationsPerTelling: 50,
@@ -89,8 +87,6 @@ export const PROVIDER_LIMITS = {
   /** Stations for whose replicas a changed config waits; with more, the change is seen a moment later. */
   flushedStations: 20,
   flushTimeoutMs: 1_000,
-  /** Characters of a person's reason. */
-  reasonCharacters: 500,
 
   /** Callbacks of one moment share the disk's flushes; the tasks that they start need connections beside them. */
   databaseConnections: 16,

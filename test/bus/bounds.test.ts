@@ -4,13 +4,24 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createFilialBodySchema, issueCodeBodySchema } from "../../gateway/contract/backoffice.ts";
 import { leaseBodySchema, orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
+import { closeIssueBodySchema } from "../../gateway/contract/provider.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { createFilial, issueEnrollmentCode } from "../../services/bus/messages/registry.ts";
 import { openOrder } from "../../services/bus/messages/settlement.ts";
+import { checkReason } from "../../services/providers/issues/reason.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** One is no bound but "not empty" or "from the first on", and so is zero. */
 const BARE = /\.(?:max|length|default)\(\s*\d|\.min\(\s*(?!(?:0|1)\s*\))\d/;
+
+function isTaken(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const lines = (count: number) => Array.from({ length: count }, () => ({ name: "Soup", quantity: 1 }));
 
@@ -48,6 +59,8 @@ describe("the bounds of what people and devices write", () => {
         stationId: 1,
         lines: lines(BOUNDS.orderLines + extra).map((line) => ({ ...line, unitAmountMinor: "100" })),
       }).success,
+      closeIssueBodySchema.safeParse({ reason: "r".repeat(BOUNDS.reasonCharacters + extra) }).success,
+      isTaken(() => checkReason("r".repeat(BOUNDS.reasonCharacters + extra))),
       leaseBodySchema.safeParse({ lifetime_seconds: BOUNDS.leaseLifetimeMs.max / 1_000 + extra }).success,
     ];
     expect(accepts(0)).toEqual(accepts(0).map(() => true));

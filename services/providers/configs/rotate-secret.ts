@@ -1,4 +1,5 @@
 /** A new secret in the place of another; for a while both are taken, so that no callback is lost in between. */
+import { BOUNDS } from "../../bus/bounds.ts";
 import type { rotateProviderSecret } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -22,7 +23,7 @@ export async function rotateSecret(
   const { caller, configId, name, secret: given, overlapMs } = request;
   requirePermission(caller, "organization.manage");
   if (given !== undefined) checkSecret("/secret", given);
-  if (overlapMs > PROVIDER_LIMITS.overlapMs) {
+  if (overlapMs > BOUNDS.secretOverlapMs) {
     refuseFields({ pointer: "/overlap_seconds", detail: "an old secret is taken for seven days at most" });
   }
   const { organizationId } = caller;
