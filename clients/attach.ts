@@ -1,6 +1,7 @@
 /** From a stored credential or a one-time code to a working client. */
 import { loadCredential, saveCredential } from "./credential-file.ts";
 import { createDeviceClient, type DeviceClient, enroll } from "./device-client.ts";
+import type { DeviceSnapshot } from "./device-contract.ts";
 import { DeviceStopped, failureReason, ServiceRefusal } from "./device-error.ts";
 import type { DeviceLog } from "./device-loop.ts";
 import type { DeviceTransport } from "./device-transport.ts";
@@ -18,6 +19,8 @@ export interface Attached {
   readonly client: DeviceClient;
   /** True when the credential was tried with a heartbeat: the device is live already. */
   readonly isLive: boolean;
+  /** What the device is called. */
+  readonly name: string;
 }
 
 /** Throws `DeviceStopped` with what to do when neither the stored credential nor the code is accepted. */
@@ -31,7 +34,8 @@ export async function attach(deps: AttachDeps): Promise<Attached> {
   );
   if (stored !== undefined) {
     const client = createDeviceClient(transport, stored.credential);
-    if (await isAccepted(client, deps)) return { client, isLive: true };
+    const snapshot = await firstHeartbeat(client, deps);
+    if (snapshot !== undefined) return { client, isLive: true, name: snapshot.name };
   }
   if (settings.enrollmentCode === undefined) throw needsCode(stored !== undefined);
   const enrollment = await untilAnswered(() => enroll(transport, settings.enrollmentCode ?? "", signal), deps).catch(
@@ -44,7 +48,8 @@ export async function attach(deps: AttachDeps): Promise<Attached> {
     device_id: enrollment.device.device_id,
     credential: enrollment.credential,
   });
-  return { client: createDeviceClient(transport, enrollment.credential), isLive: false };
+  const { credential, device } = enrollment;
+  return { client: createDeviceClient(transport, credential), isLive: false, name: device.name };
 }
 
 /** The one sentence of a device whose credential is gone. */
@@ -56,13 +61,16 @@ export function needsCode(again: boolean): DeviceStopped {
   );
 }
 
-/** Tried with the heartbeat that is due anyway: at one request a second, another one would make the device live a second later. */
-async function isAccepted(client: DeviceClient, deps: AttachDeps): Promise<boolean> {
+/**
+ * Tries the credential; undefined when it is not accepted. With the heartbeat that is due anyway: at one request a second,
+ * another one would make the device live a second later. The name is not known before, so one that asks for silence is
+ * heard this once.
+ */
+async function firstHeartbeat(client: DeviceClient, deps: AttachDeps): Promise<DeviceSnapshot | undefined> {
   try {
-    await untilAnswered(() => client.heartbeat({ uptime_s: 0 }, deps.signal), deps);
-    return true;
+    return await untilAnswered(() => client.heartbeat({ uptime_s: 0 }, deps.signal), deps);
   } catch (error) {
-    if (error instanceof ServiceRefusal && error.httpStatus === 401) return false;
+    if (error instanceof ServiceRefusal && error.httpStatus === 401) return undefined;
     throw error;
   }
 }

@@ -1,9 +1,11 @@
-/** The work of a virtual smart POS companion: fetch, let the make-believe guest pay, report. */
+/** The work of a virtual smart POS companion: fetch, let the make-believe guest pay, report; or what its name or the amount forces. */
+import type { CheckIn } from "./check-in.ts";
 import type { DeviceClient } from "./device-client.ts";
-import type { Assignment } from "./device-contract.ts";
+import type { Assignment, DeviceSnapshot } from "./device-contract.ts";
 import { ServiceRefusal } from "./device-error.ts";
 import type { DeviceLog } from "./device-loop.ts";
 import { clientLimits } from "./limits.ts";
+import { type Behaviour, behaviourOf, namedBehaviour, reportOf } from "./magic-behaviours.ts";
 import { pause } from "./pace.ts";
 
 /** The reference that the make-believe payment application gives an attempt, for example `VIRT-000123`. */
@@ -11,54 +13,92 @@ export function virtualReference(intentId: number): string {
   return `VIRT-${String(intentId).padStart(6, "0")}`;
 }
 
-export function createCompanionTurn(deps: {
+/** Whether the companion of this name sends no heartbeats. */
+export function isSilentName(name: string): boolean {
+  return namedBehaviour(name) === "stay_offline";
+}
+
+export interface CompanionDeps {
   readonly client: DeviceClient;
   readonly log: DeviceLog;
   readonly signal: AbortSignal;
-}): () => Promise<number> {
-  const { client, log, signal } = deps;
+  readonly checkIn: CheckIn;
+}
+
+export function createCompanionTurn(deps: CompanionDeps): () => Promise<number> {
+  const { client, log, signal, checkIn } = deps;
   let current: Assignment | null = null;
   let doneIntentId = 0;
+  /** A collection whose success is reported once it is over. */
+  let lateIntentId = 0;
   return async () => {
+    const named = namedBehaviour(checkIn.name());
+    if (named === "never_poll" || named === "stay_offline") return clientLimits.companionPollMs;
     const fetched = await client.assignment(signal);
     if (fetched !== undefined) current = fetched;
+    if (lateIntentId !== 0 && current?.intent_id !== lateIntentId) {
+      await report(deps, lateIntentId, "late_success");
+      lateIntentId = 0;
+    }
     // `processing` says that a report was recorded: this device made it before it was restarted.
     if (current === null || current.intent_id === doneIntentId || current.status === "processing")
       return clientLimits.companionPollMs;
-    const { intent_id: intentId, amount, currency } = current;
+    const { intent_id: intentId, amount, currency, expires_at: expiresAt } = current;
     log.info({ intentId, amount, currency }, `collecting ${currency} ${amount}`);
     await pause(clientLimits.collectMs, signal);
     if (signal.aborted) return 0;
-    await reportSuccess(client, log, intentId, signal);
+    // The owner may have renamed the device since its last heartbeat: the newest name decides.
+    const snapshot = await checkIn.once(signal);
+    const behaviour = behaviourOf(snapshot.name, amount);
+    if (behaviour === "late_success") lateIntentId = intentId;
+    else await report(deps, intentId, behaviour);
     doneIntentId = intentId;
+    // Requests go out one at a time, so a turn that sleeps keeps the heartbeat away, too.
+    if (behaviour === "go_offline") await staySilent(deps, expiresAt, snapshot);
     return clientLimits.companionPollMs;
   };
 }
 
-async function reportSuccess(
-  client: DeviceClient,
-  log: DeviceLog,
-  intentId: number,
-  signal: AbortSignal,
-): Promise<void> {
-  const providerReference = virtualReference(intentId);
-  try {
-    await client.report(
-      {
-        intent_id: intentId,
-        outcome: "reported_success",
-        provider_reference: providerReference,
-        provider_code: "00",
-        // Made of the intent alone, so that a restarted companion repeats its report instead of making a second one.
-        client_idempotency_key: `virtual-companion-${intentId}`,
-      },
-      signal,
-    );
-    log.info({ intentId, providerReference }, `reported success with reference ${providerReference}`);
-  } catch (error) {
-    // The collection ended meanwhile: the cashier starts a new one, a retry would be wrong (contract, "Errors" 1).
-    if (!(error instanceof ServiceRefusal) || (error.httpStatus !== 409 && error.httpStatus !== 404)) throw error;
-    const { code: reason, intentStatus } = error;
-    log.warn({ intentId, reason, intentStatus }, "the collection ended before it was reported");
+/** Reports what the behaviour says, if anything. */
+async function report(deps: CompanionDeps, intentId: number, behaviour: Behaviour): Promise<void> {
+  const magic = reportOf(behaviour);
+  if (magic === null) {
+    deps.log.info({ intentId, behaviour }, "reporting nothing");
+    return;
   }
+  // Nobody who knows nothing of the payment knows its reference.
+  const providerReference = magic.outcome === "reported_unknown" ? "" : virtualReference(intentId);
+  const input = {
+    intent_id: intentId,
+    outcome: magic.outcome,
+    provider_reference: providerReference,
+    provider_code: magic.providerCode,
+    // Made of the intent alone, so that a restarted companion repeats its report instead of making a second one.
+    client_idempotency_key: `virtual-companion-${intentId}`,
+  };
+  for (let times = behaviour === "report_twice" ? 2 : 1; times > 0; times -= 1) {
+    try {
+      const answer = await deps.client.report(input, deps.signal);
+      const { outcome } = answer.report;
+      deps.log.info({ intentId, behaviour, outcome, providerReference }, sentence(outcome, providerReference));
+    } catch (error) {
+      // The collection ended meanwhile: the cashier starts a new one, a retry would be wrong (contract, "Errors" 1).
+      if (!(error instanceof ServiceRefusal) || (error.httpStatus !== 409 && error.httpStatus !== 404)) throw error;
+      const { code: reason, intentStatus } = error;
+      deps.log.warn({ intentId, behaviour, reason, intentStatus }, "the collection ended before it was reported");
+    }
+  }
+}
+
+function sentence(outcome: string, providerReference: string): string {
+  const what = outcome.replace("_", " ");
+  return providerReference === "" ? what : `${what} with reference ${providerReference}`;
+}
+
+/** Sleeps until the collection's deadline has passed, by the service's clock. */
+async function staySilent({ log, signal }: CompanionDeps, expiresAt: string, told: DeviceSnapshot): Promise<void> {
+  const leftMs = Date.parse(expiresAt) - Date.parse(told.server_time);
+  const silentMs = Number.isFinite(leftMs) ? Math.min(Math.max(leftMs, 0), clientLimits.silenceMaxMs) : 0;
+  log.info({ silentMs }, "going offline until the collection has ended");
+  await pause(silentMs + clientLimits.returnAfterMs, signal);
 }

@@ -32,6 +32,8 @@ export async function enroll(transport: DeviceTransport, code: string, signal: A
 export interface DeviceClient {
   /** Tells the service that the device is there; `summary` is free telemetry. */
   heartbeat(summary: Record<string, unknown>, signal: AbortSignal): Promise<DeviceSnapshot>;
+  /** The device's own snapshot. Unlike a heartbeat it makes nobody live. */
+  me(signal: AbortSignal): Promise<DeviceSnapshot>;
   /** The collection to make, null when there is none, or undefined when nothing changed since the last call. */
   assignment(signal: AbortSignal): Promise<Assignment | null | undefined>;
   /** The display's state, or undefined when nothing changed since the last call. */
@@ -59,6 +61,9 @@ export function createDeviceClient(transport: DeviceTransport, credential: strin
     async heartbeat(summary, signal) {
       const request = { method: "POST", path: "devices/heartbeat/", body: { summary }, signal } as const;
       return present(await send(request, deviceSnapshotSchema));
+    },
+    async me(signal) {
+      return present(await send({ method: "GET", path: "devices/me/", signal }, deviceSnapshotSchema));
     },
     async assignment(signal) {
       const body = await read("devices/assignment/", assignmentAnswerSchema, signal);

@@ -3,7 +3,7 @@
  * every failure. Requests go out one at a time, so the pace of the transport is the device's whole request budget.
  */
 import { needsCode } from "./attach.ts";
-import type { DeviceClient } from "./device-client.ts";
+import type { CheckIn } from "./check-in.ts";
 import { failureReason, isRetryable, ServiceRefusal } from "./device-error.ts";
 import { clientLimits } from "./limits.ts";
 import { createBackoff, pause } from "./pace.ts";
@@ -15,12 +15,12 @@ export interface DeviceLog {
 }
 
 export interface DeviceLoopDeps {
-  readonly client: DeviceClient;
+  readonly checkIn: CheckIn;
   readonly log: DeviceLog;
   readonly signal: AbortSignal;
   /** True when a heartbeat was accepted just before. */
   readonly isLive: boolean;
-  /** Called once, after the first accepted heartbeat: from then on the device counts as live. */
+  /** Called once, after the first accepted check-in: from then on the device counts as live, unless its name asks for silence. */
   readonly onReady: () => void;
   /** One turn of the device's own work; returns how long to wait until the next. */
   readonly turn: () => Promise<number>;
@@ -28,17 +28,16 @@ export interface DeviceLoopDeps {
 
 /** Runs until the signal is aborted. Throws `DeviceStopped` when the credential is revoked. */
 export async function runDeviceLoop(deps: DeviceLoopDeps): Promise<void> {
-  const { client, log, signal } = deps;
-  const startedAtMs = performance.now();
+  const { checkIn, log, signal } = deps;
   const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.backoffMaxMs });
-  let heartbeatAtMs = deps.isLive ? startedAtMs + clientLimits.heartbeatEveryMs : 0;
+  let heartbeatAtMs = deps.isLive ? performance.now() + clientLimits.heartbeatEveryMs : 0;
   let isReady = deps.isLive;
   if (isReady) deps.onReady();
   let trouble = "";
   while (!signal.aborted) {
     try {
       if (performance.now() >= heartbeatAtMs) {
-        await client.heartbeat({ uptime_s: Math.round((performance.now() - startedAtMs) / 1_000) }, signal);
+        await checkIn.once(signal);
         heartbeatAtMs = performance.now() + clientLimits.heartbeatEveryMs;
         if (!isReady) deps.onReady();
         isReady = true;

@@ -10,6 +10,10 @@ export const clientLimits = {
   displayPollMs: 2_000,
   /** How long the make-believe guest takes to pay. */
   collectMs: 1_000,
+  /** How long after a collection's deadline a companion that went offline is back: the collection has ended by then. */
+  returnAfterMs: 1_000,
+  /** A deadline further away than this is not believed; the service grants half an hour at most. */
+  silenceMaxMs: 31 * 60_000,
   /** A blocked device has nothing to do; it looks again slowly, so that it is back soon after it is unblocked. */
   blockedPollMs: 5_000,
   /** The server answers within its own five-second time-out, or not at all. */

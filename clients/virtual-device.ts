@@ -1,5 +1,6 @@
 /** Runs one virtual device as a process: settings, log, orderly end, and one sentence when it cannot go on. */
-import { attach } from "./attach.ts";
+import { type AttachDeps, attach } from "./attach.ts";
+import { type CheckIn, createCheckIn } from "./check-in.ts";
 import type { DeviceClient } from "./device-client.ts";
 import { DeviceStopped } from "./device-error.ts";
 import { type DeviceLog, runDeviceLoop } from "./device-loop.ts";
@@ -12,7 +13,28 @@ import { readSettings } from "./settings.ts";
 export interface DeviceKind {
   /** Also the log's name and, without CREDENTIAL_FILE, the credential file's. */
   readonly name: string;
-  readonly createTurn: (deps: { client: DeviceClient; log: DeviceLog; signal: AbortSignal }) => () => Promise<number>;
+  readonly createTurn: (deps: {
+    client: DeviceClient;
+    log: DeviceLog;
+    signal: AbortSignal;
+    checkIn: CheckIn;
+  }) => () => Promise<number>;
+  /** Whether a device of this name sends no heartbeats. */
+  readonly isSilent: (name: string) => boolean;
+}
+
+export interface DeviceRun extends AttachDeps {
+  /** Called once, when the device is attached. */
+  readonly onReady: () => void;
+}
+
+/** Attaches one device and does its work until the signal is aborted. Throws `DeviceStopped` when it cannot go on. */
+export async function runDevice(kind: DeviceKind, run: DeviceRun): Promise<void> {
+  const { log, signal, onReady } = run;
+  const { client, isLive, name } = await attach(run);
+  const checkIn = createCheckIn({ client, firstName: name, isSilent: kind.isSilent });
+  const turn = kind.createTurn({ client, log, signal, checkIn });
+  await runDeviceLoop({ checkIn, log, signal, isLive, onReady, turn });
 }
 
 /**
@@ -29,13 +51,11 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
     const settings = readSettings(kind.name, process.env);
     const log = createDeviceLog({ name: kind.name, level: settings.logLevel });
     const transport = createTransport({ baseUrl: settings.baseUrl, pace: createPace(clientLimits.requestGapMs) });
-    const { client, isLive } = await attach({ settings, transport, log, signal });
-    const turn = kind.createTurn({ client, log, signal });
     const onReady = (): void => {
       log.info({}, "attached");
       tellParent({ ready: true });
     };
-    await runDeviceLoop({ client, log, signal, isLive, onReady, turn });
+    await runDevice(kind, { settings, transport, log, signal, onReady });
   } catch (error) {
     if (!signal.aborted) {
       const message = error instanceof DeviceStopped ? error.message : `The ${kind.name} stopped: ${reasonOf(error)}`;

@@ -6,4 +6,4 @@
 import { createDisplayTurn } from "./display-turn.ts";
 import { runVirtualDevice } from "./virtual-device.ts";
 
-await runVirtualDevice({ name: "virtual-display", createTurn: createDisplayTurn });
+await runVirtualDevice({ name: "virtual-display", createTurn: createDisplayTurn, isSilent: () => false });

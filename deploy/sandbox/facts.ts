@@ -16,6 +16,16 @@ export interface SandboxStation {
   readonly devices: readonly SandboxDevice[];
 }
 
+/** What the virtual companion does for a name or, where the name says nothing, for an amount. */
+export interface MagicBehaviourFacts {
+  /** The last words of the device's name. */
+  readonly nameEnding: string;
+  /** The last two digits of the amount; null where only a name asks for it. */
+  readonly amountEnding: string | null;
+  readonly companion: string;
+  readonly outcome: string;
+}
+
 export interface SandboxFacts {
   readonly baseUrl: string;
   readonly owner: { readonly email: string; readonly password: string };
@@ -26,6 +36,8 @@ export interface SandboxFacts {
   readonly demoStation: SandboxStation;
   /** What the sandbox provider does for an amount whose minor units end so; any other amount is approved. */
   readonly magicAmounts: readonly { readonly ending: string; readonly provider: string; readonly outcome: string }[];
+  /** Any other name and amount: it reports a success. */
+  readonly magicBehaviours: readonly MagicBehaviourFacts[];
   readonly links: Readonly<Record<"apiPage" | "openapi" | "health" | "readiness" | "magicAmounts", string>>;
 }
 

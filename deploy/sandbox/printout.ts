@@ -1,6 +1,6 @@
 /** What the newcomer reads when everything runs. */
 import { collectionLines, demoLines } from "./curl-lines.ts";
-import type { SandboxFacts, SandboxStation } from "./facts.ts";
+import type { MagicBehaviourFacts, SandboxFacts, SandboxStation } from "./facts.ts";
 
 export interface PrintedPaths {
   /** The facts as JSON. */
@@ -30,6 +30,10 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
     "The route dynamic_qr asks the sandbox provider: an amount is approved, unless it ends in",
     ...facts.magicAmounts.map(({ ending, provider, outcome }) => `  ${ending}  ${provider}: ${outcome}`),
     "",
+    "On smart_pos the virtual companion reports a success, unless its device's name ends in these words, or else the",
+    "amount in these digits (docs/sandbox.md tells what becomes of the collection):",
+    ...behaviourLines(facts.magicBehaviours),
+    "",
     `A whole collection at "${facts.station.name}", to paste into a shell (${howOften(facts.station)}):`,
     "",
     ...collectionLines(facts),
@@ -41,6 +45,14 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
     "Ctrl-C drains and stops; the data stays.",
     "",
   ].join("\n");
+}
+
+/** In columns: the name's ending, the amount's, and what the companion does. */
+function behaviourLines(behaviours: readonly MagicBehaviourFacts[]): string[] {
+  const width = Math.max(...behaviours.map(({ nameEnding }) => nameEnding.length));
+  return behaviours.map(
+    ({ nameEnding, amountEnding, companion }) => `  ${nameEnding.padEnd(width)}  ${amountEnding ?? "  "}  ${companion}`,
+  );
 }
 
 /** A code can be claimed once; lines for devices that have enrolled reset them instead. */

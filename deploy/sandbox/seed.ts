@@ -8,12 +8,15 @@ import { UserError } from "../../services/runtime/user-error.ts";
 import { deployLimits } from "../limits.ts";
 import { openSecrets } from "../secrets.ts";
 import type { SandboxFacts } from "./facts.ts";
+import { readMagicBehaviours } from "./magic-behaviours.ts";
 
 export interface SeedDeps {
   readonly natsUrl: string;
   readonly dataDir: string;
   readonly baseUrl: string;
   readonly sandboxProviderUrl: string;
+  /** The folder of the product, for the virtual companion's table. */
+  readonly checkout: string;
 }
 
 /** Throws UserError `sandbox_not_seeded` when the registry does not do it. */
@@ -35,6 +38,7 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
       station,
       demoStation,
       magicAmounts: await readMagicAmounts(deps.sandboxProviderUrl),
+      magicBehaviours: await readMagicBehaviours(deps.checkout),
       links: {
         apiPage: `${deps.baseUrl}/docs/`,
         openapi: `${deps.baseUrl}/openapi.json`,

@@ -22,6 +22,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
           dataDir: settings.dataDir,
           baseUrl: addresses.get("gateway"),
           sandboxProviderUrl: addresses.get("sandboxProvider"),
+          checkout: context.checkout,
         });
         return undefined;
       },

@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, expect, test, vi } from "vitest";
+import { MAGIC_BEHAVIOURS } from "../../clients/magic-behaviours.ts";
 import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
+import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -71,6 +73,21 @@ function expectWholeCollection(output: string): void {
   expect(output).toMatch(/EUR 12\.50 for order \d+ was collected by smart POS/);
 }
 
+/** What forces an outcome, of the provider and of the virtual companion: the tables themselves, printed and in the facts. */
+function expectMagicInputs(program: RunningProgram, { magicAmounts, magicBehaviours }: SandboxFacts): void {
+  expect(magicAmounts).toEqual(MAGIC_AMOUNTS.map(({ scenario: _scenario, ...printed }) => printed));
+  expect(magicBehaviours).toEqual(
+    MAGIC_BEHAVIOURS.map(({ behaviour: _behaviour, report: _report, ...printed }) => printed),
+  );
+  const lines = program.output().split("\n");
+  for (const { ending, provider, outcome } of MAGIC_AMOUNTS)
+    expect(lines).toContain(`  ${ending}  ${provider}: ${outcome}`);
+  for (const { nameEnding, amountEnding, companion } of MAGIC_BEHAVIOURS) {
+    const columns = [nameEnding, amountEnding ?? "", companion].filter((column) => column !== "");
+    expect(lines.map((line) => line.trim().split(/ {2,}/))).toContainEqual(columns);
+  }
+}
+
 test("the printed lines collect a payment, a restart keeps it, and nothing is left running", {
   timeout: TEST_MS,
 }, async () => {
@@ -89,6 +106,7 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   const before = facts();
   expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
   expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
+  expectMagicInputs(first, before);
   const running = await processesOf(first);
   expect(running.length).toBeGreaterThanOrEqual(7);
   first.process.kill("SIGTERM");

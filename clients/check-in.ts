@@ -1,0 +1,30 @@
+/** How a device says that it is there, and learns by the answer what its owner calls it now. */
+import type { DeviceClient } from "./device-client.ts";
+import type { DeviceSnapshot } from "./device-contract.ts";
+
+export interface CheckIn {
+  /** The newest name that the service told. */
+  name(): string;
+  /** One heartbeat; or one look at the own snapshot, which makes nobody live, when the name asks for silence. */
+  once(signal: AbortSignal): Promise<DeviceSnapshot>;
+}
+
+export function createCheckIn(deps: {
+  readonly client: DeviceClient;
+  readonly firstName: string;
+  /** Whether a device of this name sends no heartbeats. */
+  readonly isSilent: (name: string) => boolean;
+}): CheckIn {
+  const { client, isSilent } = deps;
+  const startedAtMs = performance.now();
+  let name = deps.firstName;
+  return {
+    name: () => name,
+    async once(signal) {
+      const uptime = Math.round((performance.now() - startedAtMs) / 1_000);
+      const snapshot = isSilent(name) ? await client.me(signal) : await client.heartbeat({ uptime_s: uptime }, signal);
+      name = snapshot.name;
+      return snapshot;
+    },
+  };
+}

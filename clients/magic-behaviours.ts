@@ -1,0 +1,154 @@
+/**
+ * What the virtual companion does for which name of its device and, where the name says nothing, for which amount. This
+ * table is data: the documentation and the command line print it. An ending of an amount means here what it means at the
+ * sandbox provider. What is about money that a provider takes (a wrong amount, currency, reference or account) has no
+ * row: a device reports no money.
+ */
+import type { ReportInput } from "./device-contract.ts";
+
+/** What a report says of the make-believe payment. */
+export interface MagicReport {
+  readonly outcome: ReportInput["outcome"];
+  /** As a payment application would give it: a response code in the manner of ISO 8583, field 39. */
+  readonly providerCode: string;
+}
+
+export interface MagicBehaviour {
+  readonly behaviour: string;
+  /** The last words of the device's name; upper and lower case are alike. */
+  readonly nameEnding: string;
+  /** The last two digits of the amount, as the sandbox provider's; null where only a name asks for it. */
+  readonly amountEnding: string | null;
+  /** What it reports of a collection; null when it reports nothing. */
+  readonly report: MagicReport | null;
+  /** What the companion does. */
+  readonly companion: string;
+  /** What becomes of the collection. */
+  readonly outcome: string;
+}
+
+const APPROVAL: MagicReport = { outcome: "reported_success", providerCode: "00" };
+
+export const MAGIC_BEHAVIOURS = [
+  {
+    behaviour: "approve",
+    nameEnding: "approves",
+    amountEnding: null,
+    report: APPROVAL,
+    companion: "reports a success, whatever the amount",
+    outcome: "the intent is processing with reported_success until the cashier attests or cancels",
+  },
+  {
+    behaviour: "decline",
+    nameEnding: "declines",
+    amountEnding: "01",
+    report: { outcome: "reported_declined", providerCode: "05" },
+    companion: "reports a decline with the code 05",
+    outcome: "the intent is processing with reported_declined until the cashier attests or cancels",
+  },
+  {
+    behaviour: "buyer_cancel",
+    nameEnding: "cancels",
+    amountEnding: "02",
+    report: { outcome: "reported_cancelled", providerCode: "17" },
+    companion: "reports that the buyer has cancelled, with the code 17",
+    outcome: "the intent is processing with reported_cancelled until the cashier attests or cancels",
+  },
+  {
+    behaviour: "never_answers",
+    nameEnding: "never answers",
+    amountEnding: "03",
+    report: null,
+    companion: "takes the collection and reports nothing",
+    outcome: "the intent stays presented and expires, unless the cashier decides",
+  },
+  {
+    behaviour: "report_twice",
+    nameEnding: "reports twice",
+    amountEnding: "04",
+    report: APPROVAL,
+    companion: "reports the same success twice under the same key",
+    outcome: "one report is kept and both get the same answer; else as with approves",
+  },
+  {
+    behaviour: "go_offline",
+    nameEnding: "goes offline",
+    amountEnding: "05",
+    report: null,
+    companion: "takes the collection and is silent until its deadline has passed",
+    outcome: "smart_pos is withdrawn with device_offline, the intent expires, and then the route comes back",
+  },
+  {
+    behaviour: "late_success",
+    nameEnding: "reports late",
+    amountEnding: "06",
+    report: APPROVAL,
+    companion: "reports a success as soon as the collection was cancelled or has expired",
+    outcome: "409 intent_not_actionable, but the evidence is kept; another collection needs the cashier's confirmation",
+  },
+  {
+    behaviour: "unknown",
+    nameEnding: "does not know",
+    amountEnding: "12",
+    report: { outcome: "reported_unknown", providerCode: "68" },
+    companion: "reports an unknown outcome with the code 68",
+    outcome: "processing with reported_unknown; after a cancel, another collection needs the cashier's confirmation",
+  },
+  {
+    behaviour: "provider_down",
+    nameEnding: "has no provider",
+    amountEnding: "13",
+    report: { outcome: "reported_declined", providerCode: "91" },
+    companion: "reports a decline with the code 91: its payment application reaches nobody",
+    outcome: "the intent is processing with reported_declined until the cashier attests or cancels",
+  },
+  {
+    behaviour: "never_poll",
+    nameEnding: "never polls",
+    amountEnding: null,
+    report: null,
+    companion: "sends heartbeats and never asks for its assignment",
+    outcome:
+      "smart_pos is offered, the companion is shown as not_polling, and an intent stays created until it expires",
+  },
+  {
+    behaviour: "stay_offline",
+    nameEnding: "is offline",
+    amountEnding: null,
+    report: null,
+    companion: "sends no heartbeat and never asks for its assignment",
+    outcome: "smart_pos is not offered: device_offline",
+  },
+] as const satisfies readonly MagicBehaviour[];
+
+/** What it does for every other name and amount. */
+export const DEFAULT_BEHAVIOUR = "approve";
+export type Behaviour = (typeof MAGIC_BEHAVIOURS)[number]["behaviour"];
+
+/** The behaviour that a device's name asks for, or undefined when it says nothing. */
+export function namedBehaviour(deviceName: string): Behaviour | undefined {
+  const words = ` ${wordsOf(deviceName)}`;
+  return MAGIC_BEHAVIOURS.find(({ nameEnding }) => words.endsWith(` ${nameEnding}`))?.behaviour;
+}
+
+/** What the companion does with a collection; `amount` is the decimal string of its assignment. */
+export function behaviourOf(deviceName: string, amount: string): Behaviour {
+  const named = namedBehaviour(deviceName);
+  if (named !== undefined) return named;
+  const ending = amount.replaceAll(/\D/g, "").padStart(2, "0").slice(-2);
+  return MAGIC_BEHAVIOURS.find(({ amountEnding }) => amountEnding === ending)?.behaviour ?? DEFAULT_BEHAVIOUR;
+}
+
+/** What a behaviour reports; null when it reports nothing. */
+export function reportOf(behaviour: Behaviour): MagicReport | null {
+  return MAGIC_BEHAVIOURS.find((magic) => magic.behaviour === behaviour)?.report ?? null;
+}
+
+/** A name as words between single spaces, so that "Till_3 - DECLINES" ends in the word "declines". */
+function wordsOf(name: string): string {
+  return name
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "")
+    .join(" ");
+}

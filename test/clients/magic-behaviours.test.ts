@@ -1,0 +1,299 @@
+/** Each magic name and amount of the virtual companion, driven on the real system to the end that its table documents. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type Behaviour, MAGIC_BEHAVIOURS } from "../../clients/magic-behaviours.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+import { openPlace, type Place, type PlaceDeps } from "./companion-place.ts";
+
+/** Half a heartbeat's interval longer than one, so that a companion that is well never counts as offline. */
+const SILENCE_MS = 15_000;
+/** The shortest deadline that a cashier may ask for. */
+const LIFETIME_SECONDS = 30;
+/** Two deadlines one after the other, and the waits around them on a busy machine. */
+const TEST_MS = 200_000;
+/** A deadline, and what follows it. */
+const PATIENCE = { timeout: 60_000, interval: 400 };
+
+let system: TestSystem;
+let folder: TemporaryFolder;
+let cashier: Person;
+let owner: Person;
+let deps: PlaceDeps;
+const places: Place[] = [];
+
+beforeAll(async () => {
+  system = await startSystem({ environment: { DEVICE_SILENCE_MS: String(SILENCE_MS) } });
+  folder = temporaryFolder("magic");
+  [cashier, owner] = await Promise.all([
+    logIn(system.baseUrl, "cashier", system.cashier),
+    logIn(system.baseUrl, "backoffice", system.owner),
+  ]);
+  const { baseUrl, sandbox } = system;
+  deps = { baseUrl, owner, cashier, filialId: sandbox.filialId, folder: folder.path };
+});
+afterAll(async () => {
+  await Promise.all(places.map(({ companion }) => companion.stop()));
+  await system.stop();
+  folder.remove();
+});
+
+async function open(name: string): Promise<Place> {
+  const place = await openPlace(deps, name);
+  places.push(place);
+  return place;
+}
+
+interface IntentBody {
+  readonly intent_id: number;
+  readonly status: string;
+  readonly expires_at: string;
+  readonly reports: readonly { outcome: string; provider_code: string; provider_reference: string }[];
+  readonly report_count: number;
+  readonly settle_offered: boolean;
+  readonly cancel_offered: boolean;
+}
+interface RoutesBody {
+  readonly routes: readonly { route: string; offered: boolean; reason: string | null; since: string | null }[];
+  readonly companions: readonly { readiness: string; liveness: { online: boolean; last_seen_at: string | null } }[];
+}
+interface Collection {
+  readonly place: Place;
+  readonly orderId: number;
+  readonly intentId: number;
+  /** The cashier's path of the intent. */
+  readonly path: string;
+  /** What forced the behaviour. */
+  readonly by: "name" | "amount";
+}
+
+async function openOrder(place: Place, amount: string): Promise<number> {
+  const lines = [{ name: "Soup of the day", quantity: 1, unit_amount: amount }];
+  return (await cashier.good<{ order_id: number }>("POST", `${place.path}/orders/`, { body: { lines } })).order_id;
+}
+
+async function routesOf(place: Place) {
+  const { routes, companions } = await cashier.good<RoutesBody>("GET", `${place.path}/routes/`);
+  return { smartPos: routes.find(({ route }) => route === "smart_pos"), companion: companions[0] };
+}
+
+const offered = (place: Place) =>
+  vi.waitFor(async () => expect(await routesOf(place)).toMatchObject({ smartPos: { offered: true } }), PATIENCE);
+
+async function begin(place: Place, amount: string, by: Collection["by"]): Promise<Collection> {
+  const orderId = await openOrder(place, amount);
+  await offered(place);
+  const body = { order_id: orderId, route: "smart_pos", lifetime_seconds: LIFETIME_SECONDS };
+  const { intent_id: intentId } = await cashier.good<IntentBody>("POST", `${place.path}/intents/`, { body });
+  return { place, orderId, intentId, path: `${place.path}/intents/${intentId}/`, by };
+}
+
+const read = ({ path }: Collection) => cashier.good<IntentBody>("GET", path);
+const reached = (collection: Collection, status: string) =>
+  vi.waitFor(async () => {
+    const intent = await read(collection);
+    expect(intent.status).toBe(status);
+    return intent;
+  }, PATIENCE);
+const reportsOf = ({ place, intentId }: Collection) =>
+  place.companion
+    .to("devices/assignment/report/")
+    .filter(({ body }) => (body as { intent_id: number }).intent_id === intentId);
+
+/** The evidence is on the cashier's screen, has ended nothing, and leaves both decisions open. */
+async function reported(collection: Collection, outcome: string, code: string): Promise<void> {
+  const { intentId } = collection;
+  const reference = outcome === "reported_unknown" ? "" : `VIRT-${String(intentId).padStart(6, "0")}`;
+  expect(await reached(collection, "processing")).toMatchObject({
+    reports: [{ outcome, provider_code: code, provider_reference: reference }],
+    report_count: 1,
+    settle_offered: true,
+    cancel_offered: true,
+  });
+  expect(await orderOf(collection)).toMatchObject({ status: "open", transaction: null });
+}
+
+const orderOf = ({ orderId }: Collection) => cashier.good("GET", `orders/${orderId}/`);
+const cancel = ({ path }: Collection) => cashier.good("POST", `${path}cancel/`);
+
+async function attest(collection: Collection): Promise<void> {
+  await cashier.good("POST", `${collection.path}attest/`);
+  await reached(collection, "succeeded");
+  expect(await orderOf(collection)).toMatchObject({
+    status: "paid",
+    transaction: { intent_id: collection.intentId, route: "smart_pos" },
+  });
+}
+
+/** Whether another collection of the order needs the cashier's word that money may have moved. */
+async function collectAgain({ place, orderId }: Collection, needsWord: boolean): Promise<void> {
+  const path = `${place.path}/intents/`;
+  const body = { order_id: orderId, route: "cash" };
+  if (needsWord) await cashier.refused("money_may_have_moved", "POST", path, { body });
+  const confirmed = needsWord ? { ...body, confirms_money_may_have_moved: true } : body;
+  const { intent_id: intentId } = await cashier.good<IntentBody>("POST", path, { body: confirmed });
+  await cashier.good("POST", `${path}${intentId}/cancel/`);
+}
+
+/** A report that says that no money moved: one cashier believes it, another one has seen the slip. */
+async function unpaid(collection: Collection, outcome: string, code: string): Promise<void> {
+  await reported(collection, outcome, code);
+  if (collection.by === "amount") return attest(collection);
+  await cancel(collection);
+  await reached(collection, "cancelled");
+  await collectAgain(collection, false);
+}
+
+async function expires(collection: Collection, from: "created" | "presented"): Promise<void> {
+  const { expires_at: expiresAt } = await reached(collection, from);
+  await new Promise((resolve) => setTimeout(resolve, Date.parse(expiresAt) - Date.now() - 2_000));
+  expect(await read(collection)).toMatchObject({ status: from, report_count: 0 });
+  expect(await reached(collection, "expired")).toMatchObject({ report_count: 0 });
+  expect(reportsOf(collection)).toEqual([]);
+  await collectAgain(collection, false);
+}
+
+async function goesOffline(collection: Collection): Promise<void> {
+  const { place } = collection;
+  const { expires_at: expiresAt } = await reached(collection, "presented");
+  await vi.waitFor(async () => {
+    expect(await routesOf(place)).toMatchObject({
+      smartPos: { offered: false, reason: "device_offline", since: expect.any(String) },
+      companion: { readiness: "offline", liveness: { online: false, last_seen_at: expect.any(String) } },
+    });
+  }, PATIENCE);
+  expect(await read(collection)).toMatchObject({ status: "presented", report_count: 0 });
+  await reached(collection, "expired");
+  await offered(place);
+  const lastBefore = place.companion.exchanges.findLast(({ atMs }) => atMs < Date.parse(expiresAt));
+  expect(lastBefore?.atMs, "it was silent for longer than the silence period").toBeLessThan(
+    Date.parse(expiresAt) - SILENCE_MS,
+  );
+  expect(reportsOf(collection)).toEqual([]);
+  await collectAgain(collection, false);
+}
+
+/** Cancelled in the one case, expired in the other. */
+async function late(collection: Collection): Promise<void> {
+  const status = collection.by === "name" ? "cancelled" : "expired";
+  await reached(collection, "presented");
+  await vi.waitFor(
+    () => expect(collection.place.companion.to("devices/heartbeat/").length).toBeGreaterThan(1),
+    PATIENCE,
+  );
+  if (status === "cancelled") await cancel(collection);
+  await reached(collection, status);
+  await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), PATIENCE);
+  expect(reportsOf(collection)[0]?.refusal).toMatchObject({
+    httpStatus: 409,
+    code: "intent_not_actionable",
+    intentStatus: status,
+  });
+  expect(await orderOf(collection)).toMatchObject({ status: "open", transaction: null });
+  await collectAgain(collection, true);
+  await vi.waitFor(async () => {
+    const timeline = await owner.good("GET", `intents/${collection.intentId}/timeline/`);
+    expect(timeline).toMatchObject({ status, money_moved: "maybe" });
+    expect(JSON.stringify(timeline)).toContain(`after the collection had ended as ${status}`);
+  }, PATIENCE);
+}
+
+/** What the table says of each. */
+const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) => Promise<void>> = {
+  approve: async (collection) => {
+    await reported(collection, "reported_success", "00");
+    await attest(collection);
+  },
+  decline: (collection) => unpaid(collection, "reported_declined", "05"),
+  buyer_cancel: (collection) => unpaid(collection, "reported_cancelled", "17"),
+  provider_down: (collection) => unpaid(collection, "reported_declined", "91"),
+  never_answers: (collection) => expires(collection, "presented"),
+  report_twice: async (collection) => {
+    await reported(collection, "reported_success", "00");
+    await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(2), PATIENCE);
+    const [first, second] = reportsOf(collection);
+    expect(second?.body).toEqual(first?.body);
+    expect(first?.answer).toMatchObject({ report: { outcome: "reported_success" } });
+    expect(second?.answer).toEqual(first?.answer);
+    expect(await read(collection)).toMatchObject({ report_count: 1 });
+    await attest(collection);
+  },
+  go_offline: goesOffline,
+  late_success: late,
+  unknown: async (collection) => {
+    await reported(collection, "reported_unknown", "68");
+    await cancel(collection);
+    await reached(collection, "cancelled");
+    await collectAgain(collection, true);
+  },
+  never_poll: async (collection) => {
+    const { place } = collection;
+    const shown = {
+      smartPos: { offered: true, reason: null },
+      companion: { readiness: "not_polling", liveness: { online: true } },
+    };
+    expect(await routesOf(place)).toMatchObject(shown);
+    await expires(collection, "created");
+    expect(await routesOf(place), "heard all the time").toMatchObject(shown);
+    expect(place.companion.to("devices/assignment/")).toEqual([]);
+  },
+};
+
+async function isOffline(place: Place): Promise<void> {
+  // Two looks at its own snapshot later it still counts as never heard.
+  await vi.waitFor(() => expect(place.companion.to("devices/me/").length).toBeGreaterThan(1), PATIENCE);
+  expect(await routesOf(place)).toMatchObject({
+    smartPos: { offered: false, reason: "device_offline", since: null },
+    companion: { readiness: "offline", liveness: { online: false, last_seen_at: null } },
+  });
+  const body = { order_id: await openOrder(place, "12.50"), route: "smart_pos" };
+  const refused = await cashier.refused("route_not_offered", "POST", `${place.path}/intents/`, { body });
+  expect(refused.body.reason).toBe("device_offline");
+  expect(new Set(place.companion.exchanges.map(({ path }) => path))).toEqual(
+    new Set(["devices/enroll/", "devices/me/"]),
+  );
+}
+
+/** The name counts, so the amount of its collection asks for something else. */
+const otherAmount = (amountEnding: string | null): string => (amountEnding === "02" ? "12.01" : "12.02");
+
+describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
+  it.each(MAGIC_BEHAVIOURS)(
+    "whose name ends in '$nameEnding', or whose amount ends in $amountEnding, ends as documented",
+    async ({ behaviour, nameEnding, amountEnding }) => {
+      const place = await open(`Till ${nameEnding}`);
+      if (behaviour === "stay_offline") await isOffline(place);
+      else await ENDS[behaviour](await begin(place, otherAmount(amountEnding), "name"));
+      await place.rename("Till of the day");
+      if (amountEnding === null) await ENDS.approve(await begin(place, "12.50", "amount"));
+      else await ENDS[behaviour](await begin(place, `12.${amountEnding}`, "amount"));
+    },
+  );
+
+  it("that is started again under another name adds no report to the one that it made", async () => {
+    const first = await open("Second till declines");
+    const collection = await begin(first, "12.50", "name");
+    await reported(collection, "reported_declined", "05");
+    await first.rename("Second till approves");
+    const second = await first.restart();
+    places.push(second);
+    await vi.waitFor(() => expect(second.companion.to("devices/assignment/").length).toBeGreaterThan(2), PATIENCE);
+    await reported(collection, "reported_declined", "05");
+    expect(second.companion.to("devices/assignment/report/")).toEqual([]);
+    await cancel(collection);
+  });
+
+  it("goes by a name that it was given in the moment before the collection", async () => {
+    const place = await open("Third till approves");
+    await offered(place);
+    for (const [name, outcome, code] of [
+      ["Third till cancels", "reported_cancelled", "17"],
+      ["Third till", "reported_success", "00"],
+    ] as const) {
+      await place.rename(name);
+      const collection = await begin(place, "12.50", "name");
+      await reported(collection, outcome, code);
+      await cancel(collection);
+    }
+  });
+});
