@@ -7,12 +7,13 @@ import { headers } from "nats";
 import type { Actor } from "../../machines/actor.ts";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import { createStation, listFilials, registerDevice, seedSandbox } from "../../services/bus/messages/registry.ts";
+import { createStation, listFilials, registerDevice } from "../../services/bus/messages/registry.ts";
 import { openOrder } from "../../services/bus/messages/settlement.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
+import { benchOwner } from "./bench-owner.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
 import type { BenchProcess, Ground } from "./ground.ts";
@@ -82,18 +83,6 @@ export async function measureCommands(plan: CommandPlan): Promise<CommandFigures
   await host.stop();
   await services.stop();
   return { ...bare, ...measured, reportsPerSecond, serialP50Us, bareSerialP50Us, commitBytes: bytes };
-}
-
-async function benchOwner(ground: Ground): Promise<Caller> {
-  const passwords = { ownerPassword: "bench owner password", cashierPassword: "bench cashier password" };
-  const seeded = await call(ground.bus.nc, seedSandbox, passwords, 20_000);
-  return {
-    userId: 1,
-    name: "Bench",
-    organizationId: seeded.organizationId,
-    role: "owner",
-    permissions: ["organization.manage", "payments.collect"],
-  };
 }
 
 async function makeStations(plan: CommandPlan, caller: Caller): Promise<BenchStation[]> {

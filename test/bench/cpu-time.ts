@@ -17,8 +17,33 @@ export function residentBytes(pid: number): number {
   return Number(match?.[1] ?? Number.NaN) * 1_024;
 }
 
-/** CPU time of a process and of its children so far, in microseconds: PostgreSQL has one process per connection. */
+/** Linux counts the time of children that have ended in steps of a hundredth of a second. */
+const TICK_US = 10_000;
+
+/**
+ * CPU time of a process and of its children so far, in microseconds, those that have ended included: PostgreSQL has one
+ * process per connection, and its autovacuum comes and goes.
+ */
 export function familyCpuTimeUs(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
-  return cpuTimeUs(pid) + children.reduce((sum, child) => sum + cpuTimeUs(child), 0);
+  return cpuTimeUs(pid) + endedChildrenUs(pid) + children.reduce((sum, child) => sum + timeIfThere(child), 0);
+}
+
+function endedChildrenUs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name stands in parentheses and may hold anything; cutime and cstime are the 14th and 15th field after it.
+  const [userTicks, systemTicks] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(13, 15);
+  return (Number(userTicks) + Number(systemTicks)) * TICK_US;
+}
+
+/** A child may end while it is looked at. */
+function timeIfThere(pid: number): number {
+  try {
+    return cpuTimeUs(pid);
+  } catch {
+    return 0;
+  }
 }

@@ -22,6 +22,8 @@ export interface BenchProcess {
   readonly ready: Readonly<Record<string, unknown>>;
   /** Sends it a message and resolves with its next one. */
   ask<T>(): Promise<T>;
+  /** Hears everything that it says from now on. */
+  listen(listener: (message: unknown) => void): void;
   stop(): Promise<void>;
 }
 
@@ -88,6 +90,7 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
             child.process.once("message", (message) => resolve(message as T));
             child.process.send({ ask: true });
           }),
+        listen: (listener) => void child.process.on("message", listener),
         stop: async () => {
           await child.stop();
         },

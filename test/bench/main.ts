@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
+import { callbackFigures, measureCallbacks } from "./callbacks.ts";
 import { commandFigures, measureCommands } from "./commands.ts";
 import { curveFigures, measureCurve } from "./cost-curve.ts";
 import { measureDisplayPolls } from "./display-polls.ts";
@@ -51,6 +52,18 @@ await part(
       serialCollections: isShort ? 20 : 200,
     }),
   commandFigures,
+);
+await part(
+  "callbacks",
+  (ground) =>
+    measureCallbacks(ground, {
+      serialCollections: isShort ? 50 : 600,
+      stationsAtOnce: 16,
+      collectionsEach: isShort ? 5 : 50,
+      burstStations: isShort ? 64 : 384,
+      burstRounds: isShort ? 1 : 5,
+    }),
+  callbackFigures,
 );
 await part("visibility", (ground) => measureVisibility(ground, { commits: isShort ? 500 : 5_000 }), visibilityFigures);
 await part(

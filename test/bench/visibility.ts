@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { type Figure, wholeNumber } from "./figure.ts";
 import type { Ground } from "./ground.ts";
+import { clockMs } from "./load/clock.ts";
 import { percentile } from "./percentile.ts";
 import { commitOfStation } from "./population.ts";
 
@@ -23,9 +24,6 @@ const PAUSE_MS = 2;
 const STATIONS = 200;
 const SETTLE_MS = 500;
 
-/** The system's clock with microseconds. */
-const nowMs = (): number => performance.timeOrigin + performance.now();
-
 export async function measureVisibility(ground: Ground, plan: { commits: number }): Promise<VisibilityFigures> {
   const probes = await Promise.all(
     Array.from({ length: REPLICAS }, (_, index) =>
@@ -33,20 +31,20 @@ export async function measureVisibility(ground: Ground, plan: { commits: number 
     ),
   );
   const published = new Map<number, { sentAtMs: number; ackedAtMs: number }>();
-  const startedAtMs = nowMs();
+  const startedAtMs = clockMs();
   for (let sent = 0; sent < plan.commits; sent += BATCH) {
     await Promise.all(
       Array.from({ length: BATCH }, async (_, index) => {
         const stationId = 1 + ((sent + index) % STATIONS);
         const body = commitOfStation(stationId);
-        const sentAtMs = nowMs();
+        const sentAtMs = clockMs();
         const ack = await ground.bus.js.publish(stationLogSubject(stationId), body);
-        published.set(ack.seq, { sentAtMs, ackedAtMs: nowMs() });
+        published.set(ack.seq, { sentAtMs, ackedAtMs: clockMs() });
       }),
     );
     await delay(PAUSE_MS);
   }
-  const commitsPerSecond = (plan.commits / (nowMs() - startedAtMs)) * 1_000;
+  const commitsPerSecond = (plan.commits / (clockMs() - startedAtMs)) * 1_000;
   await delay(SETTLE_MS);
   const visibleAtMs = new Map<number, number>();
   for (const probe of probes) {

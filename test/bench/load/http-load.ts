@@ -4,6 +4,7 @@
  * the server it measures. Runs in a process of its own.
  */
 import { connect, type Socket } from "node:net";
+import { clockMs } from "./clock.ts";
 
 export interface LoadResult {
   readonly requests: number;
@@ -11,6 +12,8 @@ export interface LoadResult {
   /** How often each status was answered. */
   readonly statuses: Record<string, number>;
   readonly latenciesUs: Float64Array;
+  /** When each request was sent, on the clock that the processes of one machine share. */
+  readonly sentAtMs: Float64Array;
 }
 
 export interface LoadPlan {
@@ -19,13 +22,20 @@ export interface LoadPlan {
   readonly requests: readonly Buffer[];
   /** Called with each answer's head, in the order of `requests`; for learning ETags before a measured run. */
   readonly onHead?: (index: number, head: string) => void;
+  /** Called with each answer's body, in the order in which the answers arrive. */
+  readonly onBody?: (index: number, body: string) => void;
+  /** Each connection comes from another address of this machine (127.0.0.2 …), as different senders would (Linux). */
+  readonly isFromManyAddresses?: boolean;
 }
 
+/** The last part of the first address; 127.0.0.1 is everybody's. */
+const FIRST_OTHER_ADDRESS = 2;
 const HEAD_END = Buffer.from("\r\n\r\n");
 
 /** Sends every request once; rejects when a connection breaks, because a measurement with holes is none. */
 export function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const latenciesUs = new Float64Array(plan.requests.length);
+  const sentAtMs = new Float64Array(plan.requests.length);
   const statuses: Record<string, number> = {};
   let next = 0;
   let done = 0;
@@ -34,20 +44,24 @@ export function runLoad(plan: LoadPlan): Promise<LoadResult> {
     const sockets: Socket[] = [];
     const finish = (): void => {
       for (const socket of sockets) socket.destroy();
-      resolve({ requests: done, elapsedMs: performance.now() - startedAtMs, statuses, latenciesUs });
+      resolve({ requests: done, elapsedMs: performance.now() - startedAtMs, statuses, latenciesUs, sentAtMs });
     };
     for (let i = 0; i < Math.min(plan.connections, plan.requests.length); i += 1) {
-      const socket = connect({ port: plan.port, host: "127.0.0.1", noDelay: true });
+      const socket = connect({
+        port: plan.port,
+        host: "127.0.0.1",
+        noDelay: true,
+        ...(plan.isFromManyAddresses === true ? { localAddress: `127.0.0.${FIRST_OTHER_ADDRESS + i}` } : {}),
+      });
       sockets.push(socket);
       let index = -1;
-      let sentAtMs = 0;
       let pending: Buffer | null = null;
       const sendNext = (): void => {
         index = next;
         next += 1;
         const request = plan.requests[index];
         if (request === undefined) return;
-        sentAtMs = performance.now();
+        sentAtMs[index] = clockMs();
         socket.write(request);
       };
       socket.on("connect", sendNext);
@@ -63,10 +77,11 @@ export function runLoad(plan: LoadPlan): Promise<LoadResult> {
           return;
         }
         pending = null;
-        latenciesUs[index] = (performance.now() - sentAtMs) * 1_000;
+        latenciesUs[index] = (clockMs() - (sentAtMs[index] ?? 0)) * 1_000;
         const status = data.toString("latin1", 9, 12);
         statuses[status] = (statuses[status] ?? 0) + 1;
         plan.onHead?.(index, data.toString("latin1", 0, data.indexOf(HEAD_END)));
+        plan.onBody?.(index, data.toString("utf8", data.indexOf(HEAD_END) + HEAD_END.length));
         done += 1;
         if (done === plan.requests.length) finish();
         else sendNext();
@@ -76,7 +91,7 @@ export function runLoad(plan: LoadPlan): Promise<LoadResult> {
 }
 
 /** The length of one whole answer, or undefined while its head is incomplete. */
-function answerLength(data: Buffer): number | undefined {
+export function answerLength(data: Buffer): number | undefined {
   const headEnd = data.indexOf(HEAD_END);
   if (headEnd === -1) return undefined;
   const head = data.toString("latin1", 0, headEnd);
@@ -89,5 +104,13 @@ export function pollRequest(path: string, credential: string, etag?: string): Bu
   const condition = etag === undefined ? "" : `If-None-Match: ${etag}\r\n`;
   return Buffer.from(
     `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${credential}\r\n${condition}\r\n`,
+  );
+}
+
+/** The bytes of a provider's callback. */
+export function callbackRequest(path: string, signature: string, body: string): Buffer {
+  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`;
+  return Buffer.from(
+    `${head}X-Provider-Signature: ${signature}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 }

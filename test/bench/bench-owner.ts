@@ -1,0 +1,17 @@
+/** The person in whose name a bench works: may do everything that it needs, at the seeded organization. */
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import { seedSandbox } from "../../services/bus/messages/registry.ts";
+import { call } from "../../services/bus/operation.ts";
+import type { Ground } from "./ground.ts";
+
+export async function benchOwner(ground: Ground): Promise<Caller> {
+  const passwords = { ownerPassword: "bench owner password", cashierPassword: "bench cashier password" };
+  const seeded = await call(ground.bus.nc, seedSandbox, passwords, 20_000);
+  return {
+    userId: 1,
+    name: "Bench",
+    organizationId: seeded.organizationId,
+    role: "owner",
+    permissions: ["organization.manage", "payments.collect"],
+  };
+}

@@ -1,0 +1,2 @@
+/** The system's clock with microseconds, which the processes of one machine share. */
+export const clockMs = (): number => performance.timeOrigin + performance.now();

@@ -1,0 +1,41 @@
+/**
+ * What the displays of all stations would be shown, in a process of its own: the gateway's station replica, and at each
+ * commit the view that `GET display` answers with. A commit is timed once its view is made.
+ */
+import { pino } from "pino";
+import { ReplicaFeed } from "../../../gateway/replica/replica-feed.ts";
+import { StationReplica } from "../../../gateway/replica/station-replica.ts";
+import { displayView } from "../../../machines/views/display.ts";
+import { connectBus } from "../../../services/bus/connection.ts";
+import { clockMs } from "./clock.ts";
+
+/** What a display shows since this moment. */
+export interface ShownDisplay {
+  readonly stationId: number;
+  readonly state: "qr" | "paid";
+  readonly orderDisplayNumber: number;
+  readonly amount: string;
+  readonly qrPayload: string;
+  readonly atMs: number;
+}
+
+const log = pino({ level: "warn" });
+const bus = await connectBus({ url: process.env["NATS_URL"] ?? "", name: "display-probe", log });
+const replica = new StationReplica();
+/** The last that was said of each station. */
+const said = new Map<number, string>();
+replica.onChange((stationId) => {
+  const state = replica.state(stationId);
+  if (state === undefined) return;
+  const { view } = displayView(state, Date.now(), true);
+  const atMs = clockMs();
+  const what = `${view.state} ${view.order_display_number}`;
+  if ((view.state !== "qr" && view.state !== "paid") || said.get(stationId) === what) return;
+  said.set(stationId, what);
+  const { order_display_number: orderDisplayNumber, amount, qr_payload: qrPayload } = view;
+  process.send?.({ stationId, state: view.state, orderDisplayNumber, amount, qrPayload, atMs } satisfies ShownDisplay);
+});
+const feed = new ReplicaFeed(bus, log, replica);
+await feed.loaded();
+process.on("disconnect", () => process.exit(0));
+process.send?.({ ready: true });

@@ -1,0 +1,54 @@
+/** One keep-alive connection, one request at a time, whose moment of sending is known to the microsecond. */
+import { connect, type Socket } from "node:net";
+import { clockMs } from "./clock.ts";
+import { answerLength } from "./http-load.ts";
+
+export interface TimedAnswer {
+  readonly status: string;
+  /** On the clock that processes of one machine share. */
+  readonly sentAtMs: number;
+  readonly answeredAtMs: number;
+}
+
+export class HttpConnection {
+  readonly #port: number;
+  #socket: Socket | undefined;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  /** Sends a ready-made request; rejects when the connection breaks before the answer is there. */
+  async send(request: Buffer): Promise<TimedAnswer> {
+    // A server closes what was idle for long; connecting anew is not part of what is timed.
+    const socket = this.#socket?.readyState === "open" ? this.#socket : await this.#open();
+    return await new Promise((resolve, reject) => {
+      let received: Buffer = Buffer.alloc(0);
+      const onEnd = (): void => reject(new Error("The server closed the connection."));
+      const onData = (chunk: Buffer): void => {
+        const answeredAtMs = clockMs();
+        received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+        const total = answerLength(received);
+        if (total === undefined || received.length < total) return;
+        socket.off("data", onData).off("close", onEnd);
+        resolve({ status: received.toString("latin1", 9, 12), sentAtMs, answeredAtMs });
+      };
+      socket.on("data", onData).once("close", onEnd);
+      const sentAtMs = clockMs();
+      socket.write(request);
+    });
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+  }
+
+  async #open(): Promise<Socket> {
+    const socket = connect({ port: this.#port, host: "127.0.0.1", noDelay: true });
+    await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+    // Whoever waits for an answer hears of the close that follows.
+    socket.on("error", () => undefined);
+    this.#socket = socket;
+    return socket;
+  }
+}
