@@ -8,6 +8,7 @@ import { freePort } from "./embedded/free-port.ts";
 import { startNats, waitForNats } from "./embedded/nats.ts";
 import { startPostgres } from "./embedded/postgres.ts";
 import { keepRunning } from "./keep-running.ts";
+import { keptPort } from "./kept-port.ts";
 import { deployLimits } from "./limits.ts";
 import { checkPort } from "./port-check.ts";
 import { openSecrets } from "./secrets.ts";
@@ -30,17 +31,21 @@ export function dataFolderStep(context: ApplicationContext): Step {
 
 /**
  * Sees that the HTTP port and the metrics ports are free before anything is started for them, and chooses those that are
- * left to us: here and once, so that what is started again comes back where its clients are.
+ * left to us: here and once, so that what is started again comes back where its clients are. The sandbox provider's is
+ * kept for the next start as well, because guests have its address in their QR codes.
  */
 export function portStep(context: ApplicationContext): Step {
   return {
     name: "port",
     start: async () => {
-      const { host, port, metricsHost } = context.settings;
+      const { host, port, metricsHost, dataDir } = context.settings;
       await checkPort(host, port, { port: "PORT", host: "HOST" });
       const { addresses, environment } = context;
       addresses.set("gateway", `http://${reachableHost(host)}:${port === 0 ? await freePort(host) : port}`);
-      addresses.set("sandboxProvider", environment.SANDBOX_PROVIDER_URL || `http://127.0.0.1:${await freePort()}`);
+      addresses.set(
+        "sandboxProvider",
+        environment.SANDBOX_PROVIDER_URL || `http://127.0.0.1:${await keptPort(dataDir, "sandboxProvider")}`,
+      );
       for (const metricsPort of metricsPorts(context.settings)) {
         await checkPort(metricsHost, metricsPort, { port: "METRICS_PORT", host: "METRICS_HOST" });
       }

@@ -93,6 +93,7 @@ const SECRET_SETTINGS = [
   "PROVIDER_SECRETS_KEY",
   "PROVIDER_SECRETS_OLD_KEYS",
   "SANDBOX_PROVIDER_KEY",
+  "SANDBOX_PROVIDER_INSTALLATION_KEY",
   "PLATFORM_KEY",
 ];
 
@@ -130,6 +131,8 @@ function providerEnvironment({ environment, settings, addresses }: ApplicationCo
     PROVIDER_SECRETS_KEY: environment.PROVIDER_SECRETS_KEY || secrets.value("provider_secrets_key", KEY_BYTES),
     PROVIDER_SECRETS_OLD_KEYS: environment.PROVIDER_SECRETS_OLD_KEYS,
     SANDBOX_PROVIDER_KEY: environment.SANDBOX_PROVIDER_KEY || secrets.value("sandbox_provider_key", KEY_BYTES),
+    SANDBOX_PROVIDER_INSTALLATION_KEY:
+      environment.SANDBOX_PROVIDER_INSTALLATION_KEY || secrets.value("sandbox_provider_installation_key", KEY_BYTES),
     SANDBOX_PROVIDER_URL: sandbox.origin,
     SANDBOX_PROVIDER_PORT: sandbox.port,
     PROVIDER_CALLBACK_BASE_URL: environment.PROVIDER_CALLBACK_BASE_URL || addresses.get("gateway"),

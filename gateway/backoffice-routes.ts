@@ -10,8 +10,8 @@ import {
   stationsQuerySchema,
   stationsSchema,
 } from "./contract/backoffice.ts";
+import { pageOfTrailQuery } from "./contract/page.ts";
 import {
-  registryEventsQuerySchema,
   registryEventsSchema,
   stationEventsQuerySchema,
   stationEventsSchema,
@@ -178,10 +178,10 @@ export const backofficeRoutes: readonly Route[] = [
     tag,
     summary: "Read who changed what",
     description:
-      "The audit trail of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Who follows it asks again after the last event's id, and misses none.",
+      "The audit trail of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Newest first; who follows it asks with the last event's id as `since_id`, and misses none.",
     who,
-    query: registryEventsQuerySchema,
-    replies: { 200: { description: "By id, oldest first.", schema: registryEventsSchema } },
+    query: pageOfTrailQuery,
+    replies: { 200: { description: "By id.", schema: registryEventsSchema } },
     errors: [],
     handler: listOwnEvents,
   }),

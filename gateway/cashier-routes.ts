@@ -278,6 +278,7 @@ export const cashierRoutes: readonly Route[] = [
       "order_already_paid",
       "order_voided",
       "order_unknown",
+      "money_already_used",
       "lease_required",
       "station_leased",
       "idempotency_key_reused",

@@ -15,7 +15,7 @@ import { enroll } from "./handlers/device/enroll.ts";
 import { fetchAssignment } from "./handlers/device/fetch-assignment.ts";
 import { heartbeat } from "./handlers/device/heartbeat.ts";
 import { reportOutcome } from "./handlers/device/report-outcome.ts";
-import { anyone, device, deviceEvenBlocked, poll, type Route, route } from "./route.ts";
+import { anyone, device, deviceEvenBlocked, deviceHeardBlocked, poll, type Route, route } from "./route.ts";
 
 const unchanged = {
   description: "Nothing has changed since the ETag that was sent; no body.",
@@ -97,8 +97,8 @@ export const deviceRoutes: readonly Route[] = [
     tag: "device",
     summary: "Report what the payment application said",
     description:
-      "Evidence, never truth: the intent becomes `processing` whatever the outcome, no transaction is made and the order stays unpaid until a cashier attests. With 409 and `status` `expired` the intent lapsed while the payment application was running; do not retry. The answer to a repetition under the same `client_idempotency_key` is the original one, with the assignment as it was then; new evidence needs a new key. The report counts as a request like every other: keep one in hand for it.",
-    who: device("assignment:report"),
+      "Evidence, never truth: the intent becomes `processing` whatever the outcome, no transaction is made and the order stays unpaid until a cashier attests. With 409 and `status` `expired` the intent lapsed while the payment application was running; do not retry. The answer to a repetition under the same `client_idempotency_key` is the original one, with the assignment as it was then; new evidence needs a new key. A blocked device gets 403 with the reason of its standing; what it says about its own collection is kept as evidence nevertheless, and is taken under the same key once the block is gone. The report counts as a request like every other: keep one in hand for it.",
+    who: deviceHeardBlocked("assignment:report"),
     body: reportBodySchema,
     unstorableText: "kept",
     replies: {

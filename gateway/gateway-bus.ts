@@ -47,7 +47,7 @@ export function createGatewayBus(deps: {
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
       const { code, status, reason, holder, earlierIntentId } = reply;
-      throw new Refusal(code, { status, reason: reason ?? holder ?? earlierIntentId?.toString() });
+      throw new Refusal(code, { status, reason: reason ?? holder, earlierIntentId });
     },
 
     async heartbeat(device, heartbeat) {

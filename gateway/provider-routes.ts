@@ -1,7 +1,7 @@
 /** The rows about payment providers: their callbacks, the owner's configs, and the money that does not fit. */
+import { pageOfTrailQuery } from "./contract/page.ts";
 import {
   attributeIssueBodySchema,
-  callbackRefusalSchema,
   callbackReplySchema,
   changeProviderConfigBodySchema,
   closeIssueBodySchema,
@@ -15,6 +15,8 @@ import {
   providerConfigsSchema,
   rotateSecretBodySchema,
 } from "./contract/provider.ts";
+import { providerEventsSchema } from "./contract/timeline.ts";
+import { listOwnProviderEvents } from "./handlers/backoffice/audit-trail.ts";
 import {
   changeOwnProviderConfig,
   createOwnProviderConfig,
@@ -32,7 +34,6 @@ const config = `${configs}{config_id}` as const;
 const issues = "/api/reconciliation/v1/issues/" as const;
 const issue = `${issues}{issue_id}` as const;
 
-const refused = (description: string) => ({ description, schema: callbackRefusalSchema });
 const issueReply = { 200: { description: "The issue after this.", schema: issueSchema } };
 
 export const providerRoutes: readonly Route[] = [
@@ -43,16 +44,13 @@ export const providerRoutes: readonly Route[] = [
     tag: "provider",
     summary: "Tell what became of a payment",
     description:
-      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. Repeat after 5xx.",
+      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. A signature that does not fit and a config that does not exist are answered alike. Repeat after 429 and 5xx.",
     who: anyone,
     rawBody: true,
     replies: {
       200: { description: "Recorded; what it says may still have become an issue.", schema: callbackReplySchema },
-      400: refused("Signed, and not of the shape that this kind of provider has."),
-      401: refused("The signature does not fit, or there is no such config: the two are answered alike."),
-      429: refused("Too many callbacks with a wrong signature, or too many from this address."),
     },
-    errors: [],
+    errors: ["signature_invalid", "throttled"],
     handler: takeCallback,
   }),
   route({
@@ -61,7 +59,7 @@ export const providerRoutes: readonly Route[] = [
     operationId: "backoffice_provider_configs",
     tag: "backoffice",
     summary: "List the payment providers",
-    description: "Their secrets are named, never shown.",
+    description: "Oldest first; their secrets are named, never shown.",
     who: owner,
     query: providerConfigsQuerySchema,
     replies: { 200: { description: "By id.", schema: providerConfigsSchema } },
@@ -110,6 +108,20 @@ export const providerRoutes: readonly Route[] = [
   }),
   route({
     method: "GET",
+    path: "/api/backoffice/v1/provider-events/",
+    operationId: "backoffice_provider_events",
+    tag: "backoffice",
+    summary: "Read who changed a payment provider, or settled money that does not fit",
+    description:
+      "The audit trail of provider configs, their secrets, and issues: who added, changed or rotated one, and who attributed or closed which issue, with the reason. Kill switches, those of providers as well, are in the other trail, `/api/backoffice/v1/events/`. Newest first; who follows it asks with the last event's id as `since_id`, and misses none.",
+    who: owner,
+    query: pageOfTrailQuery,
+    replies: { 200: { description: "By id.", schema: providerEventsSchema } },
+    errors: [],
+    handler: listOwnProviderEvents,
+  }),
+  route({
+    method: "GET",
     path: issues,
     operationId: "reconciliation_issues",
     tag: "reconciliation",
@@ -127,7 +139,8 @@ export const providerRoutes: readonly Route[] = [
     operationId: "reconciliation_issue_attribute",
     tag: "reconciliation",
     summary: "Pay an order with it after all",
-    description: "Through the payment seam: amount and currency must be the order's, and the order unpaid.",
+    description:
+      "Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once: 409 `conflict` says what it has paid, who may still settle it, or that it was closed.",
     who: operator,
     body: attributeIssueBodySchema,
     replies: issueReply,

@@ -38,7 +38,7 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly rawBody?: boolean;
   /** JSON unless the contract says otherwise. */
   readonly bodyTypes?: readonly BodyType[];
-  /** A `z.strictObject` of strings and `z.coerce` numbers. */
+  /** A `z.strictObject` of strings and `queryNumber`s. */
   readonly query?: TQuery;
   /** Request headers beyond authorization, as an object of optional strings. */
   readonly headers?: z.ZodObject;
@@ -91,14 +91,19 @@ export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> exte
   readonly who: { readonly kind: "platform" };
   readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
+/**
+ * What becomes of a blocked device: it is answered, refused at once, or heard by the station, which refuses it and keeps
+ * what it says.
+ */
+export type Blocked = "answered" | "refused" | "heard";
 /** A device's credential with this scope. */
 export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
-  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: "answered" | "refused" };
+  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
 /** A device's read that is answered from memory without a promise or a per-request object (design §8). */
 export interface PollRoute extends RouteFacts {
-  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: "answered" | "refused" };
+  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly poll: PollName;
   /** For the answers that memory alone cannot give. */
   readonly handler?: DeviceHandler;
@@ -151,3 +156,5 @@ export const session = (permission: Permission) => ({ kind: "session", permissio
 export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
 /** A device whether blocked or not: it is told why (design §4, "blocked device"). */
 export const deviceEvenBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "answered" }) as const;
+/** A device whose word is heard even when it is blocked, and refused by the station that has heard it. */
+export const deviceHeardBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "heard" }) as const;

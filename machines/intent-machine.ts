@@ -21,6 +21,9 @@
  * `processing` there means that the provider's money is there and the seam refused: the cashier mends the order and
  * attests, or ends the intent and the money stays a named issue.
  *
+ * OVERTAKEN ends what is `created` or `presented` when its order was paid by another way; MARK and CLEAR keep, and take
+ * away, that money may have moved, and lead nowhere.
+ *
  * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). A refusal by
  * the payment seam leads back to where the intent was attested from. A report never ends an intent (I3).
  *
@@ -30,11 +33,13 @@
 import { assign, setup } from "xstate";
 import {
   type Attestation,
-  type EndReason,
+  type DoubtReason,
   type IntentRecord,
   isConfirmed,
+  type ProviderEndReason,
   type RecordedAttestation,
   type Report,
+  type ReportedOutcome,
   type Route,
 } from "./payment-intent.ts";
 import { STATE_LIMITS } from "./settings.ts";
@@ -65,7 +70,10 @@ export type IntentEvent =
       readonly attestation: Attestation;
       readonly providerReference: string;
     }
-  | { readonly type: "FAIL"; readonly atMs: number; readonly reason: EndReason };
+  | { readonly type: "FAIL"; readonly atMs: number; readonly reason: ProviderEndReason }
+  | { readonly type: "OVERTAKEN"; readonly atMs: number }
+  | { readonly type: "MARK"; readonly reason: DoubtReason }
+  | { readonly type: "CLEAR" };
 
 /** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
 const isAttestedDirectly = (route: Route): boolean => route === "cash" || route === "attested_terminal";
@@ -79,6 +87,24 @@ function keepReports(reports: readonly Report[]): readonly Report[] {
   if (newest.some((report) => report.providerReference !== "")) return newest;
   const referenced = reports.findLast((report) => report.providerReference !== "");
   return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
+}
+
+/** What a report says about money; a decline takes nothing back, because the slip may have been printed before it. */
+export function doubtOfOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
+  if (outcome === "reported_success") return "success_reported";
+  return outcome === "reported_unknown" ? "outcome_unknown" : undefined;
+}
+
+/** An unknown outcome does not weaken what is known already; everything else is newer and says more. */
+function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: DoubtReason | undefined): typeof marked {
+  if (reason === undefined || (reason === "outcome_unknown" && marked !== "")) return marked;
+  return reason;
+}
+
+/** What was handed to a guest or a companion may have been paid by the time its order was paid by another way. */
+function markedByOvertaking({ moneyMayHaveMoved, presentedAtMs, route }: IntentRecord): DoubtReason | "" {
+  if (moneyMayHaveMoved !== "" || presentedAtMs === null) return moneyMayHaveMoved;
+  return route === "dynamic_qr" ? "qr_presented" : "handoff_presented";
 }
 
 /** What the seam recorded, as an attestation: one without a cashier is a provider's. */
@@ -95,6 +121,11 @@ function confirmedOnRecord(
 ): IntentRecord["provider"] {
   if (provider === null || provider.confirmedAtMs !== null || recorded === undefined) return provider;
   return { ...provider, providerReference: recorded.reference, confirmedAtMs: recorded.atMs };
+}
+
+function endReasonOf(event: IntentEvent): IntentRecord["endReason"] {
+  if (event.type === "FAIL") return event.reason;
+  return event.type === "OVERTAKEN" ? "order_already_paid" : "";
 }
 
 export const paymentIntentMachine = setup({
@@ -123,6 +154,7 @@ export const paymentIntentMachine = setup({
             ...context,
             reports: keepReports([...context.reports, event.report]),
             reportCount: context.reportCount + 1,
+            moneyMayHaveMoved: markedBy(context.moneyMayHaveMoved, doubtOfOutcome(event.report.outcome)),
           }
         : context,
     ),
@@ -164,12 +196,23 @@ export const paymentIntentMachine = setup({
           }
         : context,
     ),
+    recordMark: assign(({ context, event }) =>
+      event.type === "MARK"
+        ? { ...context, moneyMayHaveMoved: markedBy(context.moneyMayHaveMoved, event.reason) }
+        : context,
+    ),
+    withdrawMark: assign({ moneyMayHaveMoved: "" }),
     recordEnd: assign(({ context, event }) =>
-      event.type === "SETTLED" || event.type === "CANCEL" || event.type === "EXPIRE" || event.type === "FAIL"
+      event.type === "SETTLED" ||
+      event.type === "CANCEL" ||
+      event.type === "EXPIRE" ||
+      event.type === "FAIL" ||
+      event.type === "OVERTAKEN"
         ? {
             ...context,
             endedAtMs: event.atMs,
-            endReason: event.type === "FAIL" ? event.reason : "",
+            endReason: endReasonOf(event),
+            moneyMayHaveMoved: event.type === "OVERTAKEN" ? markedByOvertaking(context) : context.moneyMayHaveMoved,
             reports: context.reports.slice(-STATE_LIMITS.endedReports),
             // Nobody scans it any more, and ended intents are most of a commit.
             provider: context.provider === null ? null : { ...context.provider, qrPayload: "" },
@@ -191,8 +234,11 @@ export const paymentIntentMachine = setup({
         QR_READY: { guard: "isByProvider", target: "presented", actions: "recordQr" },
         CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
         FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
+        OVERTAKEN: { target: "cancelled", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
+        MARK: { target: "created", actions: "recordMark" },
+        CLEAR: { guard: "isByProvider", target: "created", actions: "withdrawMark" },
       },
     },
     presented: {
@@ -201,8 +247,11 @@ export const paymentIntentMachine = setup({
         SETTLED: { guard: "mayBeSettled", target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
         FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
+        OVERTAKEN: { target: "cancelled", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
+        MARK: { target: "presented", actions: "recordMark" },
+        CLEAR: { guard: "isByProvider", target: "presented", actions: "withdrawMark" },
       },
     },
     processing: {
@@ -213,6 +262,8 @@ export const paymentIntentMachine = setup({
         SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
+        MARK: { target: "processing", actions: "recordMark" },
+        CLEAR: { guard: "isByProvider", target: "processing", actions: "withdrawMark" },
       },
     },
     settling: {
@@ -220,6 +271,8 @@ export const paymentIntentMachine = setup({
         // Evidence is never refused from the assigned device, not even while the seam is at work.
         REPORT: { guard: "isByDeviceOrCashier", target: "settling", actions: "recordReport" },
         SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
+        MARK: { target: "settling", actions: "recordMark" },
+        CLEAR: { guard: "isByProvider", target: "settling", actions: "withdrawMark" },
         REFUSED: [
           { guard: "hasReportsOrConfirmation", target: "processing", actions: "withdrawAttestation" },
           { guard: "wasPresented", target: "presented", actions: "withdrawAttestation" },

@@ -50,9 +50,25 @@ export const PROVIDER_FAILURES = [
 ] as const;
 /** How a provider says that a payment ended and no money moved or will. */
 export const PROVIDER_DECLINES = ["payment_declined", "buyer_cancelled", "provider_expired"] as const;
-/** Why an intent on the route `dynamic_qr` was ended by its provider's side; `end_reason` on the wire. */
-export const END_REASONS = [...PROVIDER_FAILURES, ...PROVIDER_DECLINES] as const;
+/** Why an intent on the route `dynamic_qr` was ended by its provider's side. */
+export const PROVIDER_END_REASONS = [...PROVIDER_FAILURES, ...PROVIDER_DECLINES] as const;
+export type ProviderEndReason = (typeof PROVIDER_END_REASONS)[number];
+/** Why an intent was ended by somebody other than its cashier or its deadline; `end_reason` on the wire. */
+export const END_REASONS = [...PROVIDER_END_REASONS, "order_already_paid"] as const;
 export type EndReason = (typeof END_REASONS)[number];
+
+/** Why money may have moved without being settled. */
+export const DOUBT_REASONS = [
+  "outcome_unknown",
+  "success_reported",
+  "qr_presented",
+  "provider_confirmed",
+  "late_evidence",
+  "late_money",
+  "money_differs",
+  "handoff_presented",
+] as const;
+export type DoubtReason = (typeof DOUBT_REASONS)[number];
 
 /** The provider's side of an intent on the route `dynamic_qr`. */
 export interface ProviderPayment {
@@ -109,8 +125,13 @@ export interface IntentRecord {
   readonly attestation: Attestation | null;
   /** Null for all routes but `dynamic_qr`. */
   readonly provider: ProviderPayment | null;
+  /**
+   * Why money may have moved, as soon as anything has said so; what says it may leave the bounded state, this does not.
+   * Empty while nothing has. Only the provider's word that nothing moved takes it away again.
+   */
+  readonly moneyMayHaveMoved: DoubtReason | "";
   readonly endedAtMs: number | null;
-  /** Why the provider's side ended it; empty for every other end. */
+  /** Why somebody other than its cashier or its deadline ended it; else empty. */
   readonly endReason: EndReason | "";
 }
 

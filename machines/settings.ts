@@ -36,8 +36,16 @@ export const STATE_LIMITS = {
   waitingOrders: 8,
   /** Orders whose newest revision is remembered, so that an older description that arrives late is known as such. */
   knownOrders: 8,
-  /** Orders for which money may have moved without being settled: each is cleared by payment, void or the provider's word. */
+  /**
+   * Orders for which money may have moved without being settled: each is cleared by payment, void or the provider's word.
+   * Of the older ones only the highest order is kept, up to which every order asks.
+   */
   doubts: 16,
+  /**
+   * QR intents that have ended unpaid without the providers service having taken note yet. Its own look after the deadline
+   * finds those that are pushed out, whose deadlines are the oldest.
+   */
+  untoldEnds: 16,
   /** Characters of a QR payload: a payload in EMVCo form ends at 512; what a phone cannot scan from a counter is no use longer. */
   qrPayloadCharacters: 1_024,
   /** Revoked devices remembered, so that a description from before the revocation does not bring one back. */

@@ -5,6 +5,7 @@ import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { permissionSchema, roleSchema, USER_STATUSES } from "../../services/bus/messages/caller.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import { queryId } from "./query-number.ts";
 import {
   CAPABILITIES_DESCRIPTION,
   currencySchema,
@@ -15,7 +16,7 @@ import {
   timestampSchema,
 } from "./shared.ts";
 
-const filterId = z.coerce.number().int().positive().optional();
+const filterId = queryId().optional();
 
 export const filialSchema = z
   .object({ filial_id: idSchema, name: z.string(), created_at: timestampSchema })

@@ -55,7 +55,7 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
   switch (route.who.kind) {
     case "device":
       add("credential_missing", "credential_invalid", "scope_denied", "throttled", "replica_stale");
-      if (route.who.blocked === "refused") add(...BLOCKED_REASONS);
+      if (route.who.blocked !== "answered") add(...BLOCKED_REASONS);
       break;
     case "session":
       add("session_missing", "session_invalid", "permission_denied", "replica_stale");
@@ -90,6 +90,7 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
           detail: ERRORS[first].sentence,
           request_id: "3q2-7wAB-1k",
           ...(first === "intent_not_actionable" ? { status: "expired" } : {}),
+          ...(first === "money_may_have_moved" ? { earlier_intent_id: 42 } : {}),
           ...(first === "invalid_request"
             ? {
                 errors: [
@@ -111,7 +112,13 @@ const text = (description: string): z.ZodString => z.string().meta({ description
 function headersOf(status: number, codes: readonly ErrorCode[]): z.ZodObject {
   return z.object({
     "X-Request-Id": text("The client's own `X-Request-Id`, or a new one."),
-    ...(status === 401 ? { "WWW-Authenticate": text("`Bearer`, with `error` when the credential is wrong.") } : {}),
+    ...(status === 401
+      ? {
+          "WWW-Authenticate": text(
+            "`Bearer`, with `error` when the credential is wrong; `Provider-Signature` for a callback.",
+          ),
+        }
+      : {}),
     ...(status === 429 || status === 503 ? { "Retry-After": text("Seconds until a retry makes sense.") } : {}),
     ...(codes.includes("throttled")
       ? {

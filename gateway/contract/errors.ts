@@ -19,6 +19,7 @@ export const HTTP_ERROR_CODES = [
   "csrf_refused",
   "platform_key_missing",
   "platform_key_invalid",
+  "signature_invalid",
   "throttled",
   "replica_stale",
   "internal_error",
@@ -69,6 +70,11 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   csrf_refused: { status: 403, sentence: "A session cookie is only accepted from the service's own pages.", ...no },
   platform_key_missing: { status: 401, sentence: "Send the platform key as a bearer token.", ...no },
   platform_key_invalid: { status: 401, sentence: "The platform key is wrong.", ...no },
+  signature_invalid: {
+    status: 401,
+    sentence: "The signature does not fit this callback, or its time is too far from ours.",
+    ...no,
+  },
   throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After says.", ...again },
   replica_stale: {
     status: 503,
@@ -163,7 +169,8 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   money_may_have_moved: {
     status: 409,
-    sentence: "An earlier collection of this order may have moved money; `reason` is its intent id.",
+    sentence:
+      "An earlier collection of this order may have moved money; `earlier_intent_id` names it where it is still known.",
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction: "Find out whether the guest has paid already; to collect again all the same, confirm it explicitly.",
@@ -227,6 +234,14 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction: "Look for the order at its own station; if the guest has paid on this collection, tell the owner.",
+  },
+  money_already_used: {
+    status: 409,
+    sentence: "The provider's money has already paid another order or collection; nothing was settled again.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction:
+      "Cancel the collection and ask the owner: the provider has named the same payment twice. Collect again only when you know that the guest has not paid this order.",
   },
   device_suspended: { status: 403, sentence: "The owner has suspended this device.", ...no },
   device_frozen: { status: 403, sentence: "This device is frozen by a kill switch.", ...no },

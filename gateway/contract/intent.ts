@@ -7,11 +7,12 @@ import { amountSchema, currencySchema, idSchema, timestampSchema } from "./share
 
 /** What each status of the wire means; one that is missing does not compile. */
 const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
-  created: "no device has fetched it yet",
-  presented: "the device has it",
-  processing: "there is evidence, or the cashier's attestation is being settled",
-  succeeded: "attested and settled; the order is paid",
-  cancelled: "ended by a cashier",
+  created: "no device has fetched it yet, and no QR is there to scan",
+  presented: "the device has it, or its QR is shown",
+  processing: "there is evidence, or an attestation or a provider's confirmation is being settled",
+  succeeded: "attested by the cashier or confirmed by the provider, and settled; the order is paid",
+  cancelled:
+    "ended by a cashier or, where `end_reason` says so, by the provider's side or because the order was paid by another way",
   expired: "ended by its deadline",
 };
 export const INTENT_STATUSES = Object.keys(STATUS_MEANINGS) as readonly IntentStatus[];
@@ -59,7 +60,10 @@ export const intentReportSchema = z
 
 export const attestationSchema = z
   .object({
-    by: z.enum(ATTESTERS).meta({ description: "A dynamic QR is confirmed by its provider's callback." }),
+    by: z.enum(ATTESTERS).meta({
+      description:
+        "Whose word it stands on. A dynamic QR is confirmed by its provider: by a callback, or when it is asked. After the settlement was refused once, the cashier may attest that money too.",
+    }),
     cashier_id: idSchema.nullable().meta({ description: "Null when a provider confirmed." }),
     cashier_name: z.string(),
     reference: z.string(),
@@ -72,7 +76,9 @@ export const attestationSchema = z
 export const providerPaymentSchema = z
   .object({
     config_id: idSchema,
-    qr_payload: z.string().meta({ description: "What displays show; empty before it is there and once it is over." }),
+    qr_payload: z.string().meta({
+      description: "What displays show; empty before it is there, once it is over and while the provider is frozen.",
+    }),
     provider_reference: z.string().meta({ description: "The provider's own; empty until it is known." }),
     confirmed_at: timestampSchema.nullable().meta({ description: "When the provider confirmed the money." }),
   })
@@ -103,7 +109,7 @@ export const intentSchema = z
     ended_at: timestampSchema.nullable(),
     end_reason: z
       .enum(["", ...END_REASONS])
-      .meta({ description: "Why the provider's side ended it; empty for every other end." }),
+      .meta({ description: "Why it ended when neither its cashier nor its deadline ended it; else empty." }),
   })
   .meta({
     id: "Intent",

@@ -3,16 +3,14 @@ import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { ISSUE_KINDS, PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
 import { LIMITS } from "../limits.ts";
-import { hasMoreBefore, pageBeforeQuery } from "./page.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import { queryId } from "./query-number.ts";
 import { amountSchema, currencySchema, idSchema, nameSchema, timestampSchema } from "./shared.ts";
 
 /** A duplicate of a callback gets the same bytes again, so nothing of the moment is in the answer. */
 export const callbackReplySchema = z
   .object({ received: z.literal(true), callback_id: idSchema })
   .meta({ id: "CallbackReceived" });
-export const callbackRefusalSchema = z
-  .looseObject({ code: z.string(), detail: z.string() })
-  .meta({ id: "CallbackRefused", examples: [{ code: "signature_invalid", detail: "The signature does not fit." }] });
 
 const settingsSchema = z
   .record(z.string(), z.unknown())
@@ -37,13 +35,24 @@ export const providerConfigSchema = z
     created_at: timestampSchema,
   })
   .meta({ id: "ProviderConfig" });
-export const providerConfigsSchema = z.object({ provider_configs: z.array(providerConfigSchema) });
+const reasonSchema = z
+  .string()
+  .trim()
+  .min(1)
+  .max(BOUNDS.reasonCharacters)
+  .meta({ description: "Why, for whoever reads the trail later." });
+
+export const providerConfigsSchema = z.object({
+  provider_configs: z.array(providerConfigSchema),
+  has_more: hasMoreAfter,
+});
 export const newProviderConfigSchema = z
   .object({ provider_config: providerConfigSchema, new_secrets: newSecretsSchema })
   .meta({ id: "NewProviderConfig" });
 
 export const providerConfigsQuerySchema = z.strictObject({
-  filial_id: z.coerce.number().int().positive().optional(),
+  ...pageAfterQuery,
+  filial_id: queryId().optional(),
 });
 export const createProviderConfigBodySchema = z
   .strictObject({
@@ -53,6 +62,7 @@ export const createProviderConfigBodySchema = z
     name: nameSchema,
     settings: settingsSchema,
     secrets: secretsSchema.optional().meta({ description: "By name; one that is left out is made." }),
+    reason: reasonSchema.optional(),
   })
   .meta({ id: "CreateProviderConfig" });
 export const changeProviderConfigBodySchema = z
@@ -60,6 +70,7 @@ export const changeProviderConfigBodySchema = z
     name: nameSchema.optional(),
     settings: settingsSchema.optional(),
     status: z.enum(CONFIG_STATUSES).optional(),
+    reason: reasonSchema.optional(),
   })
   .meta({ id: "ChangeProviderConfig" });
 export const rotateSecretBodySchema = z
@@ -72,6 +83,7 @@ export const rotateSecretBodySchema = z
       .max(BOUNDS.secretOverlapMs / 1_000)
       .default(LIMITS.secretOverlapUnlessAskedSeconds)
       .meta({ description: "How long the old one is taken as well; a day when left out." }),
+    reason: reasonSchema.optional(),
   })
   .meta({ id: "RotateProviderSecret" });
 
@@ -88,9 +100,10 @@ export const issueSchema = z
     amount: amountSchema.nullable(),
     currency: currencySchema.nullable(),
     provider_reference: z.string(),
-    evidence: z
-      .record(z.string(), z.unknown())
-      .meta({ description: "What was registered, beside what the provider says." }),
+    evidence: z.record(z.string(), z.unknown()).meta({
+      description:
+        "What was registered, beside what the provider says: `said` are its own words, `further` what it has said of this money since.",
+    }),
     opened_at: timestampSchema,
     resolved_at: timestampSchema.nullable(),
     resolved_by: z.int().nullable().meta({ description: "A person's id; 0 when it resolved by itself." }),
@@ -101,12 +114,6 @@ export const issueSchema = z
 export const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
 export const issuesQuerySchema = z.strictObject({ ...pageBeforeQuery, status: z.enum(ISSUE_STATUSES).optional() });
 
-const reasonSchema = z
-  .string()
-  .trim()
-  .min(1)
-  .max(BOUNDS.reasonCharacters)
-  .meta({ description: "Why, for whoever reads the trail later." });
 export const attributeIssueBodySchema = z
   .strictObject({ order_id: idSchema, reason: reasonSchema })
   .meta({ id: "AttributeIssue", examples: [{ order_id: 42, reason: "The guest paid after the collection expired." }] });

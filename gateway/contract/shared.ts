@@ -69,6 +69,10 @@ export const errorBodySchema = z
     request_id: z.string().meta({ description: "Finds this request in the service's log." }),
     status: z.string().optional().meta({ description: "The intent's status, where the refusal is about an intent." }),
     reason: z.string().optional().meta({ description: "Why a route is withdrawn, or who holds a lease." }),
+    earlier_intent_id: idSchema.optional().meta({
+      description:
+        "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",
+    }),
     errors: z.array(fieldErrorSchema).optional().meta({ description: "For `invalid_request`: each field at fault." }),
   })
   .meta({ id: "Error" });

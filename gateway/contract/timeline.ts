@@ -1,9 +1,10 @@
 /** What happened, who did it, and whether money moved: the registry's events, a station's events and one payment's timeline. */
 import { z } from "zod";
 import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
+import { PROVIDER_EVENT_SUBJECTS } from "../../services/bus/messages/providers.ts";
 import { REGISTRY_SUBJECTS } from "../../services/bus/messages/registry.ts";
 import { INTENT_STATUSES } from "./intent.ts";
-import { hasMoreAfter, hasMoreAfterVersion, pageAfterQuery, pageAfterVersionQuery } from "./page.ts";
+import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "./page.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
 
 /** Who caused it, in every trail. */
@@ -11,10 +12,13 @@ export const actorSchema = z
   .object({
     kind: z.enum(ACTOR_KINDS).meta({
       description:
-        "A person's role, or `device`; `registry` is whoever operates the installation, `settlement` the payment seam, `system` a deadline, a recovery or the liveness feed.",
+        "A person's role, or `device`; `registry` is whoever operates the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
       examples: ["cashier"],
     }),
-    id: z.int().min(0).meta({ description: "A person's or a device's; 0 for the others." }),
+    id: z
+      .int()
+      .min(0)
+      .meta({ description: "A person's, a device's or, of a provider, its config's; 0 for the others." }),
     name: z.string().meta({ description: "As it was at that moment." }),
   })
   .meta({ id: "Actor" });
@@ -67,12 +71,36 @@ export const registryEventSchema = z
 
 export const registryEventsSchema = z
   .object({
-    events: z.array(registryEventSchema).meta({ description: "By id, oldest first." }),
-    has_more: hasMoreAfter,
+    events: z
+      .array(registryEventSchema)
+      .meta({ description: "By id, newest first; oldest first when `since_id` was given." }),
+    has_more: hasMoreOfTrail,
   })
   .meta({ id: "RegistryEvents" });
 
-export const registryEventsQuerySchema = z.strictObject(pageAfterQuery);
+/** One thing that a person changed about payment providers: a config, a secret, an issue. */
+export const providerEventSchema = z
+  .object({
+    event_id: idSchema,
+    at: timestampSchema,
+    actor: actorSchema,
+    action: z.string().meta({ examples: ["provider_config_changed"] }),
+    subject: z.object({ kind: z.enum(PROVIDER_EVENT_SUBJECTS), id: idSchema }),
+    data: z.record(z.string(), z.unknown()).meta({
+      description: "What changed and, where it was said, why; never a secret.",
+      examples: [{ status: { from: "active", to: "disabled" }, reason: "The contract has ended." }],
+    }),
+  })
+  .meta({ id: "ProviderEvent" });
+
+export const providerEventsSchema = z
+  .object({
+    events: z
+      .array(providerEventSchema)
+      .meta({ description: "By id, newest first; oldest first when `since_id` was given." }),
+    has_more: hasMoreOfTrail,
+  })
+  .meta({ id: "ProviderEvents" });
 
 export const MONEY_MOVED = ["no", "yes", "maybe"] as const;
 

@@ -128,6 +128,7 @@ export interface RefusalFacts {
   readonly detail?: string | undefined;
   readonly status?: string | undefined;
   readonly reason?: string | undefined;
+  readonly earlierIntentId?: number | undefined;
   readonly errors?: readonly FieldError[] | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;

@@ -13,11 +13,20 @@ export function endedSessionCookie(secure: boolean): string {
   return sessionCookie("", { maxAgeMs: 0, secure });
 }
 
-/** The token in a `Cookie` header; the empty string without one. */
-export function tokenFromCookie(header: string): string {
+/**
+ * The token in a `Cookie` header; the empty string without one, undefined when there are several. A neighbouring
+ * subdomain can add a cookie of this name and choose its place in the header, so that neither the first nor one that
+ * happens to be known is the person's own for certain: they might act in somebody else's name without seeing it.
+ */
+export function tokenFromCookie(header: string): string | undefined {
+  const tokens = new Set<string>();
   for (const pair of header.split(";")) {
     const cut = pair.indexOf("=");
-    if (cut > 0 && pair.slice(0, cut).trim() === SESSION_COOKIE) return pair.slice(cut + 1).trim();
+    if (cut > 0 && pair.slice(0, cut).trim() === SESSION_COOKIE) tokens.add(pair.slice(cut + 1).trim());
   }
-  return "";
+  // What is left of a session that was ended in the browser.
+  tokens.delete("");
+  if (tokens.size > 1) return undefined;
+  const [token = ""] = tokens;
+  return token;
 }

@@ -18,6 +18,7 @@ export function liveWire(state: StationState, facts: LiveFacts): LiveState {
   const { organizationId, stationId, status: stationStatus, intent, ended } = state;
   const { nowMs, switches } = facts;
   const [last] = ended;
+  const intentFacts = { station: state, switches, nowMs };
   return {
     type: "state",
     station_id: stationId,
@@ -27,8 +28,8 @@ export function liveWire(state: StationState, facts: LiveFacts): LiveState {
     ...routesWire(state, facts),
     lease: leaseWire(state.lease, facts),
     order: state.order === null ? null : shownOrderWire(state.order),
-    active_intent: intent === null ? null : intentWire(intent, nowMs),
-    last_ended_intent: last === undefined ? null : intentWire(last, nowMs),
+    active_intent: intent === null ? null : intentWire(intent, intentFacts),
+    last_ended_intent: last === undefined ? null : intentWire(last, intentFacts),
     server_time: toTimestamp(nowMs),
   };
 }

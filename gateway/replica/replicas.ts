@@ -3,7 +3,6 @@ import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
 import { CredentialReplica } from "./credential-replica.ts";
-import { FEED_LIMITS } from "./limits.ts";
 import { PollReplica } from "./poll-replica.ts";
 import { ReplicaFeed } from "./replica-feed.ts";
 import { SessionReplica } from "./session-replica.ts";
@@ -46,7 +45,7 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
     feeds.sessions.loaded(),
     pollFeed.loaded(),
   ]);
-  const areSwitchesFresh = (): boolean => switches.silentForMs() <= FEED_LIMITS.silenceMs;
+  const areSwitchesFresh = (): boolean => switches.isTrusted();
   return {
     stations,
     credentials,

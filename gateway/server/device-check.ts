@@ -7,6 +7,7 @@ import type { PollName } from "../polls/poll-name.ts";
 import type { Rendered } from "../polls/rendered.ts";
 import type { ViewCache } from "../polls/view-cache.ts";
 import { scopeBit } from "../replica/credential-replica.ts";
+import type { Blocked } from "../route.ts";
 import { CREDENTIAL_RATE } from "../throttle/limits.ts";
 import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
 
@@ -27,12 +28,7 @@ export class DeviceCheck {
    * `scope_denied` or, where a blocked device is refused, the reason of its standing. A device that has passed the gate
    * already comes with its slot and is not throttled a second time.
    */
-  check(
-    authorization: string,
-    scope: DeviceScope,
-    blocked: "answered" | "refused",
-    passed: number | undefined,
-  ): DeviceCaller {
+  check(authorization: string, scope: DeviceScope, blocked: Blocked, passed: number | undefined): DeviceCaller {
     const { gate } = this.#deps;
     const nowMs = Date.now();
     const slot = passed ?? gate.pass(authorization, scopeBit(scope), nowMs);

@@ -17,17 +17,18 @@ export class PlatformCheck {
   }
 
   /**
-   * Throws `path_not_found` where no key is set, `throttled`, `platform_key_missing` or `platform_key_invalid`. Digests
-   * are compared, in constant time, so that neither the key's length nor its beginning can be found out by the clock.
+   * Throws `path_not_found` where no key is set, `platform_key_missing`, `platform_key_invalid`, or `throttled` for a wrong
+   * key when its address has sent too many. The right key is never counted nor kept waiting: the emergency freeze must
+   * work beside whoever guesses from the operator's own address. Digests are compared, in constant time, so that neither
+   * the key's length nor its beginning can be found out by the clock.
    */
   check(facts: RequestFacts): void {
     if (this.#digest === undefined) throw new Refusal("path_not_found");
-    const retryAfterMs = this.#throttle.take(facts.address, Date.now());
-    if (retryAfterMs > 0) {
-      throw new Refusal("throttled", { headers: throttleHeaders("platform", this.#throttle.rate, retryAfterMs) });
-    }
     const token = bearerToken(facts.headers.authorization ?? "");
     if (token === "") throw new Refusal("platform_key_missing");
-    if (!timingSafeEqual(hash("sha256", token, "buffer"), this.#digest)) throw new Refusal("platform_key_invalid");
+    if (timingSafeEqual(hash("sha256", token, "buffer"), this.#digest)) return;
+    const retryAfterMs = this.#throttle.take(facts.address, Date.now());
+    if (retryAfterMs === 0) throw new Refusal("platform_key_invalid");
+    throw new Refusal("throttled", { headers: throttleHeaders("platform", this.#throttle.rate, retryAfterMs) });
   }
 }

@@ -62,7 +62,7 @@ export function endBodiless(res: HttpResponse, close: boolean): void {
 /** The answer to a refusal: `{"code","detail","request_id"}` and what the facts add (design §4, "error body"). */
 export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFacts = {}): Answer {
   const meaning = ERRORS[code];
-  const { status, reason, errors } = facts;
+  const { status, reason, earlierIntentId, errors } = facts;
   return {
     code,
     status: meaning.status,
@@ -82,6 +82,7 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
       request_id: requestId,
       status,
       reason,
+      earlier_intent_id: earlierIntentId,
       errors,
     }),
   };
@@ -90,6 +91,8 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
 /** RFC 9110 asks for it with each 401, RFC 6750 says how a bearer credential was wrong. */
 function authenticateHeader(code: ErrorCode, status: number): Headers {
   if (status !== 401) return {};
+  // No bearer: what is asked for is a signature over the body.
+  if (code === "signature_invalid") return { "WWW-Authenticate": 'Provider-Signature realm="device-payments"' };
   const isWrong = code === "credential_invalid" || code === "session_invalid" || code === "platform_key_invalid";
   return { "WWW-Authenticate": `Bearer realm="device-payments"${isWrong ? ', error="invalid_token"' : ""}` };
 }

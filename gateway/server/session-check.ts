@@ -43,6 +43,7 @@ function findSession(
   if (!deps.areSessionsFresh(nowMs)) throw new Refusal("replica_stale");
   const bearer = bearerToken(facts.headers.authorization ?? "");
   const token = bearer === "" ? tokenFromCookie(facts.headers.cookie ?? "") : bearer;
+  if (token === undefined) throw new Refusal("session_invalid");
   if (token === "") throw new Refusal("session_missing");
   if (bearer === "") checkOrigin(facts);
   const digest = sessionDigest(token);
@@ -61,9 +62,9 @@ export function refuseForeignOrigin(facts: RequestFacts): void {
 }
 
 function refuseForeign(facts: RequestFacts): void {
-  const { origin, host } = facts.headers;
+  const { origin, host = "" } = facts.headers;
   if (origin !== undefined) {
-    if (hostOf(origin) !== host?.toLowerCase()) throw new Refusal("csrf_refused");
+    if (!isOwnOrigin(origin, { host, secure: facts.secure })) throw new Refusal("csrf_refused");
     return;
   }
   const site = facts.headers["sec-fetch-site"];
@@ -75,6 +76,15 @@ export function bearerToken(authorization: string): string {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? "";
 }
 
-function hostOf(origin: string): string | undefined {
-  return URL.parse(origin)?.host;
+/**
+ * Whether the page came from where the request went: scheme, host and port. A connection that is known to be encrypted
+ * (TLS here, or a trusted proxy that says so) has pages of `https` only: one of `http` may have been written by anybody
+ * on the way. Of any other connection the scheme is not known, because a proxy that nobody has named may have ended TLS;
+ * then the page's own scheme counts.
+ */
+export function isOwnOrigin(origin: string, own: { readonly host: string; readonly secure: boolean }): boolean {
+  const page = URL.parse(origin);
+  if (page === null || (page.protocol !== "http:" && page.protocol !== "https:")) return false;
+  const scheme = own.secure ? "https:" : page.protocol;
+  return URL.parse(`${scheme}//${own.host}`)?.origin === page.origin;
 }

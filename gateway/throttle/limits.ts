@@ -5,9 +5,14 @@ import type { BucketRate } from "./token-bucket.ts";
 export const CREDENTIAL_RATE: BucketRate = { intervalMs: 1_000, burst: 10 };
 /** Of one client address at enroll: ten a minute. */
 export const ENROLL_RATE: BucketRate = { intervalMs: 6_000, burst: 10 };
-/** Of one client address at the providers' callbacks: a provider at its busiest, for all its merchants here. */
-export const CALLBACK_RATE: BucketRate = { intervalMs: 5, burst: 1_000 };
-/** Of one client address at the platform's endpoints: a person with the key, or a program that guesses it. */
+/**
+ * Of one client address at the providers' callbacks. It protects the bus and nothing else: the signature is looked at
+ * behind it, so whoever sends more than this from a provider's own address keeps its good callbacks waiting as well, and a
+ * provider repeats what got 429. So it is a multiple of what a provider at its busiest sends for all its merchants here.
+ * Wrong signatures have a throttle of their own, which never counts a good one (`CALLBACK_REFUSAL_RATE`).
+ */
+export const CALLBACK_RATE: BucketRate = { intervalMs: 0.5, burst: 20_000 };
+/** Wrong platform keys of one client address: a person who mistypes, or a program that guesses. The right key is not counted. */
 export const PLATFORM_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
 /** Addresses remembered at once; the one that was heard of longest ago is forgotten first. About 10 MB. */
 export const MAX_ADDRESSES = 50_000;

@@ -2,7 +2,7 @@
 import { amountFitsWire } from "../currency.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
-import { newestDoubt } from "./doubts.ts";
+import { isInDoubt, newestDoubt } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
@@ -24,9 +24,10 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   const companion = route === "smart_pos" ? chooseCompanion(state, input.switches, command.deviceId) : undefined;
   if (route === "smart_pos" && companion === undefined)
     return refuse("route_not_offered", { reason: "device_offline" });
-  const doubt = newestDoubt(state, order.orderId);
-  if (doubt !== undefined && command.confirmsMoneyMayHaveMoved !== true)
-    return refuse("money_may_have_moved", { earlierIntentId: doubt.intentId });
+  const inDoubt = isInDoubt(state, order.orderId);
+  const earlierIntentId = newestDoubt(state, order.orderId)?.intentId;
+  if (inDoubt && command.confirmsMoneyMayHaveMoved !== true)
+    return refuse("money_may_have_moved", earlierIntentId === undefined ? {} : { earlierIntentId });
   const intent: PaymentIntent = {
     intentId: command.intentId,
     displayNumber: state.nextIntentNumber,
@@ -46,6 +47,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     reportCount: 0,
     attestation: null,
     provider: route === "dynamic_qr" ? askedProvider(state) : null,
+    moneyMayHaveMoved: "",
     endedAtMs: null,
     endReason: "",
     status: "created",
@@ -54,8 +56,8 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   const events: StationEvent[] = [
     { type: "intent_created", intentId, route, orderId, amountMinor: amount, currency, deviceId, expiresAtMs },
   ];
-  if (doubt !== undefined)
-    events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: doubt.intentId });
+  if (inDoubt)
+    events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: earlierIntentId ?? null });
   return {
     state: { ...state, intent, nextIntentNumber: state.nextIntentNumber + 1 },
     events,

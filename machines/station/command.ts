@@ -1,5 +1,6 @@
-/** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside (style 2). */
-import type { EndReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
+/** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside. */
+import type { ProviderEndReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { BlockedReason } from "../standing.ts";
 import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
 export type StationCommand =
@@ -37,13 +38,21 @@ export type StationCommand =
       readonly outcome: ReportedOutcome;
       readonly providerReference: string;
       readonly providerCode: string;
+      /** Why the gateway knows the device to be blocked: the evidence is kept, and refused with this. */
+      readonly blockedReason?: BlockedReason | undefined;
     }
   // From the providers service; the actor of a confirmation is the provider config.
   | { readonly type: "provider_put"; readonly provider: ProviderChoice }
   | { readonly type: "provider_confirm"; readonly intentId: number; readonly providerReference: string }
-  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: EndReason }
+  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: ProviderEndReason }
   /** The provider says for certain that no money moved for this intent and none will. */
   | { readonly type: "provider_cleared"; readonly intentId: number }
+  /** The provider asserts money that differs from what was registered for this intent; `issue` is the kind that names it. */
+  | { readonly type: "provider_money_differs"; readonly intentId: number; readonly issue: string }
+  /** Whether the order is being collected: `collection_active` with the status, or accepted. Nothing is committed by it. */
+  | { readonly type: "order_inquire"; readonly orderId: number }
+  // From the host: the providers service has taken note that this intent has ended unpaid.
+  | { readonly type: "end_told"; readonly intentId: number }
   // From the provider saga.
   | {
       readonly type: "qr_ready";
@@ -71,6 +80,12 @@ export type StationCommand =
 
 export type StationCommandType = StationCommand["type"];
 
-/** Why the payment seam refuses to settle: order truth no longer is what the guest was shown. */
-export const SETTLEMENT_REFUSALS = ["order_changed", "order_already_paid", "order_voided", "order_unknown"] as const;
+/** Why the payment seam refuses to settle: order truth no longer is what the guest was shown, or the money is spent. */
+export const SETTLEMENT_REFUSALS = [
+  "order_changed",
+  "order_already_paid",
+  "order_voided",
+  "order_unknown",
+  "money_already_used",
+] as const;
 export type SettlementRefusal = (typeof SETTLEMENT_REFUSALS)[number];

@@ -1,7 +1,7 @@
 /** One message of STATION_LOG: the entry is the snapshot (design §2.1). */
 import type { Actor } from "../actor.ts";
 import type { StationEvent } from "./event.ts";
-import { liftFrom1 } from "./lift.ts";
+import { liftFrom1, liftFrom2 } from "./lift.ts";
 import type { StationReply } from "./reply.ts";
 import {
   type DeviceRow,
@@ -26,7 +26,7 @@ import {
 import type { StationState } from "./state.ts";
 
 /** Grows with every change of the committed shape; golden snapshots of every released version stay in the tests. */
-export const MACHINE_VERSION = 2;
+export const MACHINE_VERSION = 3;
 
 export interface Commit {
   readonly machineVersion: number;
@@ -67,7 +67,7 @@ export interface WireCommit extends Omit<Commit, "state"> {
 export function decodeCommit(text: string): Commit {
   const written = JSON.parse(text) as WireCommit;
   if (written.machineVersion > MACHINE_VERSION) throw new NewerMachineError(written.machineVersion);
-  const wire = written.machineVersion === 1 ? liftFrom1(written) : written;
+  const wire = lift(written);
   const { state } = wire;
   return {
     ...wire,
@@ -81,6 +81,11 @@ export function decodeCommit(text: string): Commit {
       replies: state.replies.map(readStoredReply),
     },
   };
+}
+
+function lift(written: WireCommit): WireCommit {
+  if (written.machineVersion >= MACHINE_VERSION) return written;
+  return liftFrom2(written.machineVersion === 1 ? liftFrom1(written) : written);
 }
 
 /** A commit as its bytes: what `decodeCommit` reads. */

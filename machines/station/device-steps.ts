@@ -1,17 +1,20 @@
 /** What a companion can do: fetch (which presents) and report (which is evidence and ends nothing, I3). */
-import { isEnded, type Report, wireStatus } from "../payment-intent.ts";
-import { blockedReason } from "../standing.ts";
+import { doubtOfOutcome } from "../intent-machine.ts";
+import { isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
+import { type BlockedReason, blockedReason } from "../standing.ts";
 import { addDoubt } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
-import { findDevice, type StationState } from "./state.ts";
+import { findDevice, type StationDevice, type StationState } from "./state.ts";
 
 /** The only state change that a device causes on its own (contract, "States and transitions"). */
 export function presentIntent(state: StationState, command: Command<"intent_present">, input: StepInput): Outcome {
   const { intentId } = command;
-  const refused = refuseBlockedDevice(state, input);
-  if (refused !== undefined) return refused;
-  const deviceId = input.actor.id;
+  const device = actingDevice(state, input);
+  if (device === undefined) return refuse("handoff_not_assigned");
+  const blocked = standingReason(state, device, input);
+  if (blocked !== "") return refuse(blocked);
+  const { deviceId } = device;
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.deviceId !== deviceId) return refuse("handoff_not_assigned");
   // Only the intent that was fetched may move: another one may have become the active one meanwhile.
@@ -28,21 +31,14 @@ export function presentIntent(state: StationState, command: Command<"intent_pres
 
 export function reportOutcome(state: StationState, command: Command<"intent_report">, input: StepInput): Outcome {
   const { intentId, outcome, providerReference, providerCode } = command;
-  const refused = refuseBlockedDevice(state, input);
-  if (refused !== undefined) return refused;
-  const deviceId = input.actor.id;
+  const device = actingDevice(state, input);
+  if (device === undefined) return refuse("handoff_not_assigned");
+  // The gateway's word counts as well: of two views of a freeze the newer one is the one that knows of it.
+  const blocked = standingReason(state, device, input) || (command.blockedReason ?? "");
+  const { deviceId } = device;
   const intent = namedIntent(state, intentId, input);
-  if (intent === undefined || intent.deviceId !== deviceId) return refuse("handoff_not_assigned");
-  if (isEnded(intent.status)) {
-    const status = wireStatus(intent.status);
-    const { orderId } = intent;
-    const mayBePaid = status !== "succeeded" && (outcome === "reported_success" || outcome === "reported_unknown");
-    return {
-      state: mayBePaid ? addDoubt(state, { orderId, intentId, reason: "late_evidence" }) : state,
-      events: [{ type: "late_evidence_kept", intentId, deviceId, outcome, providerReference, providerCode, status }],
-      reply: { ok: false, code: "intent_not_actionable", status },
-    };
-  }
+  if (intent === undefined || intent.deviceId !== deviceId) return refuse(blocked || "handoff_not_assigned");
+  if (blocked !== "" || isEnded(intent.status)) return keepLateEvidence(state, { intent, blocked, command }, input);
   const report: Report = { deviceId, outcome, providerReference, providerCode, reportedAtMs: input.atMs };
   const next = moveIntent(state, { type: "REPORT", report });
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(intent.status) });
@@ -53,12 +49,48 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
   };
 }
 
+/**
+ * Evidence that comes after the end, or from a device that is blocked, is refused and kept all the same: money may have
+ * moved, and the order is in doubt from here on, or from the end of a collection that is still under way.
+ */
+function keepLateEvidence(
+  state: StationState,
+  late: {
+    readonly intent: PaymentIntent;
+    readonly blocked: BlockedReason | "";
+    readonly command: Command<"intent_report">;
+  },
+  { commandId, actor }: StepInput,
+): Outcome {
+  const { intent, blocked, command } = late;
+  const { intentId, orderId } = intent;
+  const { outcome, providerReference, providerCode } = command;
+  const status = wireStatus(intent.status);
+  const refusal = blocked === "" ? refuse("intent_not_actionable", { status }) : refuse(blocked);
+  if (state.refusedReportId === commandId) return refusal;
+  let next = state;
+  if (status !== "succeeded" && doubtOfOutcome(outcome) !== undefined) {
+    const reason = "late_evidence";
+    next = isEnded(intent.status)
+      ? addDoubt(state, { orderId, intentId, reason })
+      : (moveIntent(state, { type: "MARK", reason }) ?? state);
+  }
+  const said = { outcome, providerReference, providerCode };
+  return {
+    ...refusal,
+    state: blocked === "" ? next : { ...next, refusedReportId: commandId },
+    events: [{ type: "late_evidence_kept", intentId, deviceId: actor.id, ...said, status, blockedReason: blocked }],
+  };
+}
+
+/** The device that asks. A pending one has been reset: whatever still comes in its name uses a credential that is gone. */
+function actingDevice(state: StationState, { actor }: StepInput): StationDevice | undefined {
+  const device = actor.kind === "device" ? findDevice(state, actor.id) : undefined;
+  return device?.status === "pending" ? undefined : device;
+}
+
 /** Standing is checked here too: the gateway's view of it may be a moment old, the log's is not (I8). */
-function refuseBlockedDevice(state: StationState, input: StepInput): Outcome | undefined {
-  const device = input.actor.kind === "device" ? findDevice(state, input.actor.id) : undefined;
-  // A pending device has been reset: whatever still comes in its name uses a credential that is gone.
-  if (device === undefined || device.status === "pending") return refuse("handoff_not_assigned");
+function standingReason(state: StationState, device: StationDevice, { switches }: StepInput): BlockedReason | "" {
   const { organizationId, stationId, status: stationStatus } = state;
-  const reason = blockedReason({ organizationId, stationId, stationStatus, device }, input.switches);
-  return reason === "" ? undefined : refuse(reason);
+  return blockedReason({ organizationId, stationId, stationStatus, device }, switches);
 }

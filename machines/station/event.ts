@@ -1,7 +1,7 @@
 /** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
 import type { AmountMinor } from "../currency.ts";
-import type { EndReason, IntentStatus, ReportedOutcome, Route } from "../payment-intent.ts";
-import type { DeviceStatus, StationStatus } from "../standing.ts";
+import type { IntentStatus, ProviderEndReason, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { BlockedReason, DeviceStatus, StationStatus } from "../standing.ts";
 import type { SettlementRefusal } from "./command.ts";
 
 export type StationEvent =
@@ -45,14 +45,17 @@ export type StationEvent =
       readonly providerCode: string;
     }
   | {
-      /** A report after the end: refused, yet kept, because money may have moved (design §4, "late evidence"). */
+      /** A report after the end, or of a blocked device: refused, yet kept, because money may have moved (design §4, "late evidence"). */
       readonly type: "late_evidence_kept";
       readonly intentId: number;
       readonly deviceId: number;
       readonly outcome: ReportedOutcome;
       readonly providerReference: string;
       readonly providerCode: string;
+      /** The intent's when the report came. */
       readonly status: IntentStatus;
+      /** Why the device was blocked; empty when the report was refused for the intent's end alone. Older events have none. */
+      readonly blockedReason?: BlockedReason | "";
     }
   | {
       readonly type: "settlement_started";
@@ -76,7 +79,7 @@ export type StationEvent =
     }
   | { readonly type: "provider_changed"; readonly configId: number | null; readonly revision: number }
   | { readonly type: "qr_presented"; readonly intentId: number; readonly providerReference: string }
-  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: EndReason }
+  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: ProviderEndReason }
   | { readonly type: "provider_confirmed"; readonly intentId: number; readonly providerReference: string }
   | {
       /** A provider's money that pays nothing here: the intent had ended, or stands on another payment already. */
@@ -85,13 +88,30 @@ export type StationEvent =
       readonly providerReference: string;
       readonly status: IntentStatus;
     }
+  | {
+      /** Money that differs from what was registered: it pays nothing here, and an issue of that kind names it. */
+      readonly type: "money_differs";
+      readonly intentId: number;
+      readonly issue: string;
+      readonly status: IntentStatus;
+    }
+  | {
+      /** The order was paid by another way while this collection waited; `mayBePaidTwice` when it had been handed over. */
+      readonly type: "intent_overtaken";
+      readonly intentId: number;
+      readonly orderId: number;
+      readonly mayBePaidTwice: boolean;
+    }
+  /** The providers service knows that the intent has ended unpaid, and tells the provider. */
+  | { readonly type: "end_told"; readonly intentId: number }
   | { readonly type: "doubt_cleared"; readonly intentId: number; readonly orderId: number }
   | {
       /** The cashier collects although an earlier collection of the same order may have moved money. */
       readonly type: "second_collection_confirmed";
       readonly intentId: number;
       readonly orderId: number;
-      readonly earlierIntentId: number;
+      /** Null when the doubt was so old that only the order is known. */
+      readonly earlierIntentId: number | null;
     }
   | { readonly type: "intent_cancelled"; readonly intentId: number; readonly cashierId: number }
   | { readonly type: "intent_expired"; readonly intentId: number };

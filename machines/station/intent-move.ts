@@ -1,12 +1,13 @@
 /**
- * Moves the active intent by one event of its machine. When that ended it, it is filed under `ended`, and when it ended
- * unpaid although money may have moved, its order is in doubt from here on.
+ * Moves the active intent by one event of its machine. When that ended it, it is filed under `ended`. When it ended unpaid,
+ * the end of a QR is to be told to its provider's side, and where money may have moved its order is in doubt from here on.
  */
 import { type IntentEvent, paymentIntentMachine } from "../intent-machine.ts";
 import { type IntentState, isEnded, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { addDoubt, doubtAtEnd } from "./doubts.ts";
+import type { StationEvent } from "./event.ts";
 import type { StationState } from "./state.ts";
 
 /** The station with its active intent moved, or undefined when the intent does not take the event. */
@@ -18,8 +19,32 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   const intent: PaymentIntent = { ...next.context, status: next.value as IntentState };
   if (!isEnded(intent.status)) return { ...state, intent };
   const ended = { ...state, intent: null, ended: [intent, ...state.ended].slice(0, STATE_LIMITS.endedIntents) };
-  // As it was before its end: an ended intent keeps its newest report only.
-  const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(state.intent, intent.endReason);
-  const { orderId, intentId } = intent;
-  return reason === undefined ? ended : addDoubt(ended, { orderId, intentId, reason });
+  if (intent.status === "succeeded") return ended;
+  const { orderId, intentId, provider, endReason } = intent;
+  const untold = provider === null ? ended : addUntoldEnd(ended, intentId);
+  // An order that is paid is in no doubt; the intent itself keeps that it may have been paid twice.
+  if (endReason === "order_already_paid") return untold;
+  const reason = doubtAtEnd(state.intent, endReason);
+  return reason === undefined ? untold : addDoubt(untold, { orderId, intentId, reason });
+}
+
+function addUntoldEnd(state: StationState, intentId: number): StationState {
+  return { ...state, untoldEnds: [...state.untoldEnds, intentId].slice(-STATE_LIMITS.untoldEnds) };
+}
+
+/**
+ * The station once an order is paid by another way: a collection of it that is being waited for is over. What is in front
+ * of the cashier or with the seam stays theirs to decide.
+ */
+export function endOvertaken(
+  state: StationState,
+  orderId: number,
+  atMs: number,
+): { readonly state: StationState; readonly events: readonly StationEvent[] } {
+  const overtaken = state.intent?.orderId === orderId ? moveIntent(state, { type: "OVERTAKEN", atMs }) : undefined;
+  const [intent] = overtaken?.ended ?? [];
+  if (overtaken === undefined || intent === undefined) return { state, events: [] };
+  const { intentId, moneyMayHaveMoved } = intent;
+  const event: StationEvent = { type: "intent_overtaken", intentId, orderId, mayBePaidTwice: moneyMayHaveMoved !== "" };
+  return { state: overtaken, events: [event] };
 }

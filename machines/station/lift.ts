@@ -4,7 +4,8 @@ import type { WireCommit } from "./commit.ts";
 import type { AttestationRow, IntentRow } from "./rows.ts";
 
 type AttestationFrom1 = Omit<Attestation, "by">;
-type IntentFrom1 = Omit<PaymentIntent, "provider" | "endReason" | "attestation"> & {
+type IntentFrom2 = Omit<PaymentIntent, "moneyMayHaveMoved">;
+type IntentFrom1 = Omit<IntentFrom2, "provider" | "endReason" | "attestation"> & {
   readonly attestation: AttestationFrom1 | null;
 };
 
@@ -19,7 +20,26 @@ export function liftFrom1(written: WireCommit): WireCommit {
       doubts: [],
       waitingOrders: [],
       intent: state.intent === null ? null : liftIntent(state.intent),
-      ended: state.ended.map(liftRow),
+      ended: state.ended.map(liftRowFrom1),
+    },
+  };
+}
+
+/**
+ * Version 2 told the end of a QR without keeping that it has to be told, and kept no mark: what the reports of an active
+ * intent say is its mark now, and an ended one had its doubt when it ended. A doubt that was pushed out is not known.
+ */
+export function liftFrom2(written: WireCommit): WireCommit {
+  const { state } = written;
+  return {
+    ...written,
+    state: {
+      ...state,
+      doubtsForgottenThrough: 0,
+      untoldEnds: [],
+      refusedReportId: "",
+      intent: state.intent === null ? null : liftIntent(state.intent),
+      ended: state.ended.map((row) => [...row.slice(0, 21), null] as unknown as IntentRow),
     },
   };
 }
@@ -28,13 +48,19 @@ export function liftFrom1(written: WireCommit): WireCommit {
  * An intent as any version wrote it, for what is kept outside of commits: the audit copy keeps an intent as it was when
  * it ended.
  */
-export function liftIntent(intent: IntentFrom1 | PaymentIntent): PaymentIntent {
+export function liftIntent(intent: IntentFrom1 | IntentFrom2 | PaymentIntent): PaymentIntent {
   const { attestation } = intent;
-  const lifted = { provider: null, endReason: "", ...intent } as const;
+  const lifted = { provider: null, endReason: "", moneyMayHaveMoved: markOf(intent), ...intent } as const;
   return { ...lifted, attestation: attestation === null ? null : { by: "cashier", ...attestation } };
 }
 
-function liftRow(row: IntentRow): IntentRow {
+function markOf({ reports }: Pick<IntentFrom1, "reports">): PaymentIntent["moneyMayHaveMoved"] {
+  const outcomes = reports.map((report) => report.outcome);
+  if (outcomes.includes("reported_success")) return "success_reported";
+  return outcomes.includes("reported_unknown") ? "outcome_unknown" : "";
+}
+
+function liftRowFrom1(row: IntentRow): IntentRow {
   const [attestation, endedAfterMs, status] = row.slice(16) as unknown as [
     AttestationRow | null,
     IntentRow[17],

@@ -72,13 +72,62 @@ export function failPayment(state: StationState, command: Command<"provider_fail
   };
 }
 
+/**
+ * The provider asserts money that is not what was registered. Whatever the intent does from here on, nobody knows whether
+ * the guest's money moved until the provider says so: a later decline, cancellation or deadline does not end the doubt.
+ */
+export function keepDifferingMoney(
+  state: StationState,
+  command: Command<"provider_money_differs">,
+  input: StepInput,
+): Outcome {
+  const { intentId, issue } = command;
+  const intent = namedIntent(state, intentId, input);
+  if (intent === undefined || intent.provider === null || input.actor.kind !== "provider")
+    return refuse("intent_unknown");
+  const { orderId } = intent;
+  const status = wireStatus(intent.status);
+  const reason = "money_differs";
+  // Idempotent by content, not by id: told once more after it was cleared, it counts anew.
+  const isKnown = isEnded(intent.status)
+    ? state.doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason)
+    : intent.moneyMayHaveMoved === reason;
+  if (isKnown) return { reply: ACCEPTED };
+  let next = state;
+  if (!isEnded(intent.status)) next = moveIntent(state, { type: "MARK", reason }) ?? state;
+  // An order that this intent has paid is in no doubt.
+  else if (status !== "succeeded") next = addDoubt(state, { orderId, intentId, reason });
+  return { state: next, events: [{ type: "money_differs", intentId, issue, status }], reply: ACCEPTED };
+}
+
+/** The provider's word that nothing moved: it takes the doubt away, and the mark of an intent that is still under way. */
 export function clearDoubt(state: StationState, command: Command<"provider_cleared">): Outcome {
   const { intentId } = command;
+  const active =
+    state.intent?.intentId === intentId && state.intent.moneyMayHaveMoved !== "" ? state.intent : undefined;
+  const unmarked = active === undefined ? undefined : moveIntent(state, { type: "CLEAR" });
   const doubt = state.doubts.find((other) => other.intentId === intentId);
-  if (doubt === undefined) return { reply: ACCEPTED };
+  const orderId = doubt?.orderId ?? (unmarked === undefined ? undefined : active?.orderId);
+  if (orderId === undefined) return { reply: ACCEPTED };
   const doubts = state.doubts.filter((other) => other !== doubt);
-  const { orderId } = doubt;
-  return { state: { ...state, doubts }, events: [{ type: "doubt_cleared", intentId, orderId }], reply: ACCEPTED };
+  return {
+    state: { ...(unmarked ?? state), doubts },
+    events: [{ type: "doubt_cleared", intentId, orderId }],
+    reply: ACCEPTED,
+  };
+}
+
+/** The providers service has taken note of the end of a QR intent; from here on telling the provider is its business. */
+export function noteToldEnd(state: StationState, { intentId }: Command<"end_told">): Outcome {
+  if (!state.untoldEnds.includes(intentId)) return { reply: ACCEPTED };
+  const untoldEnds = state.untoldEnds.filter((other) => other !== intentId);
+  return { state: { ...state, untoldEnds }, events: [{ type: "end_told", intentId }], reply: ACCEPTED };
+}
+
+/** Whether the order is being collected now; whoever asks is about to pay it by another way. */
+export function inquireOrder({ intent }: StationState, { orderId }: Command<"order_inquire">): Outcome {
+  if (intent === null || intent.orderId !== orderId) return { reply: ACCEPTED };
+  return refuse("collection_active", { status: wireStatus(intent.status) });
 }
 
 /** Only the provider config that was asked can confirm: another one's callback is about something else. */

@@ -2,6 +2,7 @@
 import { STATE_LIMITS } from "../settings.ts";
 import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
+import { endOvertaken } from "./intent-move.ts";
 import { ACCEPTED, type Command, type Outcome, refuse } from "./outcome.ts";
 import { showOrder, takeOrderOff } from "./shown-orders.ts";
 import {
@@ -29,6 +30,9 @@ export function putStation(state: StationState | null, command: Command<"station
           knownOrders: [],
           provider: { configId: null, revision: 0 },
           doubts: [],
+          doubtsForgottenThrough: 0,
+          untoldEnds: [],
+          refusedReportId: "",
           lease: null,
           intent: null,
           ended: [],
@@ -83,8 +87,10 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   if (known !== undefined && known.status !== "open") return { reply: ACCEPTED };
   const remembered = rememberOrder(state, order);
   if (status !== "open") {
-    const events: StationEvent[] = [{ type: "order_cleared", orderId, status }];
-    return { state: takeOrderOff(dropDoubts(remembered, orderId), orderId, atMs), events, reply: ACCEPTED };
+    // The station's own payments come by the seam's answer; a paid order that is told here was paid by another way.
+    const other = status === "paid" ? endOvertaken(remembered, orderId, atMs) : { state: remembered, events: [] };
+    const events: StationEvent[] = [{ type: "order_cleared", orderId, status }, ...other.events];
+    return { state: takeOrderOff(dropDoubts(other.state, orderId), orderId, atMs), events, reply: ACCEPTED };
   }
   if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
   return {

@@ -47,7 +47,7 @@ export interface Refusal {
   readonly reason?: WithdrawalReason;
   /** For `station_leased`: who holds the lease. */
   readonly holder?: string;
-  /** For `money_may_have_moved`: the newest collection of the order that may have moved money. */
+  /** For `money_may_have_moved`: the newest collection of the order that may have moved money, while it is remembered. */
   readonly earlierIntentId?: number;
 }
 
@@ -94,7 +94,13 @@ export function replyMayBeForgotten(state: StationState, commandId: string, comm
 }
 
 /** The commands about an intent whose replies are kept. */
-export const KEPT_BY_INTENT = ["intent_report", "intent_attest", "intent_cancel", "provider_confirm"] as const;
+export const KEPT_BY_INTENT = [
+  "intent_report",
+  "intent_attest",
+  "intent_cancel",
+  "provider_confirm",
+  "provider_money_differs",
+] as const;
 
 function isKeptByIntent(
   command: StationCommand,
@@ -121,6 +127,7 @@ function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
     reports: fresh ? [] : intent.reports,
     reportCount: fresh ? 0 : intent.reportCount,
     attestation: null,
+    moneyMayHaveMoved: fresh ? "" : intent.moneyMayHaveMoved,
     provider: intent.provider === null ? null : providerAsOf(intent.provider, status),
     endedAtMs: null,
     endReason: "",

@@ -7,6 +7,7 @@
 import {
   ATTESTERS,
   type Attestation,
+  DOUBT_REASONS,
   END_REASONS,
   INTENT_STATES,
   type PaymentIntent,
@@ -20,7 +21,6 @@ import type { StationReply } from "./reply.ts";
 import {
   CAPABILITIES,
   DEVICE_KINDS,
-  DOUBT_REASONS,
   type Doubt,
   type KnownOrder,
   ORDER_STATUSES,
@@ -76,10 +76,11 @@ export type IntentRow = readonly [
   status: Word,
   provider: ProviderRow | null,
   endReason: Word | null,
+  moneyMayHaveMoved: Word | null,
 ];
 
 export function writeIntent(intent: PaymentIntent): IntentRow {
-  const { createdAtMs, attestation, provider, endReason } = intent;
+  const { createdAtMs, attestation, provider, endReason, moneyMayHaveMoved } = intent;
   const after = (atMs: number | null): number | null => (atMs === null ? null : atMs - createdAtMs);
   return [
     intent.intentId,
@@ -103,6 +104,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     INTENT_STATES.indexOf(intent.status),
     provider === null ? null : [provider.configId, provider.providerReference, after(provider.confirmedAtMs)],
     endReason === "" ? null : END_REASONS.indexOf(endReason),
+    moneyMayHaveMoved === "" ? null : DOUBT_REASONS.indexOf(moneyMayHaveMoved),
   ];
 }
 
@@ -131,6 +133,7 @@ export function readIntent(row: IntentRow): PaymentIntent {
     status: word(INTENT_STATES, row[18]),
     provider: row[19] === null ? null : readProvider(row[19], createdAtMs),
     endReason: row[20] === null ? "" : word(END_REASONS, row[20]),
+    moneyMayHaveMoved: row[21] === null ? "" : word(DOUBT_REASONS, row[21]),
   };
 }
 

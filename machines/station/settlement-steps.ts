@@ -3,7 +3,7 @@ import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { applyDeadlines } from "./deadlines.ts";
 import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
-import { moveIntent } from "./intent-move.ts";
+import { endOvertaken, moveIntent } from "./intent-move.ts";
 import { ACCEPTED, type Command, keepReply, type Outcome } from "./outcome.ts";
 import { rememberOrder } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
@@ -15,10 +15,10 @@ export function finishSettlement(state: StationState, command: Command<"settleme
   const { intentId, transactionId, attestation } = command;
   const intent = findIntent(state, intentId);
   if (intent === undefined) return { reply: ACCEPTED };
-  if (isEnded(intent.status)) return conflict(state, intent, transactionId);
+  if (isEnded(intent.status)) return conflict(state, intent, transactionId, atMs);
   const moved = moveIntent(state, { type: "SETTLED", atMs, transactionId, attestation });
   // The seam is asked about a QR only after its provider has confirmed it; an answer without that is nobody's here.
-  if (moved === undefined) return conflict(state, intent, transactionId);
+  if (moved === undefined) return conflict(state, intent, transactionId, atMs);
   const { orderId } = intent;
   const revision = state.knownOrders.find((known) => known.orderId === orderId)?.revision ?? 0;
   const paid = dropDoubts(rememberOrder(moved, { orderId, revision, status: "paid" }), orderId);
@@ -49,14 +49,15 @@ export function refuseSettlement(state: StationState, command: Command<"settleme
 }
 
 /** Told twice that an intent succeeded is nothing new; told that an unpaid one is paid must not be lost. */
-function conflict(state: StationState, intent: PaymentIntent, transactionId: number): Outcome {
+function conflict(state: StationState, intent: PaymentIntent, transactionId: number, atMs: number): Outcome {
   if (intent.status === "succeeded") return { reply: ACCEPTED };
   const { intentId, orderId } = intent;
   const status = wireStatus(intent.status);
-  // The order is paid: nobody can collect it again, whatever else may have moved.
+  // The order is paid: nobody can collect it again, whatever else may have moved, and who is just doing so need not go on.
+  const other = isEnded(intent.status) ? endOvertaken(state, orderId, atMs) : { state, events: [] };
   return {
-    state: dropDoubts(state, orderId),
-    events: [{ type: "settlement_conflict", intentId, transactionId, status }],
+    state: dropDoubts(other.state, orderId),
+    events: [{ type: "settlement_conflict", intentId, transactionId, status }, ...other.events],
     reply: ACCEPTED,
   };
 }

@@ -5,7 +5,7 @@
 import type { AmountMinor } from "../currency.ts";
 import type { LeaseHolder } from "../lease.ts";
 import type { LivenessRecord, LivenessState } from "../liveness.ts";
-import type { PaymentIntent } from "../payment-intent.ts";
+import type { DoubtReason, PaymentIntent } from "../payment-intent.ts";
 import type { DeviceStatus, StationStatus } from "../standing.ts";
 import type { StationReply } from "./reply.ts";
 
@@ -72,17 +72,7 @@ export interface ProviderChoice {
   readonly revision: number;
 }
 
-/** Why money may have moved for an order that is not settled. */
-export const DOUBT_REASONS = [
-  "outcome_unknown",
-  "success_reported",
-  "qr_presented",
-  "provider_confirmed",
-  "late_evidence",
-  "late_money",
-] as const;
-export type DoubtReason = (typeof DOUBT_REASONS)[number];
-
+/** An order for which money may have moved without being settled. */
 export interface Doubt {
   readonly orderId: number;
   /** The intent that ended, or whose money came after its end. */
@@ -109,6 +99,15 @@ export interface StationState extends StationDescription {
   readonly provider: ProviderChoice;
   /** One per intent, newest last. */
   readonly doubts: readonly Doubt[];
+  /** The highest order id whose doubt was pushed out of `doubts`, or 0: no order up to it is known to be clear. */
+  readonly doubtsForgottenThrough: number;
+  /** QR intents that ended unpaid and of which the providers service has not taken note yet, oldest first. */
+  readonly untoldEnds: readonly number[];
+  /**
+   * The command id of the newest report that a blocked device was refused and whose evidence was kept; else empty. Its
+   * repetition keeps nothing more, and is heard as a report once the device is not blocked any more.
+   */
+  readonly refusedReportId: string;
   readonly lease: LeaseHolder | null;
   /** The one collection that has not ended. */
   readonly intent: PaymentIntent | null;
@@ -132,6 +131,6 @@ export function findIntent(state: StationState, intentId: number): PaymentIntent
 }
 
 /** Whether the station has heard that an order was voided: the payment seam would refuse to settle it. */
-export function isVoided(state: StationState, orderId: number): boolean {
-  return state.knownOrders.some((order) => order.orderId === orderId && order.status === "voided");
+export function isVoided({ knownOrders }: Pick<StationState, "knownOrders">, orderId: number): boolean {
+  return knownOrders.some((order) => order.orderId === orderId && order.status === "voided");
 }

@@ -1,6 +1,6 @@
 /**
  * The station: one pure step from a committed state and a command to the next state, its events and the reply.
- * A host step reads as load → `step()` → append → reply (style 1).
+ * A host step reads as load → `step()` → append → reply.
  *
  *   command ──► due deadlines (intent, lease) ──► the command's own step ──► {state, events, reply}
  *
@@ -13,7 +13,15 @@ import type { StationEvent } from "./event.ts";
 import { acquireLease, releaseLease, renewLease } from "./lease-steps.ts";
 import { hearDevice, loseDevice } from "./liveness-steps.ts";
 import { ACCEPTED, keepReply, type Outcome, type StepInput } from "./outcome.ts";
-import { clearDoubt, confirmPayment, failPayment, presentQr } from "./provider-steps.ts";
+import {
+  clearDoubt,
+  confirmPayment,
+  failPayment,
+  inquireOrder,
+  keepDifferingMoney,
+  noteToldEnd,
+  presentQr,
+} from "./provider-steps.ts";
 import { putDevice, putOrder, putProvider, putStation } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
 import { finishSettlement, refuseSettlement } from "./settlement-steps.ts";
@@ -79,6 +87,12 @@ function dispatch(state: StationState, input: StepInput): Outcome {
       return failPayment(state, command, input.atMs);
     case "provider_cleared":
       return clearDoubt(state, command);
+    case "provider_money_differs":
+      return keepDifferingMoney(state, command, input);
+    case "order_inquire":
+      return inquireOrder(state, command);
+    case "end_told":
+      return noteToldEnd(state, command);
     case "qr_ready":
       return presentQr(state, command, input.atMs);
     case "settlement_succeeded":
@@ -125,6 +139,9 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
     case "provider_put":
     case "provider_failed":
     case "provider_cleared":
+    case "provider_money_differs":
+    case "order_inquire":
+    case "end_told":
     case "qr_ready":
       return false;
     case "intent_attest":
@@ -138,6 +155,7 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
     case "intent_create":
     case "intent_cancel":
     case "intent_report":
-      return true;
+      // A device that is not blocked any more is heard under the same key.
+      return reply.ok || reply.code === "intent_not_actionable";
   }
 }

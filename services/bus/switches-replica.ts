@@ -8,6 +8,9 @@ import { SWITCHES } from "./streams.ts";
 /** The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key is a switch that is on. */
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
+/** A feed that was silent for longer may have missed a switch that must hold by now (design §5): the gateway answers no device then, a host offers cash alone. */
+const TRUSTED_FOR_MS = 1_500;
+
 export interface SwitchesReplica {
   /** A new object after each change, so that it may be kept and compared. */
   current(): KillSwitches;
@@ -15,8 +18,10 @@ export interface SwitchesReplica {
   revision(): number;
   /** Resolves true once `current` shows the bucket at this revision, false when `timeoutMs` passes first. */
   waitFor(revision: number, timeoutMs: number): Promise<boolean>;
-  /** Milliseconds since the feed was last heard; beyond 1,500 the switches must not be trusted. */
+  /** Milliseconds since the feed was last heard. */
   silentForMs(): number;
+  /** False when the feed was silent for too long: then a switch may be on that is not in `current`. */
+  isTrusted(): boolean;
   onChange(listener: (switches: KillSwitches) => void): void;
   stop(): void;
 }
@@ -56,6 +61,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     revision: () => revision.sequence,
     waitFor: (sequence, timeoutMs) => revision.waitFor(sequence, timeoutMs),
     silentForMs: () => feed.silentForMs(),
+    isTrusted: () => feed.silentForMs() <= TRUSTED_FOR_MS,
     onChange: (listener) => listeners.add(listener),
     stop: () => feed.stop(),
   };

@@ -5,6 +5,7 @@ import type { Database } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Adapters } from "./adapters/adapters.ts";
 import type { RefusalThrottle } from "./callbacks/refusal-throttle.ts";
+import type { ProviderFigures } from "./figures.ts";
 import type { Keyring } from "./secrets/keyring.ts";
 import type { TaskRunner } from "./tasks/task-runner.ts";
 
@@ -12,9 +13,10 @@ export interface ProvidersDeps {
   readonly bus: Bus;
   readonly database: Database;
   readonly log: Log;
+  readonly figures: ProviderFigures;
   readonly keyring: Keyring;
   readonly adapters: Adapters;
-  readonly switches: Pick<SwitchesReplica, "current">;
+  readonly switches: Pick<SwitchesReplica, "current" | "isTrusted">;
   readonly refusals: RefusalThrottle;
   readonly tasks: TaskRunner;
   /** Tells stations of their config at once. */

@@ -1,21 +1,42 @@
 /** Every limit, wait and retry of the providers service, with its reason. */
+import { STATE_LIMITS } from "../../machines/settings.ts";
 import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/providers.ts";
+
+const CALL_MS = 6_000;
 
 export const PROVIDER_LIMITS = {
   /** A question for a new payment is answered within this, whatever the provider does: the cashier and a guest wait. */
   createTotalMs: CREATE_PAYMENT_ANSWER_MS,
-  /** One call to a provider, from the address look-up to the last byte. What is left of the total is for PostgreSQL. */
-  callMs: 6_000,
+  /** One call to a provider, from the address look-up to the last byte. */
+  callMs: CALL_MS,
+  /** What is left of the total, half before the call and half behind it: what PostgreSQL may take, so that the answer is in time. */
+  createMarginMs: (CREATE_PAYMENT_ANSWER_MS - CALL_MS) / 2,
+  /** A call for a new payment with less time than this is not worth making: a slow provider takes a second or two. */
+  shortestCallMs: 2_000,
+  /** Opening an account or renewing a secret: an owner waits, and a transaction holds the config meanwhile. */
+  renewMs: 3_000,
+  /** When whoever asked in vain for that may try again. */
+  askAgainMs: 2_000,
   /** Bytes of a provider's answer that are read; an answer about one payment has a few hundred. */
   answerBytes: 64 * 1_024,
   /** Connections to one provider's host; further calls wait within their own deadline. */
   connectionsPerHost: 32,
   /** How often somebody who waits for another's question looks for the answer. */
   answerLookMs: 100,
-  /** Characters of a QR payload: what a QR code of moderate size can hold, and a station's commit stays small. */
-  qrPayloadCharacters: 1_000,
+  /** Characters of a QR payload, as a station's state has it. */
+  qrPayloadCharacters: STATE_LIMITS.qrPayloadCharacters,
   /** Characters of a provider's own reference, which becomes part of a station's commit. */
   providerReferenceCharacters: 128,
+  /** Characters of what else a provider says of a payment that are read: what is longer is none of ours, and does not match. */
+  saidReferenceCharacters: 200,
+  saidAccountCharacters: 64,
+  saidAmountCharacters: 20,
+  saidCurrencyCharacters: 10,
+  /** A callback's event id that is longer counts as none, so that the event is known by its bytes; of its kind the beginning is kept. */
+  eventIdCharacters: 200,
+  eventTypeCharacters: 100,
+  /** Characters of a caller's address in the record of a refusal: an IPv6 address has 39, with a zone some more. */
+  addressCharacters: 64,
 
   /** The first look at the provider's own status: a callback that has not come by then may be lost. */
   firstPollMs: 5_000,
@@ -39,12 +60,24 @@ export const PROVIDER_LIMITS = {
   /** A station that does not know an intent is asked again for this long before the money becomes an issue. */
   intentUnknownMs: 60_000,
 
+  /** After its deadline an intent ends within a moment; from then on nothing settles its money by itself. */
+  intentEndsMs: 30_000,
+
   /** How often due tasks are looked for; what must be at once is started by whoever wrote it. */
   taskIntervalMs: 250,
   /** Tasks of one process at work at once; each is one call to a provider or a station. */
   tasksAtOnce: 64,
+  /**
+   * Tasks that wait in one process for those at work, a few hundred bytes each: many seconds of callbacks at their
+   * busiest. One that has waited this long is left, so that it ends well within its claim.
+   */
+  tasksWaiting: 4_096,
+  taskWaitMs: 10_000,
   /** A task that was taken is due again after this: longer than any call, so that two never work on one. */
   taskClaimMs: 20_000,
+  /** Due tasks counted by a look at them, for a monitor, and what that look may take. Beyond it the exact number does not matter. */
+  summaryTasks: 10_000,
+  summaryMs: 1_000,
   /** How often attributions that a crash has left are taken up, and when they count as left. */
   attributionIntervalMs: 5_000,
   attributionLeftMs: 15_000,
@@ -60,10 +93,17 @@ export const PROVIDER_LIMITS = {
   /** Characters of the header with the signature that are looked at, and signatures in it that are compared. */
   signatureHeaderCharacters: 1_024,
   signaturesPerCallback: 4,
-  /** Refused callbacks that are recorded per minute: of one address at one config, and of all in one process. */
-  refusalsPerSource: 20,
-  refusalsPerProcess: 200,
-  refusalWindowSeconds: 60,
+  /** Later words about a money that has an issue already: how many are kept beside the first, and characters of each. */
+  furtherWords: 8,
+  furtherWordsCharacters: 4_096,
+  /**
+   * Refused callbacks of one process per window (`CALLBACK_REFUSAL_RATE`): those that are answered as such, which bounds
+   * the sources that are remembered, about 200 bytes each; those that are recorded; and, apart from these, those recorded
+   * of configs that do not exist, which tell an operator of a wrong address and need no more.
+   */
+  refusalsAnswered: 10_000,
+  refusalsRecorded: 200,
+  unknownRefusalsRecorded: 20,
   /** Records of refused callbacks that are kept: for this long, and never more than these. */
   refusalRetentionDays: 30,
   refusalRows: 100_000,
@@ -73,8 +113,10 @@ export const PROVIDER_LIMITS = {
   taskRetentionDays: 30,
   housekeepingIntervalMs: 3_600_000,
   rowsPerRemoval: 1_000,
+  /** Secrets that are sealed with a new key in one transaction: some milliseconds of work. */
+  secretsResealedAtOnce: 1_000,
 
-  /** Configs of one organization, so that a list is one bus message. */
+  /** Configs of one organization: as many as it has filials, twice, and some that are no longer used. */
   configs: 200,
   /** Characters of a secret that an owner brings. Shorter can be guessed. */
   secretCharacters: { min: 16, max: 256 },

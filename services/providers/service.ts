@@ -5,6 +5,7 @@ import { serve } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import { createAdapters } from "./adapters/adapters.ts";
@@ -19,9 +20,11 @@ import { recoverStations } from "./configs/recover-stations.ts";
 import { rotateSecret } from "./configs/rotate-secret.ts";
 import { seedSandbox } from "./configs/seed-sandbox.ts";
 import type { ProvidersDeps } from "./deps.ts";
+import { addProviderFigures, addTaskGauges } from "./figures.ts";
 import { removeOldRows } from "./housekeeping.ts";
 import { attribute } from "./issues/attribute-issue.ts";
 import { close } from "./issues/close-issue.ts";
+import { closeSettledIssues } from "./issues/close-settled-issues.ts";
 import { finishLeftAttributions } from "./issues/left-attributions.ts";
 import { list } from "./issues/list-issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
@@ -31,14 +34,15 @@ import { repeat } from "./repeat.ts";
 import { createKeyring } from "./secrets/keyring.ts";
 import { resealSecrets } from "./secrets/reseal.ts";
 import { providersSettingsSchema } from "./settings.ts";
-import { closeSettledIssues } from "./sql/issues.ts";
+import { summarizeDueTasks } from "./sql/tasks.ts";
 import { runTask } from "./tasks/run-task.ts";
 import { startTaskRunner } from "./tasks/task-runner.ts";
 
 const NAME = "providers";
 
 /** Starts answering and working; several processes share both. Throws UserError for a key that is missing or wrong. */
-export async function startProvidersService({ bus, log, settings, environment }: ServiceDeps): Promise<Service> {
+export async function startProvidersService(given: ServiceDeps): Promise<Service> {
+  const { bus, log, settings, environment, metrics } = given;
   const own = parseSettings(providersSettingsSchema, environment);
   const keyring = createKeyring(own.PROVIDER_SECRETS_KEY, own.PROVIDER_SECRETS_OLD_KEYS);
   const database = openDatabase({
@@ -53,16 +57,28 @@ export async function startProvidersService({ bus, log, settings, environment }:
     await closeDatabase(database);
     throw error;
   }
-  const http = createHttpClient();
+  const figures = addProviderFigures(metrics);
+  const { summaryTasks, summaryMs } = PROVIDER_LIMITS;
+  addTaskGauges(
+    metrics,
+    sample(() => summarizeDueTasks(database, summaryTasks), summaryMs),
+  );
+  const http = createHttpClient(figures);
   const switches = await followSwitches(bus, log);
   const callbackBase = own.PROVIDER_CALLBACK_BASE_URL;
-  const tasks = startTaskRunner({ database, log, run: (task) => runTask(deps, task) });
+  const tasks = startTaskRunner({ database, log, figures, run: (task) => runTask(deps, task) });
   const deps: ProvidersDeps = {
     bus,
     database,
     log,
+    figures,
     keyring,
-    adapters: createAdapters(http, { sandboxUrl: own.SANDBOX_PROVIDER_URL }),
+    adapters: createAdapters(http, {
+      sandbox: {
+        url: own.SANDBOX_PROVIDER_URL,
+        installationKey: own.SANDBOX_PROVIDER_INSTALLATION_KEY?.toString("base64url"),
+      },
+    }),
     switches,
     refusals: createRefusalThrottle(),
     tasks,
@@ -71,13 +87,13 @@ export async function startProvidersService({ bus, log, settings, environment }:
   };
   const subscriptions = serveAll(deps);
   const { tellIntervalMs, attributionIntervalMs, housekeepingIntervalMs } = PROVIDER_LIMITS;
-  const { recoveryIntervalMs, settledIssuesIntervalMs, settledIssuesPerTurn } = PROVIDER_LIMITS;
+  const { recoveryIntervalMs, settledIssuesIntervalMs } = PROVIDER_LIMITS;
   const repeated = [
     repeat({ everyMs: tellIntervalMs, what: "telling stations of their provider", log }, deps.tellStations),
     repeat({ everyMs: recoveryIntervalMs, what: "telling stations again", log }, () => recoverStations(database)),
     repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, () => finishLeftAttributions(deps)),
     repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
-      closeSettledIssues(database, settledIssuesPerTurn),
+      closeSettledIssues(database),
     ),
     repeat({ everyMs: housekeepingIntervalMs, what: "removing old records", log }, () => removeOldRows(deps)),
   ];

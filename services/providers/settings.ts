@@ -21,6 +21,8 @@ export const providersSettingsSchema = z.object({
     .pipe(z.array(key)),
   /** Where the sandbox provider answers. An owner cannot set it: the service would ask whatever address they name. */
   SANDBOX_PROVIDER_URL: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8490"),
+  /** Opens accounts at the sandbox provider; without it only accounts that are open already can be used. */
+  SANDBOX_PROVIDER_INSTALLATION_KEY: key.optional(),
   /** Where providers reach this installation's gateway. */
   PROVIDER_CALLBACK_BASE_URL: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8480"),
 });

@@ -5,6 +5,8 @@ export interface SandboxDeps {
   readonly database: Database;
   readonly log: Log;
   readonly key: Buffer;
+  /** SHA-256 of the key that opens accounts, as it is sent. */
+  readonly installationKeyHash: Buffer;
   readonly decidesAfterMs: number;
   readonly callbackOrigin: string;
   /** Of a payment's guest page. Known once the server listens. */

@@ -8,6 +8,7 @@ import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { startHttpServer } from "./http/server.ts";
 import { SANDBOX_LIMITS } from "./limits.ts";
+import { apiKeyHash } from "./secrets.ts";
 import { sandboxProviderSettingsSchema } from "./settings.ts";
 import { startWork } from "./work.ts";
 
@@ -24,6 +25,7 @@ export async function startSandboxProviderService(shared: ServiceDeps): Promise<
     database,
     log: shared.log,
     key: own.SANDBOX_PROVIDER_KEY,
+    installationKeyHash: apiKeyHash(own.SANDBOX_PROVIDER_INSTALLATION_KEY.toString("base64url")),
     decidesAfterMs: own.SANDBOX_PROVIDER_DECIDES_AFTER_MS,
     callbackOrigin: new URL(own.PROVIDER_CALLBACK_BASE_URL).origin,
     guestUrl: (paymentId) => new URL(`/pay/${paymentId}`, publicUrl).href,

@@ -4,6 +4,11 @@ import { wholeNumber } from "../runtime/settings.ts";
 
 const KEY_SENTENCE = "it must be 32 random bytes in base64url (43 characters)";
 
+const key = z
+  .string(KEY_SENTENCE)
+  .transform((text) => Buffer.from(text, "base64url"))
+  .refine((bytes) => bytes.length === 32, KEY_SENTENCE);
+
 export const sandboxProviderSettingsSchema = z.object({
   SANDBOX_PROVIDER_HOST: z.string().default("127.0.0.1"),
   /** 0 takes any free port. */
@@ -11,10 +16,9 @@ export const sandboxProviderSettingsSchema = z.object({
   /** Where a guest's phone reaches it, for the QR; left out, where it listens. */
   SANDBOX_PROVIDER_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
   /** The accounts' callback secrets are derived from it, so that they stand in no table. */
-  SANDBOX_PROVIDER_KEY: z
-    .string(KEY_SENTENCE)
-    .transform((text) => Buffer.from(text, "base64url"))
-    .refine((bytes) => bytes.length === 32, KEY_SENTENCE),
+  SANDBOX_PROVIDER_KEY: key,
+  /** Who has it may open accounts: the installation that this provider belongs to, and nobody else who reaches the port. */
+  SANDBOX_PROVIDER_INSTALLATION_KEY: key,
   /** How long a payment takes to decide by itself. */
   SANDBOX_PROVIDER_DECIDES_AFTER_MS: wholeNumber(0, 600_000).default(1_500),
   /** The only origin that it sends callbacks to: it must not become a way to reach other addresses. */

@@ -22,9 +22,14 @@ export async function settleOnce(
   request: RequestOf<typeof settle>,
 ): Promise<ReplyOf<typeof settle>> {
   // A reference came from a device or a keyboard. Whatever it holds, it must not keep a settlement from ending.
-  const outcome = await settleIntent(deps.database, { ...request, reference: storableText(request.reference) });
-  const { intentId, attestationId, stationId, orderId, route, amountMinor, currency } = request;
-  const asked = { intentId, attestationId, stationId, orderId, route, amountMinor, currency };
+  const storable = {
+    ...request,
+    reference: storableText(request.reference),
+    ...(request.moneyKey === undefined ? {} : { moneyKey: storableText(request.moneyKey) }),
+  };
+  const outcome = await settleIntent(deps.database, storable);
+  const { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey } = request;
+  const asked = { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey };
   deps.log.info({ ...asked, ...outcome }, "settlement answered");
   if ("settledAs" in outcome) return { settled: true, transactionId: outcome.settledAs };
   return { settled: false, code: outcome.refusal };

@@ -1,5 +1,5 @@
 /**
- * One command on one station: load → gather → `step()` → append → answer (style 1).
+ * One command on one station: load → gather → `step()` → append → answer.
  *
  * The append is conditional on the station's newest commit, so that whoever else may believe to own the station, one
  * commit follows another (I5). Nothing is answered before it is in the log (I4), and a doubt about that is settled by
@@ -78,6 +78,10 @@ export class CommandRunner {
       const stored = state?.replies.find((entry) => entry.commandId === work.commandId);
       if (stored !== undefined) return await this.#answer(stationId, known, work, stored.reply);
       if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
+
+      // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze.
+      const isElectronic = command.type === "intent_create" && command.route !== "cash";
+      if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
 
       // Anew after a conflict: what was gathered belongs to one state, and this very command may be in the log by now.
       const gathered: Gathered =

@@ -75,14 +75,8 @@ export class StationHost {
     this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
     this.#ownWork = new OwnWork(this.#mailboxes);
     this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, figures });
-    this.#withdrawals = new Withdrawals({ nc: bus.nc, log });
-    this.#providers = new ProviderSaga({
-      nc: bus.nc,
-      log,
-      mailboxes: this.#mailboxes,
-      switches,
-      withdraw: (intentId) => this.#withdrawals.start(intentId),
-    });
+    this.#withdrawals = new Withdrawals({ nc: bus.nc, log, mailboxes: this.#mailboxes });
+    this.#providers = new ProviderSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, switches });
     this.#ownership = new Ownership({
       bus: deps.leaseBus,
       log,
@@ -165,6 +159,7 @@ export class StationHost {
     partition.observe(stationId, state);
     if (state.intent?.status === "settling") this.#saga.start(stationId, state.intent);
     this.#providers.observe(stationId, state);
+    this.#withdrawals.observe(stationId, state);
   }
 
   #acquire(indexes: readonly number[]): void {
@@ -209,6 +204,7 @@ export class StationHost {
       this.#mailboxes.refuse(index);
       this.#saga.abandon(index);
       this.#providers.abandon(index);
+      this.#withdrawals.abandon(index);
       this.#cache.deletePartition(index);
     }
   }

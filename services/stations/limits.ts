@@ -61,13 +61,11 @@ export const STATION_LIMITS = {
   /** First and longest pause between questions, and between attempts to commit an answer. */
   providerPauseMs: 50,
   providerLongestPauseMs: 1_000,
-  /** How long a provider's withdrawal is insisted on; after that the providers service finds out at the deadline by itself. */
-  withdrawPatienceMs: 60_000,
-  /** First and longest pause between attempts of a withdrawal. */
+  /** First and longest pause between attempts to tell the end of a QR collection: it is told for as long as it takes. */
   withdrawPauseMs: 200,
   withdrawLongestPauseMs: 10_000,
-  /** Withdrawals that one host insists on at once: many seconds of a busy chain while the providers service is away. */
-  withdrawalsAtOnce: 1_024,
+  /** Ends that one host tells at once, so that a providers service that comes back is not met by all of them. */
+  withdrawalsAtOnce: 64,
 
   // Deadlines and liveness.
   /** How often due deadlines are looked for; an expiry is seen this much late at most. */

@@ -5,19 +5,19 @@
  *
  *   created committed ──► providers.payment.create ──► qr_ready | provider_failed committed
  *                              └── no answer: pause, again; for too long: provider_failed (provider_unavailable)
- *   ended unpaid ──► providers.payment.withdraw
  */
 import type { NatsConnection } from "nats";
 import type { Actor } from "../../machines/actor.ts";
 import { partitionOf } from "../../machines/partition.ts";
 import {
-  type EndReason,
   type PaymentIntent,
   PROVIDER_DECLINES,
+  PROVIDER_END_REASONS,
+  type ProviderEndReason,
   type ProviderPayment,
 } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { findIntent, type StationState } from "../../machines/station/state.ts";
+import type { StationState } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { createProviderPayment } from "../bus/messages/providers.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
@@ -32,19 +32,22 @@ export interface ProviderSagaDeps {
   readonly nc: NatsConnection;
   readonly log: Log;
   readonly mailboxes: Mailboxes;
-  readonly switches: Pick<SwitchesReplica, "current">;
-  /** Tells the provider's side that an intent has ended unpaid. */
-  readonly withdraw: (intentId: number) => void;
+  readonly switches: Pick<SwitchesReplica, "current" | "isTrusted">;
 }
 
-/** A QR collection that this host has seen active; a station has one at most. */
+/** A QR collection whose provider this host asks; a station has one at most. */
 interface Collection {
   readonly intentId: number;
   /** True once the provider is not to be asked any more: answered, ended, or another host's. */
   isOver: boolean;
 }
 
-type Answer = ReplyOf<typeof createProviderPayment>;
+type Reply = ReplyOf<typeof createProviderPayment>;
+interface Failed {
+  readonly created: false;
+  readonly reason: ProviderEndReason;
+}
+type Answer = Extract<Reply, { created: true }> | Failed;
 
 export class ProviderSaga {
   readonly #deps: ProviderSagaDeps;
@@ -58,15 +61,12 @@ export class ProviderSaga {
   observe(stationId: number, state: StationState): void {
     const known = this.#collections.get(stationId);
     const { intent } = state;
-    if (known !== undefined && known.intentId !== intent?.intentId) this.#end(stationId, known, state);
-    if (intent === null || intent.provider === null) return;
-    if (intent.status !== "created") {
-      if (known?.intentId === intent.intentId) known.isOver = true;
-      // Remembered all the same: its end may have to be told.
-      else this.#collections.set(stationId, { intentId: intent.intentId, isOver: true });
-      return;
+    const isAsked = intent !== null && intent.provider !== null && intent.status === "created";
+    if (known !== undefined && (!isAsked || known.intentId !== intent.intentId)) {
+      known.isOver = true;
+      this.#collections.delete(stationId);
     }
-    if (known?.intentId === intent.intentId) return;
+    if (!isAsked || intent.provider === null || known?.intentId === intent.intentId) return;
     const collection: Collection = { intentId: intent.intentId, isOver: false };
     this.#collections.set(stationId, collection);
     void this.#run({ stationId, organizationId: state.organizationId, intent, asked: intent.provider }, collection);
@@ -79,13 +79,6 @@ export class ProviderSaga {
       collection.isOver = true;
       this.#collections.delete(stationId);
     }
-  }
-
-  #end(stationId: number, collection: Collection, state: StationState): void {
-    collection.isOver = true;
-    this.#collections.delete(stationId);
-    const status = findIntent(state, collection.intentId)?.status;
-    if (status === "cancelled" || status === "expired") this.#deps.withdraw(collection.intentId);
   }
 
   async #run(question: Question, collection: Collection): Promise<void> {
@@ -118,13 +111,15 @@ export class ProviderSaga {
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return failed("provider_unavailable");
       try {
+        // Nobody knows whether the provider is frozen: as if it were not there.
+        if (!this.#deps.switches.isTrusted()) throw SWITCHES_UNKNOWN;
         const answer = await call(
           this.#deps.nc,
           createProviderPayment,
           { intentId, stationId, organizationId, configId, orderDisplayNumber, amountMinor, currency, expiresAtMs },
           Math.min(STATION_LIMITS.providerAskMs, leftMs),
         );
-        return isUsable(answer) ? answer : failed("provider_answer_invalid");
+        return usable(answer);
       } catch (error) {
         this.#deps.log.warn({ err: error, intentId, pauseMs }, "the providers service did not answer");
         if (isFinal(error)) return failed("provider_unavailable");
@@ -166,19 +161,24 @@ function isProvidersWord(answer: Answer): boolean {
   return PROVIDER_DECLINES.some((decline) => decline === answer.reason);
 }
 
-function failed(reason: EndReason): Answer {
+const SWITCHES_UNKNOWN = new RefusedError({ code: "unavailable", detail: "The kill switches are not known now." });
+
+function failed(reason: ProviderEndReason): Failed {
   return { created: false, reason };
 }
 
 /** What does not fit a commit is no QR: the station's state is bounded, and nothing could scan it. */
-function isUsable(answer: Answer): boolean {
-  if (!answer.created) return true;
+function usable(answer: Reply): Answer {
+  if (!answer.created) {
+    const reason = PROVIDER_END_REASONS.find((known) => known === answer.reason);
+    return failed(reason ?? "provider_answer_invalid");
+  }
   const { qrPayload, providerReference } = answer;
-  return (
+  const fits =
     qrPayload !== "" &&
     qrPayload.length <= STATE_LIMITS.qrPayloadCharacters &&
-    providerReference.length <= BOUNDS.stationTextCharacters
-  );
+    providerReference.length <= BOUNDS.stationTextCharacters;
+  return fits ? answer : failed("provider_answer_invalid");
 }
 
 /** A refusal that asking again does not change. */

@@ -9,6 +9,7 @@
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Attestation, PaymentIntent } from "../../machines/payment-intent.ts";
+import { moneyKey, moneyName } from "../bus/messages/money-key.ts";
 import { settle } from "../bus/messages/settlement.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { call } from "../bus/operation.ts";
@@ -103,12 +104,8 @@ export class SettlementSaga {
   async #callSeam(stationId: number, intent: PaymentIntent): Promise<ReplyOf<typeof settle>> {
     const { intentId, orderId, route, amountMinor, currency } = intent;
     const { commandId: attestationId, reference, cashierId: attestedBy } = attestationOf(intent);
-    return await call(
-      this.#deps.nc,
-      settle,
-      { intentId, attestationId, stationId, orderId, route, amountMinor, currency, reference, attestedBy },
-      STATION_LIMITS.settleMs,
-    );
+    const asked = { intentId, attestationId, stationId, orderId, route, amountMinor, currency, reference, attestedBy };
+    return await call(this.#deps.nc, settle, { ...asked, ...moneyOf(intent) }, STATION_LIMITS.settleMs);
   }
 
   async #commit(stationId: number, command: OwnCommand): Promise<StationAnswer> {
@@ -149,6 +146,13 @@ export class SettlementSaga {
       return work;
     });
   }
+}
+
+/** The provider's money, named as all name it, whoever attested: it pays once (design §2.4). */
+function moneyOf({ intentId, provider }: PaymentIntent): { readonly moneyKey?: string } {
+  if (provider === null) return {};
+  const { configId, providerReference } = provider;
+  return { moneyKey: moneyKey({ configId, name: moneyName(providerReference, `intent:${intentId}`) }) };
 }
 
 /** An intent is settling by an attestation and by nothing else. */

@@ -10,7 +10,10 @@ export const WAKE_HEADER = "Station-Wake";
 export interface Wake {
   /** When the state changes by itself, or null. */
   readonly dueMs: number | null;
-  /** Whether somebody is being asked and the answer is not committed: the payment seam, or a provider for a QR. */
+  /**
+   * Whether somebody is being asked or told and the answer is not committed: the payment seam, a provider for a QR, or the
+   * providers service of its end.
+   */
   readonly isAsking: boolean;
   readonly onlineDevices: readonly number[];
 }
@@ -21,7 +24,8 @@ export function wakeOf(state: StationState): Wake {
   return { dueMs: nextDeadlineMs(state), isAsking: isAsking(state), onlineDevices };
 }
 
-function isAsking({ intent }: StationState): boolean {
+function isAsking({ intent, untoldEnds }: StationState): boolean {
+  if (untoldEnds.length > 0) return true;
   return intent?.status === "settling" || (intent?.status === "created" && intent.route === "dynamic_qr");
 }
 

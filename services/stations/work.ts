@@ -8,7 +8,16 @@ import { STATION_LIMITS } from "./limits.ts";
 /** Commands that only the host gives. */
 export type OwnCommand = Extract<
   StationCommand,
-  { type: "qr_ready" | "settlement_succeeded" | "settlement_refused" | "tick" | "device_seen" | "device_silent" }
+  {
+    type:
+      | "qr_ready"
+      | "end_told"
+      | "settlement_succeeded"
+      | "settlement_refused"
+      | "tick"
+      | "device_seen"
+      | "device_silent";
+  }
 >;
 export type HostCommand = RequestedCommand | OwnCommand;
 export type StationAnswer = StationResponse | StationFailure;

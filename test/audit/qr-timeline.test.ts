@@ -104,6 +104,52 @@ describe("a timeline of a QR collection", () => {
     });
   });
 
+  test("leaves it open whether money moved once the provider has asserted money that differs, whatever it says of a decline", async () => {
+    const station = await openQrStation();
+    await present(station, 801);
+    const differs = { type: "provider_money_differs", intentId: 801, issue: "amount_mismatch" } as const;
+    await station.do(differs, PROVIDER, "provider:differs:801");
+    await station.do({ type: "provider_failed", intentId: 801, reason: "provider_expired" }, PROVIDER);
+    await station.do({ type: "end_told", intentId: 801 }, { kind: "system", id: 0 });
+    expect(await read(station, 801)).toEqual({
+      status: "cancelled",
+      moneyMoved: "maybe",
+      summary:
+        "EUR 12.50 for order 7 was not collected by QR code: the payment expired at the provider. The provider asserts money that does not fit this collection; it settled nothing, and an issue names it.",
+      told: [
+        CREATED,
+        SHOWN,
+        "maybe: The payment provider asserted money for this collection of another amount; it settled nothing, and an issue names it.",
+        "no: The collection ended, because the payment expired at the provider.",
+        "no: The provider's side took note that the collection had ended.",
+      ],
+    });
+    await station.do({ type: "provider_cleared", intentId: 801 }, PROVIDER);
+    expect((await read(station, 801)).moneyMoved).toBe("no");
+    await station.do({ ...differs, issue: "a_kind_of_tomorrow" }, PROVIDER, "provider:differs:801:2");
+    const again = await read(station, 801);
+    expect([again.moneyMoved, again.told.at(-1)]).toEqual([
+      "maybe",
+      "maybe: The payment provider asserted money for this collection that does not fit (a_kind_of_tomorrow); it settled nothing, and an issue names it.",
+    ]);
+  });
+
+  test("tells that the order was paid by another way, and that this one may have been paid as well", async () => {
+    const station = await openQrStation();
+    await present(station, 851);
+    const order = { ...orderSnapshot(851), status: "paid", revision: 9 } as const;
+    await station.do({ type: "order_put", order }, SETTLEMENT);
+    const { status, moneyMoved, summary, told } = await read(station, 851);
+    expect([status, moneyMoved]).toEqual(["cancelled", "maybe"]);
+    expect(summary).toBe(
+      "EUR 12.50 for order 7 was not collected by QR code: the order was paid by another way. Money may have moved all the same: compare with the payment provider's own records.",
+    );
+    expect(told.slice(-2)).toEqual([
+      "no: The payment seam closed order 7 as paid.",
+      "maybe: The collection ended, because order 7 was paid by another way; it had been handed over already, so money may have moved twice.",
+    ]);
+  });
+
   test("tells that the cashier collected again with open eyes", async () => {
     const station = await openQrStation();
     await present(station, 601);

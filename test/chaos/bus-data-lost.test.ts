@@ -15,7 +15,7 @@ import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { newTrailOf, readTrail, type TrailEvent } from "./bus-data-lost-trail.ts";
 import { type ChaosStation, type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
-import type { Intent, Order } from "./collection.ts";
+import type { Intent, Order } from "./collection-facts.ts";
 import { Patience } from "./patience.ts";
 import { newestSequence } from "./station-log-read.ts";
 

@@ -26,13 +26,26 @@ export interface ChaosWorld {
   readonly stations: readonly ChaosStation[];
 }
 
+/** The system and its people, without stations yet. */
+export type ChaosPeople = Omit<ChaosWorld, "stations">;
+
 /** Starts it; the cashier holds every station's lease and every companion has been heard. */
 export async function startChaosWorld(stationCount: number): Promise<ChaosWorld> {
+  const people = await startChaosSystem();
+  return { ...people, stations: await addStations(people, stationCount) };
+}
+
+export async function startChaosSystem(): Promise<ChaosPeople> {
   const system = await startSystem({ ownPostgres: true, environment: BEHIND_PROXY });
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  return { system, owner, cashier };
+}
+
+/** Opens stations, each with its two devices. */
+export async function addStations({ system, owner, cashier }: ChaosPeople, count: number): Promise<ChaosStation[]> {
   const stations: ChaosStation[] = [];
-  for (let index = 0; index < stationCount; index += 1) {
+  for (let index = 0; index < count; index += 1) {
     const body = { filial_id: system.sandbox.filialId, name: `Counter ${index}`, currency: "EUR" };
     const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
     const [companion, display] = await Promise.all([
@@ -50,7 +63,7 @@ export async function startChaosWorld(stationCount: number): Promise<ChaosWorld>
       display: display.client,
     });
   }
-  return { system, owner, cashier, stations };
+  return stations;
 }
 
 /** An address that nobody else has; it belongs to a network that is kept for examples. */

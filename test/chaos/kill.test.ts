@@ -1,8 +1,9 @@
 /**
- * 200 collections while the actor host, the gateway, the services, nats-server and PostgreSQL are killed with SIGKILL
- * at moments drawn from a seed, and brought back. What was acknowledged stays, nothing is paid twice, nothing is stuck.
+ * 200 collections, and some by QR between them, while the actor host, the gateway, the services, the providers service,
+ * the payment provider, nats-server and PostgreSQL are killed with SIGKILL at moments drawn from a seed, and brought back.
+ * What was acknowledged stays, nothing is paid twice, nothing is stuck, and each money that the provider took is accounted for.
  *
- *   npx vitest run test/chaos/kill.test.ts                                  # 200 collections, about a minute and a half
+ *   npx vitest run test/chaos/kill.test.ts                                  # 200 collections and 72 by QR: two to three minutes
  *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night
  *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
@@ -14,10 +15,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
-import { type Collection, type CollectionDeps, collect } from "./collection.ts";
+import { formatAmount } from "../../machines/currency.ts";
+import { collect } from "./collection.ts";
+import type { Collection, CollectionDeps } from "./collection-facts.ts";
 import { abandonedPlan, type CollectionPlan, drawPlan } from "./collection-plan.ts";
 import { Patience } from "./patience.ts";
+import { type ProviderWorld, startProviderWorld } from "./provider-world.ts";
+import { collectByQr, OUTAGE_REASONS } from "./qr-collection.ts";
+import { abandonedQrPlan, drawQrPlans, isQr, type QrPlan, qrPlan } from "./qr-plan.ts";
 import { Random } from "./random.ts";
 import { type Reckoning, reckon } from "./reckoning.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
@@ -28,11 +33,15 @@ const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 const STATIONS = 24;
 /** Stations whose first collection is left to its deadline, which passes while things are killed. */
 const ABANDONED = 3;
+/** Collections by QR, beside the others. */
+const QR_COLLECTIONS = Math.round(COLLECTIONS * 0.36);
+/** Stations whose first collection is a QR that is left to its deadline. */
+const QR_ABANDONED = 2;
 const HEARTBEAT_MS = 8_000;
 /** One strike takes a few seconds, and a collection meets a fraction of one. */
 const TIMEOUT_MS = 120_000 + COLLECTIONS * 2_000;
 
-let world: ChaosWorld;
+let world: ProviderWorld;
 let collections: readonly Collection[] = [];
 let afterwards: readonly Collection[] = [];
 let reckoning: Reckoning;
@@ -41,7 +50,7 @@ const hearts = new AbortController();
 let strikes: Strikes;
 
 beforeAll(async () => {
-  world = await startChaosWorld(STATIONS);
+  world = await startProviderWorld(STATIONS, new Random(SEED + 2));
 }, 120_000);
 
 afterAll(async () => {
@@ -49,12 +58,18 @@ afterAll(async () => {
   const folder = process.env.CHAOS_LOGS;
   if (folder !== undefined) {
     mkdirSync(folder, { recursive: true });
-    for (const name of ["services", "stations", "gateway"] as const) {
-      writeFileSync(join(folder, `${name}.log`), world.system.log(name));
-    }
+    for (const target of TARGETS) writeFileSync(join(folder, `${target}.log`), logOf(target));
   }
-  await world.system.stop();
+  await world.stop();
 }, 120_000);
+
+/** What a process has logged; the servers keep logs of their own. */
+function logOf(piece: string): string {
+  if (piece === "stations" || piece === "gateway") return world.system.log(piece);
+  if (piece === "services" || piece === "providers" || piece === "sandboxProvider")
+    return world.provider.divided.log(piece);
+  return "";
+}
 
 interface OpenOrders {
   readonly orders: readonly { readonly order_display_number: number }[];
@@ -70,16 +85,18 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     const startedAtMs = performance.now();
     const random = new Random(SEED);
     const plans = drawPlans(random);
-    strikes = new Strikes(world.system, new Random(SEED + 1));
+    strikes = new Strikes(world.pieces, logOf, new Random(SEED + 1));
     const deps: CollectionDeps = { world, patience, step: () => strikes.step() };
     for (const station of world.stations) void beat(station.companion);
     const perStation = await Promise.all(plans.map((own, index) => collectAll(deps, index, own)));
     await strikes.end();
+    world.provider.witness.calm();
     collections = perStation.flat();
-    expect(collections).toHaveLength(COLLECTIONS);
+    expect(collections).toHaveLength(COLLECTIONS + QR_COLLECTIONS);
     const figures = {
       seed: SEED,
       collections: COLLECTIONS,
+      byQr: qrEnds(),
       kills: Object.fromEntries(strikes.counts),
       longestDownMs: Math.round(strikes.longestDownMs),
       longestOutageMs: Math.round(patience.longestOutageMs),
@@ -93,10 +110,21 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     for (const target of TARGETS) expect(strikes.counts.get(target), target).toBeGreaterThan(0);
   });
 
+  it("lets each kind of QR collection come to its own end, not only to that of an outage", () => {
+    const all = collections.flatMap(({ plan, endReason }) => (isQr(plan) ? [{ ...plan, endReason }] : []));
+    // There are too few that are left to their deadline: an outage may end them all.
+    const wanted = new Set(all.map(({ ending }) => ending).filter((ending) => ending !== "qr_abandoned"));
+    const reached = all.filter(({ endReason }) => !OUTAGE_REASONS.includes(endReason ?? ""));
+    const endings = reached.map(({ ending }) => ending);
+    for (const ending of wanted) expect(endings).toContain(ending);
+    expect(reached.length).toBeGreaterThan(QR_COLLECTIONS / 2);
+  });
+
   it("leaves every station ready: the next collection is paid and each display says so", {
     timeout: 60_000,
   }, async () => {
     const deps: CollectionDeps = { world, patience: new Patience(), step: () => undefined };
+    const byQr = qrPlan(new Random(SEED), { scenario: "approve", ending: "qr_paid" });
     const plan: CollectionPlan = {
       route: "smart_pos",
       outcomes: ["reported_success"],
@@ -109,9 +137,14 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
         const collection = await collect(deps, station, plan, `calm-${index}`);
         const shown = await station.display.good("GET", "display/");
         expect(shown).toMatchObject({ state: "paid", amount: "12.34", intent_status: "succeeded", qr_payload: "" });
-        return collection;
+        const qr = await collectByQr(deps, station, byQr, `calm-qr-${index}`);
+        const after = await deps.patience.call(station.display, "GET", "display/");
+        const amount = formatAmount(BigInt(byQr.amountMinor), "EUR");
+        expect(after.body).toMatchObject({ state: "paid", amount, intent_status: "succeeded", qr_payload: "" });
+        expect(qr.intentStatus).toBe("succeeded");
+        return [collection, qr];
       }),
-    );
+    ).then((pairs) => pairs.flat());
     await delay(8_500);
     for (const station of world.stations) {
       // What the storm left unpaid is still to be collected: the display goes back to it.
@@ -148,6 +181,12 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     expect(different).toEqual([]);
   });
 
+  it("answers every callback as before, byte for byte", { timeout: 60_000 }, async () => {
+    const { witness, callbackSecret } = world.provider;
+    expect(await witness.replay(callbackSecret)).toEqual([]);
+    expect(witness.callbacks.size).toBeGreaterThan(QR_COLLECTIONS / 2);
+  });
+
   it("has every acknowledged step in log and audit copy, every order paid once or unpaid for a known reason, nothing stuck", async () => {
     reckoning = await vi.waitFor(
       async () => {
@@ -155,32 +194,52 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
         expect(found.complaints).toEqual([]);
         return found;
       },
-      { timeout: 20_000, interval: 1_000 },
+      { timeout: 45_000, interval: 1_000 },
     );
-    const { paidOrders, unpaid, sumMinor, commits } = reckoning;
-    process.stderr.write(`kill -9: ${JSON.stringify({ paidOrders, unpaid, sumMinor: String(sumMinor), commits })}\n`);
-    expect(paidOrders).toBeGreaterThan(COLLECTIONS / 2);
-  }, 30_000);
+    const { sumMinor, complaints, ...figures } = reckoning;
+    expect(complaints).toEqual([]);
+    process.stderr.write(`kill -9: ${JSON.stringify({ ...figures, sumMinor: String(sumMinor) })}\n`);
+    expect(figures.paidOrders).toBeGreaterThan(COLLECTIONS / 2);
+    expect(figures.provider.moneys).toBeGreaterThan(QR_COLLECTIONS / 2);
+  }, 60_000);
 });
 
-/** The plans of each station's collections. */
-function drawPlans(random: Random): CollectionPlan[][] {
-  const plans: CollectionPlan[][] = world.stations.map((_, index) =>
-    index < ABANDONED ? [abandonedPlan(random)] : [],
-  );
-  for (let count = ABANDONED; count < COLLECTIONS; count += 1) plans[count % STATIONS]?.push(drawPlan(random));
+/** How often the QR collections ended in which way. */
+function qrEnds(): Readonly<Record<string, number>> {
+  const ends: Record<string, number> = {};
+  for (const { plan, intentStatus, endReason } of collections) {
+    if (!isQr(plan)) continue;
+    const end = `${plan.ending} ${endReason === "" ? intentStatus : endReason}`;
+    ends[end] = (ends[end] ?? 0) + 1;
+  }
+  return ends;
+}
+
+type Plan = CollectionPlan | QrPlan;
+
+/** The plans of each station's collections, in the order in which they are collected there. */
+function drawPlans(random: Random): Plan[][] {
+  const first: Plan[] = [
+    ...Array.from({ length: ABANDONED }, () => abandonedPlan(random)),
+    ...Array.from({ length: QR_ABANDONED }, (_, nth) => abandonedQrPlan(random, nth)),
+  ];
+  const others = random.shuffled<Plan>([
+    ...Array.from({ length: COLLECTIONS - ABANDONED }, () => drawPlan(random)),
+    ...drawQrPlans(random, QR_COLLECTIONS - QR_ABANDONED),
+  ]);
+  const plans: Plan[][] = world.stations.map(() => []);
+  for (const [count, plan] of [...first, ...others].entries()) plans[count % STATIONS]?.push(plan);
   return plans;
 }
 
-async function collectAll(
-  deps: CollectionDeps,
-  index: number,
-  plans: readonly CollectionPlan[],
-): Promise<Collection[]> {
+async function collectAll(deps: CollectionDeps, index: number, plans: readonly Plan[]): Promise<Collection[]> {
   const station = world.stations[index];
   if (station === undefined) throw new Error(`There is no station ${index}.`);
   const done: Collection[] = [];
-  for (const [count, plan] of plans.entries()) done.push(await collect(deps, station, plan, `${index}-${count}`));
+  for (const [count, plan] of plans.entries()) {
+    const name = `${index}-${count}`;
+    done.push(await (isQr(plan) ? collectByQr(deps, station, plan, name) : collect(deps, station, plan, name)));
+  }
   return done;
 }
 

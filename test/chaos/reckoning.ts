@@ -4,8 +4,11 @@
  */
 import postgres from "postgres";
 import { formatAmount } from "../../machines/currency.ts";
-import type { ChaosWorld } from "./chaos-world.ts";
-import type { Collection } from "./collection.ts";
+import type { Collection } from "./collection-facts.ts";
+import { readTrail, type TrailEvent } from "./intent-trail.ts";
+import { type ProviderReckoning, reckonProvider, reckonQrCollections } from "./provider-reckoning.ts";
+import type { ProviderWorld } from "./provider-world.ts";
+import { isQr } from "./qr-plan.ts";
 import { newestSequence, readStationLog, type StoredCommit } from "./station-log-read.ts";
 
 export interface Reckoning {
@@ -14,22 +17,30 @@ export interface Reckoning {
   readonly unpaid: Readonly<Record<string, number>>;
   readonly sumMinor: bigint;
   readonly commits: number;
+  readonly provider: Omit<ProviderReckoning, "complaints">;
 }
 
-export async function reckon(world: ChaosWorld, collections: readonly Collection[]): Promise<Reckoning> {
+export async function reckon(world: ProviderWorld, collections: readonly Collection[]): Promise<Reckoning> {
   const sql = postgres(world.system.database.url, { max: 2, onnotice: () => undefined });
   try {
     const money = await reckonMoney(sql, collections);
     const trail = await readTrail(sql);
-    const complaints = [...money.complaints, ...(await reckonOutbox(sql)), ...(await reckonCopy(sql, world))];
+    const { complaints: ofProvider, ...provider } = await reckonProvider(sql, world.provider);
+    const complaints = [
+      ...money.complaints,
+      ...ofProvider,
+      ...(await reckonOutbox(sql)),
+      ...(await reckonCopy(sql, world)),
+    ];
     for (const { stationId } of world.stations) {
       const log = await readStationLog(world.system.bus, stationId);
       const own = collections.filter(({ station }) => station.stationId === stationId);
       complaints.push(...reckonLog(stationId, log, trail.get(stationId) ?? []));
       complaints.push(...reckonCollections(own, trail.get(stationId) ?? []));
+      complaints.push(...reckonQrCollections(own, trail.get(stationId) ?? []));
       complaints.push(...reckonKnownOrders(stationId, log.at(-1), own));
     }
-    return { ...money, complaints, commits: await newestSequence(world.system.bus) };
+    return { ...money, complaints, provider, commits: await newestSequence(world.system.bus) };
   } finally {
     await sql.end();
   }
@@ -95,7 +106,7 @@ async function reckonOutbox(sql: postgres.Sql): Promise<string[]> {
   return rows.map((row) => `The outbox still has row ${row.outbox_id} of ${row.key} (${row.failed_reason}).`);
 }
 
-async function reckonCopy(sql: postgres.Sql, world: ChaosWorld): Promise<string[]> {
+async function reckonCopy(sql: postgres.Sql, world: ProviderWorld): Promise<string[]> {
   const [position] = await sql<{ sequence: string }[]>`select sequence from audit_position`;
   const newest = await newestSequence(world.system.bus);
   const gaps = await sql<{ station_id: string }[]>`select station_id from station_events where type = 'audit_gap'`;
@@ -104,26 +115,6 @@ async function reckonCopy(sql: postgres.Sql, world: ChaosWorld): Promise<string[
     complaints.push(`The audit copy stands at ${position?.sequence} and the log at ${newest}.`);
   }
   return complaints;
-}
-
-interface TrailEvent {
-  readonly version: number;
-  readonly type: string;
-  readonly intentId: number | null;
-}
-
-/** The audit copy's events by station, in their order. */
-async function readTrail(sql: postgres.Sql): Promise<ReadonlyMap<number, readonly TrailEvent[]>> {
-  const rows = await sql<{ station_id: string; version: string; type: string; intent_id: string | null }[]>`
-    select station_id, version, type, intent_id from station_events order by station_id, version, ordinal`;
-  const trail = new Map<number, TrailEvent[]>();
-  for (const row of rows) {
-    const events = trail.get(Number(row.station_id)) ?? [];
-    trail.set(Number(row.station_id), events);
-    const intentId = row.intent_id === null ? null : Number(row.intent_id);
-    events.push({ version: Number(row.version), type: row.type, intentId });
-  }
-  return trail;
 }
 
 /** The log counts on without a gap or a fork, the copy is equal to it, and nothing is left half done. */
@@ -165,6 +156,7 @@ const ENDINGS = new Set(["intent_succeeded", "intent_cancelled", "intent_expired
 function reckonCollections(collections: readonly Collection[], trail: readonly TrailEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, plan } of collections) {
+    if (isQr(plan)) continue;
     const happened = trail.filter((event) => event.intentId === intentId).map(({ type }) => type);
     const title = `Intent ${intentId} (${plan.ending})`;
     if (!same(happened.toSorted(), [...events].toSorted())) {

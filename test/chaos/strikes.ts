@@ -1,11 +1,16 @@
 /** Kills pieces of a running system with SIGKILL and brings them back, again and again, at moments drawn from a seed. */
 import { setTimeout as delay } from "node:timers/promises";
 import { isRunning } from "../support/running-program.ts";
-import type { TestSystem } from "../support/system.ts";
+import type { TestServer } from "../support/servers.ts";
+import type { TestProcess } from "../support/system.ts";
 import type { Random } from "./random.ts";
 
-export const TARGETS = ["stations", "gateway", "services", "nats", "postgres"] as const;
+export const TARGETS = ["stations", "gateway", "services", "providers", "sandboxProvider", "nats", "postgres"] as const;
 export type Target = (typeof TARGETS)[number];
+type Server = "nats" | "postgres";
+/** What can be killed. */
+export type Pieces = Readonly<Record<Server, Pick<TestServer, "kill9" | "restart">>> &
+  Readonly<Record<Exclude<Target, Server>, TestProcess>>;
 
 /** Steps that the clients begin between the end of one strike and the next. */
 const LEAST_STEPS_BETWEEN = 15;
@@ -17,24 +22,22 @@ const LONGEST_DOWN_MS = 1_200;
 /** How often two pieces go at once. */
 const PAIR_PROBABILITY = 0.25;
 
-export interface Killable {
-  kill9(): Promise<void>;
-  restart(): Promise<void>;
-}
-
 export class Strikes {
   readonly counts = new Map<Target, number>(TARGETS.map((target) => [target, 0]));
   /** From the kill to the moment at which every piece says that it is ready again. */
   longestDownMs = 0;
-  readonly #system: TestSystem;
+  readonly #pieces: Pieces;
+  readonly #log: (piece: string) => string;
   readonly #random: Random;
   #deck: Target[] = [];
   #stepsLeft: number;
   #underWay: Promise<void> | undefined;
   #isOver = false;
 
-  constructor(system: TestSystem, random: Random) {
-    this.#system = system;
+  /** `log` gives what a process has logged, for the sentence about one that ended by itself. */
+  constructor(pieces: Pieces, log: (piece: string) => string, random: Random) {
+    this.#pieces = pieces;
+    this.#log = log;
     this.#random = random;
     this.#stepsLeft = random.between(1, LEAST_STEPS_BETWEEN);
   }
@@ -61,7 +64,7 @@ export class Strikes {
   async end(): Promise<void> {
     this.#isOver = true;
     await this.#underWay;
-    for (const name of ["stations", "gateway", "services"] as const) this.#requireRunning(name);
+    for (const target of TARGETS) this.#requireRunning(target);
   }
 
   async #strike(): Promise<void> {
@@ -73,12 +76,12 @@ export class Strikes {
     const fuseMs = this.#random.between(0, LONGEST_FUSE_MS);
     const downMs = this.#random.between(0, LONGEST_DOWN_MS);
     await delay(fuseMs);
-    for (const target of targets) if (target !== "nats" && target !== "postgres") this.#requireRunning(target);
+    for (const target of targets) this.#requireRunning(target);
     const struckAtMs = performance.now();
-    await Promise.all(targets.map((target) => this.#piece(target).kill9()));
+    await Promise.all(targets.map((target) => this.#pieces[target].kill9()));
     for (const target of targets) this.counts.set(target, (this.counts.get(target) ?? 0) + 1);
     await delay(downMs);
-    await Promise.all(targets.map((target) => this.#piece(target).restart()));
+    await Promise.all(targets.map((target) => this.#pieces[target].restart()));
     this.longestDownMs = Math.max(this.longestDownMs, performance.now() - struckAtMs);
   }
 
@@ -88,18 +91,9 @@ export class Strikes {
     return this.#deck.pop() as Target;
   }
 
-  #piece(target: Target): Killable {
-    if (target === "nats") return this.#system.nats;
-    if (target !== "postgres") return this.#system.processes[target];
-    if (this.#system.postgres === undefined) throw new Error("This system has no PostgreSQL of its own.");
-    return this.#system.postgres;
-  }
-
   /** A process has to live through the loss of any other. */
-  #requireRunning(name: keyof TestSystem["processes"]): void {
-    if (isRunning(this.#system.processes[name].pid())) return;
-    throw new Error(
-      `The process "${name}" ended by itself; the end of its log:\n${this.#system.log(name).slice(-3_000)}`,
-    );
+  #requireRunning(target: Target): void {
+    if (target === "nats" || target === "postgres" || isRunning(this.#pieces[target].pid())) return;
+    throw new Error(`The process "${target}" ended by itself; the end of its log:\n${this.#log(target).slice(-3_000)}`);
   }
 }

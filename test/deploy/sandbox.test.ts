@@ -9,6 +9,7 @@ import { MAGIC_BEHAVIOURS } from "../../clients/magic-behaviours.ts";
 import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
+import { logIn } from "../support/people.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -88,6 +89,27 @@ function expectMagicInputs(program: RunningProgram, { magicAmounts, magicBehavio
   }
 }
 
+/** Begins a QR collection at the own station that waits for the guest page. */
+async function showQr({ baseUrl, cashier: person, station: { stationId } }: SandboxFacts) {
+  const cashier = await logIn(baseUrl, "cashier", person);
+  const station = `stations/${stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.03" }];
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const qr = { body: { order_id, route: "dynamic_qr" } };
+  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);
+  const path = `${station}/intents/${intent_id}/`;
+  const intent = await vi.waitFor(
+    async () => {
+      const read = await cashier.good<{ status: string; provider: { qr_payload: string } }>("GET", path);
+      expect(read.status).toBe("presented");
+      return read;
+    },
+    { timeout: 15_000, interval: 100 },
+  );
+  return { path, qrPayload: intent.provider.qr_payload };
+}
+
 test("the printed lines collect a payment, a restart keeps it, and nothing is left running", {
   timeout: TEST_MS,
 }, async () => {
@@ -107,6 +129,7 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
   expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
   expectMagicInputs(first, before);
+  const shown = await showQr(before);
   const running = await processesOf(first);
   expect(running.length).toBeGreaterThanOrEqual(7);
   first.process.kill("SIGTERM");
@@ -120,6 +143,10 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   const after = facts();
   expect(after.cashier).toEqual(before.cashier);
   expect(after.station.stationId).toBe(before.station.stationId);
+  // A guest who has the QR on the phone can still pay with it.
+  const guestPage = await fetch(shown.qrPayload);
+  expect([guestPage.status, await guestPage.text()]).toEqual([200, expect.stringContaining("12.03 EUR")]);
+  await (await logIn(after.baseUrl, "cashier", after.cashier)).good("POST", `${shown.path}cancel/`);
   // They enrolled before the restart, so the lines reset them first.
   expect(after.station.devices.map((device) => device.enrollmentCode)).toEqual([null, null]);
   expect(second.output()).toContain("# This resets device 1 and 2, which enrolled before");

@@ -61,7 +61,9 @@ export interface TestStation {
   handOver(options?: { readonly atMs?: number; readonly lifetimeMs?: number }): Promise<number>;
 }
 
-export async function startGatewayWorld(): Promise<GatewayWorld> {
+export async function startGatewayWorld(
+  options: { readonly trustedProxies?: readonly string[] } = {},
+): Promise<GatewayWorld> {
   const nats = await startNats();
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   await ensureStreams(bus, { replicas: 1 });
@@ -70,7 +72,7 @@ export async function startGatewayWorld(): Promise<GatewayWorld> {
     host: "127.0.0.1",
     port: 0,
     sharedPort: false,
-    trustedProxies: [],
+    trustedProxies: [...(options.trustedProxies ?? [])],
     platformKey: undefined,
     tls: undefined,
   };

@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIVE_LIMITS } from "../../gateway/live/limits.ts";
+import type { Actor } from "../../machines/actor.ts";
 import { type Refused, send } from "../support/http.ts";
 import { bearer, openLive, type TestLiveSocket } from "../support/live-socket.ts";
 import { CASHIER, type GatewayWorld, REGISTRY, startGatewayWorld, type TestStation } from "./gateway-world.ts";
@@ -100,6 +101,44 @@ describe("what comes", () => {
     expect(offer("cash")).toMatchObject({ offered: true });
     await world.setSwitch(`station.${station.stationId}`, false);
     await live.until((message) => message.type === "state" && message.blocked_reason === "");
+    await live.close();
+  });
+
+  it("offers what the endpoints offer: no settlement of a voided order, no QR of a frozen provider", async () => {
+    const station = await nextStation();
+    const token = await world.session();
+    const live = await follow(station, token);
+    const listed = async () => {
+      const path = `/api/cashier/v1/stations/${station.stationId}/intents/`;
+      return (await send<{ intents: unknown[] }>(world.baseUrl, "GET", path, { token })).body.intents;
+    };
+    const intentId = await station.handOver();
+    const said = { outcome: "reported_success", providerReference: "R-1", providerCode: "" } as const;
+    const by = { actor: { kind: "device", id: station.companionId } } as const;
+    await station.run({ type: "intent_report", intentId, ...said }, by);
+    await live.until((message) => message.type === "state" && message.active_intent?.settle_offered === true);
+    const { orderId, orderDisplayNumber, amountMinor, currency } = station.state().intent ?? expect.unreachable();
+    const order = { orderId, orderDisplayNumber, amountMinor, currency, status: "voided", revision: 2 } as const;
+    await station.run({ type: "order_put", order });
+    await live.until((message) => message.type === "state" && message.active_intent?.settle_offered === false);
+    expect([live.state().active_intent]).toEqual(await listed());
+    await station.run({ type: "intent_cancel", intentId }, { actor: CASHIER });
+
+    const provider: Actor = { kind: "provider", id: 81 };
+    await station.run({ type: "provider_put", provider: { configId: provider.id, revision: 1 } });
+    const open = { ...order, orderId: orderId + 1, status: "open", revision: 1 } as const;
+    const create = { type: "intent_create", route: "dynamic_qr", intentId: intentId + 1, order: open } as const;
+    await station.run(create, { actor: CASHIER });
+    const qr = { intentId: intentId + 1, qrPayload: "000201", providerReference: "PAY-1" };
+    await station.run({ type: "qr_ready", ...qr }, { actor: provider });
+    const payload = (is: string) =>
+      live.until((message) => message.type === "state" && message.active_intent?.provider?.qr_payload === is);
+    await payload("000201");
+    await world.setSwitch(`provider.${provider.id}`, true);
+    await payload("");
+    expect((await listed())[0]).toEqual(live.state().active_intent);
+    await world.setSwitch(`provider.${provider.id}`, false);
+    await payload("000201");
     await live.close();
   });
 

@@ -130,6 +130,9 @@ describe("one collection", () => {
     expect(figure(services, "audit_gaps_total")).toBe(0);
     expect(figure(services, "relay_is_leader")).toBe(1);
     expect(figure(services, "relay_outbox_pending_rows")).toBe(0);
+    // Told where nothing was ever due as well, so that an alert has a value to compare.
+    expect(figure(services, "providers_tasks_due")).toBe(0);
+    expect(figure(services, "providers_tasks_oldest_due_age_seconds")).toBe(0);
     const sessions = { kind: "session_put", result: "delivered" };
     expect(figure(services, "relay_deliveries_total", sessions)).toBe(2);
     expect(figure(services, "relay_deliveries_total", { kind: "credential_put", result: "delivered" })).toBe(2);

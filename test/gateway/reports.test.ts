@@ -23,12 +23,14 @@ interface Reported {
 }
 
 let system: TestSystem;
+let backoffice: Person;
 let cashier: Person;
 let companion: TestDevice;
 let stationId: number;
 
 beforeAll(async () => {
   system = await startSystem();
+  backoffice = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const [first] = system.sandbox.stations;
   stationId = first?.stationId as number;
@@ -258,6 +260,66 @@ describe("a report on an intent that has ended", () => {
     });
     return intent?.intentId as number;
   }
+});
+
+describe("a report of a device that was blocked in mid-collection", () => {
+  const block = (path: string, verb: string): Promise<unknown> =>
+    backoffice.good("POST", `${path}/${verb}/`, verb.includes("freeze") ? { body: { reason: "A drill" } } : {});
+
+  it.each([
+    ["frozen", "device_frozen", "freeze", "unfreeze"],
+    ["suspended", "device_suspended", "suspend", "resume"],
+  ])(
+    "%s is refused with the reason, kept as evidence, and makes the next collection ask",
+    async (_what, reason, off, on) => {
+      const intentId = await handOver();
+      const token = await own();
+      await block(`devices/${companion.deviceId}`, off);
+      const key = { client_idempotency_key: `blocked-${reason}` };
+      for (let times = 0; times < 2; times += 1) {
+        const refused = await report<Refused>(intentId, key, token);
+        expect([refused.status, refused.body.code]).toEqual([403, reason]);
+      }
+      expect((await report<Refused>(0, key, token)).body.code, "what is nobody's is refused alike").toBe(reason);
+      expect(await readIntent(intentId)).toMatchObject({ status: "created", report_count: 0 });
+      const told = async () => {
+        const path = `intents/${intentId}/timeline/`;
+        const { entries } = await backoffice.good<{ entries: { type: string; money_moved: string; data: object }[] }>(
+          "GET",
+          path,
+        );
+        return entries.filter(({ type }) => type === "late_evidence_kept");
+      };
+      await vi.waitUntil(async () => (await told()).length > 0, { timeout: 5_000 });
+      expect(await told(), "once, however often it was sent").toMatchObject([
+        {
+          money_moved: "maybe",
+          data: { outcome: "reported_success", provider_reference: "RRN-1", blocked_reason: reason },
+        },
+      ]);
+      const { order_id } = await cashier.good<{ order_id: number }>(
+        "GET",
+        `stations/${stationId}/intents/${intentId}/`,
+      );
+      await cancel(intentId);
+      await block(`devices/${companion.deviceId}`, on);
+      const body = { order_id, route: "cash" };
+      const again = await cashier.call<Refused>("POST", `stations/${stationId}/intents/`, { body });
+      expect([again.status, again.body.code]).toEqual([409, "money_may_have_moved"]);
+    },
+  );
+
+  it("is heard under the same key once the block is gone", async () => {
+    const intentId = await handOver();
+    const token = await own();
+    await block(`devices/${companion.deviceId}`, "freeze");
+    const key = { client_idempotency_key: "once blocked" };
+    expect((await report(intentId, key, token)).status).toBe(403);
+    await block(`devices/${companion.deviceId}`, "unfreeze");
+    await vi.waitUntil(async () => (await report(intentId, key, token)).status === 200, { interval: 200 });
+    expect(await readIntent(intentId)).toMatchObject({ status: "processing", report_count: 1 });
+    await cancel(intentId);
+  });
 });
 
 describe("after every process was killed and came back", () => {

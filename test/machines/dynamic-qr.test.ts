@@ -1,6 +1,6 @@
 /** A collection by a provider's QR, told in sentences: the way to paid, what goes wrong on it, and money in doubt. */
 import { describe, expect, it } from "vitest";
-import { END_REASONS, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
+import { PROVIDER_DECLINES, PROVIDER_END_REASONS } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { renderReply, replyMayBeForgotten } from "../../machines/station/reply.ts";
@@ -56,7 +56,7 @@ describe("a QR collection", () => {
     expect(counter.confirms().settles().intent?.status).toBe("succeeded");
   });
 
-  it.each(END_REASONS)("is ended by %s, which the cashier sees, and can be begun anew", (reason) => {
+  it.each(PROVIDER_END_REASONS)("is ended by %s, which the cashier sees, and can be begun anew", (reason) => {
     const counter = asked().fails(reason);
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: reason });
     expect(counter.fails(reason).happened).toEqual([]);
@@ -262,6 +262,30 @@ describe("an order in doubt", () => {
     }
     const ids = counter.station.doubts.map((doubt) => doubt.orderId);
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([STATE_LIMITS.doubts, 603, 618]);
+    expect(counter.station.doubtsForgottenThrough).toBe(602);
+  });
+
+  it("asks about an order whose doubt was pushed out, and about every older one, without naming what it forgot", () => {
+    const counter = aQrCounter();
+    for (let turn = 1; turn <= STATE_LIMITS.doubts + 1; turn += 1)
+      counter
+        .order({ orderId: 600 + turn })
+        .picks("dynamic_qr")
+        .givesQr()
+        .cancels();
+    expect(counter.order({ orderId: 601, revision: 2 }).picks("cash").reply).toEqual({
+      ok: false,
+      code: "money_may_have_moved",
+    });
+    expect(counter.order({ orderId: 599 }).picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
+    counter.order({ orderId: 601, revision: 3 }).picks("cash", { confirms: true });
+    expect(counter.commits.at(-1)?.events.at(-1)).toMatchObject({
+      type: "second_collection_confirmed",
+      earlierIntentId: null,
+    });
+    // Paid is known to be clear, and what was ordered since was never in doubt.
+    expect(counter.attests().settles().picks("cash").reply).toMatchObject({ code: "order_already_paid" });
+    expect(counter.order({ orderId: 650 }).picks("cash").happened).toEqual(["intent_created"]);
   });
 });
 

@@ -1,4 +1,5 @@
 /** The stations whose commits are kept for every machine version: between them every row and every field is used. */
+import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { Commit } from "../../machines/station/commit.ts";
 import {
   aCounter,
@@ -32,6 +33,7 @@ export const STORIES: Record<string, () => Scenario> = {
     aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(9_000).confirms({ key: "provider:81:PAY-1" }),
   "every-kind-of-qr-end": () => everyKindOfQrEnd(),
   "every-kind-of-end": () => everyKindOfEnd(),
+  "every-kind-of-doubt": () => everyKindOfDoubt(),
   "a-full-memory": () => aFullMemory(),
 };
 
@@ -86,6 +88,32 @@ function everyKindOfQrEnd(): Scenario {
     .reports("reported_unknown")
     .cancels()
     .picks("cash", { confirms: true });
+}
+
+function everyKindOfDoubt(): Scenario {
+  const counter = aQrCounter();
+  for (let turn = 1; turn <= STATE_LIMITS.doubts; turn += 1)
+    counter
+      .order({ orderId: 700 + turn, orderDisplayNumber: 200 + turn })
+      .picks("dynamic_qr")
+      .givesQr()
+      .cancels()
+      .tellsEnd();
+  return counter
+    .order({ orderId: 751, orderDisplayNumber: 251 })
+    .picks("dynamic_qr")
+    .givesQr()
+    .differs("amount_mismatch", { key: "provider:differs:a" })
+    .fails("provider_expired")
+    .order({ orderId: 752, orderDisplayNumber: 252 })
+    .picks("smart_pos")
+    .fetches()
+    .reports("reported_unknown", { key: "701:report:a", blocked: "device_frozen" })
+    .order({ orderId: 752, orderDisplayNumber: 252, status: "paid", revision: 2 })
+    .order({ orderId: 753, orderDisplayNumber: 253 })
+    .picks("dynamic_qr")
+    .givesQr()
+    .differs("currency_mismatch");
 }
 
 function aFullMemory(): Scenario {

@@ -1,8 +1,15 @@
 /** Where golden commits are kept, and the closed lists whose indexes they store. */
 import { fileURLToPath } from "node:url";
-import { ATTESTERS, END_REASONS, INTENT_STATES, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
+import {
+  ATTESTERS,
+  DOUBT_REASONS,
+  END_REASONS,
+  INTENT_STATES,
+  REPORTED_OUTCOMES,
+  ROUTES,
+} from "../../machines/payment-intent.ts";
 import { DEVICE_STATUSES } from "../../machines/standing.ts";
-import { CAPABILITIES, DEVICE_KINDS, DOUBT_REASONS, ORDER_STATUSES } from "../../machines/station/state.ts";
+import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
 
 /** A new word goes to the end: a stored index must mean the same word for ever. */
 export const WORDS: Readonly<Record<string, readonly string[]>> = {

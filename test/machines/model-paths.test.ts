@@ -65,7 +65,10 @@ function walksOf<TMachine extends AnyStateMachine>(
 
 /** States that differ only in times and counts above one are one situation; the walk would never end otherwise. */
 function situationOf(state: AnyMachineSnapshot): string {
-  const { presentedAtMs, reportCount, provider, holder, lastSeenAtMs } = state.context as Record<string, unknown>;
+  const { presentedAtMs, reportCount, provider, holder, lastSeenAtMs, moneyMayHaveMoved } = state.context as Record<
+    string,
+    unknown
+  >;
   const confirmedAtMs = (provider as { confirmedAtMs?: number | null } | null | undefined)?.confirmedAtMs;
   const cashierId = (holder as { cashierId?: number } | null | undefined)?.cashierId;
   return JSON.stringify([
@@ -73,6 +76,7 @@ function situationOf(state: AnyMachineSnapshot): string {
     typeof presentedAtMs === "number",
     Math.min(Number(reportCount ?? 0), 1),
     typeof confirmedAtMs === "number",
+    moneyMayHaveMoved,
     cashierId,
     lastSeenAtMs,
   ]);
@@ -110,6 +114,9 @@ describe("the payment intent's paths, walked by the station", () => {
     { type: "QR_READY", atMs: 1, qrPayload: "000201", providerReference: "PAY-1" },
     { type: "CONFIRM", atMs: 1, attestation, providerReference: "PAY-1" },
     { type: "FAIL", atMs: 1, reason: "provider_timed_out" },
+    { type: "OVERTAKEN", atMs: 1 },
+    { type: "MARK", reason: "money_differs" },
+    { type: "CLEAR" },
   ] as const satisfies readonly IntentEvent[];
 
   /** How the station brings each of the machine's events about. */
@@ -124,11 +131,17 @@ describe("the payment intent's paths, walked by the station", () => {
     QR_READY: (counter) => counter.givesQr(),
     CONFIRM: (counter) => counter.confirms(),
     FAIL: (counter) => counter.fails("provider_timed_out"),
+    OVERTAKEN: (counter) => counter.order({ status: "paid", revision: 9 }),
+    MARK: (counter) =>
+      counter.intent?.provider === null
+        ? counter.reports("reported_success", { blocked: "device_frozen" })
+        : counter.differs(),
+    CLEAR: (counter) => counter.clears(),
   };
   /** What cannot come about on a route is not tried; what the machine does not take there is not walked. */
   const NOT_ON: Record<WalkedRoute, readonly IntentEvent["type"][]> = {
     smart_pos: [],
-    cash: ["PRESENT", "REPORT"],
+    cash: ["PRESENT", "REPORT", "MARK"],
     dynamic_qr: [],
   };
   const UNREACHED: Record<WalkedRoute, readonly IntentState[]> = {

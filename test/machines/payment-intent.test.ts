@@ -30,8 +30,11 @@ const NOTHING = {
   QR_READY: "not taken",
   CONFIRM: "not taken",
   FAIL: "not taken",
+  OVERTAKEN: "not taken",
+  MARK: "not taken",
+  CLEAR: "not taken",
 } as const;
-const NO_PROVIDER = { QR_READY: "not taken", CONFIRM: "not taken", FAIL: "not taken" } as const;
+const NO_PROVIDER = { QR_READY: "not taken", CONFIRM: "not taken", FAIL: "not taken", CLEAR: "not taken" } as const;
 
 /** Routes whose attestation needs a device's evidence. */
 const BY_EVIDENCE: Table = {
@@ -43,6 +46,8 @@ const BY_EVIDENCE: Table = {
     REFUSED: "not taken",
     CANCEL: "cancelled",
     EXPIRE: "expired",
+    OVERTAKEN: "cancelled",
+    MARK: "created",
     ...NO_PROVIDER,
   },
   presented: {
@@ -53,6 +58,8 @@ const BY_EVIDENCE: Table = {
     REFUSED: "not taken",
     CANCEL: "cancelled",
     EXPIRE: "expired",
+    OVERTAKEN: "cancelled",
+    MARK: "presented",
     ...NO_PROVIDER,
   },
   processing: {
@@ -63,6 +70,8 @@ const BY_EVIDENCE: Table = {
     REFUSED: "not taken",
     CANCEL: "cancelled",
     EXPIRE: "expired",
+    OVERTAKEN: "not taken",
+    MARK: "processing",
     ...NO_PROVIDER,
   },
   settling: {
@@ -73,6 +82,8 @@ const BY_EVIDENCE: Table = {
     REFUSED: "processing",
     CANCEL: "not taken",
     EXPIRE: "not taken",
+    OVERTAKEN: "not taken",
+    MARK: "settling",
     ...NO_PROVIDER,
   },
   succeeded: NOTHING,
@@ -89,8 +100,20 @@ const BY_PROVIDER: Table = {
     QR_READY: "presented",
     CONFIRM: "settling",
     FAIL: "cancelled",
+    OVERTAKEN: "cancelled",
+    MARK: "created",
+    CLEAR: "created",
   },
-  presented: { ...NOTHING, CANCEL: "cancelled", EXPIRE: "expired", CONFIRM: "settling", FAIL: "cancelled" },
+  presented: {
+    ...NOTHING,
+    CANCEL: "cancelled",
+    EXPIRE: "expired",
+    CONFIRM: "settling",
+    FAIL: "cancelled",
+    OVERTAKEN: "cancelled",
+    MARK: "presented",
+    CLEAR: "presented",
+  },
   processing: {
     ...NOTHING,
     ATTEST: "settling",
@@ -98,8 +121,10 @@ const BY_PROVIDER: Table = {
     CANCEL: "cancelled",
     EXPIRE: "expired",
     CONFIRM: "settling",
+    MARK: "processing",
+    CLEAR: "processing",
   },
-  settling: { ...NOTHING, SETTLED: "succeeded", REFUSED: "processing" },
+  settling: { ...NOTHING, SETTLED: "succeeded", REFUSED: "processing", MARK: "settling", CLEAR: "settling" },
   succeeded: NOTHING,
   cancelled: NOTHING,
   expired: NOTHING,
@@ -152,6 +177,9 @@ const EVENTS: Record<IntentEventType, IntentEvent> = {
     providerReference: "PAY-1",
   },
   FAIL: { type: "FAIL", atMs: CREATED_AT_MS + 500, reason: "provider_timed_out" },
+  OVERTAKEN: { type: "OVERTAKEN", atMs: CREATED_AT_MS + 5_000 },
+  MARK: { type: "MARK", reason: "money_differs" },
+  CLEAR: { type: "CLEAR" },
 };
 
 function created(route: Route): IntentRecord {
@@ -176,6 +204,7 @@ function created(route: Route): IntentRecord {
     attestation: null,
     provider:
       route === "dynamic_qr" ? { configId: 81, qrPayload: "", providerReference: "", confirmedAtMs: null } : null,
+    moneyMayHaveMoved: "",
     endedAtMs: null,
     endReason: "",
   };
@@ -247,6 +276,24 @@ describe("what an intent remembers", () => {
     expect(context.reportCount).toBe(STATE_LIMITS.activeReports + 3);
   });
 
+  it("keeps that money may have moved when the report that said so has been pushed out, and nothing weakens it", () => {
+    const reported = (...outcomes: Report["outcome"][]) => {
+      let at = walk(created("smart_pos"), []);
+      for (const outcome of outcomes) {
+        const next = take(paymentIntentMachine, at, { type: "REPORT", report: report(outcome, "") });
+        if (next !== undefined) at = next;
+      }
+      return at.context;
+    };
+    const many = Array.from({ length: STATE_LIMITS.activeReports }, () => "reported_declined" as const);
+    const unknown = reported("reported_unknown", ...many);
+    expect(unknown.reports.map(({ outcome }) => outcome)).not.toContain("reported_unknown");
+    expect(unknown.moneyMayHaveMoved).toBe("outcome_unknown");
+    expect(reported("reported_success", "reported_unknown", ...many).moneyMayHaveMoved).toBe("success_reported");
+    expect(reported("reported_unknown", "reported_success").moneyMayHaveMoved).toBe("success_reported");
+    expect(reported(...many).moneyMayHaveMoved).toBe("");
+  });
+
   it("keeps the newest report only once it has ended", () => {
     const reported = walk(created("smart_pos"), ["REPORT"]);
     const declined = take(paymentIntentMachine, reported, { type: "REPORT", report: report("reported_declined", "B") });
@@ -315,6 +362,17 @@ describe("what an intent remembers of its provider", () => {
   it("names why the provider's side ended it, and nothing for another end", () => {
     expect(walk(created("dynamic_qr"), ["FAIL"]).context.endReason).toBe("provider_timed_out");
     expect(walk(created("dynamic_qr"), ["CANCEL"]).context.endReason).toBe("");
+  });
+
+  it("names that its order was paid by another way, and whether it had been handed over", () => {
+    const overtaken = (route: Route, way: readonly IntentEventType[]) => {
+      const { endReason, moneyMayHaveMoved } = walk(created(route), [...way, "OVERTAKEN"]).context;
+      return [endReason, moneyMayHaveMoved];
+    };
+    expect(overtaken("smart_pos", [])).toEqual(["order_already_paid", ""]);
+    expect(overtaken("smart_pos", ["PRESENT"])).toEqual(["order_already_paid", "handoff_presented"]);
+    expect(overtaken("dynamic_qr", ["QR_READY"])).toEqual(["order_already_paid", "qr_presented"]);
+    expect(overtaken("dynamic_qr", ["QR_READY", "MARK"])).toEqual(["order_already_paid", "money_differs"]);
   });
 
   it("is never attested by a cashier before its provider has confirmed", () => {

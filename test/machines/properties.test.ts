@@ -8,6 +8,7 @@ import { REFUSAL_CODES } from "../../machines/station/reply.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { type Step, step } from "../../machines/station/step.ts";
 import { checkStep, deepFreeze } from "./invariants.ts";
+import { MoneyWitness } from "./provider-invariants.ts";
 import { type Happening, inputOf, LIFE_BEGINS_MS, life, OPENING } from "./random-commands.ts";
 import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
 
@@ -22,6 +23,7 @@ interface Lived {
 
 function live(told: readonly Happening[], check: typeof checkStep | undefined): readonly Lived[] {
   const lived: Lived[] = [];
+  const money = new MoneyWitness();
   let state: StationState | null = null;
   let atMs = LIFE_BEGINS_MS;
   let nextIntentId = 1_000;
@@ -33,6 +35,7 @@ function live(told: readonly Happening[], check: typeof checkStep | undefined): 
     const after: ReturnType<typeof step> = deepFreeze(step(state, input));
     if (after.state === null) continue;
     check?.(state, input, after);
+    money.see(after);
     lived.push({ command: input.command.type, before: state, step: after });
     state = after.state;
   }
@@ -82,7 +85,7 @@ describe("every random life of a station", () => {
     );
   });
 
-  it("I7 an intent ends once, by one of four events, and never expires or is cancelled while settling", () => {
+  it("I7 an intent ends once, by one of five events, and never expires or is cancelled while settling", () => {
     fc.assert(
       fc.property(life, (told) => {
         const ended = new Map<number, string>();
@@ -96,6 +99,7 @@ describe("every random life of a station", () => {
               event.type !== "intent_succeeded" &&
               event.type !== "intent_cancelled" &&
               event.type !== "provider_failed" &&
+              event.type !== "intent_overtaken" &&
               event.type !== "intent_expired"
             )
               continue;

@@ -1,7 +1,8 @@
-/** What holds of every single step about providers and about money in doubt (machines/SPEC.md, M9 and M20–M24). */
+/** What holds of every single step about providers and about money in doubt (machines/SPEC.md, M9, M20–M24 and M26). */
 import { expect } from "vitest";
 import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import type { StationEvent } from "../../machines/station/event.ts";
 import type { StepInput } from "../../machines/station/outcome.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { Step } from "../../machines/station/step.ts";
@@ -9,7 +10,8 @@ import type { Step } from "../../machines/station/step.ts";
 export function checkProviders(before: StationState | null, input: StepInput, after: Step): void {
   for (const intent of intentsOf(after.state)) checkProvider(before, input, intent);
   checkDoubts(after.state);
-  checkUnpaidEnd(before, after);
+  checkUntoldEnds(before, input, after);
+  checkForgottenDoubts(before, after.state);
   checkSecondCollection(before, input, after);
 }
 
@@ -51,36 +53,98 @@ function checkDoubts({ doubts, knownOrders }: StationState): void {
   ).toEqual([]);
 }
 
-/** Told by the intent as it was before its end, independently of how the machine tells it. */
-function checkUnpaidEnd(before: StationState | null, { state, events }: Step): void {
+/** An ended QR is to be told of until the providers service has taken note, and nothing but that takes it off. */
+function checkUntoldEnds(before: StationState | null, { command }: StepInput, { state }: Step): void {
+  const was = before?.untoldEnds ?? [];
   const active = before?.intent ?? null;
-  const ended = state.ended[0];
-  if (active === null || ended === undefined || ended.intentId !== active.intentId) return;
-  const mayHaveMoved =
-    (active.provider?.confirmedAtMs ?? null) !== null ||
-    (active.status === "presented" &&
-      active.route === "dynamic_qr" &&
-      !PROVIDER_DECLINES.some((decline) => decline === ended.endReason)) ||
-    active.reports.some(({ outcome }) => outcome === "reported_success" || outcome === "reported_unknown");
-  const order = state.knownOrders.find((known) => known.orderId === active.orderId);
-  // A deadline was due, and the command that found it said more about the money.
-  const saysMore = ["doubt_cleared", "late_evidence_kept", "late_money_kept", "settlement_conflict"];
-  if (events.some((event) => saysMore.includes(event.type))) return;
-  if (ended.status === "succeeded" || (order !== undefined && order.status !== "open")) return;
-  const isInDoubt = state.doubts.some((doubt) => doubt.intentId === active.intentId);
-  expect(isInDoubt, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
-    mayHaveMoved,
+  const hasEnded = active !== null && state.intent?.intentId !== active.intentId;
+  const end = hasEnded ? state.ended.find((intent) => intent.intentId === active.intentId) : undefined;
+  const isUnpaidQr = end !== undefined && end.provider !== null && end.status !== "succeeded";
+  const all = isUnpaidQr ? [...was, end.intentId] : was;
+  const told = command.type === "end_told" ? command.intentId : undefined;
+  const left = all.slice(-STATE_LIMITS.untoldEnds).filter((intentId) => intentId !== told);
+  expect(state.untoldEnds, "M26: the end of a QR waits to be told until it is").toEqual(left);
+}
+
+/** What the events have said about an intent's money, whatever the bounded state has kept of it. */
+interface Said {
+  byDevice: boolean;
+  byProvider: boolean;
+  shown: boolean;
+  confirmed: boolean;
+}
+
+const END_EVENTS: readonly string[] = ["intent_cancelled", "intent_expired", "provider_failed", "intent_overtaken"];
+const MAY_HAVE_MOVED: readonly string[] = ["reported_success", "reported_unknown"];
+
+/** Counts from the events of one station's whole life (M23): nothing here is read from what the machine remembers. */
+export class MoneyWitness {
+  readonly #said = new Map<number, Said>();
+
+  see({ state, events }: Step): void {
+    for (const event of events) if ("intentId" in event) this.#hear(event);
+    for (const event of events) if (END_EVENTS.includes(event.type)) this.#check(event, state, events);
+  }
+
+  #hear(event: Extract<StationEvent, { readonly intentId: number }>): void {
+    const { intentId } = event;
+    const nothing: Said = { byDevice: false, byProvider: false, shown: false, confirmed: false };
+    const said = this.#said.get(intentId) ?? nothing;
+    this.#said.set(intentId, said);
+    if (event.type === "outcome_reported" || event.type === "late_evidence_kept")
+      said.byDevice ||= MAY_HAVE_MOVED.includes(event.outcome);
+    if (event.type === "money_differs") said.byProvider = true;
+    if (event.type === "doubt_cleared") said.byProvider = false;
+    if (event.type === "qr_presented") said.shown = true;
+    if (event.type === "provider_confirmed") said.confirmed = true;
+  }
+
+  #check(event: StationEvent, state: StationState, events: readonly StationEvent[]): void {
+    // A deadline was due, and the command that found it said more about the money.
+    const saysMore = ["doubt_cleared", "late_evidence_kept", "late_money_kept", "money_differs", "settlement_conflict"];
+    if (!("intentId" in event) || events.some(({ type }) => saysMore.includes(type))) return;
+    const { intentId } = event;
+    const intent = state.ended.find((ended) => ended.intentId === intentId);
+    const said = this.#said.get(intentId);
+    if (intent === undefined || said === undefined) return;
+    const order = state.knownOrders.find((known) => known.orderId === intent.orderId);
+    if (order !== undefined && order.status !== "open") return;
+    const wasDeclined =
+      event.type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === event.reason);
+    const mayHaveMoved = said.confirmed || said.byDevice || said.byProvider || (said.shown && !wasDeclined);
+    const isInDoubt = state.doubts.some((doubt) => doubt.intentId === intentId);
+    expect(isInDoubt, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
+      mayHaveMoved,
+    );
+  }
+}
+
+/** No doubt leaves the state for want of room without its order staying in question. */
+function checkForgottenDoubts(before: StationState | null, { doubts, doubtsForgottenThrough }: StationState): void {
+  expect(doubtsForgottenThrough, "M22: what is forgotten stays so").toBeGreaterThanOrEqual(
+    before?.doubtsForgottenThrough ?? 0,
   );
+  if (before === null || doubts.length < STATE_LIMITS.doubts) return;
+  const left = new Set(doubts.map((doubt) => doubt.intentId));
+  const pushedOut = before.doubts.filter((doubt) => !left.has(doubt.intentId)).map((doubt) => doubt.orderId);
+  for (const orderId of pushedOut)
+    expect(
+      doubtsForgottenThrough,
+      "M22: the order of a doubt that was pushed out stays in question",
+    ).toBeGreaterThanOrEqual(orderId);
 }
 
 function checkSecondCollection(before: StationState | null, { command }: StepInput, after: Step): void {
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
   // In doubt at the end of the step: a deadline that was due just before the creation counts.
-  const earlier = after.state.doubts.findLast((doubt) => doubt.orderId === command.order.orderId);
+  const { orderId } = command.order;
+  const earlier = after.state.doubts.findLast((doubt) => doubt.orderId === orderId);
+  const isForgotten = earlier === undefined && orderId <= after.state.doubtsForgottenThrough;
   const confirmed = after.events.find((event) => event.type === "second_collection_confirmed");
   expect(confirmed?.earlierIntentId, "M24: the collection that is in doubt is named in the trail").toBe(
-    earlier?.intentId,
+    isForgotten ? null : earlier?.intentId,
   );
-  if (earlier !== undefined) expect(command.confirmsMoneyMayHaveMoved, "M24: with the cashier's word only").toBe(true);
+  if (confirmed !== undefined)
+    expect(command.confirmsMoneyMayHaveMoved, "M24: with the cashier's word only").toBe(true);
   expect(before?.intent?.status === "settling", "M3").toBe(false);
 }

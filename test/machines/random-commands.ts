@@ -1,7 +1,7 @@
 /** Random lives of a station: a small world, so that commands meet each other often. */
 import * as fc from "fast-check";
 import type { Actor } from "../../machines/actor.ts";
-import { END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
+import { PROVIDER_END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { DEVICE_STATUSES, type KillSwitches, NO_KILL_SWITCHES, STATION_STATUSES } from "../../machines/standing.ts";
 import { SETTLEMENT_REFUSALS, type StationCommand } from "../../machines/station/command.ts";
@@ -243,13 +243,31 @@ const PROVIDERS: readonly Told[] = [
   [
     2,
     CONFIG,
-    fc.tuple(intentId, fc.constantFrom(...END_REASONS)).map(([id, reason]) => (at) => ({
+    fc.tuple(intentId, fc.constantFrom(...PROVIDER_END_REASONS)).map(([id, reason]) => (at) => ({
       type: "provider_failed",
       intentId: id(at),
       reason,
     })),
   ],
   [1, CONFIG, intentId.map((id) => (at) => ({ type: "provider_cleared", intentId: id(at) }))],
+  [
+    2,
+    CONFIG,
+    fc.tuple(intentId, fc.constantFrom("amount_mismatch", "late_money")).map(([id, issue]) => (at) => ({
+      type: "provider_money_differs",
+      intentId: id(at),
+      issue,
+    })),
+  ],
+  [
+    1,
+    CONFIG,
+    fc.boolean().map((isActive) => ({ state, nextIntentId }) => {
+      const active = isActive ? state?.intent?.orderId : undefined;
+      return { type: "order_inquire", orderId: active ?? 500 + Math.floor(nextIntentId / 16) };
+    }),
+  ],
+  [3, always(SYSTEM), fc.constant(({ state }) => ({ type: "end_told", intentId: state?.untoldEnds[0] ?? 1 }))],
 ];
 
 /** Mostly moments, sometimes past a deadline, sometimes a little back: the next host's clock is another one. */

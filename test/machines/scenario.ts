@@ -7,9 +7,9 @@
  * invariants that hold of all steps.
  */
 import type { Actor } from "../../machines/actor.ts";
-import type { EndReason, PaymentIntent, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
+import type { PaymentIntent, ProviderEndReason, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
-import { type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import { type BlockedReason, type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import type { StepInput } from "../../machines/station/outcome.ts";
@@ -25,6 +25,7 @@ import {
 import { type Step, step } from "../../machines/station/step.ts";
 import { type DisplayView, displayView } from "../../machines/views/display.ts";
 import { checkStep, deepFreeze } from "./invariants.ts";
+import { MoneyWitness } from "./provider-invariants.ts";
 
 export const START_MS = Date.UTC(2026, 10, 21, 12);
 
@@ -91,6 +92,7 @@ export class Scenario {
   recalled: PaymentIntent | undefined;
   readonly commits: Commit[] = [];
   #last: Step | { readonly state: null; readonly reply: StationReply } | undefined;
+  readonly #money = new MoneyWitness();
   #commands = 0;
   #intents = 1_000;
   #shown: OrderSnapshot = ORDER;
@@ -112,6 +114,7 @@ export class Scenario {
     this.#last = after;
     if (after.state === null) return this;
     checkStep(before, input, after);
+    this.#money.see(after);
     this.state = after.state;
     if (after.events.length > 0) {
       const { commandId, actor, atMs } = input;
@@ -212,8 +215,20 @@ export class Scenario {
     const { intentId = this.#intents, reference: providerReference = "PAY-1" } = more;
     return this.send({ type: "provider_confirm", intentId, providerReference }, more.by ?? PROVIDER, more.key);
   }
-  fails(reason: EndReason, more: Sending = {}): this {
+  fails(reason: ProviderEndReason, more: Sending = {}): this {
     return this.send({ type: "provider_failed", intentId: more.intentId ?? this.#intents, reason }, PROVIDER);
+  }
+  /** The provider asserts money that differs from what was registered. */
+  differs(issue = "amount_mismatch", more: Sending = {}): this {
+    const { intentId = this.#intents } = more;
+    return this.send({ type: "provider_money_differs", intentId, issue }, more.by ?? PROVIDER, more.key);
+  }
+  inquires(orderId: number = this.#shown.orderId): this {
+    return this.send({ type: "order_inquire", orderId }, PROVIDER);
+  }
+  /** The host has told the providers service of an end. */
+  tellsEnd(intentId: number = this.#intents): this {
+    return this.send({ type: "end_told", intentId }, SYSTEM);
   }
   clears(intentId: number = this.#intents): this {
     return this.send({ type: "provider_cleared", intentId }, PROVIDER);
@@ -225,11 +240,14 @@ export class Scenario {
     const intentId = more.intentId ?? this.#intents;
     return this.send({ type: "intent_present", intentId }, more.by ?? COMPANION, more.key);
   }
-  reports(outcome: ReportedOutcome, more: Sending & { reference?: string; code?: string } = {}): this {
+  reports(
+    outcome: ReportedOutcome,
+    more: Sending & { reference?: string; code?: string; blocked?: BlockedReason } = {},
+  ): this {
     const intentId = more.intentId ?? this.#intents;
-    const { reference: providerReference = "", code: providerCode = "" } = more;
+    const { reference: providerReference = "", code: providerCode = "", blocked: blockedReason } = more;
     return this.send(
-      { type: "intent_report", intentId, outcome, providerReference, providerCode },
+      { type: "intent_report", intentId, outcome, providerReference, providerCode, blockedReason },
       more.by ?? COMPANION,
       more.key,
     );

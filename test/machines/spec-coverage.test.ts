@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { paymentIntentMachine } from "../../machines/intent-machine.ts";
 import { LEASE_STATES, leaseMachine } from "../../machines/lease.ts";
 import { LIVENESS_STATES, livenessMachine } from "../../machines/liveness.ts";
-import { END_REASONS, INTENT_STATES, ROUTES } from "../../machines/payment-intent.ts";
+import { DOUBT_REASONS, END_REASONS, INTENT_STATES, ROUTES } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS, STATE_LIMITS } from "../../machines/settings.ts";
 import {
   BLOCKED_REASONS,
@@ -15,7 +15,6 @@ import {
   stationStandingMachine,
 } from "../../machines/standing.ts";
 import { REFUSAL_CODES, WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
-import { DOUBT_REASONS } from "../../machines/station/state.ts";
 import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));

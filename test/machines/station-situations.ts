@@ -78,12 +78,15 @@ export type QrSituation = keyof typeof QR_SITUATIONS;
 const SITUATIONS = { ...DEVICE_SITUATIONS, ...QR_SITUATIONS };
 export type Situation = keyof typeof SITUATIONS;
 
-/** What only a provider and the host that asks it bring about. */
+/** What only a provider, the providers service and the host that asks it bring about. */
 export type ProviderCommandType =
   | "provider_put"
   | "provider_confirm"
   | "provider_failed"
   | "provider_cleared"
+  | "provider_money_differs"
+  | "order_inquire"
+  | "end_told"
   | "qr_ready";
 export type OtherCommandType = Exclude<StationCommandType, ProviderCommandType>;
 
@@ -146,6 +149,12 @@ export const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Acto
     ask: ({ intentId }) => ({ type: "provider_failed", intentId, reason: "payment_declined" }),
   },
   provider_cleared: { by: PROVIDER, ask: ({ intentId }) => ({ type: "provider_cleared", intentId }) },
+  provider_money_differs: {
+    by: PROVIDER,
+    ask: ({ intentId }) => ({ type: "provider_money_differs", intentId, issue: "amount_mismatch" }),
+  },
+  order_inquire: { by: PROVIDER, ask: () => ({ type: "order_inquire", orderId: ORDER.orderId }) },
+  end_told: { by: SYSTEM, ask: ({ intentId }) => ({ type: "end_told", intentId }) },
   qr_ready: {
     by: PROVIDER,
     ask: ({ intentId }) => ({ type: "qr_ready", intentId, qrPayload: QR, providerReference: "PAY-1" }),

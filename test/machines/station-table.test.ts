@@ -237,8 +237,8 @@ const TABLE: Record<OtherCommandType, Record<DeviceSituation, string>> = {
     expired: "intent_not_actionable (expired) + late_evidence_kept",
     overdue: "intent_not_actionable (expired) + intent_expired, late_evidence_kept",
     silent: "handoff_not_assigned",
-    device_suspended: "device_suspended",
-    station_suspended: "station_suspended",
+    device_suspended: "device_suspended + late_evidence_kept",
+    station_suspended: "station_suspended + late_evidence_kept",
     station_closed: "station_closed",
   },
   settlement_succeeded: {

@@ -28,6 +28,9 @@ const EVENTS: Record<StationEventType, true> = {
   provider_failed: true,
   provider_confirmed: true,
   late_money_kept: true,
+  money_differs: true,
+  intent_overtaken: true,
+  end_told: true,
   doubt_cleared: true,
   second_collection_confirmed: true,
 };
@@ -53,6 +56,9 @@ const COMMANDS: Record<StationCommandType, true> = {
   provider_confirm: true,
   provider_failed: true,
   provider_cleared: true,
+  provider_money_differs: true,
+  order_inquire: true,
+  end_told: true,
   qr_ready: true,
   tick: true,
 };

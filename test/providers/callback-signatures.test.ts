@@ -94,7 +94,7 @@ test("a wrong signature and a config that does not exist are answered alike, and
 test("wrong signatures are throttled by address and config, and never keep the right ones out", async () => {
   const { configId } = await openConfig();
   const secret = "another-secret-than-the-right-one";
-  const { refusalsPerSource } = PROVIDER_LIMITS;
+  const { refusals: refusalsPerSource } = messages.CALLBACK_REFUSAL_RATE;
   const statuses: number[] = [];
   for (let sent = 0; sent < refusalsPerSource + 10; sent += 1) {
     const body = JSON.stringify({ id: `wrong-${sent}`, type: "x" });

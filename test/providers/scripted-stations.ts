@@ -5,6 +5,7 @@
 import type { Msg } from "nats";
 import type { StationReply } from "../../machines/station/reply.ts";
 import type { Bus } from "../../services/bus/connection.ts";
+import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
 import { prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
 import type { RequestedCommand, StationRequest } from "../../services/bus/messages/station.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -25,6 +26,8 @@ export interface ScriptedStations {
   collect(intent: { readonly intentId: number; readonly orderId: number }): void;
   /** What the station answers about an intent from now on, for one kind of command. */
   answer(intentId: number, type: RequestedCommand["type"], answer: Answer | (() => Answer)): void;
+  /** What the station answers when it is asked whether this order is being collected. */
+  answerOrder(orderId: number, answer: StationReply): void;
   /** The commands about an intent, in their order. */
   about(intentId: number): HeardCommand[];
   stop(): void;
@@ -36,10 +39,12 @@ const ACCEPTED: StationReply = { ok: true, type: "accepted" };
 export function startScriptedStations(bus: Bus, options: { readonly isSilent: boolean }): ScriptedStations {
   const heard: HeardCommand[] = [];
   const orders = new Map<number, number>();
+  const orderAnswers = new Map<number, StationReply>();
   const answers = new Map<string, Answer | (() => Answer)>();
 
-  const replyTo = async ({ stationId, command }: HeardCommand): Promise<Answer> => {
+  const replyTo = async ({ stationId, actor, command }: HeardCommand): Promise<Answer> => {
     const intentId = "intentId" in command ? command.intentId : 0;
+    if (command.type === "order_inquire") return orderAnswers.get(command.orderId) ?? ACCEPTED;
     const told = answers.get(`${intentId} ${command.type}`);
     if (told !== undefined) return typeof told === "function" ? told() : told;
     const orderId = orders.get(intentId);
@@ -56,7 +61,12 @@ export function startScriptedStations(bus: Bus, options: { readonly isSilent: bo
       currency,
       reference,
     };
-    const settled = await call(bus.nc, settle, { ...asked, route: "dynamic_qr", attestedBy: 0 });
+    const settled = await call(bus.nc, settle, {
+      ...asked,
+      route: "dynamic_qr",
+      attestedBy: 0,
+      moneyKey: moneyKey({ configId: actor.id, name: moneyName(reference, `intent:${intentId}`) }),
+    });
     return settled.settled
       ? { ok: true, type: "intent", intentId, status: "succeeded" }
       : { ok: false, code: settled.code };
@@ -78,6 +88,7 @@ export function startScriptedStations(bus: Bus, options: { readonly isSilent: bo
     heard,
     collect: ({ intentId, orderId }) => orders.set(intentId, orderId),
     answer: (intentId, type, answer) => answers.set(`${intentId} ${type}`, answer),
+    answerOrder: (orderId, answer) => orderAnswers.set(orderId, answer),
     about: (intentId) => heard.filter(({ command }) => "intentId" in command && command.intentId === intentId),
     stop: () => subscription.unsubscribe(),
   };

@@ -37,7 +37,7 @@ const ask = async (
 const rowsOf = (switchId: number) => fixture.sql<{ payload: unknown }[]>`
   select payload from outbox where key = ${`switch.${switchId}`} order by outbox_id`;
 const lastEvents = async (count: number, caller = owner) => {
-  const { events } = await fixture.ask(registry.listRegistryEvents, { caller, limit: 500 });
+  const { events } = await fixture.ask(registry.listRegistryEvents, { caller, sinceId: 0, limit: 500 });
   return events.slice(-count);
 };
 

@@ -197,7 +197,7 @@ describe("a new organization", () => {
     expect((await fixture.ask(registry.createStation, station)).station.sandbox).toBe(false);
     const { users } = await fixture.ask(registry.listUsers, { caller });
     expect(users).toEqual([made.owner]);
-    const { events } = await fixture.ask(registry.listRegistryEvents, { caller });
+    const { events } = await fixture.ask(registry.listRegistryEvents, { caller, sinceId: 0 });
     expect(events.slice(0, 2)).toMatchObject([
       { action: "organization_created", actor: { kind: "registry", id: 0 }, subject: { id: made.organizationId } },
       { action: "user_created", actor: { kind: "registry", id: 0 } },

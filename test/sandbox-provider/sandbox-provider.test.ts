@@ -1,9 +1,10 @@
 /** The sandbox provider by itself, as any client meets it: over HTTP. */
 import { createHmac } from "node:crypto";
-import { createServer } from "node:http";
+import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { ServiceDeps } from "../../services/runtime/service.ts";
 import { SANDBOX_LIMITS } from "../../services/sandbox-provider/limits.ts";
@@ -47,6 +48,7 @@ beforeAll(async () => {
   const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
   const environment = {
     SANDBOX_PROVIDER_KEY: newKey(),
+    SANDBOX_PROVIDER_INSTALLATION_KEY: newKey(),
     SANDBOX_PROVIDER_PORT: "0",
     SANDBOX_PROVIDER_DECIDES_AFTER_MS: "50",
     PROVIDER_CALLBACK_BASE_URL: `http://127.0.0.1:${port}`,
@@ -64,10 +66,10 @@ afterAll(async () => {
 
 const callbackUrl = (): string => `${String(deps.environment["PROVIDER_CALLBACK_BASE_URL"])}/callback/`;
 
-async function ask(method: string, path: string, body?: unknown, apiKey?: string) {
+async function ask(method: string, path: string, body?: unknown, apiKey?: string, more: Record<string, string> = {}) {
   const response = await fetch(provider.url + path, {
     method,
-    headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
+    headers: { ...more, ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }) },
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     redirect: "manual",
   });
@@ -82,8 +84,10 @@ interface Account {
   readonly callback_secret: string;
 }
 
+const installationKey = (): string => String(deps.environment["SANDBOX_PROVIDER_INSTALLATION_KEY"]);
+
 async function openAccount(): Promise<Account> {
-  const answer = await ask("POST", "/v1/accounts", { name: "Bistro" });
+  const answer = await ask("POST", "/v1/accounts", { name: "Bistro" }, installationKey());
   expect(answer.status).toBe(201);
   return answer.json;
 }
@@ -210,6 +214,82 @@ describe("the guest page", () => {
     expect((await ask("POST", path, "decision=steal")).status).toBe(422);
     expect((await ask("GET", "/pay/pay_unknown")).status).toBe(404);
   });
+});
+
+describe("a decision", () => {
+  const decide = async (headers: Record<string, string>) => {
+    const { api_key: key } = await openAccount();
+    const asked = payment({ amount: "12.03" });
+    const made = await ask("POST", "/v1/payments", asked, key);
+    const path = new URL(made.json.qr_payload).pathname;
+    const { status: answered } = await ask("POST", path, "decision=approve", undefined, headers);
+    const looked = await ask("GET", `/v1/payments/by-reference/${asked.reference}`, undefined, key);
+    return [answered, looked.json.status];
+  };
+
+  test.each([
+    { origin: "https://shop.example" },
+    { origin: "http://127.0.0.1:1" },
+    { origin: "null" },
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "same-site" },
+    { origin: "https://shop.example", "sec-fetch-site": "same-origin" },
+  ])("that a page of somebody else sends is refused: %o", async (headers) => {
+    expect(await decide(headers)).toEqual([403, "pending"]);
+  });
+
+  test("of the page itself, or of no page, is taken; and nobody may show the page in a frame of theirs", async () => {
+    expect(await decide({ origin: provider.url, "sec-fetch-site": "same-origin" })).toEqual([303, "paid"]);
+    expect(await decide({ "sec-fetch-site": "same-origin" })).toEqual([303, "paid"]);
+    expect(await decide({})).toEqual([303, "paid"]);
+    const { api_key: key } = await openAccount();
+    const made = await ask("POST", "/v1/payments", payment({ amount: "12.03" }), key);
+    const page = await ask("GET", new URL(made.json.qr_payload).pathname);
+    expect(page.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    // With `no-referrer` a browser would call the origin of the page's own form null.
+    expect(page.headers.get("referrer-policy")).toBe("same-origin");
+  });
+});
+
+describe("an account", () => {
+  test("is opened with the installation's key only", async () => {
+    for (const key of [undefined, "", "wrong", `${installationKey()}x`, (await openAccount()).api_key]) {
+      const answer = await ask("POST", "/v1/accounts", { name: "Mallory" }, key);
+      expect([answer.status, answer.json.error.code]).toEqual([401, "installation_key_invalid"]);
+    }
+  });
+
+  test("is not opened beyond the bound, however many ask at once", async () => {
+    const sql = openDatabase({ url: database.url, maxConnections: 1 });
+    try {
+      const left = 5;
+      await sql`
+        insert into sandbox_provider_accounts (account_id, name, api_key_hash)
+        select 'filler_' || n, 'Filler', sha256(('filler ' || n)::bytea)
+        from generate_series(1, ${SANDBOX_LIMITS.accounts - left} - (select count(*) from sandbox_provider_accounts)) n`;
+      const opened = await Promise.all(
+        Array.from({ length: 40 }, () => ask("POST", "/v1/accounts", { name: "Bistro" }, installationKey())),
+      );
+      expect(opened.filter((answer) => answer.status === 201)).toHaveLength(left);
+      expect(opened.filter((answer) => answer.json.error?.code === "too_many_accounts")).toHaveLength(40 - left);
+    } finally {
+      await sql`delete from sandbox_provider_accounts where account_id like 'filler%'`;
+      await closeDatabase(sql);
+    }
+  });
+});
+
+test("a target that is no path is not found", async () => {
+  const { hostname, port } = new URL(provider.url);
+  for (const path of ["//", "//x:y/", "http://elsewhere.invalid/healthz", "*"]) {
+    const answered = await new Promise<number | undefined>((resolve, reject) => {
+      get({ hostname, port, path }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      }).on("error", reject);
+    });
+    expect([path, answered]).toEqual([path, 404]);
+  }
 });
 
 describe("callbacks", () => {

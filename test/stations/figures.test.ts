@@ -4,11 +4,11 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { figure, parseSeries } from "../support/scrape.ts";
-import { CASHIER, type StationWorld, startStationWorld } from "./station-world.ts";
+import { CASHIER, eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 let world: StationWorld;
 beforeAll(async () => {
-  world = await startStationWorld();
+  world = await startStationWorld({ money: true });
   return () => world.stop();
 });
 afterEach(() => world.stopHosts());
@@ -54,5 +54,35 @@ describe("an actor host counts", () => {
     expect(busy).toBeGreaterThan(0);
     expect(busy + done).toBe(burst);
     expect(await read(metrics, "stations_busy_total", { queue: "host" })).toBe(0);
+  });
+
+  it("commands that wait while another is under way, and none when it is done", async () => {
+    const { proxy, metrics } = await world.startHostBehindProxy();
+    const stationId = await world.openStation();
+    expect(await read(metrics, "stations_commands_waiting")).toBe(0);
+    // The acknowledgement is lost, so that the first command holds its station until the log has been read back.
+    const lost = proxy.loseNext(`"stream":"STATION_LOG"`);
+    const first = renew(stationId, "test:slow");
+    await lost;
+    const others = [1, 2, 3].map((index) => renew(stationId, `test:behind-${index}`));
+    await eventually(async () => (await read(metrics, "stations_commands_waiting")) === 3, 900);
+    await Promise.all([first, ...others]);
+    expect(await read(metrics, "stations_commands_waiting")).toBe(0);
+  });
+
+  it("settlements that it has to ask for again, and how they end", async () => {
+    const settlement = await world.startSettlement();
+    const { metrics } = await world.startHost();
+    const stationId = await world.openStation();
+    const orderId = await world.openOrder(stationId);
+    const { intent } = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
+    const intentId = intent?.intentId ?? 0;
+    await settlement.stop();
+    const attested = world.ask(stationId, { type: "intent_attest", intentId }, { timeoutMs: 8_000 });
+    await eventually(async () => (await read(metrics, "stations_settlement_retries_total")) > 0, 8_000);
+    expect(await read(metrics, "stations_settlements_total")).toBe(0);
+    await world.startSettlement();
+    expect((await attested).reply).toMatchObject({ ok: true, status: "succeeded" });
+    expect(await read(metrics, "stations_settlements_total", { result: "succeeded" })).toBe(1);
   });
 });

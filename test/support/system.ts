@@ -85,6 +85,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   const withDatabase = {
     PROVIDER_SECRETS_KEY: newKey(),
     SANDBOX_PROVIDER_KEY: newKey(),
+    SANDBOX_PROVIDER_INSTALLATION_KEY: newKey(),
     SANDBOX_PROVIDER_URL: `http://127.0.0.1:${sandboxPort}`,
     SANDBOX_PROVIDER_PORT: String(sandboxPort),
     PROVIDER_CALLBACK_BASE_URL: `http://127.0.0.1:${port}`,

@@ -1,9 +1,11 @@
 /** What the owner is told of the past: one payment's timeline, a station's events, and who changed what. */
 import type { z } from "zod";
 import { getTimeline, listStationEvents } from "../../../services/bus/messages/audit.ts";
-import { listRegistryEvents } from "../../../services/bus/messages/registry.ts";
+import { listProviderEvents, type ProviderEventEntry } from "../../../services/bus/messages/providers.ts";
+import { listRegistryEvents, type RegistryEventEntry } from "../../../services/bus/messages/registry.ts";
+import type { pageOfTrailQuery } from "../../contract/page.ts";
 import { toTimestamp } from "../../contract/shared.ts";
-import type { registryEventsQuerySchema, stationEventsQuerySchema } from "../../contract/timeline.ts";
+import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
 import { ok, type SessionHandler } from "../context.ts";
 import { eventDataWire, stationEventWire } from "../event-wire.ts";
 import { ownStation } from "../own-station.ts";
@@ -39,19 +41,22 @@ export const listOwnStationEvents: SessionHandler<undefined, z.infer<typeof stat
   return ok({ events: events.map(stationEventWire), has_more: hasMore });
 };
 
-export const listOwnEvents: SessionHandler<undefined, z.infer<typeof registryEventsQuerySchema>> = async (context) => {
+export const listOwnProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfTrailQuery>> = async (context) => {
   const { caller, deps, query } = context;
-  const { since_id: sinceId, limit } = query;
-  const { events, hasMore } = await deps.bus.call(listRegistryEvents, { caller, sinceId, limit });
-  return ok({
-    events: events.map(({ eventId, atMs, actor, action, subject, data }) => ({
-      event_id: eventId,
-      at: toTimestamp(atMs),
-      actor,
-      action,
-      subject,
-      data,
-    })),
-    has_more: hasMore,
-  });
+  const { since_id: sinceId, before_id: beforeId, limit } = query;
+  const { events, hasMore } = await deps.bus.call(listProviderEvents, { caller, sinceId, beforeId, limit });
+  return ok({ events: events.map(eventWire), has_more: hasMore });
 };
+
+export const listOwnEvents: SessionHandler<undefined, z.infer<typeof pageOfTrailQuery>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { since_id: sinceId, before_id: beforeId, limit } = query;
+  const { events, hasMore } = await deps.bus.call(listRegistryEvents, { caller, sinceId, beforeId, limit });
+  return ok({ events: events.map(eventWire), has_more: hasMore });
+};
+
+/** An entry of either trail; its data has the wire's names already. */
+function eventWire(event: RegistryEventEntry | ProviderEventEntry) {
+  const { eventId, atMs, actor, action, subject, data } = event;
+  return { event_id: eventId, at: toTimestamp(atMs), actor, action, subject, data };
+}

@@ -21,8 +21,9 @@ export const listOwnProviderConfigs: SessionHandler<undefined, z.infer<typeof pr
   context,
 ) => {
   const { caller, deps, query } = context;
-  const { configs } = await deps.bus.call(listProviderConfigs, { caller, filialId: query.filial_id });
-  return ok({ provider_configs: configs.map(configWire) });
+  const { filial_id: filialId, since_id: sinceId, limit } = query;
+  const { configs, hasMore } = await deps.bus.call(listProviderConfigs, { caller, filialId, sinceId, limit });
+  return ok({ provider_configs: configs.map(configWire), has_more: hasMore });
 };
 
 /** Refusals: `not_found` for a foreign filial, `conflict` when one is active there already. */
@@ -30,8 +31,8 @@ export const createOwnProviderConfig: SessionHandler<z.infer<typeof createProvid
   context,
 ) => {
   const { caller, deps, body } = context;
-  const { filial_id: filialId, kind, mode, name, settings, secrets } = body;
-  const request = { caller, filialId, kind, mode, name, settings, secrets };
+  const { filial_id: filialId, kind, mode, name, settings, secrets, reason } = body;
+  const request = { caller, filialId, kind, mode, name, settings, secrets, reason };
   const { config, newSecrets } = await deps.bus.call(createProviderConfig, request);
   return created({ provider_config: configWire(config), new_secrets: newSecrets });
 };
@@ -47,8 +48,9 @@ export const changeOwnProviderConfig: SessionHandler<z.infer<typeof changeProvid
 
 export const rotateOwnProviderSecret: SessionHandler<z.infer<typeof rotateSecretBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
-  const { name, secret, overlap_seconds: overlapSeconds } = body;
-  const request = { caller, configId: context.id("config_id"), name, secret, overlapMs: overlapSeconds * 1_000 };
+  const { name, secret, overlap_seconds: overlapSeconds, reason } = body;
+  const overlapMs = overlapSeconds * 1_000;
+  const request = { caller, configId: context.id("config_id"), name, secret, overlapMs, reason };
   const { config, newSecrets } = await deps.bus.call(rotateProviderSecret, request);
   return ok({ provider_config: configWire(config), new_secrets: newSecrets });
 };

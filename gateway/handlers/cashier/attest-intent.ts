@@ -10,12 +10,13 @@ import { intentWire } from "./intent-wire.ts";
 
 /**
  * Answers once the payment seam has spoken. Refusals: `evidence_required`, `reference_required`, `order_changed`,
- * `order_already_paid`, `order_voided`, `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
+ * `order_already_paid`, `order_voided`, `money_already_used`, `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
  * `lease_required`, `station_leased`, `idempotency_key_reused`.
  */
 export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (context) => {
   const { deps, body } = context;
-  const { stationId } = ownStation(context);
+  const station = ownStation(context);
+  const { stationId } = station;
   const intentId = context.id("intent_id");
   const response = await deps.bus.command(stationId, {
     commandId: sessionCommandId(context, "intent_attest", intentId),
@@ -24,7 +25,7 @@ export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = as
   });
   const intent = spokenOf(response);
   if (isOtherBody(context, intent, body.reference)) throw new Refusal("idempotency_key_reused");
-  return ok(intentWire(intent, deps.nowMs()));
+  return ok(intentWire(intent, { station, switches: deps.switches(), nowMs: deps.nowMs() }));
 };
 
 /**

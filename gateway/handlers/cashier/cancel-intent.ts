@@ -7,12 +7,14 @@ import { intentWire } from "./intent-wire.ts";
 
 /** Refusals: `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`. */
 export const cancelIntent: SessionHandler = async (context) => {
-  const { stationId } = ownStation(context);
+  const station = ownStation(context);
+  const { stationId } = station;
   const intentId = context.id("intent_id");
   const response = await context.deps.bus.command(stationId, {
     commandId: sessionCommandId(context, "intent_cancel", intentId),
     actor: cashierActor(context),
     command: { type: "intent_cancel", intentId },
   });
-  return ok(intentWire(spokenOf(response), context.deps.nowMs()));
+  const { deps } = context;
+  return ok(intentWire(spokenOf(response), { station, switches: deps.switches(), nowMs: deps.nowMs() }));
 };

@@ -6,13 +6,13 @@ import { sessionCommandId } from "../command-id.ts";
 import { created, Refusal, type SessionHandler } from "../context.ts";
 import { cashierActor, ownStation } from "../own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
-import { intentWire } from "./intent-wire.ts";
+import { createdIntentWire } from "./intent-wire.ts";
 
 type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
 
 /**
  * Refusals: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with the `reason`,
- * `money_may_have_moved` with the earlier intent's id as `reason`, `not_found` for the order, `order_already_paid`,
+ * `money_may_have_moved` with `earlier_intent_id`, `not_found` for the order, `order_already_paid`,
  * `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
  */
 export const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
@@ -34,8 +34,7 @@ export const createIntent: SessionHandler<CreateIntentBody> = async (context) =>
     .catch(withoutSettlement);
   const intent = spokenOf(response);
   if (!wasAskedFor(intent, body)) throw new Refusal("idempotency_key_reused");
-  // As of its creation: what could be done then is part of the answer, which a repetition after the deadline gets as well.
-  return created(intentWire(intent, intent.createdAtMs));
+  return created(createdIntentWire(intent));
 };
 
 /** `order_unknown` is what the payment seam says, after a guest may have paid; here nothing can have moved yet. */

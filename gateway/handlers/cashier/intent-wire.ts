@@ -4,13 +4,23 @@ import { formatAmount } from "../../../machines/currency.ts";
 import { type IntentEvent, paymentIntentMachine } from "../../../machines/intent-machine.ts";
 import { type Attestation, type PaymentIntent, type Report, wireStatus } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
+import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
+import { isVoided, type StationState } from "../../../machines/station/state.ts";
 import type { intentSchema } from "../../contract/intent.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 
 export type IntentWire = z.infer<typeof intentSchema>;
 
-/** `isOrderVoided`: the station has heard that the intent's order was voided, so settling it is not offered. */
-export function intentWire(intent: PaymentIntent, nowMs: number, isOrderVoided = false): IntentWire {
+/** What an intent is shown by beside itself. */
+export interface IntentFacts {
+  /** The station that it belongs to: one whose order it has heard is voided is not offered to be settled. */
+  readonly station: Pick<StationState, "knownOrders">;
+  /** A provider that is frozen shows its QR nowhere. */
+  readonly switches: KillSwitches;
+  readonly nowMs: number;
+}
+
+export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentWire {
   return {
     intent_id: intent.intentId,
     intent_display_number: intent.displayNumber,
@@ -26,10 +36,10 @@ export function intentWire(intent: PaymentIntent, nowMs: number, isOrderVoided =
     presented_at: optionalTimestamp(intent.presentedAtMs),
     reports: intent.reports.map(reportWire),
     report_count: intent.reportCount,
-    settle_offered: !isOrderVoided && isPossible(intent, attestNow(intent, nowMs), nowMs),
+    settle_offered: !isVoided(station, intent.orderId) && isPossible(intent, attestNow(intent, nowMs), nowMs),
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
     attestation: attestationWire(intent),
-    provider: providerWire(intent),
+    provider: providerWire(intent, switches),
     ended_at: optionalTimestamp(intent.endedAtMs),
     end_reason: intent.endReason,
   };
@@ -57,11 +67,16 @@ function attestationWire({ attestation }: PaymentIntent): IntentWire["attestatio
   };
 }
 
-function providerWire({ provider }: PaymentIntent): IntentWire["provider"] {
+/** As the intent was created: what could be done then is part of the answer, which a repetition gets as well. */
+export function createdIntentWire(intent: PaymentIntent): IntentWire {
+  return intentWire(intent, { station: { knownOrders: [] }, switches: NO_KILL_SWITCHES, nowMs: intent.createdAtMs });
+}
+
+function providerWire({ provider }: PaymentIntent, switches: KillSwitches): IntentWire["provider"] {
   if (provider === null) return null;
   return {
     config_id: provider.configId,
-    qr_payload: provider.qrPayload,
+    qr_payload: switches.providers.has(provider.configId) ? "" : provider.qrPayload,
     provider_reference: provider.providerReference,
     confirmed_at: optionalTimestamp(provider.confirmedAtMs),
   };

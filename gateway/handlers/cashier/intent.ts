@@ -1,6 +1,6 @@
 /** Reading intents: the station's recent ones, and any one by id. */
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
-import { findIntent, isVoided } from "../../../machines/station/state.ts";
+import { findIntent } from "../../../machines/station/state.ts";
 import { recallHistory } from "../../../services/bus/messages/audit.ts";
 import { ok, Refusal, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
@@ -8,20 +8,22 @@ import { intentWire } from "./intent-wire.ts";
 
 /** The active intent first, then the recently ended ones: as many as the station's bounded state holds. */
 export const listIntents: SessionHandler = (context) => {
-  const state = ownStation(context);
-  const nowMs = context.deps.nowMs();
-  const intents = state.intent === null ? state.ended : [state.intent, ...state.ended];
-  return ok({ intents: intents.map((intent) => intentWire(intent, nowMs, isVoided(state, intent.orderId))) });
+  const station = ownStation(context);
+  const { deps } = context;
+  const facts = { station, switches: deps.switches(), nowMs: deps.nowMs() };
+  const intents = station.intent === null ? station.ended : [station.intent, ...station.ended];
+  return ok({ intents: intents.map((intent) => intentWire(intent, facts)) });
 };
 
 /** An intent that has left the state is answered from the audit trail as it ended. Refusal: `intent_unknown`. */
 export const getIntent: SessionHandler = async (context) => {
-  const state = ownStation(context);
+  const station = ownStation(context);
   const { deps } = context;
+  const facts = { station, switches: deps.switches(), nowMs: deps.nowMs() };
   const intentId = context.id("intent_id");
-  const recent = findIntent(state, intentId);
-  if (recent !== undefined) return ok(intentWire(recent, deps.nowMs(), isVoided(state, recent.orderId)));
-  const { intent } = await deps.bus.call(recallHistory, { stationId: state.stationId, intentId });
+  const recent = findIntent(station, intentId);
+  if (recent !== undefined) return ok(intentWire(recent, facts));
+  const { intent } = await deps.bus.call(recallHistory, { stationId: station.stationId, intentId });
   if (intent === null) throw new Refusal("intent_unknown");
-  return ok(intentWire(intent as PaymentIntent, deps.nowMs()));
+  return ok(intentWire(intent as PaymentIntent, facts));
 };

@@ -1,6 +1,7 @@
 /** POST assignment/report: evidence, never truth (contract, "POST assignment/report"). */
 import type { z } from "zod";
 import type { PaymentIntent, Report } from "../../../machines/payment-intent.ts";
+import type { BlockedReason } from "../../../machines/standing.ts";
 import { assignmentView } from "../../../machines/views/assignment.ts";
 import type { reportBodySchema } from "../../contract/device.ts";
 import { toTimestamp } from "../../contract/shared.ts";
@@ -9,8 +10,10 @@ import { type DeviceHandler, ok, Refusal } from "../context.ts";
 
 export const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (context) => {
   const { deps, device, body } = context;
+  // A blocked device is refused with the reason all the same, by the station, which keeps what it says as evidence.
+  const { blocked } = deps.deviceView("self", device);
   // No intent has such an id, so there is nothing to ask the station for.
-  if (body.intent_id < 1) throw new Refusal("handoff_not_assigned");
+  if (body.intent_id < 1) throw new Refusal(blocked === "" ? "handoff_not_assigned" : (blocked as BlockedReason));
   // The station answers alike for an unknown intent, another device's and another station's: `handoff_not_assigned`.
   const { reply, intent } = await deps.bus.command(device.stationId, {
     commandId: reportCommandId(device.deviceId, body.intent_id, body.client_idempotency_key),
@@ -21,6 +24,7 @@ export const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = as
       outcome: body.outcome,
       providerReference: body.provider_reference ?? "",
       providerCode: body.provider_code ?? "",
+      blockedReason: blocked === "" ? undefined : (blocked as BlockedReason),
     },
   });
   if (reply.type !== "report" || intent === null) throw new Refusal("handoff_not_assigned");

@@ -1,11 +1,20 @@
-/** A provider's callback: its bytes go over the bus as they came, and the answer's bytes come back as they are. */
-import { receiveCallback } from "../../../services/bus/messages/providers.ts";
+/**
+ * A provider's callback: its bytes go over the bus as they came, and the bytes of a recorded answer come back as they are.
+ * What was refused is answered in the words of every refusal here.
+ */
+import { z } from "zod";
+import { CALLBACK_REFUSAL_RATE, CALLBACK_REFUSALS, receiveCallback } from "../../../services/bus/messages/providers.ts";
 import { CALLBACK_RATE } from "../../throttle/limits.ts";
-import { throttleHeaders } from "../../throttle/token-bucket.ts";
+import { type BucketRate, throttleHeaders } from "../../throttle/token-bucket.ts";
 import { type Handler, Refusal } from "../context.ts";
 
 /** The one header that adapters look at. */
 const SIGNATURE_HEADER = "x-provider-signature";
+
+const { refusals: burst, windowMs } = CALLBACK_REFUSAL_RATE;
+const REFUSAL_RATE: BucketRate = { intervalMs: windowMs / burst, burst };
+
+const refusedSchema = z.object({ code: z.enum(CALLBACK_REFUSALS) });
 
 /** Nothing is looked at here: the signature is over the raw body, and what it belongs to is the providers service's matter. */
 export const takeCallback: Handler<Buffer> = async (context) => {
@@ -15,11 +24,15 @@ export const takeCallback: Handler<Buffer> = async (context) => {
     throw new Refusal("throttled", { headers: throttleHeaders("callback", CALLBACK_RATE, retryAfterMs) });
   }
   const signature = context.header(SIGNATURE_HEADER);
-  const { status, body } = await deps.bus.call(receiveCallback, {
+  const answer = await deps.bus.call(receiveCallback, {
     configId: context.id("config_id"),
     headers: signature === "" ? {} : { [SIGNATURE_HEADER]: signature },
     bodyBase64: context.body.toString("base64"),
     address,
   });
-  return { status, ready: body };
+  if (answer.status === 200) return { status: answer.status, ready: answer.body };
+  const { code } = refusedSchema.parse(JSON.parse(answer.body));
+  if (code !== "throttled") throw new Refusal(code);
+  const headers = throttleHeaders("callback-refused", REFUSAL_RATE, answer.retryAfterMs ?? windowMs);
+  throw new Refusal(code, { headers });
 };

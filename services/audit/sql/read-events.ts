@@ -110,7 +110,8 @@ export async function selectIntentEvents(
       where intent_id = ${intentId} and station_id = ${stationId} and organization_id = ${organizationId}
     ), span as (
       select min(version) as first,
-             max(version) filter (where type in ('intent_succeeded', 'intent_cancelled', 'intent_expired')) as ended
+             max(version) filter (where type in ('intent_succeeded', 'intent_cancelled', 'intent_expired', 'provider_failed',
+               'intent_overtaken')) as ended
       from own
     ), losses as (
       select l.station_id, l.version, l.ordinal from station_events l

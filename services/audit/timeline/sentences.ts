@@ -1,5 +1,6 @@
 /** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
-import type { EndReason, ReportedOutcome } from "../../../machines/payment-intent.ts";
+import { type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
+import type { BlockedReason } from "../../../machines/standing.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
@@ -32,6 +33,7 @@ export const REFUSAL_REASONS: Readonly<Record<SettlementRefusal, string>> = {
   order_already_paid: "the order had already been paid",
   order_voided: "the order had been voided",
   order_unknown: "the order was not found at this station",
+  money_already_used: "this money had already paid another collection",
 };
 
 const OUTCOMES: Readonly<Record<ReportedOutcome, string>> = {
@@ -59,6 +61,29 @@ export const END_REASONS_TOLD: Readonly<Record<EndReason, string>> = {
   payment_declined: "the provider declined the payment",
   buyer_cancelled: "the guest cancelled at the provider",
   provider_expired: "the payment expired at the provider",
+  order_already_paid: "the order was paid by another way",
+};
+
+/** How money differs, by the kind of its issue; a kind of a later program is told by its name. */
+export const DIFFERENCES: Readonly<Record<string, string>> = {
+  amount_mismatch: "of another amount",
+  currency_mismatch: "in another currency",
+  account_mismatch: "on another account",
+  reference_mismatch: "under another reference",
+  late_money: "after its end",
+  duplicate_money: "a second time",
+  settlement_refused: "that its order no longer takes",
+};
+
+/** Why a device that reported was blocked. */
+const BLOCKS: Readonly<Record<BlockedReason, string>> = {
+  device_suspended: "it is suspended",
+  device_frozen: "it is frozen",
+  station_suspended: "the station is suspended",
+  station_closed: "the station is closed",
+  station_frozen: "the station is frozen",
+  organization_frozen: "the organization is frozen",
+  platform_frozen: "the platform is frozen",
 };
 
 /** Tells one step. An event of a later program is told by its type, so that nothing is left out silently. */
@@ -83,7 +108,12 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     case "late_evidence_kept": {
       const moneyMoved = MONEY_BY_OUTCOME[step.outcome];
       const consequence = moneyMoved === "no" ? "" : ", because money may have moved";
-      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${details(step)} after the collection had ended as ${step.status}; the report was refused and kept as evidence${consequence}.`;
+      const blocked = step.blockedReason ?? "";
+      const when = isEnded(step.status)
+        ? `after the collection had ended as ${step.status}`
+        : `while the collection was ${step.status}`;
+      const why = blocked === "" ? "" : `, although ${BLOCKS[blocked]}`;
+      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${details(step)} ${when}${why}; the report was refused and kept as evidence${consequence}.`;
       return { sentence, moneyMoved };
     }
     case "settlement_started":
@@ -123,11 +153,27 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
         sentence: `${who} asserted money that this collection, ${step.status} already, cannot take${withReference(step.providerReference)}; it settled nothing and a person must look into it.`,
         moneyMoved: "yes",
       };
+    case "money_differs": {
+      const how = DIFFERENCES[step.issue] ?? `that does not fit (${step.issue})`;
+      return {
+        sentence: `${who} asserted money for this collection ${how}; it settled nothing, and an issue names it.`,
+        moneyMoved: "maybe",
+      };
+    }
+    case "intent_overtaken": {
+      const consequence = step.mayBePaidTwice ? "; it had been handed over already, so money may have moved twice" : "";
+      const sentence = `The collection ended, because order ${intent.orderDisplayNumber} was paid by another way${consequence}.`;
+      return { sentence, moneyMoved: step.mayBePaidTwice ? "maybe" : "no" };
+    }
+    case "end_told":
+      return no("The provider's side took note that the collection had ended.");
     case "doubt_cleared":
       return no(`${who} said for certain that no money moved for this collection.`);
     case "second_collection_confirmed":
       return no(
-        `${who} confirmed to collect although collection ${step.earlierIntentId} of the same order may have moved money.`,
+        step.earlierIntentId === null
+          ? `${who} confirmed to collect although an earlier collection of the same order may have moved money.`
+          : `${who} confirmed to collect although collection ${step.earlierIntentId} of the same order may have moved money.`,
       );
     case "intent_expired":
       return no("The collection reached its deadline and expired.");

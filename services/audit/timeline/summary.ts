@@ -1,5 +1,6 @@
 /** The whole payment in one sentence or two, and whether money moved. Pure. */
 import { type IntentState, isEnded, PROVIDER_DECLINES, wireStatus } from "../../../machines/payment-intent.ts";
+import type { AuditEvent } from "../../bus/messages/audit.ts";
 import {
   actorName,
   type MoneyMoved,
@@ -14,14 +15,27 @@ import { END_REASONS_TOLD, REFUSAL_REASONS, type Told } from "./sentences.ts";
 /** A settlement is certain; short of one, any step that may have moved money leaves it open. */
 export function overallMoneyMoved(facts: TimelineFacts, steps: readonly Told[]): MoneyMoved {
   if (facts.settlement !== undefined || steps.some((step) => step.moneyMoved === "yes")) return "yes";
-  if (isCleared(facts)) return "no";
-  return steps.some((step) => step.moneyMoved === "maybe") ? "maybe" : "no";
+  return openMoney(facts.events, steps);
 }
 
-/** Whether the provider has said for certain that nothing moved: a QR that was shown is no doubt any more. */
-function isCleared({ intent, events }: TimelineFacts): boolean {
-  const declines: readonly string[] = PROVIDER_DECLINES;
-  return declines.includes(intent.endReason) || events.some((event) => event.type === "doubt_cleared");
+/**
+ * What is left open when nothing is certain. The provider's word that nothing moved takes back what came before it; its
+ * decline does so only as long as it has not asserted money that differs, of which the decline says nothing.
+ */
+function openMoney(events: TimelineFacts["events"], steps: readonly Told[]): MoneyMoved {
+  let moved: MoneyMoved = "no";
+  let differs = false;
+  for (const [index, event] of events.entries()) {
+    if (event.type === "doubt_cleared") [moved, differs] = ["no", false];
+    else if (isDecline(event) && !differs) moved = "no";
+    else if (steps[index]?.moneyMoved === "maybe") moved = "maybe";
+    if (event.type === "money_differs") differs = true;
+  }
+  return moved;
+}
+
+function isDecline({ type, data }: AuditEvent): boolean {
+  return type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === data["reason"]);
 }
 
 export function summarize(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
@@ -91,6 +105,9 @@ function evidence({ intent, events, settlement }: TimelineFacts, moneyMoved: Mon
     return isEnded(intent.status)
       ? "The provider says that the guest paid, and nothing is settled: an issue names it."
       : "The provider says that the guest paid; nothing is settled yet.";
+  }
+  if (moneyMoved !== "no" && events.some((event) => event.type === "money_differs")) {
+    return "The provider asserts money that does not fit this collection; it settled nothing, and an issue names it.";
   }
   if (moneyMoved !== "maybe") return "";
   return isEnded(intent.status)

@@ -9,8 +9,10 @@ import { requireAnyOf } from "../access.ts";
 import { waitUntilCopied } from "../catch-up.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
+import { findAttribution } from "../sql/read-attribution.ts";
 import { findSettlement, selectDeviceNames, selectIntentEvents } from "../sql/read-events.ts";
 import { findOrganizationIntent } from "../sql/read-history.ts";
+import { tellAttribution } from "./attribution.ts";
 import { actorName, type TimelineFacts } from "./facts.ts";
 import { tell } from "./sentences.ts";
 import { overallMoneyMoved, summarize } from "./summary.ts";
@@ -27,6 +29,9 @@ export async function timeline(deps: AuditDeps, request: Request): Promise<Reply
   const before = await findOrganizationIntent(deps.database, key);
   const isComplete = await waitUntilCopied(deps, before?.stationId);
   const known = await findOrganizationIntent(deps.database, key);
+  // An operator's attribution has an intent id of its own, which no station knows.
+  const attribution = known === undefined ? await findAttribution(deps.database, key) : undefined;
+  if (attribution !== undefined) return tellAttribution(intentId, attribution);
   if (known === undefined && isComplete) throw new RefusedError({ code: "not_found" });
   if (known === undefined) throw new RefusedError({ code: "unavailable", retryAfterMs: AUDIT_LIMITS.catchUpMs });
   const facts = await gatherFacts(deps, { ...key, ...known, isComplete });

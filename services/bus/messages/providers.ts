@@ -3,11 +3,14 @@ import { z } from "zod";
 import { END_REASONS } from "../../../machines/payment-intent.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
-import { barrierSchema, callerSchema } from "./caller.ts";
+import { pageAfter, pageBefore } from "../page.ts";
+import { actorSchema, barrierSchema, callerSchema } from "./caller.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 const caller = callerSchema;
+/** Why, for the trail. */
+const reason = z.string().optional();
 
 /** The adapters: each speaks one kind of provider. */
 export const PROVIDER_KINDS = ["sandbox", "emvco_generic"] as const;
@@ -49,6 +52,14 @@ export const withdrawProviderPayment = defineOperation(
   z.object({}),
 );
 
+/**
+ * Refused callbacks of one address at one config that are answered as such; more are throttled. Only these are counted,
+ * once the signature was looked at: whoever sends wrong ones cannot keep the right ones of the same address out.
+ */
+export const CALLBACK_REFUSAL_RATE = { refusals: 20, windowMs: 60_000 } as const;
+/** Why a callback was not taken: `status` 401, 429 and 413. */
+export const CALLBACK_REFUSALS = ["signature_invalid", "throttled", "body_too_large"] as const;
+
 /** The headers of a callback that an adapter may need. */
 export const CALLBACK_HEADERS = ["x-provider-signature"] as const;
 
@@ -63,8 +74,11 @@ export const receiveCallback = defineOperation(
     /** For the record of a refused signature. */
     address: z.string(),
   }),
-  /** What to answer, byte for byte; a duplicate gets the same again, whatever has happened since. */
-  z.object({ status: z.int(), body: z.string() }),
+  /**
+   * A taken callback: 200 and the body to answer, byte for byte; a duplicate gets the same again, whatever has happened
+   * since. A refused one: 401, 413 or 429, and a body with the `code`, which whoever speaks HTTP says in its own words.
+   */
+  z.object({ status: z.int(), body: z.string(), retryAfterMs: z.number().optional() }),
 );
 
 export const providerConfigSchema = z.object({
@@ -87,8 +101,8 @@ const configReply = z.object({ config: providerConfigSchema, barrier: barrierSch
 /** Of the caller's organization, by id. Every operation here needs `organization.manage`. */
 export const listProviderConfigs = defineOperation(
   "providers.config.list",
-  z.object({ caller, filialId: id.optional() }),
-  z.object({ configs: z.array(providerConfigSchema) }),
+  z.object({ caller, filialId: id.optional(), ...pageAfter }),
+  z.object({ configs: z.array(providerConfigSchema), hasMore: z.boolean() }),
 );
 /** Secrets may be given or are made; those that were made are returned this once. */
 export const createProviderConfig = defineOperation(
@@ -101,6 +115,7 @@ export const createProviderConfig = defineOperation(
     name: z.string(),
     settings: z.record(z.string(), z.unknown()),
     secrets: z.record(z.string(), z.string()).optional(),
+    reason,
   }),
   configReply.extend({ newSecrets: z.record(z.string(), z.string()) }),
 );
@@ -112,6 +127,7 @@ export const changeProviderConfig = defineOperation(
     name: z.string().optional(),
     settings: z.record(z.string(), z.unknown()).optional(),
     status: z.enum(["active", "disabled"]).optional(),
+    reason,
   }),
   configReply,
 );
@@ -127,21 +143,29 @@ export const seedSandboxProvider = defineOperation(
 /** A new callback secret; the old one is taken as well for `overlapMs`. The new one is returned this once. */
 export const rotateProviderSecret = defineOperation(
   "providers.config.rotate",
-  z.object({ caller, configId: id, name: z.string(), secret: z.string().optional(), overlapMs: z.int().min(0) }),
+  z.object({
+    caller,
+    configId: id,
+    name: z.string(),
+    secret: z.string().optional(),
+    overlapMs: z.int().min(0),
+    reason,
+  }),
   configReply.extend({ newSecrets: z.record(z.string(), z.string()) }),
 );
 
 /** Money that does not fit: each kind is a name that an operator acts on (contract, "Rules" 7). */
 export const ISSUE_KINDS = [
-  /** Money for a transaction that was never registered. */
+  /** Money for a transaction that was never registered, or signed words of which nothing can be read. */
   "unmatched_money",
   "amount_mismatch",
   "currency_mismatch",
   "account_mismatch",
+  /** Another payment's money, money without a name of the provider's own, or an event id that told something else before. */
   "reference_mismatch",
   /** Money after the intent was cancelled, expired or failed. */
   "late_money",
-  /** A second payment for an intent that is paid. */
+  /** A second payment for an intent that is paid, or money that has paid another order. */
   "duplicate_money",
   /** The provider's money fits the intent, and the order no longer does: the payment seam refused. */
   "settlement_refused",
@@ -157,7 +181,10 @@ export const issueSchema = z.object({
   amountMinor: amountMinor.nullable(),
   currency: z.string().nullable(),
   providerReference: z.string(),
-  /** What was registered, beside what the provider says; never a secret. */
+  /**
+   * What was registered, beside what the provider says: `said` are its own words, `further` what it has said of this money
+   * since. Never a secret.
+   */
   evidence: z.record(z.string(), z.unknown()),
   openedAtMs: z.number(),
   resolvedAtMs: z.number().nullable(),
@@ -178,31 +205,42 @@ export const listIssues = defineOperation(
   }),
   z.object({ issues: z.array(issueSchema), hasMore: z.boolean() }),
 );
-/** The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. */
+/**
+ * The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. Refuses with
+ * `conflict` what cannot be: another filial's or mode's order, one that is being collected, money that has paid, may still
+ * settle by itself, has no name of its own, or was closed.
+ */
 export const attributeIssue = defineOperation(
   "providers.issue.attribute",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
   z.object({ issue: issueSchema }),
 );
-/** Resolved outside, for example paid back; the reason stays. */
+/** Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is said of it. */
 export const closeIssue = defineOperation(
   "providers.issue.close",
   z.object({ caller, issueId: id, reason: z.string() }),
   z.object({ issue: issueSchema }),
 );
 
+export const PROVIDER_EVENT_SUBJECTS = ["provider_config", "provider_issue"] as const;
+
 /** One entry of the trail of provider configs and issues: who did what to which, when; never a secret. */
 export const providerEventSchema = z.object({
   eventId: id,
   atMs: z.number(),
-  actor: z.object({ role: z.string(), id: z.int(), name: z.string() }),
+  actor: actorSchema,
   action: z.string(),
-  subject: z.object({ kind: z.enum(["provider_config", "provider_issue"]), id }),
+  subject: z.object({ kind: z.enum(PROVIDER_EVENT_SUBJECTS), id }),
   data: z.record(z.string(), z.unknown()),
 });
-/** Oldest first, after one of them. Needs `organization.manage`. */
+export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
+
+/**
+ * Oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. An event never appears
+ * behind one that was read before. Needs `organization.manage`.
+ */
 export const listProviderEvents = defineOperation(
   "providers.events.list",
-  z.object({ caller, sinceId: z.int().min(0), limit: z.int().min(1).max(BOUNDS.listed) }),
+  z.object({ caller, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(providerEventSchema), hasMore: z.boolean() }),
 );

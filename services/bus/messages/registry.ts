@@ -241,12 +241,12 @@ export const registryEventSchema = z.object({
 export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 
 /**
- * The registry's events of the caller's organization, and those of the platform, after one of them, oldest first. Needs
- * `organization.manage`.
+ * The registry's events of the caller's organization, and those of the platform: oldest first after `sinceId`; without
+ * it newest first, before `beforeId` if that is given. Needs `organization.manage`.
  */
 export const listRegistryEvents = defineOperation(
   "registry.events.list",
-  z.object({ caller, ...pageAfter }),
+  z.object({ caller, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(registryEventSchema), hasMore }),
 );
 

@@ -104,24 +104,36 @@ export const prepareIntent = defineOperation(
   }),
 );
 
+/** Characters of a money's name: the config's id and a reference of the provider, escaped or hashed (money-key.ts). */
+const MONEY_KEY_CHARACTERS = 300;
+
 /**
  * The payment seam: the only way a transaction comes into being (I2). Idempotent by intent id. A refusal is for good for
- * the attestation that got it: an intent that was refused can be paid by a new attestation only.
+ * the attestation that got it: an intent that was refused can be paid by a new attestation only. A provider's money pays
+ * one intent, whoever asks.
  */
 export const settle = defineOperation(
   "settlement.settle",
-  z.object({
-    intentId: id,
-    /** The command id of the attestation. */
-    attestationId: z.string().min(1).max(BOUNDS.commandIdCharacters),
-    stationId: id,
-    orderId: id,
-    route: z.enum(ROUTES),
-    amountMinor,
-    currency: z.string(),
-    reference: z.string(),
-    attestedBy: z.int(),
-  }),
+  z
+    .object({
+      intentId: id,
+      /** The command id of the attestation. */
+      attestationId: z.string().min(1).max(BOUNDS.commandIdCharacters),
+      stationId: id,
+      orderId: id,
+      route: z.enum(ROUTES),
+      amountMinor,
+      currency: z.string(),
+      reference: z.string(),
+      attestedBy: z.int(),
+      /** Where a provider's money pays: its name. Money that has paid another intent is refused, `money_already_used`. */
+      moneyKey: z.string().min(1).max(MONEY_KEY_CHARACTERS).optional(),
+    })
+    // Money without a name could pay twice, and nothing would tell.
+    .refine(({ route, moneyKey }) => route !== "dynamic_qr" || moneyKey !== undefined, {
+      path: ["moneyKey"],
+      message: "A provider's money has a name.",
+    }),
   z.discriminatedUnion("settled", [
     z.object({ settled: z.literal(true), transactionId: id }),
     z.object({ settled: z.literal(false), code: z.enum(SETTLEMENT_REFUSALS) }),

@@ -1,7 +1,7 @@
 /** The schema of a command to a station, for the actor host: what arrives on the bus is checked before it reaches a machine. */
 import { z } from "zod";
-import { END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../../machines/payment-intent.ts";
-import { DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
+import { PROVIDER_END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../../machines/payment-intent.ts";
+import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import type { StationRequest } from "./station.ts";
@@ -86,11 +86,14 @@ const command = z.discriminatedUnion("type", [
     outcome: z.enum(REPORTED_OUTCOMES),
     providerReference: text,
     providerCode: text,
+    blockedReason: z.enum(BLOCKED_REASONS).optional(),
   }),
   z.object({ type: z.literal("provider_put"), provider: z.object({ configId: id.nullable(), revision }) }),
   z.object({ type: z.literal("provider_confirm"), intentId: id, providerReference: text }),
-  z.object({ type: z.literal("provider_failed"), intentId: id, reason: z.enum(END_REASONS) }),
+  z.object({ type: z.literal("provider_failed"), intentId: id, reason: z.enum(PROVIDER_END_REASONS) }),
   z.object({ type: z.literal("provider_cleared"), intentId: id }),
+  z.object({ type: z.literal("provider_money_differs"), intentId: id, issue: text.min(1) }),
+  z.object({ type: z.literal("order_inquire"), orderId: id }),
   z.object({ type: z.literal("settlement_succeeded"), ...saleSchema.shape }),
 ]);
 

@@ -21,6 +21,8 @@ export interface AskedPayment {
   readonly orderDisplayNumber: number;
   readonly expiresAtMs: number;
   readonly callbackUrl: string;
+  /** The provider's own reference; empty while it is not known. */
+  readonly providerReference: string;
 }
 
 export interface CreatedPayment {
@@ -36,6 +38,8 @@ export interface AssertedMoney {
   readonly account: string;
   readonly amountMinor: string | null;
   readonly currency: string | null;
+  /** The provider's own words, for the evidence. */
+  readonly said: string;
 }
 
 /** Why a buyer's payment came to nothing, for certain. */
@@ -81,7 +85,7 @@ export interface ProviderAdapter {
   /** False: there is nobody to ask; only callbacks and the deadline tell. */
   readonly answersQuestions: boolean;
   /** Checks settings. Throws `RefusedError` `invalid_request` naming the fields. */
-  parseSettings(settings: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
+  checkSettings(settings: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Checks what an owner gave and makes what is missing; may ask the provider. */
   prepare(
     given: {
@@ -104,8 +108,8 @@ export interface ProviderAdapter {
   lookUp(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<LookUp>;
   cancel(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<Cancellation>;
   verify(callback: SignedCallback, secrets: readonly string[], nowMs: number): Verdict;
-  /** Undefined when the body is not of the provider's shape. */
-  decode(body: Uint8Array): CallbackEvent | undefined;
+  /** Of signed bytes, whatever they are: what cannot be read is told as money of which nothing is known. */
+  decode(body: Uint8Array): CallbackEvent;
 }
 
 /** The name of the secret with which every adapter's callbacks are signed. */

@@ -3,11 +3,14 @@
  * back is JSON or nothing.
  */
 import { Agent, type Dispatcher } from "undici";
+import type { CallOperation, ProviderFigures } from "../figures.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { ProviderError } from "./provider-error.ts";
 
 export interface ProviderQuestion {
+  /** For the metrics. */
+  readonly operation: CallOperation;
   readonly method: "GET" | "POST";
   readonly url: URL;
   readonly apiKey: string | undefined;
@@ -22,12 +25,15 @@ export interface ProviderAnswer {
 }
 
 export interface HttpClient {
-  /** Resolves for 2xx and 4xx with a JSON body. Throws `ProviderError` for everything else. */
-  ask(question: ProviderQuestion): Promise<ProviderAnswer>;
+  /**
+   * What `read` makes of a 2xx or 4xx with a JSON body. Throws `ProviderError` for everything else; `read` throws it for
+   * an answer that is none, which counts as the call's failure as well.
+   */
+  ask<T>(question: ProviderQuestion, read: (answer: ProviderAnswer) => T): Promise<T>;
   close(): Promise<void>;
 }
 
-export function createHttpClient(): HttpClient {
+export function createHttpClient(figures: Pick<ProviderFigures, "calls" | "callSeconds">): HttpClient {
   const { callMs, connectionsPerHost } = PROVIDER_LIMITS;
   const agent = new Agent({
     connections: connectionsPerHost,
@@ -38,7 +44,22 @@ export function createHttpClient(): HttpClient {
     connect: { timeout: callMs, rejectUnauthorized: true, minVersion: "TLSv1.2" },
   });
   return {
-    ask: (question) => ask(agent, question),
+    async ask(question, read) {
+      const { operation } = question;
+      const startedAtMs = performance.now();
+      let result = "failed";
+      try {
+        const answer = read(await ask(agent, question));
+        result = "answered";
+        return answer;
+      } catch (error) {
+        if (error instanceof ProviderError) result = error.failure;
+        throw error;
+      } finally {
+        figures.calls.add({ operation, result });
+        figures.callSeconds.observe({ operation }, (performance.now() - startedAtMs) / 1_000);
+      }
+    },
     close: () => agent.destroy(),
   };
 }

@@ -8,6 +8,7 @@ import { RefusedError } from "../../bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { verifySignature } from "../secrets/callback-signature.ts";
 import {
+  type AskedPayment,
   type AssertedMoney,
   CALLBACK_SECRET,
   type CallbackEvent,
@@ -17,19 +18,22 @@ import {
   type ProviderAccess,
   type ProviderAdapter,
 } from "./adapter.ts";
+import { fieldsOf, nameOfEvent, readMoney, unreadable } from "./asserted-money.ts";
+import { checkedSettings } from "./checked-settings.ts";
 import type { HttpClient, ProviderAnswer } from "./http-client.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { ProviderError } from "./provider-error.ts";
-import { parseSettings } from "./refuse-fields.ts";
 
 const API_KEY = "api_key";
 
+const accountName = z.string().min(1).max(PROVIDER_LIMITS.saidAccountCharacters);
+
 /** Left out by an owner: an account is opened. */
-const givenSchema = z.strictObject({ account: z.string().min(1).max(64).optional() });
-const settingsSchema = z.strictObject({ account: z.string().min(1).max(64) });
+const givenSchema = z.strictObject({ account: accountName.optional() });
+const settingsSchema = z.strictObject({ account: accountName });
 
 const accountSchema = z.object({
-  account: z.string().min(1).max(64),
+  account: accountName,
   api_key: z.string().min(1).max(PROVIDER_LIMITS.secretCharacters.max),
   callback_secret: z.string().min(1).max(PROVIDER_LIMITS.secretCharacters.max),
 });
@@ -37,20 +41,14 @@ const renewedSchema = accountSchema.pick({ callback_secret: true });
 
 const paymentSchema = z.object({
   payment_id: z.string().min(1).max(PROVIDER_LIMITS.providerReferenceCharacters),
-  reference: z.string().max(200),
-  account: z.string().max(64),
-  amount: z.string().max(20),
-  currency: z.string().max(10),
+  reference: z.string().max(PROVIDER_LIMITS.saidReferenceCharacters),
+  account: z.string().max(PROVIDER_LIMITS.saidAccountCharacters),
+  amount: z.string().max(PROVIDER_LIMITS.saidAmountCharacters),
+  currency: z.string().max(PROVIDER_LIMITS.saidCurrencyCharacters),
   status: z.enum(["pending", "in_progress", "paid", "declined", "cancelled", "expired", "unknown"]),
 });
 type Payment = z.infer<typeof paymentSchema>;
 const createdSchema = paymentSchema.extend({ qr_payload: z.string().min(1).max(PROVIDER_LIMITS.qrPayloadCharacters) });
-
-const callbackSchema = z.object({
-  event_id: z.string().min(1).max(200).optional(),
-  event_type: z.string().min(1).max(100),
-  payment: z.unknown(),
-});
 
 const ENDS: Readonly<Record<"declined" | "cancelled" | "expired", Decline>> = {
   declined: "payment_declined",
@@ -62,16 +60,25 @@ const END_OF_EVENT: ReadonlyMap<string, Decline> = new Map(
   Object.entries(ENDS).map(([status, reason]) => [`payment.${status}`, reason]),
 );
 
-export function sandboxAdapter(http: HttpClient, baseUrl: string): ProviderAdapter {
+export interface SandboxProviderPlace {
+  readonly url: string;
+  /** Opens accounts there. */
+  readonly installationKey: string | undefined;
+}
+
+export function sandboxAdapter(
+  http: HttpClient,
+  { url: baseUrl, installationKey }: SandboxProviderPlace,
+): ProviderAdapter {
   const at = (path: string): URL => new URL(path, baseUrl);
   const keyOf = (access: ProviderAccess): string | undefined => access.secrets[API_KEY]?.[0];
 
   return {
     secretNames: [API_KEY, CALLBACK_SECRET],
     answersQuestions: true,
-    parseSettings: (settings) => parseSettings(settingsSchema, settings),
+    checkSettings: (settings) => checkedSettings(settingsSchema, settings),
     async prepare({ name, settings, secrets }, signal) {
-      const { account } = parseSettings(givenSchema, settings);
+      const { account } = checkedSettings(givenSchema, settings);
       const { [API_KEY]: apiKey, [CALLBACK_SECRET]: callbackSecret } = secrets;
       if (account !== undefined || apiKey !== undefined || callbackSecret !== undefined) {
         if (account === undefined || apiKey === undefined || callbackSecret === undefined) {
@@ -85,14 +92,11 @@ export function sandboxAdapter(http: HttpClient, baseUrl: string): ProviderAdapt
           newSecrets: {},
         };
       }
-      const answer = await http.ask({
-        method: "POST",
-        url: at("/v1/accounts"),
-        apiKey: undefined,
-        body: { name },
-        signal,
-      });
-      const opened = understood(accountSchema, answer);
+      const url = at("/v1/accounts");
+      const opened = await http.ask(
+        { operation: "account_open", method: "POST", url, apiKey: installationKey, body: { name }, signal },
+        (answer) => understood(accountSchema, answer),
+      );
       const made = { [API_KEY]: opened.api_key, [CALLBACK_SECRET]: opened.callback_secret };
       return { settings: { account: opened.account }, secrets: made, newSecrets: made };
     },
@@ -107,42 +111,45 @@ export function sandboxAdapter(http: HttpClient, baseUrl: string): ProviderAdapt
         throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/secret", detail }] });
       }
       const url = at("/v1/account/callback-secret");
-      const answer = await http.ask({ method: "POST", url, apiKey: keyOf(access), body: {}, signal });
-      return understood(renewedSchema, answer).callback_secret;
+      const renewed = await http.ask(
+        { operation: "secret_renew", method: "POST", url, apiKey: keyOf(access), body: {}, signal },
+        (answer) => understood(renewedSchema, answer),
+      );
+      return renewed.callback_secret;
     },
-    accountOf: (settings) => parseSettings(settingsSchema, settings).account,
+    accountOf: (settings) => checkedSettings(settingsSchema, settings).account,
     async createPayment(access, payment, signal) {
-      const answer = await http.ask({
-        method: "POST",
-        url: at("/v1/payments"),
-        apiKey: keyOf(access),
-        body: {
-          reference: payment.reference,
-          amount: formatAmount(payment.amountMinor, payment.currency),
-          currency: payment.currency,
-          description: `Order ${payment.orderDisplayNumber}`,
-          expires_at: new Date(payment.expiresAtMs).toISOString(),
-          callback_url: payment.callbackUrl,
+      const settings = checkedSettings(settingsSchema, access.settings);
+      const body = {
+        reference: payment.reference,
+        amount: formatAmount(payment.amountMinor, payment.currency),
+        currency: payment.currency,
+        description: `Order ${payment.orderDisplayNumber}`,
+        expires_at: new Date(payment.expiresAtMs).toISOString(),
+        callback_url: payment.callbackUrl,
+      };
+      const url = at("/v1/payments");
+      return await http.ask(
+        { operation: "payment_create", method: "POST", url, apiKey: keyOf(access), body, signal },
+        (answer) => {
+          const created = understood(createdSchema, answer);
+          requireAsked(created, payment, settings.account);
+          return { qrPayload: created.qr_payload, providerReference: created.payment_id };
         },
-        signal,
-      });
-      const created = understood(createdSchema, answer);
-      if (created.reference !== payment.reference) {
-        throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");
-      }
-      return { qrPayload: created.qr_payload, providerReference: created.payment_id };
+      );
     },
-    async lookUp(access, { reference }, signal): Promise<LookUp> {
-      const url = at(`/v1/payments/by-reference/${encodeURIComponent(reference)}`);
-      const answer = await http.ask({ method: "GET", url, apiKey: keyOf(access), signal });
-      if (answer.status === 404) return { status: "unknown" };
-      return lookUpOf(understood(paymentSchema, answer));
+    async lookUp(access, asked, signal): Promise<LookUp> {
+      const url = at(`/v1/payments/by-reference/${encodeURIComponent(asked.reference)}`);
+      return await http.ask(
+        { operation: "payment_look_up", method: "GET", url, apiKey: keyOf(access), signal },
+        (answer): LookUp => (answer.status === 404 ? { status: "unknown" } : lookUpOf(understoodAbout(asked, answer))),
+      );
     },
-    async cancel(access, { reference }, signal): Promise<Cancellation> {
-      const url = at(`/v1/payments/by-reference/${encodeURIComponent(reference)}/cancel`);
-      const payment = understood(
-        paymentSchema,
-        await http.ask({ method: "POST", url, apiKey: keyOf(access), body: {}, signal }),
+    async cancel(access, asked, signal): Promise<Cancellation> {
+      const url = at(`/v1/payments/by-reference/${encodeURIComponent(asked.reference)}/cancel`);
+      const payment = await http.ask(
+        { operation: "payment_cancel", method: "POST", url, apiKey: keyOf(access), body: {}, signal },
+        (answer) => understoodAbout(asked, answer),
       );
       if (payment.status === "paid") return { status: "paid", money: moneyOf(payment) };
       if (payment.status === "pending" || payment.status === "in_progress") return { status: "in_progress" };
@@ -169,9 +176,39 @@ function lookUpOf(payment: Payment): LookUp {
   }
 }
 
-function moneyOf({ reference, payment_id, account, amount, currency }: Payment): AssertedMoney {
-  const amountMinor = parseAmount(amount, currency)?.toString() ?? null;
-  return { reference, providerReference: payment_id, account, amountMinor, currency };
+function moneyOf(payment: unknown): AssertedMoney {
+  const { reference, payment_id: providerReference, account, amount, currency } = fieldsOf(payment);
+  return readMoney({ reference, providerReference, account, amount, currency }, payment);
+}
+
+/** What the guest will scan must ask for what was asked for, and must be nothing but what is seen of it. */
+function requireAsked(created: z.infer<typeof createdSchema>, asked: AskedPayment, account: string): void {
+  const amountMinor = parseAmount(created.amount, created.currency)?.toString();
+  const isAsked =
+    created.reference === asked.reference &&
+    created.account === account &&
+    created.currency === asked.currency &&
+    amountMinor === asked.amountMinor;
+  if (!isAsked) throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");
+  if (UNSEEN.test(created.qr_payload)) {
+    throw new ProviderError("provider_answer_invalid", "The provider's QR payload holds characters that are not seen.");
+  }
+}
+
+/** Control characters, format characters such as marks of direction, lone surrogates, and breaks of lines. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+/**
+ * An answer about the payment that was asked about. Money may name it by either reference, because what differs then is an
+ * issue; that nothing was paid counts only of this very payment.
+ */
+function understoodAbout({ reference, providerReference }: AskedPayment, answer: ProviderAnswer): Payment {
+  const payment = understood(paymentSchema, answer);
+  const isOurs = payment.reference === reference;
+  const isTheirs = payment.payment_id === providerReference;
+  const isAsked = payment.status === "paid" ? isOurs || isTheirs : isOurs && (isTheirs || providerReference === "");
+  if (isAsked) return payment;
+  throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");
 }
 
 /** A 4xx is the provider's refusal; anything of another shape is no answer. */
@@ -182,16 +219,13 @@ function understood<TSchema extends z.ZodType>(schema: TSchema, { status, json }
   throw new ProviderError("provider_answer_invalid", "The provider's answer is not of its documented shape.");
 }
 
-function decode(body: Uint8Array): CallbackEvent | undefined {
-  const parsed = callbackSchema.safeParse(parseJsonBody(body));
-  if (!parsed.success) return undefined;
-  const { event_id, event_type: type } = parsed.data;
-  const eventId = event_id ?? null;
-  const end = END_OF_EVENT.get(type);
-  if (type !== "payment.paid" && end === undefined) return { eventId, type, effect: { kind: "none" } };
-  const payment = paymentSchema.safeParse(parsed.data.payment);
-  if (!payment.success) return undefined;
-  const { reference } = payment.data;
-  if (end !== undefined) return { eventId, type, effect: { kind: "ended", reference, reason: end } };
-  return { eventId, type, effect: { kind: "paid", money: moneyOf(payment.data) } };
+function decode(body: Uint8Array): CallbackEvent {
+  const { event_id, event_type, payment } = fieldsOf(parseJsonBody(body));
+  const named = nameOfEvent(event_id, event_type);
+  if (named === undefined) return unreadable(body);
+  const money = moneyOf(payment);
+  if (named.type === "payment.paid") return { ...named, effect: { kind: "paid", money } };
+  const reason = END_OF_EVENT.get(named.type);
+  if (reason === undefined) return { ...named, effect: { kind: "none" } };
+  return { ...named, effect: { kind: "ended", reference: money.reference, reason } };
 }

@@ -5,57 +5,112 @@
 import type { Transaction } from "../../db/pool.ts";
 import type { AssertedMoney } from "../adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { type IssueKind, insertIssue, isAttributed } from "../sql/issues.ts";
-import { findPaymentByProviderReference, lockPaymentByReference, markPaid, type PaymentRow } from "../sql/payments.ts";
-import { dropTask, insertTask, type Task } from "../sql/tasks.ts";
+import { addWordsTo, findResolutions, type IssueKind, type Resolution } from "../sql/issues.ts";
+import {
+  findPaymentByProviderReference,
+  isTakenElsewhere,
+  lockMoney,
+  lockPaymentByReference,
+  markPaid,
+  type PaymentRow,
+} from "../sql/payments.ts";
+import { dropTask, insertTask } from "../sql/tasks.ts";
+import {
+  type Misfit,
+  type MoneySource,
+  nameOf,
+  raiseIssue,
+  type Written,
+  wordsOf,
+  writeNothing,
+} from "./raise-issue.ts";
 
-export interface MoneySource {
-  readonly configId: number;
-  readonly organizationId: number;
-  /** Names the money where the provider gives it no reference of its own. */
-  readonly eventKey: string;
-  /** Where it was learned: a callback's event type, or how the provider was asked. */
-  readonly learnedFrom: string;
+/** The payment that money speaks of, held until the transaction ends, and what people have decided about the money. */
+export interface HeldPayment {
+  readonly payment: PaymentRow | undefined;
+  readonly resolutions: readonly Resolution[];
+  /** Another payment has been paid with the same money. */
+  readonly isTakenElsewhere: boolean;
 }
 
-export interface Taken {
-  readonly outcome: "confirmed" | "known" | "attributed" | IssueKind;
+/** What is to become of the money. Nothing is written yet. */
+export interface Decision {
+  readonly outcome: "confirmed" | "known" | "attributed" | "closed" | IssueKind;
   readonly intentId: number | null;
-  /** To be run when the transaction has committed. */
-  readonly task: Task | undefined;
-  /** A new issue. */
-  readonly issueId: number | undefined;
+  /** Writes what follows, in the caller's transaction. */
+  readonly write: () => Promise<Written>;
 }
 
-/** Runs in the caller's transaction; the task that it returns is already taken by this process. */
-export async function takeMoney(sql: Transaction, source: MoneySource, money: AssertedMoney): Promise<Taken> {
+/** All questions go out at once, in this order: somebody waits for the display to say "paid". */
+export async function holdPayment(sql: Transaction, source: MoneySource, money: AssertedMoney): Promise<HeldPayment> {
   const { configId } = source;
-  const payment = await lockPaymentByReference(sql, { configId, reference: money.reference });
-  if (payment === undefined) return await takeUnknown(sql, source, money);
-  if (payment.paid_reference !== null) {
-    const isSame = payment.paid_reference === money.providerReference;
-    return isSame ? nothing("known", payment) : await raise(sql, "duplicate_money", { source, money, payment });
-  }
-  const mismatch = mismatchOf(payment, money);
-  if (mismatch !== undefined) return await raise(sql, mismatch, { source, money, payment });
-  if (await isAttributed(sql, { configId, moneyKey: moneyKeyOf(source, money) })) return nothing("attributed", payment);
+  const { reference, providerReference } = money;
+  const named = { configId, providerReference };
+  // Held first, so that the answers about the money are of the moment when nobody else decides about it.
+  const [, payment, resolutions, isElsewhere] = await Promise.all([
+    providerReference === "" ? undefined : lockMoney(sql, named),
+    lockPaymentByReference(sql, { configId, reference }),
+    findResolutions(sql, { configId, moneyName: nameOf(source, money) }),
+    isTakenElsewhere(sql, { ...named, reference }),
+  ]);
+  return { payment, resolutions, isTakenElsewhere: isElsewhere };
+}
+
+/** `mayPay` false: what would pay is an issue instead, because the event that tells of it is not to be believed. */
+export async function decideMoney(
+  sql: Transaction,
+  about: { readonly source: MoneySource; readonly money: AssertedMoney; readonly mayPay: boolean },
+  held: HeldPayment,
+): Promise<Decision> {
+  const { source, money, mayPay } = about;
+  const { payment, resolutions } = held;
+  const intentId = payment?.intent_id ?? null;
+  // Nothing could keep money without a name from paying twice.
+  if (money.providerReference === "")
+    return misfit(sql, payment === undefined ? "unmatched_money" : "reference_mismatch", { source, money, payment });
+  const mismatch = payment === undefined ? undefined : mismatchOf(payment, money);
+  const isTaken = payment !== undefined && payment.paid_reference === money.providerReference;
+  if (isTaken && mismatch === undefined) return { outcome: "known", intentId, write: writeNothing };
+  // A person has said what became of it: whatever is said of it now is evidence there, and pays nothing.
+  const closed = resolutions.find(({ status }) => status === "closed");
+  const attributed = resolutions.find(({ status }) => status === "attributed");
+  const resolved = closed ?? (attributed !== undefined && isOfAmount(attributed, money) ? attributed : undefined);
+  if (resolved !== undefined) return record(sql, resolved, { source, money, payment });
+  if (payment === undefined) return await decideUnknown(sql, source, money);
+  if (payment.paid_reference !== null && !isTaken) return misfit(sql, "duplicate_money", { source, money, payment });
+  if (held.isTakenElsewhere) return misfit(sql, "reference_mismatch", { source, money, payment });
+  if (mismatch !== undefined) return misfit(sql, mismatch, { source, money, payment });
+  if (attributed !== undefined) return misfit(sql, "duplicate_money", { source, money, payment });
+  if (!mayPay) return misfit(sql, "reference_mismatch", { source, money, payment });
+  return { outcome: "confirmed", intentId, write: () => confirm(sql, payment, money.providerReference) };
+}
+
+function isOfAmount({ amountMinor, currency }: Resolution, money: AssertedMoney): boolean {
+  return amountMinor === money.amountMinor && currency === money.currency;
+}
+
+/** All three statements go out at once; PostgreSQL does them in this order. */
+async function confirm(sql: Transaction, payment: PaymentRow, providerReference: string): Promise<Written> {
   const { intent_id: intentId } = payment;
-  await markPaid(sql, intentId, money.providerReference);
-  await dropTask(sql, { intentId, kind: "poll", outcome: "paid" });
-  const detail = { providerReference: money.providerReference };
   const claim = { dueInMs: PROVIDER_LIMITS.taskClaimMs, isTaken: true };
-  const task = await insertTask(sql, { intentId, kind: "confirm", detail, ...claim });
-  return { outcome: "confirmed", intentId, task, issueId: undefined };
+  const [, , task] = await Promise.all([
+    markPaid(sql, intentId, providerReference),
+    dropTask(sql, { intentId, kind: "poll", outcome: "paid" }),
+    insertTask(sql, { intentId, kind: "confirm", detail: { providerReference }, ...claim }),
+  ]);
+  if (task === undefined) return await writeNothing();
+  // As `markPaid` has left it, so that the task need not read what is known here.
+  const provider_reference = payment.provider_reference === "" ? providerReference : payment.provider_reference;
+  const paid = { ...payment, paid_reference: providerReference, provider_reference };
+  return { task: { ...task, payment: paid }, issueId: undefined };
 }
 
 /** Our reference is unknown: perhaps the provider's own is not. */
-async function takeUnknown(sql: Transaction, source: MoneySource, money: AssertedMoney): Promise<Taken> {
+async function decideUnknown(sql: Transaction, source: MoneySource, money: AssertedMoney): Promise<Decision> {
+  const { configId } = source;
   const { providerReference } = money;
-  const payment =
-    providerReference === ""
-      ? undefined
-      : await findPaymentByProviderReference(sql, { configId: source.configId, providerReference });
-  return await raise(sql, payment === undefined ? "unmatched_money" : "reference_mismatch", { source, money, payment });
+  const payment = await findPaymentByProviderReference(sql, { configId, providerReference });
+  return misfit(sql, payment === undefined ? "unmatched_money" : "reference_mismatch", { source, money, payment });
 }
 
 /** The first thing that differs, in this order: whose money it is comes before how much. */
@@ -68,63 +123,17 @@ function mismatchOf(payment: PaymentRow, money: AssertedMoney): IssueKind | unde
   return undefined;
 }
 
-interface Misfit {
-  readonly source: MoneySource;
-  readonly money: AssertedMoney;
-  readonly payment: PaymentRow | undefined;
+function misfit(sql: Transaction, kind: IssueKind, about: Misfit): Decision {
+  return { outcome: kind, intentId: about.payment?.intent_id ?? null, write: () => raiseIssue(sql, kind, about) };
 }
 
-async function raise(sql: Transaction, kind: IssueKind, { source, money, payment }: Misfit): Promise<Taken> {
-  const issueId = await insertIssue(sql, {
-    ...source,
-    kind,
-    moneyKey: moneyKeyOf(source, money),
-    payment: payment === undefined ? undefined : placeOf(payment),
-    amountMinor: storableAmount(money.amountMinor),
-    currency: money.currency,
-    providerReference: money.providerReference,
-    evidence: { learnedFrom: source.learnedFrom, asserted: money, registered: registeredOf(payment) },
-  });
-  return { outcome: kind, intentId: payment?.intent_id ?? null, task: undefined, issueId };
-}
-
-/** The place of a payment, as an issue names it. */
-export function placeOf(payment: PaymentRow): {
-  readonly stationId: number;
-  readonly intentId: number;
-  readonly orderDisplayNumber: number;
-} {
-  const { station_id: stationId, intent_id: intentId, order_display_number: orderDisplayNumber } = payment;
-  return { stationId, intentId, orderDisplayNumber };
-}
-
-/** What was registered, for the evidence of an issue. */
-export function registeredOf(payment: PaymentRow | undefined): Readonly<Record<string, unknown>> | null {
-  if (payment === undefined) return null;
+function record(sql: Transaction, { issueId, status }: Resolution, { source, money, payment }: Misfit): Decision {
   return {
-    reference: payment.reference,
-    providerReference: payment.provider_reference,
-    account: payment.account,
-    amountMinor: payment.amount_minor,
-    currency: payment.currency,
-    paidReference: payment.paid_reference,
+    outcome: status,
+    intentId: payment?.intent_id ?? null,
+    async write() {
+      await addWordsTo(sql, issueId, wordsOf(source, money));
+      return await writeNothing();
+    },
   };
-}
-
-/** One name for one money: the provider's own reference, or the event that told of it. */
-function moneyKeyOf(source: MoneySource, money: AssertedMoney): string {
-  return moneyKey(money.providerReference, source.eventKey);
-}
-
-export function moneyKey(providerReference: string, otherwise: string): string {
-  return providerReference === "" ? `event:${otherwise}` : `money:${providerReference}`;
-}
-
-/** An amount beyond what an order could be stays in the evidence only. */
-function storableAmount(amountMinor: string | null): string | null {
-  return amountMinor !== null && amountMinor.length <= 13 ? amountMinor : null;
-}
-
-function nothing(outcome: "known" | "attributed", payment: PaymentRow): Taken {
-  return { outcome, intentId: payment.intent_id, task: undefined, issueId: undefined };
 }

@@ -5,9 +5,10 @@ import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
+import { checkReason } from "../issues/reason.ts";
 import { choose, lockFilial } from "../sql/choices.ts";
 import { findActiveConfig, findConfig, lockConfig, updateConfig } from "../sql/configs.ts";
-import { recordEvent } from "../sql/events.ts";
+import { personActor, recordEvents } from "../sql/events.ts";
 import type { Json } from "../sql/json.ts";
 import { announce } from "./announce.ts";
 import { checkName } from "./checks.ts";
@@ -19,9 +20,10 @@ export async function changeConfig(
   deps: ProvidersDeps,
   request: RequestOf<typeof changeProviderConfig>,
 ): Promise<ReplyOf<typeof changeProviderConfig>> {
-  const { caller, configId, name, settings, status } = request;
+  const { caller, configId, name, settings, status, reason } = request;
   requirePermission(caller, "organization.manage");
   if (name !== undefined) checkName(name);
+  if (reason !== undefined) checkReason(reason);
   const { organizationId } = caller;
   const config = await deps.database.begin(async (sql) => {
     const known = await findConfig(sql, { organizationId, configId });
@@ -33,7 +35,7 @@ export async function changeConfig(
     if (before === undefined) throw new RefusedError({ code: "not_found" });
     const next = {
       name: name ?? before.name,
-      settings: settings === undefined ? before.settings : { ...deps.adapters[kind].parseSettings(settings) },
+      settings: settings === undefined ? before.settings : { ...deps.adapters[kind].checkSettings(settings) },
       status: status ?? before.status,
     };
     if (next.status === "active" && before.status !== "active") {
@@ -42,11 +44,13 @@ export async function changeConfig(
     const changes = changesOf(before, next);
     if (Object.keys(changes).length === 0) return before;
     const row = await updateConfig(sql, configId, next);
-    const subject = { kind: "provider_config", id: configId } as const;
-    await recordEvent(sql, { caller, action: "provider_config_changed", subject, data: changes });
     if (next.status !== before.status) {
       await choose(sql, { filialId, mode, configId: next.status === "active" ? configId : null });
     }
+    const subject = { kind: "provider_config", id: configId } as const;
+    const data = { ...changes, ...(reason === undefined ? {} : { reason }) };
+    const actor = personActor(caller);
+    await recordEvents(sql, [{ organizationId, actor, action: "provider_config_changed", subject, data }]);
     return row;
   });
   return { config: await configOnWire(deps.database, config), barrier: await announce(deps, config) };

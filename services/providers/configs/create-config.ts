@@ -7,10 +7,12 @@ import { requirePermission } from "../access.ts";
 import type { PreparedConfig } from "../adapters/adapter.ts";
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
+import { checkReason } from "../issues/reason.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
+import { requireOwnSecret } from "../secrets/one-config-each.ts";
 import { choose, lockFilial } from "../sql/choices.ts";
 import { type ConfigRow, countConfigs, findActiveConfig, insertConfig } from "../sql/configs.ts";
-import { recordEvent } from "../sql/events.ts";
+import { type ProviderActor, personActor, recordEvents } from "../sql/events.ts";
 import { insertSecret } from "../sql/secrets.ts";
 import { announce } from "./announce.ts";
 import { checkName, checkSecret, refuseFields } from "./checks.ts";
@@ -19,14 +21,16 @@ import { configOnWire } from "./config-wire.ts";
 type Request = RequestOf<typeof createProviderConfig>;
 
 /**
- * Active from the start. Refuses with `permission_denied`, `not_found` (the filial), `conflict` (it has an active config
- * of that mode, or the organization too many), `invalid_request`, or `unavailable` when the provider had to be asked.
+ * Active from the start; the trail names `actor`. Refuses with `permission_denied`, `not_found` (the filial), `conflict`
+ * (it has an active config of that mode, the organization too many, or another config the secret), `invalid_request`, or `unavailable` when the
+ * provider had to be asked.
  */
 export async function createConfig(
   deps: ProvidersDeps,
   request: Request,
+  actor: ProviderActor = personActor(request.caller),
 ): Promise<ReplyOf<typeof createProviderConfig>> {
-  const { caller, filialId, kind, mode, name } = request;
+  const { caller, filialId, kind, mode, name, reason } = request;
   requirePermission(caller, "organization.manage");
   check(deps, request);
   // Asked once before, so that no account is opened at a provider for a config that cannot be.
@@ -39,20 +43,23 @@ export async function createConfig(
     const configId = row.config_id;
     for (const [secretName, secret] of Object.entries(prepared.secrets)) {
       const place = { configId, name: secretName };
+      await requireOwnSecret(sql, deps, { ...place, organizationId, secret });
       await insertSecret(sql, { ...place, ...deps.keyring.seal(place, secret) });
     }
-    const subject = { kind: "provider_config", id: configId } as const;
-    const data = { filial_id: filialId, kind, mode, name, secrets: Object.keys(prepared.secrets) };
-    await recordEvent(sql, { caller, action: "provider_config_created", subject, data });
     await choose(sql, { filialId, mode, configId });
+    const subject = { kind: "provider_config", id: configId } as const;
+    const facts = { filial_id: filialId, kind, mode, name, secrets: Object.keys(prepared.secrets) };
+    const data = { ...facts, ...(reason === undefined ? {} : { reason }) };
+    await recordEvents(sql, [{ organizationId, actor, action: "provider_config_created", subject, data }]);
     return row;
   });
   const barrier = await announce(deps, config);
   return { config: await configOnWire(deps.database, config), barrier, newSecrets: { ...prepared.newSecrets } };
 }
 
-function check(deps: ProvidersDeps, { kind, mode, name, secrets = {} }: Request): void {
+function check(deps: ProvidersDeps, { kind, mode, name, secrets = {}, reason }: Request): void {
   checkName(name);
+  if (reason !== undefined) checkReason(reason);
   if (kind === "sandbox" && mode === "live") {
     refuseFields({ pointer: "/mode", detail: "the sandbox provider moves no money, so it is for tests only" });
   }
@@ -85,7 +92,7 @@ export function secondActive(mode: ConfigRow["mode"]): RefusedError {
 
 async function prepare(deps: ProvidersDeps, request: Request): Promise<PreparedConfig> {
   const { kind, name, settings, secrets = {} } = request;
-  const signal = AbortSignal.timeout(PROVIDER_LIMITS.callMs / 2);
+  const signal = AbortSignal.timeout(PROVIDER_LIMITS.renewMs);
   try {
     return await deps.adapters[kind].prepare({ name, settings, secrets }, signal);
   } catch (error) {
@@ -98,7 +105,7 @@ async function prepare(deps: ProvidersDeps, request: Request): Promise<PreparedC
 export function providerAway(kind: ConfigRow["kind"], error: ProviderError): RefusedError {
   if (error.failure !== "provider_refused") {
     const detail = "The provider does not answer now; nothing was changed.";
-    return new RefusedError({ code: "unavailable", detail, retryAfterMs: PROVIDER_LIMITS.withdrawPauseMs });
+    return new RefusedError({ code: "unavailable", detail, retryAfterMs: PROVIDER_LIMITS.askAgainMs });
   }
   return new RefusedError({ code: "conflict", detail: `The provider (${kind}) has refused this.` });
 }

@@ -1,32 +1,34 @@
 /** Reading configs and the trail of their changes. */
+import { BOUNDS } from "../../bus/bounds.ts";
 import type { listProviderConfigs, listProviderEvents } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
-import { PROVIDER_LIMITS } from "../limits.ts";
 import * as configs from "../sql/configs.ts";
 import { type ProviderEventRow, selectEvents } from "../sql/events.ts";
 import { configsOnWire } from "./config-wire.ts";
 
 export async function listConfigs(
   deps: ProvidersDeps,
-  { caller, filialId }: RequestOf<typeof listProviderConfigs>,
+  { caller, filialId, sinceId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listProviderConfigs>,
 ): Promise<ReplyOf<typeof listProviderConfigs>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const rows = await configs.listConfigs(deps.database, { organizationId, filialId, limit: PROVIDER_LIMITS.configs });
-  return { configs: await configsOnWire(deps.database, rows) };
+  // One more than was asked for tells whether there are more.
+  const rows = await configs.listConfigs(deps.database, { organizationId, filialId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(await configsOnWire(deps.database, rows), limit);
+  return { configs: page, hasMore };
 }
 
 export async function listEvents(
   deps: ProvidersDeps,
-  { caller, sinceId, limit }: RequestOf<typeof listProviderEvents>,
+  { caller, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listProviderEvents>,
 ): Promise<ReplyOf<typeof listProviderEvents>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   // One more than was asked for tells whether there are more.
-  const rows = await selectEvents(deps.database, { organizationId, sinceId, limit: limit + 1 });
+  const rows = await selectEvents(deps.database, { organizationId, sinceId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(eventOnWire), limit);
   return { events: page, hasMore };
 }
@@ -35,7 +37,7 @@ function eventOnWire(row: ProviderEventRow): ReplyOf<typeof listProviderEvents>[
   return {
     eventId: row.event_id,
     atMs: row.at.getTime(),
-    actor: { role: row.actor_role, id: row.actor_id, name: row.actor_name },
+    actor: { kind: row.actor_role, id: row.actor_id, name: row.actor_name },
     action: row.action,
     subject: { kind: row.subject_kind, id: row.subject_id },
     data: row.data,

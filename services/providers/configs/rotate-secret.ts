@@ -3,26 +3,33 @@ import { BOUNDS } from "../../bus/bounds.ts";
 import type { rotateProviderSecret } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
+import type { Transaction } from "../../db/pool.ts";
 import { requirePermission } from "../access.ts";
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
+import { checkReason } from "../issues/reason.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { accessOf } from "../secrets/live-secrets.ts";
-import { findConfig, lockConfig } from "../sql/configs.ts";
-import { recordEvent } from "../sql/events.ts";
-import { expireSecrets, insertSecret } from "../sql/secrets.ts";
+import { requireOwnSecret } from "../secrets/one-config-each.ts";
+import { type ConfigRow, findConfig, lockConfig } from "../sql/configs.ts";
+import { personActor, recordEvents } from "../sql/events.ts";
+import { expireSecrets, holdRotation, insertSecret } from "../sql/secrets.ts";
 import { checkSecret, refuseFields } from "./checks.ts";
 import { configOnWire } from "./config-wire.ts";
 import { providerAway } from "./create-config.ts";
 
-/** Refuses with `permission_denied`, `not_found`, `invalid_request`, or `unavailable` when the provider had to be asked. */
+/**
+ * Refuses with `permission_denied`, `not_found`, `invalid_request`, `conflict` when another config has the secret or one
+ * is just being replaced, or `unavailable` when the provider had to be asked.
+ */
 export async function rotateSecret(
   deps: ProvidersDeps,
   request: RequestOf<typeof rotateProviderSecret>,
 ): Promise<ReplyOf<typeof rotateProviderSecret>> {
-  const { caller, configId, name, secret: given, overlapMs } = request;
+  const { caller, configId, name, secret: given, overlapMs, reason } = request;
   requirePermission(caller, "organization.manage");
   if (given !== undefined) checkSecret("/secret", given);
+  if (reason !== undefined) checkReason(reason);
   if (overlapMs > BOUNDS.secretOverlapMs) {
     refuseFields({ pointer: "/overlap_seconds", detail: "an old secret is taken for seven days at most" });
   }
@@ -33,23 +40,40 @@ export async function rotateSecret(
   if (!adapter.secretNames.includes(name)) {
     refuseFields({ pointer: "/name", detail: `this config has the secrets ${adapter.secretNames.join(", ")}` });
   }
-  const signal = AbortSignal.timeout(PROVIDER_LIMITS.callMs / 2);
-  const secret = await adapter
-    .renewSecret(await accessOf(deps, known), { name, given }, signal)
-    .catch((error: unknown) => {
-      throw error instanceof ProviderError ? providerAway(known.kind, error) : error;
-    });
-  const config = await deps.database.begin(async (sql) => {
+  const { config, secret } = await deps.database.begin(async (sql) => {
+    // Held over the renewal: of two at once the later one at the provider would not have to be the later one here.
+    if (!(await holdRotation(sql, configId))) {
+      throw new RefusedError({ code: "conflict", detail: "A secret of this config is just being replaced." });
+    }
+    const renewed = await renew(deps, sql, { config: known, name, given });
     const held = await lockConfig(sql, { organizationId, configId });
     if (held === undefined) throw new RefusedError({ code: "not_found" });
     const place = { configId, name };
+    await requireOwnSecret(sql, deps, { ...place, organizationId, secret: renewed });
     await expireSecrets(sql, { ...place, overlapMs });
-    await insertSecret(sql, { ...place, ...deps.keyring.seal(place, secret) });
+    await insertSecret(sql, { ...place, ...deps.keyring.seal(place, renewed) });
     const subject = { kind: "provider_config", id: configId } as const;
-    const data = { name, overlap_ms: overlapMs };
-    await recordEvent(sql, { caller, action: "provider_secret_rotated", subject, data });
-    return held;
+    const data = { name, overlap_ms: overlapMs, ...(reason === undefined ? {} : { reason }) };
+    const actor = personActor(caller);
+    await recordEvents(sql, [{ organizationId, actor, action: "provider_secret_rotated", subject, data }]);
+    return { config: held, secret: renewed };
   });
   const newSecrets: Record<string, string> = given === undefined ? { [name]: secret } : {};
   return { config: await configOnWire(deps.database, config), barrier: {}, newSecrets };
+}
+
+/** A new secret, in force at the provider. Its access is read behind the lock, so that it is not one just replaced. */
+async function renew(
+  deps: ProvidersDeps,
+  sql: Transaction,
+  renewal: { readonly config: ConfigRow; readonly name: string; readonly given: string | undefined },
+): Promise<string> {
+  const { config, name, given } = renewal;
+  const access = await accessOf({ database: sql, keyring: deps.keyring }, config);
+  const signal = AbortSignal.timeout(PROVIDER_LIMITS.renewMs);
+  try {
+    return await deps.adapters[config.kind].renewSecret(access, { name, given }, signal);
+  } catch (error) {
+    throw error instanceof ProviderError ? providerAway(config.kind, error) : error;
+  }
 }

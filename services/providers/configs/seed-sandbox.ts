@@ -4,6 +4,7 @@ import type { seedSandboxProvider } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { findActiveConfig } from "../sql/configs.ts";
+import { OPERATOR } from "../sql/events.ts";
 import { createConfig } from "./create-config.ts";
 
 const MODE = "test";
@@ -15,18 +16,13 @@ export async function seedSandbox(
 ): Promise<ReplyOf<typeof seedSandboxProvider>> {
   const known = await findActiveConfig(deps.database, { filialId, mode: MODE });
   if (known !== undefined) return { configId: known.config_id };
-  const { config } = await createConfig(deps, {
-    caller: operatorFor(organizationId),
-    filialId,
-    kind: "sandbox",
-    mode: MODE,
-    name: "Sandbox provider",
-    settings: {},
-  });
+  const caller = operatorFor(organizationId);
+  const facts = { filialId, kind: "sandbox", mode: MODE, name: "Sandbox provider", settings: {} } as const;
+  const { config } = await createConfig(deps, { caller, ...facts }, OPERATOR);
   return { configId: config.configId };
 }
 
-/** Nobody in particular: the trail shows an owner's act without a name. */
+/** What an owner may do; the trail names the operator. */
 function operatorFor(organizationId: number): Caller {
   return { userId: 0, name: "", organizationId, role: "owner", permissions: ["organization.manage"] };
 }

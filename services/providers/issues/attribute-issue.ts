@@ -3,29 +3,33 @@
  * an intent id of its own, which is written down before the seam is asked: whatever crashes, the very same question is
  * asked again, and the seam settles an intent once.
  */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import type { Caller } from "../../bus/messages/caller.ts";
 import type { attributeIssue } from "../../bus/messages/providers.ts";
 import { prepareIntent } from "../../bus/messages/settlement.ts";
 import { call, type ReplyOf, type RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import type { Transaction } from "../../db/pool.ts";
+import { askStation } from "../../bus/station-client.ts";
 import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
+import { findConfigById } from "../sql/configs.ts";
 import { type Attribution, type IssueRow, lockIssue, startAttribution } from "../sql/issues.ts";
-import { findOrderStation, hasPaidItsIntent } from "../sql/orders.ts";
-import { lockPayment } from "../sql/payments.ts";
+import { findOrderPlace, type OrderPlace } from "../sql/orders.ts";
 import { finishAttribution } from "./finish-attribution.ts";
+import { holdMoneyOf, requireAttributable } from "./free-money.ts";
 import { issueOnWire } from "./issue-wire.ts";
 import { checkReason } from "./reason.ts";
 
-type Request = RequestOf<typeof attributeIssue>;
+const furtherSchema = z.object({ further: z.array(z.object({ same_amount: z.boolean() })) });
 
-/** After its deadline an intent ends within a moment; from then on nothing but this can settle its money. */
-const INTENT_ENDS_MS = 30_000;
+type Request = RequestOf<typeof attributeIssue>;
 
 /**
  * Refuses with `permission_denied`, `not_found` (the issue, the order), `invalid_request`, `conflict` (resolved already,
- * the amounts differ, the money can still settle by itself or has paid elsewhere), or with the seam's own refusal.
+ * the amounts differ, the order is of another filial or mode or is being collected, the money can still settle by itself,
+ * has paid elsewhere or was closed), or with the seam's own refusal.
  */
 export async function attribute(deps: ProvidersDeps, request: Request): Promise<ReplyOf<typeof attributeIssue>> {
   const { caller, issueId, orderId, reason } = request;
@@ -39,15 +43,17 @@ export async function attribute(deps: ProvidersDeps, request: Request): Promise<
   requireOpen(before);
   const attribution = await plan(deps, request, before);
   await deps.database.begin(async (sql) => {
+    await holdMoneyOf(sql, before);
     const issue = requireIssue(await lockIssue(sql, key));
     requireOpen(issue);
     if (issue.attribution !== null) throw conflict("This issue is just being attributed; try again in a moment.");
-    await requireFreeMoney(sql, issue);
+    await requireAttributable(sql, issue);
     if (!(await startAttribution(sql, issueId, attribution))) {
       throw conflict("This money pays an order already, by another issue.");
     }
   });
   const { issue, refusal } = await finishAttribution(deps, key);
+  if (refusal === "money_already_used") throw conflict("This money has paid another order meanwhile.");
   if (refusal !== undefined) throw new RefusedError({ code: refusal });
   return { issue: issueOnWire(issue) };
 }
@@ -55,16 +61,15 @@ export async function attribute(deps: ProvidersDeps, request: Request): Promise<
 /** What the seam will be asked: order truth at this moment, which must be what the money is. */
 async function plan(deps: ProvidersDeps, request: Request, issue: IssueRow): Promise<Attribution> {
   const { caller, orderId, reason } = request;
-  const stationId = await findOrderStation(deps.database, { organizationId: caller.organizationId, orderId });
-  if (stationId === undefined) throw new RefusedError({ code: "not_found", detail: "There is no such order." });
+  const { organizationId } = caller;
+  const place = await findOrderPlace(deps.database, { organizationId, orderId });
+  if (place === undefined) throw new RefusedError({ code: "not_found", detail: "There is no such order." });
+  await requireSameAccount(deps, issue, place);
+  const { stationId } = place;
   const { intentId, order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
   if (order.status !== "open") throw conflict(`This order is ${order.status}.`);
-  if (issue.amount_minor === null || issue.currency === null) {
-    throw conflict("The provider has not said how much this money is; it cannot pay an order.");
-  }
-  if (order.amountMinor !== issue.amount_minor || order.currency !== issue.currency) {
-    throw conflict("The money and the order differ in amount or currency.");
-  }
+  requireAmount(issue, order);
+  await requireNoCollection(deps, issue, { stationId, orderId });
   return {
     intentId,
     attestationId: `issue:${issue.issue_id}:${intentId}`,
@@ -78,20 +83,45 @@ async function plan(deps: ProvidersDeps, request: Request, issue: IssueRow): Pro
   };
 }
 
-/** Two ways must never be open to the same money: this one, and its own intent. */
-async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promise<void> {
-  if (issue.intent_id === null) return;
-  const { intent_id: intentId, provider_reference: providerReference } = issue;
-  // Held against a confirmation of the same money that is just coming in.
-  const payment = issue.kind === "unmatched_money" ? undefined : await lockPayment(sql, intentId);
-  if (providerReference !== "" && (await hasPaidItsIntent(sql, { intentId, providerReference }))) {
-    throw conflict("This money has paid its own order meanwhile.");
+/** The money lies at the account of one filial, and is play money or real money; the order is paid there or nowhere. */
+async function requireSameAccount(deps: ProvidersDeps, issue: IssueRow, place: OrderPlace): Promise<void> {
+  const config = await findConfigById(deps.database, issue.config_id);
+  if (config?.mode !== place.mode) {
+    const [money, order] = config?.mode === "test" ? ["of a test provider", "real"] : ["real", "of a sandbox station"];
+    throw conflict(`The money is ${money} and the order is ${order}.`);
   }
-  const canStillSettle =
-    payment?.paid_reference === providerReference &&
-    issue.kind === "settlement_refused" &&
-    Date.now() < payment.expires_at.getTime() + INTENT_ENDS_MS;
-  if (canStillSettle) throw conflict("The cashier may still settle this money until its collection has ended.");
+  if (config.filial_id !== place.filialId) throw conflict("The money went to the account of another filial.");
+}
+
+/** Refuses with a sentence that is true of what the provider has said. */
+function requireAmount(issue: IssueRow, order: Pick<OrderSnapshot, "amountMinor" | "currency">): void {
+  const { amount_minor: amountMinor, currency } = issue;
+  if (amountMinor === null || currency === null) {
+    throw conflict("How much this money is cannot be read from what the provider has said; see the evidence.");
+  }
+  // Written by `addWordsTo`.
+  const further = furtherSchema.safeParse(issue.evidence).data?.further ?? [];
+  if (further.some(({ same_amount: isSame }) => !isSame)) {
+    throw conflict("The provider has said different amounts of this money; see the evidence.");
+  }
+  if (order.amountMinor !== amountMinor || order.currency !== currency) {
+    throw conflict("The money and the order differ in amount or currency.");
+  }
+}
+
+/** Nobody may be asked to pay an order that is just being paid otherwise. */
+async function requireNoCollection(
+  deps: ProvidersDeps,
+  issue: IssueRow,
+  { stationId, orderId }: { readonly stationId: number; readonly orderId: number },
+): Promise<void> {
+  const { reply } = await askStation(deps.bus.nc, stationId, {
+    commandId: `provider:inquire:${randomUUID()}`,
+    actor: { kind: "provider", id: issue.config_id },
+    command: { type: "order_inquire", orderId },
+  });
+  if (reply.ok || reply.code !== "collection_active") return;
+  throw conflict("The order is just being collected at its station; finish or cancel that collection first.");
 }
 
 function requireIssue(issue: IssueRow | undefined): IssueRow {

@@ -1,6 +1,7 @@
 /** Asks the payment seam what an attribution has written down, and writes down what it says. May be done again at any time. */
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
+import { moneyKey } from "../../bus/messages/money-key.ts";
 import { prepareIntent, settle } from "../../bus/messages/settlement.ts";
 import { call } from "../../bus/operation.ts";
 import { insertOutbox, stationKey } from "../../db/outbox.ts";
@@ -8,6 +9,8 @@ import type { Transaction } from "../../db/pool.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { recordAttribution } from "../sql/events.ts";
 import { clearAttribution, type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../sql/issues.ts";
+import { clearDoubtOf } from "./clear-doubt.ts";
+import { holdMoneyOf } from "./free-money.ts";
 
 export interface Finished {
   readonly issue: IssueRow;
@@ -22,12 +25,15 @@ export async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Pro
   const { attribution } = asked;
   if (attribution === null) return { issue: asked, refusal: undefined };
   const { reason: _reason, by, ...question } = attribution;
-  const answer = await call(deps.bus.nc, settle, { ...question, route: "dynamic_qr", attestedBy: by.userId });
+  const money = moneyKey({ configId: asked.config_id, name: asked.money_key });
+  const request = { ...question, route: "dynamic_qr", attestedBy: by.userId, moneyKey: money } as const;
+  const answer = await call(deps.bus.nc, settle, request);
   const { stationId, orderId } = attribution;
   // Order truth as it is now that the seam has spoken; the intent id that comes with it stays unused.
   const { order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
   const { issueId } = key;
   return await deps.database.begin(async (sql): Promise<Finished> => {
+    await holdMoneyOf(sql, asked);
     const issue = await lockIssue(sql, key);
     if (issue === undefined) throw new Error("An issue has vanished.");
     // Another has asked the same and was faster.
@@ -40,9 +46,9 @@ export async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Pro
     const { reason } = attribution;
     const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
     const resolved = await resolveIssue(sql, issueId, resolution);
+    await clearDoubtOf(sql, resolved);
     await recordAttribution(sql, resolved, attribution);
     await tellOrder(sql, stationId, order);
-
     return { issue: resolved, refusal: undefined };
   });
 }

@@ -1,3 +1,4 @@
+import { amountFitsWire } from "../../../machines/currency.ts";
 import type { Issue } from "../../bus/messages/providers.ts";
 import type { IssueRow } from "../sql/issues.ts";
 
@@ -10,8 +11,7 @@ export function issueOnWire(row: IssueRow): Issue {
     stationId: row.station_id,
     intentId: row.intent_id,
     orderId: row.order_id,
-    amountMinor: row.amount_minor,
-    currency: row.currency,
+    ...amountOnWire(row),
     providerReference: row.provider_reference,
     evidence: row.evidence,
     openedAtMs: row.opened_at.getTime(),
@@ -20,4 +20,11 @@ export function issueOnWire(row: IssueRow): Issue {
     reason: row.reason,
     transactionId: row.transaction_id,
   };
+}
+
+/** An amount is told whole or not at all; what the provider has said stands in the evidence. */
+function amountOnWire({ amount_minor: amountMinor, currency }: IssueRow): Pick<Issue, "amountMinor" | "currency"> {
+  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return { amountMinor: null, currency: null };
+  const fits = amountMinor !== null && amountFitsWire(BigInt(amountMinor), currency);
+  return { amountMinor: fits ? amountMinor : null, currency };
 }

@@ -20,14 +20,9 @@ import { newReference } from "./reference.ts";
 type Request = RequestOf<typeof createProviderPayment>;
 type Reply = ReplyOf<typeof createProviderPayment>;
 
-/** What PostgreSQL may take before and behind a call, so that the answer is in time. */
-const MARGIN_MS = (PROVIDER_LIMITS.createTotalMs - PROVIDER_LIMITS.callMs) / 2;
-/** A call with less time than this is not worth making. */
-const SHORTEST_CALL_MS = 2_000;
-
 /**
  * Answers within `createTotalMs`. Never throws for what a provider does; refuses with `unavailable` when another's
- * question is still under way then.
+ * question is still under way then, or while the kill switches are not known: a frozen provider is asked for nothing.
  */
 export async function createPayment(deps: ProvidersDeps, request: Request): Promise<Reply> {
   const deadlineMs = Date.now() + PROVIDER_LIMITS.createTotalMs;
@@ -35,12 +30,14 @@ export async function createPayment(deps: ProvidersDeps, request: Request): Prom
   if (earlier !== undefined) return await waitForAnswer(deps, request, deadlineMs);
   const config = await findUsableConfig(deps.database, request);
   if (config === undefined) return { created: false, reason: "provider_not_configured" };
+  // Whoever asks comes back for a while, and may meet a process that knows.
+  if (!deps.switches.isTrusted()) throw new RefusedError({ code: "unavailable" });
   if (deps.switches.current().providers.has(config.config_id)) return { created: false, reason: "provider_frozen" };
   const payment = await payments.insertPayment(deps.database, {
     ...request,
     reference: newReference(),
     account: deps.adapters[config.kind].accountOf(config.settings),
-    askMs: PROVIDER_LIMITS.callMs + MARGIN_MS,
+    askMs: PROVIDER_LIMITS.callMs + PROVIDER_LIMITS.createMarginMs,
   });
   if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
   return await ask(deps, { config, payment, callMs: PROVIDER_LIMITS.callMs });
@@ -65,9 +62,13 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
 
 /** Asks again when whoever asked has not answered within their time, and there is time enough for a call. */
 async function takeOver(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply | undefined> {
-  const callMs = Math.min(PROVIDER_LIMITS.callMs, deadlineMs - Date.now() - MARGIN_MS);
-  if (callMs < SHORTEST_CALL_MS) return undefined;
-  const payment = await payments.takeOverQuestion(deps.database, request.intentId, callMs + MARGIN_MS);
+  const callMs = Math.min(PROVIDER_LIMITS.callMs, deadlineMs - Date.now() - PROVIDER_LIMITS.createMarginMs);
+  if (callMs < PROVIDER_LIMITS.shortestCallMs) return undefined;
+  const payment = await payments.takeOverQuestion(
+    deps.database,
+    request.intentId,
+    callMs + PROVIDER_LIMITS.createMarginMs,
+  );
   const config = payment === undefined ? undefined : await findConfig(deps.database, request);
   if (payment === undefined || config === undefined) return undefined;
   return await ask(deps, { config, payment, callMs });

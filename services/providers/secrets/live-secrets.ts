@@ -1,12 +1,17 @@
 /** The secrets that a config works with now, opened. They are read for each use, so that a rotation counts at once. */
+import type { Queryable } from "../../db/pool.ts";
 import type { ProviderAccess } from "../adapters/adapter.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import type { ConfigRow } from "../sql/configs.ts";
 import { listLiveSecrets } from "../sql/secrets.ts";
 
+interface SecretsDeps extends Pick<ProvidersDeps, "keyring"> {
+  readonly database: Queryable;
+}
+
 /** By name, the newest first. */
 export async function liveSecrets(
-  deps: Pick<ProvidersDeps, "database" | "keyring">,
+  deps: SecretsDeps,
   configId: number,
 ): Promise<Readonly<Record<string, readonly string[]>>> {
   const opened: Record<string, string[]> = {};
@@ -20,7 +25,7 @@ export async function liveSecrets(
 
 /** What an adapter needs to speak to the provider. */
 export async function accessOf(
-  deps: Pick<ProvidersDeps, "database" | "keyring">,
+  deps: SecretsDeps,
   config: Pick<ConfigRow, "config_id" | "settings">,
 ): Promise<ProviderAccess> {
   return { settings: config.settings, secrets: await liveSecrets(deps, config.config_id) };

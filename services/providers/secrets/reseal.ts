@@ -11,13 +11,13 @@ export async function resealSecrets(database: Database, keyring: Keyring): Promi
   for (;;) {
     const resealed = await resealSome(database, keyring);
     total += resealed;
-    if (resealed < PROVIDER_LIMITS.rowsPerRemoval) return total;
+    if (resealed < PROVIDER_LIMITS.secretsResealedAtOnce) return total;
   }
 }
 
 async function resealSome(database: Database, keyring: Keyring): Promise<number> {
   return await database.begin(async (sql) => {
-    const rows = await lockSecretsOfOtherKeys(sql, keyring.currentKeyId, PROVIDER_LIMITS.rowsPerRemoval);
+    const rows = await lockSecretsOfOtherKeys(sql, keyring.currentKeyId, PROVIDER_LIMITS.secretsResealedAtOnce);
     for (const { secret_id, config_id: configId, name, key_id: keyId, nonce, sealed } of rows) {
       if (!keyring.has(keyId)) {
         const sentence =

@@ -16,12 +16,25 @@ interface AnswerRow {
   readonly answer_body: string;
 }
 
-/** The answer that this event got, or undefined when it is new. */
-export async function findAnswer(sql: Queryable, key: CallbackKey): Promise<StoredAnswer | undefined> {
-  const [row] = await sql<AnswerRow[]>`
-    select answer_status, answer_body from provider_callbacks
+/** An event that is recorded, with the answer that it got. */
+export interface KnownCallback {
+  readonly callbackId: number;
+  readonly answer: StoredAnswer;
+  /** False: under the same id something else was said. */
+  readonly isSameBody: boolean;
+}
+
+/** What is recorded of this event, or undefined when it is new. */
+export async function findAnswer(
+  sql: Queryable,
+  key: CallbackKey & { readonly body: Uint8Array },
+): Promise<KnownCallback | undefined> {
+  const [row] = await sql<(AnswerRow & { callback_id: number; is_same: boolean })[]>`
+    select callback_id, answer_status, answer_body, body = ${key.body}::bytea as is_same from provider_callbacks
     where config_id = ${key.configId} and event_key = ${key.eventKey}`;
-  return row === undefined ? undefined : { status: row.answer_status, body: row.answer_body };
+  if (row === undefined) return undefined;
+  const answer = { status: row.answer_status, body: row.answer_body };
+  return { callbackId: row.callback_id, answer, isSameBody: row.is_same };
 }
 
 export interface NewCallback extends CallbackKey {
@@ -58,6 +71,27 @@ export async function setOutcome(
   await sql`
     update provider_callbacks set outcome = ${outcome.outcome}, intent_id = ${outcome.intentId}
     where callback_id = ${callbackId}`;
+}
+
+/** Keeps another body of a known event; false when it is kept already. */
+export async function insertVariant(
+  sql: Transaction,
+  variant: { readonly callbackId: number; readonly bodyHash: Uint8Array; readonly body: Uint8Array },
+): Promise<boolean> {
+  const inserted = await sql`
+    insert into provider_callback_variants (callback_id, body_hash, body, outcome)
+    values (${variant.callbackId}, ${variant.bodyHash}, ${variant.body}, '')
+    on conflict (callback_id, body_hash) do nothing`;
+  return inserted.count === 1;
+}
+
+export async function setVariantOutcome(
+  sql: Transaction,
+  variant: { readonly callbackId: number; readonly bodyHash: Uint8Array; readonly outcome: string },
+): Promise<void> {
+  await sql`
+    update provider_callback_variants set outcome = ${variant.outcome}
+    where callback_id = ${variant.callbackId} and body_hash = ${variant.bodyHash}`;
 }
 
 export async function insertRefusal(

@@ -54,15 +54,21 @@ export async function findUsableConfig(
   return row;
 }
 
-/** The organization's configs, or those of one of its filials. */
+/** The organization's configs, or those of one of its filials, by id. */
 export async function listConfigs(
   sql: Queryable,
-  filter: { readonly organizationId: number; readonly filialId: number | undefined; readonly limit: number },
+  filter: {
+    readonly organizationId: number;
+    readonly filialId: number | undefined;
+    readonly sinceId: number | undefined;
+    readonly limit: number;
+  },
 ): Promise<ConfigRow[]> {
+  const { organizationId, sinceId = 0, limit } = filter;
   const ofFilial = filter.filialId === undefined ? sql`` : sql`and filial_id = ${filter.filialId}`;
   return sql<ConfigRow[]>`
-    select * from provider_configs where organization_id = ${filter.organizationId} ${ofFilial}
-    order by config_id limit ${filter.limit}`;
+    select * from provider_configs where organization_id = ${organizationId} and config_id > ${sinceId} ${ofFilial}
+    order by config_id limit ${limit}`;
 }
 
 export async function countConfigs(sql: Queryable, organizationId: number): Promise<number> {

@@ -1,6 +1,8 @@
 /** Money that does not fit. */
+import type { Caller } from "../../bus/messages/caller.ts";
 import type { ISSUE_KINDS } from "../../bus/messages/providers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
+import { PROVIDER_LIMITS } from "../limits.ts";
 import type { Json } from "./json.ts";
 
 export type IssueKind = (typeof ISSUE_KINDS)[number];
@@ -15,7 +17,7 @@ export interface Attribution {
   readonly currency: string;
   readonly reference: string;
   readonly reason: string;
-  readonly by: { readonly userId: number; readonly name: string; readonly role: string };
+  readonly by: Pick<Caller, "userId" | "name" | "role">;
 }
 
 export interface IssueRow {
@@ -49,7 +51,8 @@ export interface NewIssue {
   readonly organizationId: number;
   readonly configId: number;
   readonly kind: IssueKind;
-  readonly moneyKey: string;
+  /** The money within its config (services/bus/messages/money-key.ts). */
+  readonly moneyName: string;
   readonly payment:
     | { readonly stationId: number; readonly intentId: number; readonly orderDisplayNumber: number }
     | undefined;
@@ -61,12 +64,12 @@ export interface NewIssue {
 
 /** Opens an issue unless this money has it already; returns its id when it is new. */
 export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<number | undefined> {
-  const { organizationId, configId, kind, moneyKey, payment, amountMinor, currency, providerReference } = issue;
+  const { organizationId, configId, kind, moneyName, payment, amountMinor, currency, providerReference } = issue;
   const stationId = payment?.stationId ?? null;
   const [row] = await sql<{ issue_id: number }[]>`
     insert into provider_issues (organization_id, config_id, kind, money_key, station_id, intent_id, order_id,
       amount_minor, currency, provider_reference, evidence)
-    values (${organizationId}, ${configId}, ${kind}, ${moneyKey}, ${stationId}, ${payment?.intentId ?? null},
+    values (${organizationId}, ${configId}, ${kind}, ${moneyName}, ${stationId}, ${payment?.intentId ?? null},
       (select order_id from orders
         where station_id = ${stationId}::bigint and display_number = ${payment?.orderDisplayNumber ?? null}::bigint),
       ${amountMinor}::bigint, ${currency}, ${providerReference}, ${sql.json(issue.evidence as Json)})
@@ -75,16 +78,75 @@ export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<nu
   return row?.issue_id;
 }
 
-/** Whether this money pays, or is about to pay, an order by an attribution. */
-export async function isAttributed(
+/** What a person has decided about a money: it pays, or is about to pay, an order; or it is closed as dealt with outside. */
+export interface Resolution {
+  readonly issueId: number;
+  readonly status: "attributed" | "closed";
+  readonly amountMinor: string | null;
+  readonly currency: string | null;
+}
+
+/** Not of issues that were closed because their money has paid: the payment says so. */
+export async function findResolutions(
   sql: Queryable,
-  money: { readonly configId: number; readonly moneyKey: string },
-): Promise<boolean> {
-  const rows = await sql`
-    select 1 from provider_issues
-    where config_id = ${money.configId} and money_key = ${money.moneyKey}
-      and (status = 'attributed' or attribution is not null)`;
-  return rows.length > 0;
+  money: { readonly configId: number; readonly moneyName: string },
+): Promise<readonly Resolution[]> {
+  const rows = await sql<(Pick<IssueRow, "issue_id" | "amount_minor" | "currency"> & Pick<Resolution, "status">)[]>`
+    select issue_id, amount_minor::text as amount_minor, currency,
+      case status when 'closed' then 'closed' else 'attributed' end as status
+    from provider_issues
+    where config_id = ${money.configId} and money_key = ${money.moneyName}
+      and (status = 'attributed' or attribution is not null or (status = 'closed' and transaction_id is null))
+    order by issue_id`;
+  return rows.map((row) => {
+    const { issue_id: issueId, status, amount_minor: amountMinor, currency } = row;
+    return { issueId, status, amountMinor, currency };
+  });
+}
+
+/** What a provider says of a money that has an issue already. */
+export interface FurtherWords {
+  readonly said: string;
+  readonly learnedFrom: string;
+  readonly amountMinor: string | null;
+  readonly currency: string | null;
+}
+
+/** Keeps what a provider says anew of a money with an issue; what it has said before is not kept again. */
+export async function addWordsTo(sql: Transaction, issueId: number, words: FurtherWords): Promise<void> {
+  const { said, learnedFrom, amountMinor, currency } = words;
+  await sql`
+    update provider_issues set evidence = jsonb_set(evidence, '{further}',
+      coalesce(evidence -> 'further', '[]') || jsonb_build_array(jsonb_build_object(
+        'at', to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+        'learned_from', ${learnedFrom}::text, 'said', ${said}::text,
+        'same_amount', (amount_minor, currency) is not distinct from (${amountMinor}::bigint, ${currency}::text))))
+    where issue_id = ${issueId} and coalesce(evidence ->> 'said', '') <> ${said}
+      and not coalesce(evidence -> 'further', '[]') @> jsonb_build_array(jsonb_build_object('said', ${said}::text))
+      and jsonb_array_length(coalesce(evidence -> 'further', '[]')) < ${PROVIDER_LIMITS.furtherWords}`;
+}
+
+/** The same, of the issue that this money has in this difficulty. */
+export async function addWords(
+  sql: Transaction,
+  key: { readonly configId: number; readonly kind: IssueKind; readonly moneyName: string },
+  words: FurtherWords,
+): Promise<void> {
+  const [row] = await sql<{ issue_id: number }[]>`
+    select issue_id from provider_issues
+    where config_id = ${key.configId} and kind = ${key.kind} and money_key = ${key.moneyName}`;
+  if (row !== undefined) await addWordsTo(sql, row.issue_id, words);
+}
+
+/** The newest open issue that names the intent. */
+export async function findOpenIssueOf(
+  sql: Queryable,
+  intentId: number,
+): Promise<{ readonly issueId: number; readonly kind: IssueKind } | undefined> {
+  const [row] = await sql<{ issue_id: number; kind: IssueKind }[]>`
+    select issue_id, kind from provider_issues where intent_id = ${intentId} and status = 'open'
+    order by issue_id desc limit 1`;
+  return row === undefined ? undefined : { issueId: row.issue_id, kind: row.kind };
 }
 
 /** The organization's issues, newest first, those before one of them. */
@@ -109,6 +171,13 @@ export interface IssueKey {
   readonly issueId: number;
 }
 
+export async function findIssue(sql: Queryable, key: IssueKey): Promise<IssueRow | undefined> {
+  const [row] = await sql<IssueRow[]>`
+    select ${columns(sql)} from provider_issues
+    where organization_id = ${key.organizationId} and issue_id = ${key.issueId}`;
+  return row;
+}
+
 /** The issue, held until the transaction ends. */
 export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueRow | undefined> {
   const [row] = await sql<IssueRow[]>`
@@ -119,7 +188,8 @@ export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueR
 
 /**
  * Notes what the payment seam is about to be asked; false when the same money already pays, or is about to pay, an
- * order by another issue. The caller holds the issue and has seen that it is open and without an attribution.
+ * order by another issue. The caller holds the money and the issue and has seen that it is open and without an
+ * attribution.
  */
 export async function startAttribution(sql: Transaction, issueId: number, attribution: Attribution): Promise<boolean> {
   const started = await sql`
@@ -172,27 +242,21 @@ export async function listLeftAttributions(
 
 /**
  * Closes up to `limit` issues whose money has settled its own intent since: the cashier has mended the order and attested
- * it. Told in the trail as nobody's doing. Returns their ids.
+ * it.
  */
-export async function closeSettledIssues(sql: Queryable, limit: number): Promise<readonly number[]> {
-  const rows = await sql<{ issue_id: number }[]>`
-    with settled as (
-      update provider_issues i set status = 'closed', resolved_at = now(), transaction_id = t.transaction_id,
-        reason = 'The cashier has settled this money since.'
-      from transactions t
-      where i.issue_id in (
-          select o.issue_id from provider_issues o
-          join transactions paid on paid.intent_id = o.intent_id and paid.reference = o.provider_reference
-          where o.kind = 'settlement_refused' and o.status = 'open' and o.attribution is null
-          order by o.issue_id limit ${limit} for update of o skip locked)
-        and t.intent_id = i.intent_id
-      returning i.issue_id, i.organization_id, i.kind, i.reason, i.transaction_id
-    ), told as (
-      insert into provider_events (organization_id, actor_role, actor_id, actor_name, action, subject_kind, subject_id, data)
-      select organization_id, 'system', 0, 'system', 'provider_issue_closed', 'provider_issue', issue_id,
-        jsonb_build_object('kind', kind, 'reason', reason, 'transaction_id', transaction_id)
-      from settled
-    )
-    select issue_id from settled`;
-  return rows.map((row) => row.issue_id);
+export async function closeSettled(
+  sql: Transaction,
+  limit: number,
+): Promise<readonly Pick<IssueRow, "issue_id" | "organization_id" | "kind" | "reason" | "transaction_id">[]> {
+  return await sql<Pick<IssueRow, "issue_id" | "organization_id" | "kind" | "reason" | "transaction_id">[]>`
+    update provider_issues i set status = 'closed', resolved_at = now(), transaction_id = t.transaction_id,
+      reason = 'The cashier has settled this money since.'
+    from transactions t
+    where i.issue_id in (
+        select o.issue_id from provider_issues o
+        join transactions paid on paid.intent_id = o.intent_id and paid.reference = o.provider_reference
+        where o.kind = 'settlement_refused' and o.status = 'open' and o.attribution is null
+        order by o.issue_id limit ${limit} for update of o skip locked)
+      and t.intent_id = i.intent_id
+    returning i.issue_id, i.organization_id, i.kind, i.reason, i.transaction_id`;
 }

@@ -1,22 +1,32 @@
 /** What an attribution must know of orders. They are the settlement service's; here they are only read. */
 import type { Queryable } from "../../db/pool.ts";
+import type { ConfigRow } from "./configs.ts";
 
-/** The station of an order of the organization, or undefined. */
-export async function findOrderStation(
-  sql: Queryable,
-  key: { readonly organizationId: number; readonly orderId: number },
-): Promise<number | undefined> {
-  const [row] = await sql<{ station_id: number }[]>`
-    select station_id from orders where organization_id = ${key.organizationId} and order_id = ${key.orderId}`;
-  return row?.station_id;
+/** Where an order was opened. */
+export interface OrderPlace {
+  readonly stationId: number;
+  readonly filialId: number;
+  /** The mode of the configs that its station uses. */
+  readonly mode: ConfigRow["mode"];
 }
 
-/** Whether the intent's own settlement was made with this money. */
-export async function hasPaidItsIntent(
+/** The place of an order of the organization, or undefined. */
+export async function findOrderPlace(
   sql: Queryable,
-  money: { readonly intentId: number; readonly providerReference: string },
-): Promise<boolean> {
-  const rows = await sql`
-    select 1 from transactions where intent_id = ${money.intentId} and reference = ${money.providerReference}`;
-  return rows.length > 0;
+  key: { readonly organizationId: number; readonly orderId: number },
+): Promise<OrderPlace | undefined> {
+  const [row] = await sql<{ station_id: number; filial_id: number; sandbox: boolean }[]>`
+    select o.station_id, s.filial_id, s.sandbox from orders o join stations s using (station_id)
+    where o.organization_id = ${key.organizationId} and o.order_id = ${key.orderId}`;
+  if (row === undefined) return undefined;
+  return { stationId: row.station_id, filialId: row.filial_id, mode: row.sandbox ? "test" : "live" };
+}
+
+/** The order that this money has paid, by whatever intent, or undefined. */
+export async function findOrderPaidWith(
+  sql: Queryable,
+  moneyKey: string,
+): Promise<{ readonly orderId: number } | undefined> {
+  const [row] = await sql<{ order_id: number }[]>`select order_id from transactions where money_key = ${moneyKey}`;
+  return row === undefined ? undefined : { orderId: row.order_id };
 }

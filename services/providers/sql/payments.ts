@@ -81,13 +81,6 @@ export async function findPayment(sql: Queryable, intentId: number): Promise<Pay
   return row;
 }
 
-/** The payment, held until the transaction ends. */
-export async function lockPayment(sql: Transaction, intentId: number): Promise<PaymentRow | undefined> {
-  const [row] = await sql<PaymentRow[]>`
-    select ${columns(sql)} from provider_payments where intent_id = ${intentId} for update`;
-  return row;
-}
-
 /** The config's payment with our reference, held until the transaction ends. */
 export async function lockPaymentByReference(
   sql: Transaction,
@@ -109,6 +102,44 @@ export async function findPaymentByProviderReference(
     where config_id = ${key.configId} and provider_reference = ${key.providerReference}
     order by intent_id desc limit 1`;
   return row;
+}
+
+/** A money as its provider names it. */
+export interface MoneyName {
+  readonly configId: number;
+  readonly providerReference: string;
+}
+
+/**
+ * Holds a money until the transaction ends, whichever payment it is said to be of: two that are told the same money at
+ * the same time come one after the other. Taken before any payment is held.
+ */
+export async function lockMoney(sql: Transaction, money: MoneyName): Promise<void> {
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended(${`provider money ${money.configId} ${money.providerReference}`}, 0))`;
+}
+
+/** The payment that this money was taken for, held until the transaction ends. */
+export async function lockPaidPayment(sql: Transaction, money: MoneyName): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow[]>`
+    select ${columns(sql)} from provider_payments
+    where config_id = ${money.configId} and provider_reference = ${money.providerReference}
+      and provider_reference <> '' and paid_reference = ${money.providerReference}
+    order by intent_id limit 1 for update`;
+  return row;
+}
+
+/** Whether this money was taken for another payment than that of our reference. */
+export async function isTakenElsewhere(
+  sql: Queryable,
+  money: MoneyName & { readonly reference: string },
+): Promise<boolean> {
+  const rows = await sql`
+    select 1 from provider_payments
+    where config_id = ${money.configId} and provider_reference = ${money.providerReference}
+      and provider_reference <> '' and paid_reference = ${money.providerReference} and reference <> ${money.reference}
+    limit 1`;
+  return rows.length > 0;
 }
 
 /** The first answer stands; false when another one does. */

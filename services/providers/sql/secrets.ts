@@ -21,6 +21,31 @@ export async function listLiveSecrets(sql: Queryable, configIds: readonly number
     order by secret_id desc`;
 }
 
+/** The first half of the advisory locks that keep two configs of one organization from being given one secret at once. */
+const SECRETS_LOCK_CLASS = 0x5ec2;
+
+/** Every secret of that name that another config of the organization has or has had; nobody adds one meanwhile. */
+export async function listSecretsOfOthers(
+  sql: Transaction,
+  of: { readonly organizationId: number; readonly configId: number; readonly name: string },
+): Promise<SecretRow[]> {
+  await sql`select pg_advisory_xact_lock(${SECRETS_LOCK_CLASS}, hashint8(${of.organizationId}))`;
+  return sql<SecretRow[]>`
+    select s.* from provider_secrets s join provider_configs c using (config_id)
+    where c.organization_id = ${of.organizationId} and s.config_id <> ${of.configId} and s.name = ${of.name}
+    order by s.secret_id`;
+}
+
+/** The first half of the advisory locks of configs whose secret is being replaced. */
+const ROTATION_LOCK_CLASS = 0x5ec3;
+
+/** False when a secret of this config is being replaced already; true holds it until the transaction ends. */
+export async function holdRotation(sql: Transaction, configId: number): Promise<boolean> {
+  const [row] = await sql<[{ is_held: boolean }]>`
+    select pg_try_advisory_xact_lock(${ROTATION_LOCK_CLASS}, hashint8(${configId})) as is_held`;
+  return row.is_held;
+}
+
 export async function insertSecret(
   sql: Transaction,
   secret: SealedSecret & { readonly configId: number; readonly name: string },

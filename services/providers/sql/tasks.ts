@@ -2,7 +2,7 @@
 import type { Database, Queryable } from "../../db/pool.ts";
 import type { Json } from "./json.ts";
 
-export const TASK_KINDS = ["confirm", "fail", "clear", "poll", "withdraw"] as const;
+export const TASK_KINDS = ["confirm", "fail", "clear", "differ", "poll", "withdraw"] as const;
 export type TaskKind = (typeof TASK_KINDS)[number];
 
 /** A task that this process has taken. `attempts` counts this one: it fences whoever took the task before. */
@@ -54,6 +54,29 @@ export async function insertTask(
   return row === undefined ? undefined : toTask(row);
 }
 
+/**
+ * Writes a task that is to be done again although it was done before, as taken by whoever writes it: due for others after
+ * `dueInMs`. Whoever works on the one before has lost it.
+ */
+export async function armTask(
+  sql: Queryable,
+  task: {
+    readonly intentId: number;
+    readonly kind: TaskKind;
+    readonly detail: Readonly<Record<string, unknown>>;
+    readonly dueInMs: number;
+  },
+): Promise<Task> {
+  const [row] = await sql<[TaskRow]>`
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
+    values (${task.intentId}, ${task.kind}, ${sql.json(task.detail as Json)},
+      now() + ${task.dueInMs}::float8 * interval '1 ms', 1)
+    on conflict (intent_id, kind) do update set detail = excluded.detail, due_at = excluded.due_at,
+      attempts = t.attempts + 1, created_at = now(), done_at = null, outcome = null
+    returning intent_id, kind, detail, attempts, created_at`;
+  return toTask(row);
+}
+
 /** Takes up to `limit` due tasks for `claimMs`; others skip them, and whoever dies with one leaves it due again. */
 export async function takeDueTasks(database: Database, limit: number, claimMs: number): Promise<Task[]> {
   const rows = await database<TaskRow[]>`
@@ -89,4 +112,31 @@ export async function dropTask(
   await sql`
     update provider_tasks set done_at = now(), outcome = ${key.outcome}
     where intent_id = ${key.intentId} and kind = ${key.kind} and done_at is null`;
+}
+
+export interface DueTasks {
+  /** Counted to the limit. */
+  readonly tasks: number;
+  readonly oldestAgeMs: number;
+}
+
+/** How much is due and not taken. What is taken is due later, so a service that keeps up has next to nothing here. */
+export async function summarizeDueTasks(sql: Queryable, limit: number): Promise<DueTasks> {
+  const [row] = await sql<[{ tasks: number; oldest_age_ms: number }]>`
+    select count(*) as tasks,
+      coalesce(extract(epoch from clock_timestamp() - min(due_at)) * 1000, 0)::float8 as oldest_age_ms
+    from (
+      select due_at from provider_tasks where done_at is null and due_at <= now() order by due_at limit ${limit}
+    ) due`;
+  return { tasks: row.tasks, oldestAgeMs: Math.max(0, row.oldest_age_ms) };
+}
+
+/** Whether there is still something to do. */
+export async function hasOpenTask(
+  sql: Queryable,
+  key: { readonly intentId: number; readonly kind: TaskKind },
+): Promise<boolean> {
+  const rows = await sql`
+    select 1 from provider_tasks where intent_id = ${key.intentId} and kind = ${key.kind} and done_at is null`;
+  return rows.length > 0;
 }

@@ -1,7 +1,8 @@
 /** Asking a provider about a payment that it was asked for before. */
 import type { AskedPayment, AssertedMoney, ProviderAccess } from "../adapters/adapter.ts";
-import { takeMoney } from "../callbacks/take-money.ts";
+import { decideMoney, holdPayment } from "../callbacks/take-money.ts";
 import type { ProvidersDeps } from "../deps.ts";
+import { countIssue } from "../figures.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { accessOf } from "../secrets/live-secrets.ts";
 import type { ConfigRow } from "../sql/configs.ts";
@@ -32,6 +33,7 @@ export function askedPaymentOf(deps: Pick<ProvidersDeps, "callbackUrl">, payment
     orderDisplayNumber: payment.order_display_number,
     expiresAtMs: payment.expires_at.getTime(),
     callbackUrl: deps.callbackUrl(payment.config_id),
+    providerReference: payment.provider_reference,
   };
 }
 
@@ -43,8 +45,13 @@ export async function takeFoundMoney(
 ): Promise<string> {
   const { config_id: configId, organization_id: organizationId } = config;
   const source = { configId, organizationId, eventKey: `${found.by}:${payment.intent_id}`, learnedFrom: found.by };
-  const { outcome, task, issueId } = await deps.database.begin((sql) => takeMoney(sql, source, found.money));
+  const { outcome, task, issueId } = await deps.database.begin(async (sql) => {
+    const held = await holdPayment(sql, source, found.money);
+    const decision = await decideMoney(sql, { source, money: found.money, mayPay: true }, held);
+    return { outcome: decision.outcome, ...(await decision.write()) };
+  });
   deps.log.info({ intentId: payment.intent_id, configId, outcome, issueId, by: found.by }, "money found by asking");
+  countIssue(deps.figures, outcome, issueId);
   if (task !== undefined) deps.tasks.start(task);
   return outcome;
 }

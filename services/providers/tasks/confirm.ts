@@ -5,8 +5,10 @@
 import { z } from "zod";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
 import type { Refusal } from "../../../machines/station/reply.ts";
-import { moneyKey, placeOf, registeredOf } from "../callbacks/take-money.ts";
+import { moneyName } from "../../bus/messages/money-key.ts";
+import { placeOf, registeredOf, tellOfIssue } from "../callbacks/raise-issue.ts";
 import type { ProvidersDeps } from "../deps.ts";
+import { countIssue } from "../figures.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { type IssueKind, insertIssue } from "../sql/issues.ts";
 import type { PaymentRow } from "../sql/payments.ts";
@@ -28,19 +30,23 @@ export async function confirmAtStation(deps: ProvidersDeps, task: Task, payment:
     return { retryInMs: backOffMs(task.attempts, { firstMs, longestMs }) };
   }
   const kind = issueOf(reply);
-  const issueId = await deps.database.begin((sql) =>
-    insertIssue(sql, {
+  const told = await deps.database.begin(async (sql) => {
+    const issueId = await insertIssue(sql, {
       organizationId: payment.organization_id,
       configId: payment.config_id,
       kind,
-      moneyKey: moneyKey(providerReference, `intent:${intentId}`),
+      moneyName: moneyName(providerReference, `intent:${intentId}`),
       payment: placeOf(payment),
       amountMinor: payment.amount_minor,
       currency: payment.currency,
       providerReference,
       evidence: { registered: registeredOf(payment), station: { code: reply.code, status: reply.status ?? null } },
-    }),
-  );
+    });
+    return issueId === undefined ? undefined : { issueId, task: await tellOfIssue(sql, { intentId, kind, issueId }) };
+  });
+  if (told !== undefined) deps.tasks.start({ ...told.task, payment });
+  const issueId = told?.issueId;
+  countIssue(deps.figures, kind, issueId);
   deps.log.warn({ intentId, kind, issueId, stationCode: reply.code, status: reply.status }, "money does not fit");
   return { outcome: kind };
 }
@@ -52,6 +58,8 @@ function mayChange(refusal: Refusal, task: Task): boolean {
 }
 
 function issueOf(refusal: Refusal): IssueKind {
+  // The money has paid another order, so nobody can settle this one with it.
+  if (refusal.code === "money_already_used") return "duplicate_money";
   if ((SETTLEMENT_REFUSALS as readonly string[]).includes(refusal.code)) return "settlement_refused";
   return refusal.status === "succeeded" ? "duplicate_money" : "late_money";
 }

@@ -2,15 +2,15 @@
 import type { ProvidersDeps } from "../deps.ts";
 import { findConfigById } from "../sql/configs.ts";
 import { findPayment } from "../sql/payments.ts";
-import type { Task } from "../sql/tasks.ts";
 import { confirmAtStation } from "./confirm.ts";
 import { pollProvider } from "./poll.ts";
 import type { TaskResult } from "./task-result.ts";
-import { clearAtStation, failAtStation } from "./tell-station.ts";
+import type { KnownTask } from "./task-runner.ts";
+import { clearAtStation, failAtStation, tellOfDifference } from "./tell-station.ts";
 import { withdrawAtProvider } from "./withdraw.ts";
 
-export async function runTask(deps: ProvidersDeps, task: Task): Promise<TaskResult> {
-  const payment = await findPayment(deps.database, task.intentId);
+export async function runTask(deps: ProvidersDeps, task: KnownTask): Promise<TaskResult> {
+  const payment = task.payment ?? (await findPayment(deps.database, task.intentId));
   if (payment === undefined) return { outcome: "no_payment" };
   switch (task.kind) {
     case "confirm":
@@ -19,6 +19,8 @@ export async function runTask(deps: ProvidersDeps, task: Task): Promise<TaskResu
       return await failAtStation(deps, task, payment);
     case "clear":
       return await clearAtStation(deps, task, payment);
+    case "differ":
+      return await tellOfDifference(deps, task, payment);
     case "poll":
     case "withdraw": {
       const config = await findConfigById(deps.database, payment.config_id);

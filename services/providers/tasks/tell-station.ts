@@ -1,23 +1,31 @@
 /** Telling a station what a provider said. The command id is the same in each attempt, so it takes effect once. */
 import { z } from "zod";
 import { PROVIDER_DECLINES } from "../../../machines/payment-intent.ts";
+import { ISSUE_KINDS } from "../../bus/messages/providers.ts";
 import type { RequestedCommand, StationResponse } from "../../bus/messages/station.ts";
 import { askStation } from "../../bus/station-client.ts";
+import { tellOfIssue } from "../callbacks/raise-issue.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
+import { findOpenIssueOf } from "../sql/issues.ts";
 import type { PaymentRow } from "../sql/payments.ts";
-import { insertTask, type Task, type TaskKind } from "../sql/tasks.ts";
+import { armTask, type Task, type TaskKind } from "../sql/tasks.ts";
 import type { TaskResult } from "./task-result.ts";
 
 /** Throws when the station cannot be reached; then the task is tried again. */
 export async function tellStation(
   deps: Pick<ProvidersDeps, "bus">,
   payment: PaymentRow,
-  about: { readonly kind: TaskKind; readonly command: RequestedCommand },
+  about: {
+    readonly kind: TaskKind;
+    readonly command: RequestedCommand;
+    /** Tells commands of one kind apart that mean different things. */
+    readonly nth?: number | undefined;
+  },
 ): Promise<StationResponse> {
   const { station_id: stationId, intent_id: intentId, config_id: configId } = payment;
   const request = {
-    commandId: `provider:${about.kind}:${intentId}`,
+    commandId: `provider:${about.kind}:${intentId}${about.nth === undefined ? "" : `:${about.nth}`}`,
     actor: { kind: "provider", id: configId } as const,
     command: about.command,
   };
@@ -36,13 +44,36 @@ export async function failAtStation(deps: ProvidersDeps, task: Task, payment: Pa
   const { reply } = await tellStation(deps, payment, { kind: "fail", command });
   if (reply.ok) return { outcome: reason };
   const hasEndedUnpaid = reply.status === "cancelled" || reply.status === "expired";
-  if (hasEndedUnpaid) await insertTask(deps.database, { intentId: payment.intent_id, kind: "clear", dueInMs: 0 });
+  const { intent_id: intentId } = payment;
+  if (hasEndedUnpaid) await armTask(deps.database, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
   return { outcome: reply.code };
 }
 
-/** The provider says for certain that no money moved and none will. */
-export async function clearAtStation(deps: ProvidersDeps, _task: Task, payment: PaymentRow): Promise<TaskResult> {
-  const command = { type: "provider_cleared", intentId: payment.intent_id } as const;
-  const { reply } = await tellStation(deps, payment, { kind: "clear", command });
+/** Of what an issue is; several of one intent are told one after the other. */
+const differDetail = z.object({ issue: z.enum(ISSUE_KINDS), issueId: z.int() });
+/** After which issue's end the doubt goes; absent when the provider has said that no money moved. */
+const clearDetail = z.object({ issueId: z.int().optional() });
+
+/** The provider asserts money that differs from what was registered: nobody may believe that no money has moved. */
+export async function tellOfDifference(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
+  const { issue, issueId } = differDetail.parse(task.detail);
+  const command = { type: "provider_money_differs", intentId: payment.intent_id, issue } as const;
+  const { reply } = await tellStation(deps, payment, { kind: "differ", command, nth: issueId });
+  return { outcome: reply.ok ? "told" : reply.code };
+}
+
+/** No money moved and none will, or a person has dealt with all that did. While an issue is open, the doubt stays. */
+export async function clearAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
+  const { intent_id: intentId } = payment;
+  const { issueId } = clearDetail.parse(task.detail);
+  if ((await findOpenIssueOf(deps.database, intentId)) !== undefined) return { outcome: "issue_open" };
+  const command = { type: "provider_cleared", intentId } as const;
+  const { reply } = await tellStation(deps, payment, { kind: "clear", command, nth: issueId });
+  // One that was raised meanwhile may have been told first, and forgotten by this.
+  const since = await findOpenIssueOf(deps.database, intentId);
+  if (since !== undefined) {
+    const again = await tellOfIssue(deps.database, { intentId, ...since });
+    deps.tasks.start({ ...again, payment });
+  }
   return { outcome: reply.ok ? "cleared" : reply.code };
 }

@@ -2,7 +2,7 @@
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { dropTask, insertTask, type Task } from "../sql/tasks.ts";
+import { armTask, dropTask, type Task } from "../sql/tasks.ts";
 import { type AboutPayment, questionAbout, takeFoundMoney } from "./ask-about-payment.ts";
 import { backOffMs } from "./back-off.ts";
 import type { TaskResult } from "./task-result.ts";
@@ -18,7 +18,7 @@ export async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about:
       case "cancelled":
         await deps.database.begin(async (sql) => {
           await dropTask(sql, { intentId, kind: "poll", outcome: "cancelled" });
-          await insertTask(sql, { intentId, kind: "clear", dueInMs: 0 });
+          await armTask(sql, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
         });
         return { outcome: "cancelled" };
       case "paid":

@@ -11,11 +11,11 @@ import { registryEventOnWire } from "../wire.ts";
 /** Refuses with `permission_denied`. Another organization's events are not there. */
 export async function handleListRegistryEvents(
   deps: RegistryDeps,
-  { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listRegistryEvents>,
+  { caller, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listRegistryEvents>,
 ): Promise<ReplyOf<typeof listRegistryEvents>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const rows = await selectEvents(deps.sql, { organizationId, sinceId, limit: limit + 1 });
+  const rows = await selectEvents(deps.sql, { organizationId, sinceId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(registryEventOnWire), limit);
   return { events: page, hasMore };
 }

@@ -66,13 +66,23 @@ export interface RegistryEventRow {
   readonly data: Record<string, unknown>;
 }
 
-/** The organization's events and the platform's after one of them, oldest first. */
+/** The organization's events and the platform's: oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. */
 export async function selectEvents(
   sql: Queryable,
-  page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
+  page: {
+    readonly organizationId: number;
+    readonly sinceId: number | undefined;
+    readonly beforeId: number | undefined;
+    readonly limit: number;
+  },
 ): Promise<RegistryEventRow[]> {
+  const { organizationId, sinceId, beforeId, limit } = page;
+  const before = beforeId === undefined ? sql`` : sql`and event_id < ${beforeId}`;
+  const part =
+    sinceId === undefined
+      ? sql`${before} order by event_id desc`
+      : sql`and event_id > ${sinceId} ${before} order by event_id`;
   return sql<RegistryEventRow[]>`
     select event_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data from registry_events
-    where (organization_id = ${page.organizationId} or organization_id is null) and event_id > ${page.sinceId}
-    order by event_id limit ${page.limit}`;
+    where (organization_id = ${organizationId} or organization_id is null) ${part} limit ${limit}`;
 }

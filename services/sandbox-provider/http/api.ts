@@ -1,7 +1,7 @@
 /**
  * The API of the sandbox provider. Bearer key, JSON, amounts as decimal strings.
  *
- *   POST /v1/accounts                                  {name}            opens an account; its secrets are shown this once
+ *   POST /v1/accounts                                  {name}            opens an account; its secrets are shown this once (the installation's key)
  *   POST /v1/account/callback-secret                   {}                a new callback secret
  *   POST /v1/payments                                  a payment         idempotent by reference
  *   GET  /v1/payments/by-reference/{reference}                           what became of it
@@ -46,7 +46,7 @@ export async function openAccount(deps: SandboxDeps, body: unknown): Promise<Rep
   const accountId = `acct_${randomBytes(9).toString("hex")}`;
   const apiKey = newApiKey();
   const account = { accountId, name, apiKeyHash: apiKeyHash(apiKey), most: SANDBOX_LIMITS.accounts };
-  if (!(await insertAccount(deps.database, account))) {
+  if (!(await deps.database.begin((sql) => insertAccount(sql, account)))) {
     throw new ApiError(409, "too_many_accounts", `This sandbox has ${SANDBOX_LIMITS.accounts} accounts already.`);
   }
   const secret = callbackSecret(deps.key, accountId, 1);

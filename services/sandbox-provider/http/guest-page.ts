@@ -1,4 +1,5 @@
 /** What a guest sees who scans the QR: the amount, and three buttons. Whoever has the link may decide, as with a real one. */
+import type { IncomingMessage } from "node:http";
 import { formatAmount } from "../../../machines/currency.ts";
 import { type Decision, decide } from "../decide.ts";
 import type { SandboxDeps } from "../deps.ts";
@@ -28,11 +29,28 @@ export async function showGuestPage(deps: SandboxDeps, paymentId: string): Promi
     headers: {
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
-      "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
-      "referrer-policy": "no-referrer",
+      "content-security-policy":
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      // Not `no-referrer`: the browser would call the origin of this page's own form null.
+      "referrer-policy": "same-origin",
       "x-content-type-options": "nosniff",
     },
   };
+}
+
+/**
+ * Only this page's own form decides: somebody else's page that sends the form would approve without the guest's will.
+ * `Origin` says whose page it was where the browser sends it, else `Sec-Fetch-Site`; with neither it is no browser's page.
+ */
+export function refuseForeignPage({ guestUrl }: SandboxDeps, { headers }: IncomingMessage): void {
+  const { origin, host, "sec-fetch-site": site } = headers;
+  const sender = origin === undefined ? undefined : URL.parse(origin);
+  // What is asked directly, and what comes by way of the address that guests know it by.
+  const isOwn =
+    sender === undefined
+      ? site === undefined || site === "same-origin" || site === "none"
+      : sender !== null && (sender.host === host || sender.origin === new URL(guestUrl("")).origin);
+  if (!isOwn) throw new ApiError(403, "foreign_page", "A payment is decided on its own page only.");
 }
 
 /** Decides once; a payment that has been decided stays as it is. */

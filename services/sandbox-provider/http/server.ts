@@ -1,4 +1,5 @@
 /** The HTTP server of the sandbox provider: which path is what, who may ask, and the bounds of a request. */
+import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { UserError } from "../../runtime/user-error.ts";
 import type { SandboxDeps } from "../deps.ts";
@@ -7,7 +8,7 @@ import { MAGIC_AMOUNTS } from "../magic-amounts.ts";
 import { apiKeyHash } from "../secrets.ts";
 import { type AccountRow, findAccountByKey } from "../sql/accounts.ts";
 import * as api from "./api.ts";
-import { decideAsGuest, showGuestPage } from "./guest-page.ts";
+import { decideAsGuest, refuseForeignPage, showGuestPage } from "./guest-page.ts";
 import { ApiError, type Reply } from "./reply.ts";
 import { statement } from "./statement.ts";
 
@@ -59,18 +60,27 @@ async function answer(deps: SandboxDeps, request: IncomingMessage, response: Ser
   response.end(isJson ? JSON.stringify(json) : text);
 }
 
+const ORIGIN = "http://sandbox.invalid";
 const BY_REFERENCE = /^\/v1\/payments\/by-reference\/([A-Za-z0-9_-]{1,64})(\/cancel)?$/;
 const GUEST = /^\/pay\/([A-Za-z0-9_-]{1,64})$/;
 
 async function route(deps: SandboxDeps, request: IncomingMessage): Promise<Reply> {
-  const url = new URL(request.url ?? "/", "http://sandbox.invalid");
+  // A target such as `//` names another host or none; nothing is there.
+  const url = URL.parse(request.url ?? "/", ORIGIN);
+  if (url?.origin !== ORIGIN) throw noSuchPath();
   const what = `${request.method} ${url.pathname}`;
   const guest = GUEST.exec(url.pathname)?.[1];
   if (guest !== undefined && request.method === "GET") return await showGuestPage(deps, guest);
-  if (guest !== undefined && request.method === "POST") return await decideAsGuest(deps, guest, await bodyOf(request));
+  if (guest !== undefined && request.method === "POST") {
+    refuseForeignPage(deps, request);
+    return await decideAsGuest(deps, guest, await bodyOf(request));
+  }
   if (what === "GET /magic-amounts") return { status: 200, json: { magic_amounts: MAGIC_AMOUNTS } };
   if (what === "GET /healthz") return { status: 200, json: { status: "ok" } };
-  if (what === "POST /v1/accounts") return await api.openAccount(deps, await jsonOf(request));
+  if (what === "POST /v1/accounts") {
+    requireInstallation(deps, request);
+    return await api.openAccount(deps, await jsonOf(request));
+  }
   if (!url.pathname.startsWith("/v1/")) throw noSuchPath();
   const account = await accountOf(deps, request);
   if (what === "POST /v1/account/callback-secret") {
@@ -95,8 +105,19 @@ function noSuchPath(): ApiError {
   return new ApiError(404, "not_found", "This API has no such path.");
 }
 
+/** Accounts are opened by the installation alone. Hashes are compared, so that the time tells nothing of the key. */
+function requireInstallation({ installationKeyHash }: SandboxDeps, request: IncomingMessage): void {
+  const key = bearerOf(request);
+  if (key !== undefined && timingSafeEqual(apiKeyHash(key), installationKeyHash)) return;
+  throw new ApiError(401, "installation_key_invalid", "An account is opened with the installation's key only.");
+}
+
+function bearerOf(request: IncomingMessage): string | undefined {
+  return /^Bearer (\S{1,300})$/.exec(request.headers.authorization ?? "")?.[1];
+}
+
 async function accountOf(deps: SandboxDeps, request: IncomingMessage): Promise<AccountRow> {
-  const [, apiKey] = /^Bearer (\S{1,300})$/.exec(request.headers.authorization ?? "") ?? [];
+  const apiKey = bearerOf(request);
   const account = apiKey === undefined ? undefined : await findAccountByKey(deps.database, apiKeyHash(apiKey));
   if (account === undefined) throw new ApiError(401, "api_key_invalid", "There is no account with this API key.");
   return account;

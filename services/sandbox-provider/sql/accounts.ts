@@ -6,11 +6,15 @@ export interface AccountRow {
   readonly has_previous_secret: boolean;
 }
 
-/** Opens an account unless there are too many; false then. */
+/** Any number; it only must differ from other advisory locks of ours. */
+const ACCOUNTS_LOCK = 0xacc0;
+
+/** Opens an account unless there are too many; false then. One at a time, so that the count holds. */
 export async function insertAccount(
-  sql: Queryable,
+  sql: Transaction,
   account: { readonly accountId: string; readonly name: string; readonly apiKeyHash: Buffer; readonly most: number },
 ): Promise<boolean> {
+  await sql`select pg_advisory_xact_lock(${ACCOUNTS_LOCK}, 0)`;
   const inserted = await sql`
     insert into sandbox_provider_accounts (account_id, name, api_key_hash)
     select ${account.accountId}, ${account.name}, ${account.apiKeyHash}

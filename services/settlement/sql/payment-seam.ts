@@ -7,7 +7,7 @@ import type { Database } from "../../db/pool.ts";
 
 /**
  * Settles an intent against its order, or says why not: one round trip, one transaction. The rules stand in the
- * function `settle_intent` (migrations 0005 and 0002), which alone writes `transactions`.
+ * function `settle_intent` (migration 0014), which alone writes `transactions`.
  */
 export async function settleIntent(
   database: Database,
@@ -16,7 +16,8 @@ export async function settleIntent(
   const [row] = await database<{ settled_as: number | null; refusal: SettlementRefusal | null }[]>`
     select settled_as, refusal from settle_intent(
       ${intent.intentId}, ${keyText(intent.attestationId)}, ${intent.stationId}, ${intent.orderId}, ${intent.route},
-      ${intent.amountMinor}, ${intent.currency}, ${intent.reference}, ${intent.attestedBy})`;
+      ${intent.amountMinor}, ${intent.currency}, ${intent.reference}, ${intent.attestedBy},
+      ${intent.moneyKey ?? null})`;
   if (row?.settled_as) return { settledAs: row.settled_as };
   if (row?.refusal) return { refusal: row.refusal };
   throw new Error("The payment seam answered neither a transaction nor a refusal.");

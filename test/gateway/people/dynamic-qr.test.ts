@@ -40,6 +40,17 @@ let station: string;
 let qrDisplay: TestDevice;
 let plainDisplay: TestDevice;
 
+interface Timeline {
+  readonly status: string;
+  readonly money_moved: string;
+  readonly summary: string;
+  readonly entries: readonly {
+    readonly at: string;
+    readonly type: string;
+    readonly actor: { readonly kind: string };
+  }[];
+}
+
 beforeAll(async () => {
   system = await startSystem({
     sandboxProvider: true,
@@ -127,7 +138,7 @@ describe("a dynamic QR", () => {
     const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body });
     // The provider may have said already that nothing was paid; then there is nothing to confirm.
     if (answer.status === 409) {
-      expect(answer.body).toMatchObject({ code: "money_may_have_moved", reason: String(intent.intent_id) });
+      expect(answer.body).toMatchObject({ code: "money_may_have_moved", earlier_intent_id: intent.intent_id });
       const confirmed = { ...body, confirms_money_may_have_moved: true };
       const second = await cashier.good<Intent>("POST", `${station}/intents/`, { body: confirmed });
       await cashier.good("POST", `${station}/intents/${second.intent_id}/attest/`);
@@ -172,6 +183,39 @@ describe("a dynamic QR", () => {
     expect(await operator.good<Issue>("POST", close, { body })).toMatchObject({ status: "closed", ...body });
     await operator.refused("conflict", "POST", close, { body });
   });
+
+  it("whose money an operator attributes to an order leaves a timeline of that payment: what, who, why and when", async () => {
+    const order = await openOrder("12.09");
+    const intent = await until(await collect(order), "presented");
+    const find = async (): Promise<Issue | undefined> =>
+      (await operator.good<{ issues: Issue[] }>("GET", "issues/?status=open")).issues.find(
+        (issue) => issue.intent_id === intent.intent_id,
+      );
+    await expect
+      .poll(find, { timeout: SETTLED_WITHIN_MS, interval: 100 })
+      .toMatchObject({ kind: "reference_mismatch" });
+    const issue = await find();
+    await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
+    const body = { order_id: order.order_id, reason: "The guest showed the receipt." };
+    await operator.good("POST", `issues/${issue?.issue_id}/attribute/`, { body });
+    const paid = await cashier.good<Order & { transaction: { intent_id: number; transaction_id: number } }>(
+      "GET",
+      `orders/${order.order_id}/`,
+    );
+    expect(paid.status).toBe("paid");
+    expect(paid.transaction.intent_id).not.toBe(intent.intent_id);
+    const timeline = await owner.good<Timeline>("GET", `intents/${paid.transaction.intent_id}/timeline/`);
+    expect(timeline).toMatchObject({ status: "succeeded", money_moved: "yes" });
+    expect(timeline.summary).toContain(`transaction ${paid.transaction.transaction_id}`);
+    expect(timeline.summary).toContain("Rita attributed it, because: The guest showed the receipt.");
+    expect(timeline.entries.map(({ type, actor }) => [type, actor.kind])).toEqual([
+      ["provider_issue_opened", "provider"],
+      ["intent_succeeded", "settlement"],
+      ["provider_issue_attributed", "reconciliation_operator"],
+    ]);
+    const moments = timeline.entries.map(({ at }) => at);
+    expect(moments).toEqual(moments.toSorted());
+  });
 });
 
 describe("a callback", () => {
@@ -197,7 +241,8 @@ describe("a callback", () => {
     ];
     for (const answer of answers) {
       expect(answer.status).toBe(401);
-      expect(answer.text).toBe(answers[0]?.text);
+      // All but the id of the request itself.
+      expect({ ...answer.body, request_id: "" }).toEqual({ ...answers[0]?.body, request_id: "" });
       expect(answer.body).toMatchObject({ code: "signature_invalid" });
     }
   });

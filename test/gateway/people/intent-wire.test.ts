@@ -4,8 +4,11 @@ import { intentSchema } from "../../../gateway/contract/intent.ts";
 import { intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
 import { leaseWire } from "../../../gateway/handlers/cashier/lease-wire.ts";
 import type { IntentState, PaymentIntent, ReportedOutcome, Route } from "../../../machines/payment-intent.ts";
+import { NO_KILL_SWITCHES } from "../../../machines/standing.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12);
+
+const FACTS = { station: { knownOrders: [] }, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
 
 function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
   return {
@@ -28,6 +31,7 @@ function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
     attestation: null,
     provider: null,
     endedAtMs: null,
+    moneyMayHaveMoved: "",
     endReason: "",
     status: "created",
     ...changes,
@@ -57,7 +61,7 @@ describe("what is offered", () => {
   for (const [status, row] of Object.entries(table)) {
     it(`in the state ${status}`, () => {
       for (const [route, [settle, cancel]] of Object.entries(row)) {
-        const wire = intentWire(intent({ status: status as IntentState, route: route as Route }), NOW_MS);
+        const wire = intentWire(intent({ status: status as IntentState, route: route as Route }), FACTS);
         expect([wire.settle_offered, wire.cancel_offered], route).toEqual([settle, cancel]);
       }
     });
@@ -65,13 +69,13 @@ describe("what is offered", () => {
 
   it("still is settle after a reported decline (contract, rule 2 of the smart POS route)", () => {
     for (const outcome of ["reported_declined", "reported_cancelled", "reported_unknown"] as const) {
-      const wire = intentWire(intent({ status: "processing", reports: [report(outcome)], reportCount: 1 }), NOW_MS);
+      const wire = intentWire(intent({ status: "processing", reports: [report(outcome)], reportCount: 1 }), FACTS);
       expect(wire.settle_offered, outcome).toBe(true);
     }
   });
 
   it("is nothing once the deadline has passed, even before that is committed", () => {
-    const wire = intentWire(intent({ status: "processing", expiresAtMs: NOW_MS }), NOW_MS);
+    const wire = intentWire(intent({ status: "processing", expiresAtMs: NOW_MS }), FACTS);
     expect([wire.settle_offered, wire.cancel_offered]).toEqual([false, false]);
   });
 });
@@ -87,7 +91,7 @@ describe("an intent on the wire", () => {
       atMs: NOW_MS,
       transactionId: null,
     } as const;
-    const wire = intentWire(intent({ status: "settling", attestation }), NOW_MS);
+    const wire = intentWire(intent({ status: "settling", attestation }), FACTS);
     expect(wire.status).toBe("processing");
     expect(wire.attestation).toEqual({
       by: "cashier",
@@ -99,8 +103,26 @@ describe("an intent on the wire", () => {
     });
   });
 
+  it("is not offered to be settled once its order is known to be voided", () => {
+    const voided = { ...FACTS, station: { knownOrders: [{ orderId: 42, revision: 2, status: "voided" as const }] } };
+    const reported = intent({ status: "processing", reports: [report("reported_success")], reportCount: 1 });
+    expect(intentWire(reported, FACTS).settle_offered).toBe(true);
+    expect(intentWire(reported, voided).settle_offered).toBe(false);
+  });
+
+  it("shows no QR while its provider is frozen", () => {
+    const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
+    const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
+    const frozen = (configId: number) => ({ ...NO_KILL_SWITCHES, providers: new Set([configId]) });
+    expect(intentWire(shown, { ...FACTS, switches: frozen(82) }).provider?.qr_payload).toBe("000201");
+    expect(intentWire(shown, { ...FACTS, switches: frozen(81) }).provider).toMatchObject({
+      qr_payload: "",
+      provider_reference: "PAY-1",
+    });
+  });
+
   it("fits its published schema, which takes no unknown field", () => {
-    const wire = intentWire(intent({ status: "processing", reports: [report("reported_success")] }), NOW_MS);
+    const wire = intentWire(intent({ status: "processing", reports: [report("reported_success")] }), FACTS);
     expect(intentSchema.strict().parse(wire)).toEqual(wire);
     expect(wire.amount).toBe("25.00");
   });

@@ -32,10 +32,22 @@ let cashier: Person;
 let gateways: readonly ApiClient[];
 let stationId: number;
 let companion: TestDevice;
+let configId: number;
 let pulse: NodeJS.Timeout;
 
+type Reasons = Readonly<Record<"smart_pos" | "dynamic_qr" | "attested_terminal" | "cash", string | null>>;
+/** All four routes, offered. */
+const NOTHING: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
+/** A freeze withdraws every electronic route. */
+const allBut = (cash: null, reason: string): Reasons => ({
+  smart_pos: reason,
+  dynamic_qr: reason,
+  attested_terminal: reason,
+  cash,
+});
+
 beforeAll(async () => {
-  system = await startSystem({ environment: { PLATFORM_KEY } });
+  system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
   [second, host] = await Promise.all([
     startGatewayProcess(system.nats.url),
     startHostProcess({ NATS_URL: system.nats.url }),
@@ -51,7 +63,12 @@ beforeAll(async () => {
   await companion.good("POST", "heartbeat/");
   pulse = setInterval(() => void companion.call("POST", "heartbeat/").catch(() => undefined), 8_000);
   await cashier.good("POST", `stations/${stationId}/lease/`);
-  await untilEverywhere({ smart_pos: null, cash: null });
+  const { provider_configs } = await owner.good<{ provider_configs: { config_id: number }[] }>(
+    "GET",
+    "provider-configs/",
+  );
+  configId = provider_configs[0]?.config_id ?? 0;
+  await untilEverywhere(NOTHING);
 });
 afterAll(async () => {
   clearInterval(pulse);
@@ -64,17 +81,23 @@ const offersAt = async (gateway: ApiClient, station = stationId): Promise<Record
   return Object.fromEntries(routes.map(({ route, reason }) => [route, reason]));
 };
 
-/** Waits until every gateway shows these reasons and says how long that took. */
-async function untilEverywhere(reasons: Readonly<Record<string, string | null>>, station = stationId): Promise<number> {
-  const startedAtMs = performance.now();
-  for (const gateway of gateways) {
+/**
+ * Waits until every gateway shows these reasons, of exactly the four routes, and says how long after `sinceMs` (of
+ * `performance`) that was. Whoever measures a switch starts the clock before the call that throws it.
+ */
+async function untilEverywhere(
+  reasons: Reasons,
+  { sinceMs = performance.now(), station = stationId }: { sinceMs?: number; station?: number } = {},
+): Promise<number> {
+  const shown = gateways.map(async (gateway) => {
     // Not `expect.poll`, which a hook may not use.
-    await vi.waitFor(async () => expect(await offersAt(gateway, station)).toMatchObject(reasons), {
+    await vi.waitFor(async () => expect(await offersAt(gateway, station)).toEqual(reasons), {
       timeout: 5_000,
       interval: 10,
     });
-  }
-  return performance.now() - startedAtMs;
+  });
+  await Promise.all(shown);
+  return performance.now() - sinceMs;
 }
 
 async function newOrder(station = stationId): Promise<number> {
@@ -114,38 +137,79 @@ const platform = (verb: "freeze" | "unfreeze", baseUrl = system.baseUrl) =>
 const own = (path: string, verb: "freeze" | "unfreeze") =>
   owner.good<{ frozen: boolean }>("POST", `${path}/${verb}/`, { body: { reason: `A ${verb} drill` } });
 
-/** Each switch of the owner's: what it withdraws, with which reason, and how the device is refused. */
-const SWITCHES = [
-  { name: "device", path: () => `devices/${companion.deviceId}`, reason: "device_frozen", others: null },
-  { name: "station", path: () => `stations/${stationId}`, reason: "station_frozen", others: "station_frozen" },
-  { name: "organization", path: () => "organization", reason: "organization_frozen", others: "organization_frozen" },
-] as const;
+interface OwnSwitch {
+  readonly name: string;
+  readonly path: () => string;
+  readonly reason: string;
+  readonly withdraws: Reasons;
+  /** Whether the companion itself is refused. */
+  readonly refusesDevice: boolean;
+}
 
-describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, others }) => {
+/** Each switch of the owner's: what it withdraws of all four routes, with which reason, and how the device is refused. */
+const SWITCHES: readonly OwnSwitch[] = [
+  {
+    name: "device",
+    path: () => `devices/${companion.deviceId}`,
+    reason: "device_frozen",
+    withdraws: { ...NOTHING, smart_pos: "device_frozen" },
+    refusesDevice: true,
+  },
+  {
+    name: "station",
+    path: () => `stations/${stationId}`,
+    reason: "station_frozen",
+    withdraws: allBut(null, "station_frozen"),
+    refusesDevice: true,
+  },
+  {
+    name: "organization",
+    path: () => "organization",
+    reason: "organization_frozen",
+    withdraws: allBut(null, "organization_frozen"),
+    refusesDevice: true,
+  },
+  {
+    name: "provider",
+    path: () => `provider-configs/${configId}`,
+    reason: "provider_frozen",
+    withdraws: { ...NOTHING, dynamic_qr: "provider_frozen" },
+    refusesDevice: false,
+  },
+];
+
+describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdraws, refusesDevice }) => {
+  const withdrawn = Object.entries(withdraws).find(([, why]) => why === reason)?.[0] ?? "";
+
   it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and gives all of it back", async () => {
     const live = await openLive(second.baseUrl, stationId, bearer(cashier.token));
     await live.until((message) => message.type === "state");
     const atMs = Date.now();
+    const frozenMs = performance.now();
     const frozen = own(path(), "freeze");
     const pushed = live.until(
       (message) =>
-        message.type === "state" && message.routes.some((one) => one.route === "smart_pos" && one.reason === reason),
+        message.type === "state" && message.routes.some((one) => one.route === withdrawn && one.reason === reason),
     );
+    expect(await untilEverywhere(withdraws, { sinceMs: frozenMs })).toBeLessThan(WITHIN_MS);
     expect((await pushed).atMs - atMs).toBeLessThan(WITHIN_MS);
-    const tookMs = await untilEverywhere({ smart_pos: reason, attested_terminal: others, cash: null });
-    expect(tookMs).toBeLessThan(WITHIN_MS);
     expect(await frozen).toMatchObject({ frozen: true, subject: { kind: name }, reason: "A freeze drill" });
-    expect(await assignmentAnswers()).toEqual(twice(`403 ${reason}`));
+    expect(await assignmentAnswers()).toEqual(twice(refusesDevice ? `403 ${reason}` : "200"));
     // The host refuses by the same switch, whatever a gateway may show.
-    expect(await create("smart_pos")).toMatchObject({ status: 409, body: { code: "route_not_offered", reason } });
+    for (const [route, why] of Object.entries(withdraws)) {
+      if (why === null) continue;
+      const refused = await create(route);
+      expect(refused, route).toMatchObject({ status: 409, body: { code: "route_not_offered", reason: why } });
+    }
     const { kill_switches } = await owner.good<{ kill_switches: { subject: { kind: string } }[] }>(
       "GET",
       "kill-switches/",
     );
     expect(kill_switches.map(({ subject }) => subject.kind)).toEqual([name]);
 
+    const liftedMs = performance.now();
     await own(path(), "unfreeze");
-    expect(await untilEverywhere({ smart_pos: null, attested_terminal: null, cash: null })).toBeLessThan(WITHIN_MS);
+    expect(await untilEverywhere(NOTHING, { sinceMs: liftedMs })).toBeLessThan(WITHIN_MS);
     expect(await assignmentAnswers()).toEqual(twice("200"));
     const { kill_switches: none } = await owner.good<{ kill_switches: object[] }>("GET", "kill-switches/");
     expect(none).toEqual([]);
@@ -173,21 +237,18 @@ describe("the platform's switch", () => {
   });
 
   it("withdraws all but cash everywhere, and cash collects through it from order to sale", async () => {
+    const sinceMs = performance.now();
     const { body } = await platform("freeze");
     expect(body.frozen).toBe(true);
-    for (const station of system.sandbox.stations) {
-      const reasons = {
-        smart_pos: "platform_frozen",
-        dynamic_qr: "platform_frozen",
-        attested_terminal: "platform_frozen",
-      };
-      expect(await untilEverywhere({ ...reasons, cash: null }, station.stationId)).toBeLessThan(WITHIN_MS);
-    }
+    const everywhere = system.sandbox.stations.map((station) =>
+      untilEverywhere(allBut(null, "platform_frozen"), { sinceMs, station: station.stationId }),
+    );
+    for (const tookMs of await Promise.all(everywhere)) expect(tookMs).toBeLessThan(WITHIN_MS);
     expect(await assignmentAnswers()).toEqual(twice("403 platform_frozen"));
-    expect((await create("attested_terminal")).body).toMatchObject({
-      code: "route_not_offered",
-      reason: "platform_frozen",
-    });
+    for (const route of ["smart_pos", "dynamic_qr", "attested_terminal"]) {
+      const refused = await create(route);
+      expect(refused.body, route).toMatchObject({ code: "route_not_offered", reason: "platform_frozen" });
+    }
 
     const cash = await create("cash");
     expect(cash.status).toBe(201);
@@ -201,7 +262,7 @@ describe("the platform's switch", () => {
     expect([order.status, order.transaction.route]).toEqual(["paid", "cash"]);
 
     await platform("unfreeze");
-    await untilEverywhere({ smart_pos: null, attested_terminal: null, cash: null });
+    await untilEverywhere(NOTHING);
     expect(await assignmentAnswers()).toEqual(twice("200"));
   });
 
@@ -210,7 +271,7 @@ describe("the platform's switch", () => {
     const fetched = await askAsDevice<{ assignment: { status: string } }>(system.baseUrl, "GET", "assignment/");
     expect(fetched.body.assignment.status).toBe("presented");
     await platform("freeze");
-    await untilEverywhere({ smart_pos: "platform_frozen" });
+    await untilEverywhere(allBut(null, "platform_frozen"));
     const report = { intent_id: intent.intent_id, outcome: "reported_success", client_idempotency_key: "one" };
     for (const baseUrl of [system.baseUrl, second.baseUrl]) {
       const refused = await askAsDevice(baseUrl, "POST", "assignment/report/", report);
@@ -219,7 +280,7 @@ describe("the platform's switch", () => {
     const path = `stations/${stationId}/intents/${intent.intent_id}/`;
     expect(await cashier.good<Intent>("GET", path)).toMatchObject({ status: "presented", reports: [] });
     await platform("unfreeze");
-    await untilEverywhere({ smart_pos: null });
+    await untilEverywhere(NOTHING);
     expect((await askAsDevice(second.baseUrl, "POST", "assignment/report/", report)).status).toBe(200);
     const sold = await cashier.good<Intent>("POST", `${path}attest/`, { body: {} });
     expect(sold.status).toBe("succeeded");
@@ -228,13 +289,13 @@ describe("the platform's switch", () => {
   it("stands in the trail of the organization with who and why, every switch of this file once", async () => {
     const { events } = await owner.good<{
       events: { action: string; actor: { kind: string; name: string }; data: { reason: string } }[];
-    }>("GET", "events/?limit=500");
+    }>("GET", "events/?since_id=0&limit=500");
     const switches = events.filter(({ action }) => /_(?:un)?frozen$/.test(action));
     const pair = (what: string) => [
       { action: `${what}_frozen`, data: { reason: "A freeze drill" } },
       { action: `${what}_unfrozen`, data: { reason: "A unfreeze drill" } },
     ];
-    const expected = ["device", "station", "organization", "platform", "platform"].flatMap(pair);
+    const expected = ["device", "station", "organization", "provider", "platform", "platform"].flatMap(pair);
     expect(switches).toMatchObject(expected);
     for (const { action, actor } of switches) {
       const who = action.startsWith("platform") ? { kind: "registry", name: "Night shift" } : { kind: "owner" };
@@ -243,11 +304,14 @@ describe("the platform's switch", () => {
   });
 
   it("survives the death of the services: what was thrown before holds, and what is lifted after it is lifted", async () => {
+    const sinceMs = performance.now();
     await platform("freeze");
     await system.processes.services.kill9();
-    expect(await untilEverywhere({ smart_pos: "platform_frozen", cash: null })).toBeLessThan(WITHIN_MS);
+    expect(await untilEverywhere(allBut(null, "platform_frozen"), { sinceMs })).toBeLessThan(WITHIN_MS);
     await system.processes.services.restart();
     await platform("unfreeze");
-    await untilEverywhere({ attested_terminal: null, cash: null });
+    // A companion that was silent meanwhile is another matter: its route comes back with its heartbeat.
+    await companion.call("POST", "heartbeat/");
+    await untilEverywhere(NOTHING);
   });
 });

@@ -1,4 +1,7 @@
-/** What an owner says about the merchant, so that a payload can be written. Field names are those of the owner's API. */
+/**
+ * What an owner says about the merchant, so that a payload can be written. Field names are those of the owner's API, the
+ * lengths those of EMVCo's merchant-presented mode, which no operator can change.
+ */
 import { z } from "zod";
 
 /** Printable ASCII without a space at an end: what every wallet reads the same way. */

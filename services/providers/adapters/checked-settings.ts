@@ -4,7 +4,7 @@ import { invalidRequest } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 
 /** Throws `RefusedError` `invalid_request` with a pointer for each field, below `/settings`. */
-export function parseSettings<TSchema extends z.ZodType>(schema: TSchema, settings: unknown): z.infer<TSchema> {
+export function checkedSettings<TSchema extends z.ZodType>(schema: TSchema, settings: unknown): z.infer<TSchema> {
   const parsed = schema.safeParse(settings);
   if (parsed.success) return parsed.data;
   const refusal = invalidRequest(parsed.error);

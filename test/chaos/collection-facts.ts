@@ -1,0 +1,46 @@
+/** What the clients of a collection know and keep of it. */
+import type { z } from "zod";
+import type { orderSchema } from "../../gateway/contract/cashier.ts";
+import type { intentSchema } from "../../gateway/contract/intent.ts";
+import type { ApiClient, Request } from "../support/api-client.ts";
+import type { ChaosStation, ChaosWorld } from "./chaos-world.ts";
+import type { CollectionPlan } from "./collection-plan.ts";
+import type { Patience } from "./patience.ts";
+import type { QrPlan } from "./qr-plan.ts";
+
+export type Order = z.infer<typeof orderSchema>;
+export type Intent = z.infer<typeof intentSchema>;
+
+/** A keyed command and the answer that it got. */
+export interface Kept {
+  readonly client: ApiClient;
+  readonly path: string;
+  readonly request: Request;
+  readonly status: number;
+  readonly text: string;
+}
+
+/** What the clients know of a collection when it is over. */
+export interface Collection {
+  readonly station: ChaosStation;
+  readonly plan: CollectionPlan | QrPlan;
+  readonly orderId: number;
+  readonly intentId: number;
+  /** What the order must be now, and why when it is unpaid. */
+  readonly orderStatus: "paid" | "voided" | "open";
+  readonly intentStatus: "succeeded" | "cancelled" | "expired";
+  /** Of the transaction that the cashier was told; null when unpaid. */
+  readonly sale: { readonly transactionId: number; readonly amount: string; readonly reference: string } | null;
+  /** The events that the log must have for the steps that were acknowledged. */
+  readonly events: readonly string[];
+  readonly kept: readonly Kept[];
+  /** Why the provider's side ended it; "" otherwise. */
+  readonly endReason?: string;
+}
+
+export interface CollectionDeps {
+  readonly world: ChaosWorld;
+  readonly patience: Patience;
+  /** Called as each step begins. */
+  step(): void;
+}

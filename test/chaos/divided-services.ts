@@ -1,0 +1,80 @@
+/**
+ * The services of a running system, divided into three processes instead of one, so that each can be killed while the
+ * others live: the providers service, the sandbox provider, and the rest.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Child } from "../../deploy/child.ts";
+import { startServiceProcess } from "../../deploy/service-process.ts";
+import type { TestProcess, TestSystem } from "../support/system.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const SCRIPT = join(import.meta.dirname, "..", "..", "services", "main.ts");
+const DIVISION = {
+  services: ["registry", "settlement", "audit", "relay"],
+  providers: ["providers"],
+  sandboxProvider: ["sandbox-provider"],
+} as const;
+type Part = keyof typeof DIVISION;
+
+export interface DividedServices {
+  readonly processes: Readonly<Record<Part, TestProcess>>;
+  log(part: Part): string;
+  stop(): Promise<void>;
+}
+
+/** Stops the system's one process of services, which has seeded the sandbox, and starts the three. */
+export async function divideServices(
+  system: TestSystem,
+  settings: Readonly<Record<string, string>>,
+): Promise<DividedServices> {
+  await system.processes.services.stop();
+  const folder = temporaryFolder("divided");
+  const logFile = (part: Part): string => join(folder.path, `${part}.log`);
+  const environment = {
+    ...process.env,
+    LOG_LEVEL: "info",
+    NATS_URL: system.nats.url,
+    DATABASE_URL: system.database.url,
+    ...settings,
+  };
+  const start = (part: Part) =>
+    startPart({ name: part, script: SCRIPT, args: [...DIVISION[part]], environment, logFile: logFile(part) });
+  const [services, providers, sandboxProvider] = await Promise.all([
+    start("services"),
+    start("providers"),
+    start("sandboxProvider"),
+  ]);
+  return {
+    processes: { services, providers, sandboxProvider },
+    log: (part) => readFileSync(logFile(part), "utf8"),
+    async stop() {
+      await Promise.all([services.stop(), providers.stop(), sandboxProvider.stop()]);
+      folder.remove();
+    },
+  };
+}
+
+async function startPart(options: {
+  readonly name: string;
+  readonly script: string;
+  readonly args: string[];
+  readonly environment: NodeJS.ProcessEnv;
+  readonly logFile: string;
+}): Promise<TestProcess> {
+  const launch = async (): Promise<Child> =>
+    (await startServiceProcess({ ...options, control: { stopping: new AbortController().signal } })).child;
+  let child = await launch();
+  return {
+    pid: () => child.pid,
+    async kill9() {
+      await child.kill();
+    },
+    async stop() {
+      await child.stop();
+    },
+    async restart() {
+      child = await launch();
+    },
+  };
+}

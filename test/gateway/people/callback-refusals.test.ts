@@ -1,0 +1,128 @@
+/** What a provider is told that is refused, what the lists of configs look like, and whom a doubt names. */
+import { createHmac } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { AddressThrottle } from "../../../gateway/throttle/address-throttle.ts";
+import { CALLBACK_RATE } from "../../../gateway/throttle/limits.ts";
+import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/providers.ts";
+import { type Answer, type Refused, send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+const SECRET = "the secret of the acquirer";
+const SETTINGS = {
+  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+  category_code: "5812",
+  country: "DE",
+  merchant_name: "Bistro",
+  merchant_city: "Berlin",
+};
+
+let system: TestSystem;
+let owner: Person;
+const configIds: number[] = [];
+beforeAll(async () => {
+  system = await startSystem({ sandboxProvider: true });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  for (const name of ["Harbour", "Market", "Station"]) {
+    const { filial_id } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name } });
+    const facts = { filial_id, kind: "emvco_generic", mode: "live", name, settings: SETTINGS };
+    const body = { ...facts, secrets: { callback_secret: `${SECRET} of ${name}`.replaceAll(" ", "-") } };
+    const made = await owner.good<{ provider_config: { config_id: number } }>("POST", "provider-configs/", { body });
+    configIds.push(made.provider_config.config_id);
+  }
+});
+afterAll(() => system.stop());
+
+const rightSecret = `${SECRET} of Harbour`.replaceAll(" ", "-");
+const bodyOf = (id: string): string => JSON.stringify({ id, type: "account.updated" });
+
+function callback(configId: number, body: string, secret: string): Promise<Answer<Refused>> {
+  const at = Math.floor(Date.now() / 1_000);
+  const v1 = createHmac("sha256", secret).update(`${at}.${body}`).digest("hex");
+  const headers = { "content-type": "application/json", "x-provider-signature": `t=${at},v1=${v1}` };
+  return send<Refused>(system.baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, { body, headers });
+}
+
+describe("a refused callback", () => {
+  it("has the body and the headers of every refusal, also when it is throttled, which the right ones never are", async () => {
+    const [configId = 0, otherId = 0] = configIds;
+    const first = await callback(configId, bodyOf("wrong"), "another secret");
+    expect(first.status).toBe(401);
+    expect(first.body).toMatchObject({ code: "signature_invalid", request_id: first.headers.get("x-request-id") });
+    expect(first.headers.get("www-authenticate")).toContain("Provider-Signature");
+    const { refusals, windowMs } = CALLBACK_REFUSAL_RATE;
+    const further = await Promise.all(
+      Array.from({ length: refusals }, (_, index) => callback(configId, bodyOf(`wrong ${index}`), "another secret")),
+    );
+    const throttled = further.filter(({ status }) => status === 429);
+    expect(throttled).toHaveLength(1);
+    const [answer] = throttled;
+    expect(answer?.body).toMatchObject({ code: "throttled", request_id: answer?.headers.get("x-request-id") });
+    const seconds = Number(answer?.headers.get("retry-after"));
+    expect(seconds).toBeGreaterThan(1);
+    expect(seconds).toBeLessThanOrEqual(windowMs / 1_000);
+    expect(answer?.headers.get("ratelimit-policy")).toBe(`"callback-refused";q=${refusals};w=${windowMs / 1_000}`);
+    expect(answer?.headers.get("ratelimit")).toBe(`"callback-refused";r=0;t=${seconds}`);
+    // Another config of the same address has a budget of its own.
+    expect((await callback(otherId, bodyOf("wrong"), "another secret")).status).toBe(401);
+    expect((await callback(configId, bodyOf("right"), rightSecret)).status).toBe(200);
+  });
+
+  it("does not keep the right ones of its address out, however many there are", async () => {
+    // What an attacker sends at one moment is far below what the bus is protected from.
+    const throttle = new AddressThrottle(CALLBACK_RATE);
+    const waits = Array.from({ length: 1_501 }, () => throttle.take("192.0.2.1", 1_000));
+    expect(new Set(waits)).toEqual(new Set([0]));
+    const [configId = 0] = configIds;
+    const wrong = Array.from({ length: 300 }, (_, index) => index);
+    const statuses = new Set<number>();
+    const sendAll = async (): Promise<void> => {
+      for (let index = wrong.pop(); index !== undefined; index = wrong.pop()) {
+        statuses.add((await callback(configId, bodyOf(`wrong ${index}`), "another secret")).status);
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, sendAll));
+    expect([...statuses].every((status) => status === 401 || status === 429)).toBe(true);
+    const right = await callback(configId, bodyOf("right among wrong"), rightSecret);
+    expect([right.status, right.text]).toEqual([200, expect.stringContaining('"received":true')]);
+  }, 30_000);
+});
+
+describe("the owner's provider configs", () => {
+  it("come in pages, by id", async () => {
+    interface Page {
+      readonly provider_configs: readonly { readonly config_id: number }[];
+      readonly has_more: boolean;
+    }
+    const seen: number[] = [];
+    for (let hasMore = true; hasMore; ) {
+      const page = await owner.good<Page>("GET", `provider-configs/?limit=2&since_id=${seen.at(-1) ?? 0}`);
+      expect(page.provider_configs.length).toBeLessThanOrEqual(2);
+      seen.push(...page.provider_configs.map(({ config_id }) => config_id));
+      hasMore = page.has_more;
+    }
+    const all = await owner.good<Page>("GET", "provider-configs/");
+    expect(all.has_more).toBe(false);
+    expect(seen).toEqual(all.provider_configs.map(({ config_id }) => config_id));
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    expect(seen).toEqual(expect.arrayContaining(configIds));
+  });
+});
+
+it("a doubt about an order names the earlier collection by a number of its own", async () => {
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
+  await cashier.good("POST", `${station}/lease/`);
+  // The provider of this amount never says what became of it.
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.12" }];
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const qr = { body: { order_id, route: "dynamic_qr" } };
+  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);
+  const read = () => cashier.good<{ status: string }>("GET", `${station}/intents/${intent_id}/`);
+  await expect.poll(async () => (await read()).status, { timeout: 15_000 }).toBe("presented");
+  await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`);
+  const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body: { order_id, route: "cash" } });
+  expect([answer.status, answer.body.code]).toEqual([409, "money_may_have_moved"]);
+  expect(answer.body).toMatchObject({ earlier_intent_id: intent_id });
+  expect(answer.body.reason).toBeUndefined();
+});

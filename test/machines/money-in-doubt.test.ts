@@ -1,0 +1,224 @@
+/** What says that money may have moved stays said, whatever comes after it: differing money, pushed-out reports, blocked devices. */
+import { describe, expect, it } from "vitest";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { replyMayBeForgotten } from "../../machines/station/reply.ts";
+import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, type Scenario } from "./scenario.ts";
+
+const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(5_000);
+const doubtsOf = (counter: Scenario) => counter.station.doubts.map(({ intentId, reason }) => [intentId, reason]);
+const DIFFERS = [[1_001, "money_differs"]];
+
+describe("money that differs from what was registered", () => {
+  it.each([
+    ["the provider declines it afterwards", (counter: Scenario) => counter.fails("provider_expired")],
+    ["the provider says that the buyer cancelled", (counter: Scenario) => counter.fails("buyer_cancelled")],
+    ["the cashier cancels", (counter: Scenario) => counter.cancels()],
+    ["the deadline passes", (counter: Scenario) => counter.waits(180_000).ticks()],
+  ])("keeps the order in doubt when %s", (_what, ends) => {
+    const counter = ends(shown().differs());
+    expect(doubtsOf(counter)).toEqual(DIFFERS);
+    expect(counter.leased().picks("cash").reply).toMatchObject({
+      code: "money_may_have_moved",
+      earlierIntentId: 1_001,
+    });
+  });
+
+  it("marks its intent and moves it nowhere", () => {
+    const counter = shown().differs("account_mismatch");
+    expect(counter.commits.at(-1)?.events).toEqual([
+      { type: "money_differs", intentId: 1_001, issue: "account_mismatch", status: "presented" },
+    ]);
+    expect(counter.intent).toMatchObject({ status: "presented", moneyMayHaveMoved: "money_differs" });
+    expect(counter.station.doubts).toEqual([]);
+  });
+
+  it("puts the order of an ended intent in doubt at once, also after the provider's decline", () => {
+    const counter = shown().fails("payment_declined").differs();
+    expect([counter.happened, doubtsOf(counter)]).toEqual([["money_differs"], DIFFERS]);
+  });
+
+  it("is told once while it holds, and under the same id anew once it was cleared", () => {
+    const counter = shown().differs("amount_mismatch", { key: "a" });
+    expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);
+    expect(counter.clears().differs("amount_mismatch", { key: "a" }).happened).toEqual(["money_differs"]);
+    counter.fails("provider_expired");
+    expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);
+    expect(doubtsOf(counter.clears().differs("amount_mismatch", { key: "a" }))).toEqual(DIFFERS);
+  });
+
+  it("is cleared by the provider's word alone, before the end and after it", () => {
+    const before = shown().differs().clears();
+    expect([before.happened, before.intent?.moneyMayHaveMoved]).toEqual([["doubt_cleared"], ""]);
+    expect(doubtsOf(before.fails("provider_expired"))).toEqual([]);
+    const after = shown().differs().fails("provider_expired");
+    expect(doubtsOf(after)).toEqual(DIFFERS);
+    expect(after.clears().picks("cash").happened).toEqual(["intent_created"]);
+  });
+
+  it("does not hinder the right money, whose success ends the doubt", () => {
+    const counter = shown().differs().confirms().settles();
+    expect([counter.intent?.status, counter.station.doubts]).toEqual(["succeeded", []]);
+    counter.differs("duplicate_money");
+    expect([counter.happened, counter.station.doubts]).toEqual([["money_differs"], []]);
+  });
+
+  it("is kept for an intent that only the audit trail remembers, which the host is told to ask", () => {
+    const counter = shown().cancels().clears();
+    const { intent: recalled, intentId } = counter;
+    for (let made = 0; made < STATE_LIMITS.replies; made += 1) counter.picks("cash", { confirms: true }).cancels();
+    expect(counter.differs("amount_mismatch", { intentId }).reply).toMatchObject({ code: "intent_unknown" });
+    const command = { type: "provider_money_differs", intentId, issue: "amount_mismatch" } as const;
+    expect(replyMayBeForgotten(counter.station, "provider:differs", command)).toBe(true);
+    counter.recalled = recalled;
+    expect(doubtsOf(counter.differs("amount_mismatch", { intentId }))).toEqual(DIFFERS);
+  });
+
+  it("is nobody's word but a provider's, about nothing but a QR", () => {
+    expect(shown().differs("amount_mismatch", { by: COMPANION }).reply).toMatchObject({ code: "intent_unknown" });
+    expect(aServedCounter().picks("smart_pos").differs().reply).toMatchObject({ code: "intent_unknown" });
+  });
+});
+
+describe("a report that money may have moved", () => {
+  it.each([
+    ["reported_unknown", "outcome_unknown"],
+    ["reported_success", "success_reported"],
+  ] as const)("%s is not pushed out by any number of others", (outcome, reason) => {
+    const counter = aServedCounter().picks("smart_pos").fetches().reports(outcome);
+    for (let made = 0; made <= STATE_LIMITS.activeReports; made += 1) counter.reports("reported_declined");
+    expect(counter.intent?.reports.map((report) => report.outcome)).not.toContain(outcome);
+    expect(doubtsOf(counter.cancels())).toEqual([[1_001, reason]]);
+  });
+});
+
+describe("a report of a blocked device", () => {
+  const frozen = (): Scenario =>
+    aServedCounter()
+      .picks("smart_pos")
+      .fetches()
+      .freezes({ devices: new Set([COMPANION.id]) });
+
+  it("is refused with the reason and kept as evidence, and its order is in doubt once the collection ends", () => {
+    const counter = frozen().reports("reported_success", { reference: "RRN-1", code: "00" });
+    expect(counter.reply).toEqual({ ok: false, code: "device_frozen" });
+    expect(counter.commits.at(-1)?.events).toEqual([
+      {
+        type: "late_evidence_kept",
+        intentId: 1_001,
+        deviceId: COMPANION.id,
+        outcome: "reported_success",
+        providerReference: "RRN-1",
+        providerCode: "00",
+        status: "presented",
+        blockedReason: "device_frozen",
+      },
+    ]);
+    expect(counter.intent).toMatchObject({ status: "presented", reportCount: 0, moneyMayHaveMoved: "late_evidence" });
+    expect(doubtsOf(counter.cancels())).toEqual([[1_001, "late_evidence"]]);
+  });
+
+  it("puts the order in doubt at once when the collection has ended, and a decline puts nothing in doubt", () => {
+    expect(doubtsOf(frozen().cancels().reports("reported_unknown"))).toEqual([[1_001, "late_evidence"]]);
+    const declined = frozen().reports("reported_declined");
+    expect([declined.happened, declined.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], ""]);
+  });
+
+  it("is kept once however often it is repeated, and heard under the same key when the block is gone", () => {
+    const counter = frozen().reports("reported_success", { key: "k" });
+    expect(counter.reports("reported_success", { key: "k" }).happened).toEqual([]);
+    expect(counter.reply).toEqual({ ok: false, code: "device_frozen" });
+    expect(counter.freezes({}).reports("reported_success", { key: "k" }).happened).toEqual(["outcome_reported"]);
+  });
+
+  it("is refused where only the gateway knows of the block, and by the station where only it knows", () => {
+    const known = aServedCounter().picks("smart_pos").reports("reported_unknown", { blocked: "platform_frozen" });
+    expect([known.reply, known.happened]).toEqual([{ ok: false, code: "platform_frozen" }, ["late_evidence_kept"]]);
+    const suspended = aServedCounter()
+      .picks("smart_pos")
+      .describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 });
+    expect(suspended.reports("reported_success").reply).toEqual({ ok: false, code: "device_suspended" });
+  });
+
+  it("about what is not its own is refused with the reason and kept nowhere", () => {
+    const counter = frozen().reports("reported_success", { intentId: 4_711 });
+    expect([counter.reply, counter.happened]).toEqual([{ ok: false, code: "device_frozen" }, []]);
+  });
+});
+
+describe("an order that is paid by another way", () => {
+  const paid = (counter: Scenario): Scenario => counter.order({ status: "paid", revision: 2 });
+
+  it.each([
+    ["smart_pos", "created", "", () => aServedCounter().picks("smart_pos")],
+    ["smart_pos", "presented", "handoff_presented", () => aServedCounter().picks("smart_pos").fetches()],
+    ["dynamic_qr", "created", "", () => aQrCounter().picks("dynamic_qr")],
+    ["dynamic_qr", "presented", "qr_presented", () => shown()],
+    ["dynamic_qr", "presented with money that differs", "money_differs", () => shown().differs()],
+    ["cash", "created", "", () => aServedCounter().picks("cash")],
+  ] as const)(
+    "ends a %s collection that is %s, and keeps whether it may be paid twice: %s",
+    (route, _at, mark, build) => {
+      const counter = paid(build());
+      expect(counter.happened).toEqual(["order_cleared", "intent_overtaken"]);
+      expect(counter.intent).toMatchObject({
+        status: "cancelled",
+        endReason: "order_already_paid",
+        moneyMayHaveMoved: mark,
+      });
+      expect(counter.commits.at(-1)?.events[1]).toMatchObject({ mayBePaidTwice: mark !== "" });
+      expect(counter.station.untoldEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
+      expect(counter.station.doubts).toEqual([]);
+    },
+  );
+
+  it("leaves to the cashier, and to the seam, what is in front of them", () => {
+    expect(paid(aServedCounter().picks("smart_pos").reports("reported_success")).intent?.status).toBe("processing");
+    expect(paid(shown().confirms()).settles().intent?.status).toBe("succeeded");
+    expect(paid(shown().confirms().refusesToSettle()).intent?.status).toBe("processing");
+  });
+
+  it("ends no collection of another order, and a voided one ends none", () => {
+    expect(shown().order({ orderId: 502, status: "paid" }).intent?.status).toBe("presented");
+    expect(shown().order({ status: "voided", revision: 2 }).intent?.status).toBe("presented");
+  });
+
+  it("ends the next collection too when the seam had settled an earlier one that was cancelled", () => {
+    const counter = shown().cancels();
+    const { intentId: earlier } = counter;
+    counter.picks("smart_pos", { confirms: true }).settles(9_001, earlier);
+    expect(counter.happened).toEqual(["settlement_conflict", "intent_overtaken"]);
+    expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_already_paid" });
+  });
+
+  it("can be asked about before: whether it is being collected, and nothing is committed by the question", () => {
+    const counter = shown();
+    expect(counter.inquires().reply).toEqual({ ok: false, code: "collection_active", status: "presented" });
+    expect(counter.happened).toEqual([]);
+    expect(counter.inquires(502).reply).toEqual({ ok: true, type: "accepted" });
+    expect(counter.cancels().inquires().reply).toEqual({ ok: true, type: "accepted" });
+  });
+});
+
+describe("M26 the end of a QR", () => {
+  it("is to be told until the providers service has taken note, once for each", () => {
+    const counter = shown().cancels().picks("dynamic_qr", { confirms: true }).fails("provider_timed_out");
+    expect(counter.station.untoldEnds).toEqual([1_001, 1_002]);
+    expect(counter.tellsEnd(1_001).station.untoldEnds).toEqual([1_002]);
+    expect(counter.tellsEnd(1_001).happened).toEqual([]);
+    expect(counter.tellsEnd(1_002).station.untoldEnds).toEqual([]);
+  });
+
+  it("is not told when it is paid, nor of any other route", () => {
+    expect(shown().confirms().settles().station.untoldEnds).toEqual([]);
+    expect(aServedCounter().picks("smart_pos").cancels().station.untoldEnds).toEqual([]);
+  });
+
+  it("is bounded: the oldest, which the providers service finds by its deadline, make room", () => {
+    const counter = aQrCounter();
+    for (let made = 0; made < STATE_LIMITS.untoldEnds + 2; made += 1) counter.picks("dynamic_qr").cancels();
+    expect([counter.station.untoldEnds.length, counter.station.untoldEnds[0]]).toEqual([
+      STATE_LIMITS.untoldEnds,
+      1_003,
+    ]);
+  });
+});

@@ -1,0 +1,123 @@
+/** What guests and the payment scheme do about one QR. */
+import { setTimeout as delay } from "node:timers/promises";
+import { ACCOUNT, type House, type MoneyWorld } from "./money-world.ts";
+import type { GuestAct, GuestStep } from "./schedule.ts";
+import type { Assertion, Scheme } from "./scheme.ts";
+
+export interface Scene {
+  readonly world: Pick<MoneyWorld, "database" | "log">;
+  readonly scheme: Scheme;
+  readonly house: House;
+  readonly intentId: number;
+}
+
+/** A provider is asked within this of the collection's beginning, or never: the host was killed, or the provider frozen. */
+const ASKED_WITHIN_MS = 3_000;
+const END_WITHIN_MS = 2_500;
+
+let moneys = 0;
+let events = 0;
+const newMoney = (): string => `T${(moneys += 1)}`;
+const newEvent = (): string => `E${(events += 1)}`;
+
+export async function playGuest(scene: Scene, steps: readonly GuestStep[]): Promise<void> {
+  const payment = await findPayment(scene);
+  if (payment === undefined) return;
+  const { configId, currency } = scene.house;
+  const right: Assertion = { configId, transactionId: newMoney(), account: ACCOUNT, currency, ...payment };
+  for (const { act, afterMs } of steps) {
+    await delay(afterMs);
+    await ACTS[act](scene, right);
+  }
+}
+
+/** Money of that amount that nobody has registered; returns the scheme's name of it. */
+export async function payStray(
+  { scheme, house }: Pick<Scene, "scheme" | "house">,
+  amountMinor: number,
+): Promise<string> {
+  const { configId, currency, secret } = house;
+  const transactionId = newMoney();
+  const money = {
+    configId,
+    transactionId,
+    account: ACCOUNT,
+    currency,
+    amountMinor,
+    reference: `STRAY${transactionId}`,
+  };
+  await scheme.pay(secret, money, { id: newEvent() });
+  return transactionId;
+}
+
+type Act = (scene: Scene, right: Assertion) => Promise<void>;
+
+const pay = ({ scheme, house }: Scene, money: Assertion, copies = 1): Promise<void> =>
+  scheme.pay(house.secret, money, { id: newEvent(), copies });
+const tell = ({ scheme, house }: Scene, type: string, reference: string): Promise<void> =>
+  scheme.tell(house.secret, house.configId, { id: newEvent(), type, reference });
+/** The same payment, and another money. */
+const second = (right: Assertion): Assertion => ({ ...right, transactionId: newMoney() });
+
+const ACTS: Readonly<Record<GuestAct, Act>> = {
+  pays: (scene, right) => pay(scene, right),
+  async pays_and_is_told_often(scene, right) {
+    await Promise.all([pay(scene, right, 3), pay(scene, right)]);
+  },
+  async pays_twice(scene, right) {
+    await Promise.all([pay(scene, right), pay(scene, second(right))]);
+  },
+  async pays_after_the_end(scene, right) {
+    await waitForEnd(scene);
+    await pay(scene, right);
+  },
+  wrong_amount: (scene, right) => pay(scene, { ...second(right), amountMinor: right.amountMinor + 50 }),
+  wrong_currency: (scene, right) =>
+    pay(scene, { ...second(right), currency: right.currency === "USD" ? "EUR" : "USD" }),
+  wrong_account: (scene, right) => pay(scene, { ...second(right), account: "M-2" }),
+  unregistered: (scene, right) => pay(scene, { ...second(right), reference: `NOBODYS${right.transactionId}` }),
+  same_money_without_reference: (scene, right) => pay(scene, { ...right, reference: `LOST${right.transactionId}` }),
+  async same_money_for_another(scene, right) {
+    const earlier = scene.scheme.assertions.findLast(
+      ({ configId, reference, account, amountMinor, currency }) =>
+        configId === right.configId &&
+        reference !== right.reference &&
+        `${account} ${amountMinor} ${currency}` === `${right.account} ${right.amountMinor} ${right.currency}`,
+    );
+    if (earlier !== undefined) await pay(scene, { ...right, transactionId: earlier.transactionId });
+  },
+  async wrong_then_right(scene, right) {
+    const money = second(right);
+    await pay(scene, { ...money, amountMinor: right.amountMinor === 700 ? 1_250 : 700 });
+    await pay(scene, money);
+  },
+  declines: (scene, right) => tell(scene, "payment.declined", right.reference),
+  async pays_then_declines(scene, right) {
+    await Promise.all([pay(scene, right), tell(scene, "payment.declined", right.reference)]);
+  },
+  says_something_new: (scene, right) => tell(scene, "payment.wondered_about", right.reference),
+  forges: ({ scheme }, right) => scheme.forge(second(right), newEvent()),
+};
+
+async function findPayment({
+  world,
+  intentId,
+}: Scene): Promise<{ reference: string; amountMinor: number } | undefined> {
+  const untilMs = Date.now() + ASKED_WITHIN_MS;
+  while (Date.now() < untilMs) {
+    const [row] = await world.database<[{ reference: string; amount: string }?]>`
+      select reference, amount_minor::text as amount from provider_payments where intent_id = ${intentId}`;
+    if (row !== undefined) return { reference: row.reference, amountMinor: Number(row.amount) };
+    await delay(5);
+  }
+  return undefined;
+}
+
+const ENDS = ["intent_cancelled", "intent_expired", "intent_succeeded", "provider_failed"];
+
+async function waitForEnd({ world, house, intentId }: Scene): Promise<void> {
+  const untilMs = Date.now() + END_WITHIN_MS;
+  const hasEnded = (): boolean =>
+    world.log.eventsOf(house.stationId).some((event) => event["intentId"] === intentId && ENDS.includes(event.type));
+  while (!hasEnded() && Date.now() < untilMs) await delay(20);
+}

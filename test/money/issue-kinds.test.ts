@@ -1,0 +1,179 @@
+/**
+ * Every kind of issue is reached as the world outside reaches it: a cashier at the cashier's API, a provider that posts
+ * signed callbacks, an operator who lists. The list of kinds itself drives it, so that a new one needs its story here.
+ */
+import { createHmac } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { type Answer, send } from "../support/http.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+
+type IssueKind = (typeof ISSUE_KINDS)[number];
+
+const SECRET = "the-secret-of-the-callbacks-in-this-test";
+const SOON_MS = 10_000;
+
+interface Intent {
+  readonly intent_id: number;
+  readonly status: string;
+  readonly provider: { readonly qr_payload: string } | null;
+}
+interface Issue {
+  readonly kind: string;
+  readonly status: string;
+  readonly intent_id: number | null;
+  readonly order_id: number | null;
+  readonly provider_reference: string;
+}
+
+let system: TestSystem;
+let owner: Person;
+let cashier: Person;
+let operator: Person;
+let station: string;
+let configId: number;
+
+beforeAll(async () => {
+  system = await startSystem();
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const details = { email: "rita@issues.example", password: "a long enough password" };
+  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
+  operator = await logIn(system.baseUrl, "reconciliation", details);
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  const { provider_config } = await owner.good<{ provider_config: { config_id: number } }>(
+    "POST",
+    "provider-configs/",
+    {
+      body: {
+        filial_id: system.sandbox.filialId,
+        kind: "emvco_generic",
+        mode: "test",
+        name: "Scheme",
+        settings: {
+          merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+          category_code: "5812",
+          country: "DE",
+          merchant_name: "Bistro",
+          merchant_city: "Berlin",
+        },
+        secrets: { callback_secret: SECRET },
+      },
+    },
+  );
+  configId = provider_config.config_id;
+});
+afterAll(() => system.stop());
+
+/** A collection by QR whose guest has the code before them. */
+interface Scene {
+  readonly orderId: number;
+  readonly intentId: number;
+  readonly money: Readonly<Record<string, unknown>>;
+}
+
+async function present(): Promise<Scene> {
+  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
+  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const body = { order_id, route: "dynamic_qr" };
+  let intent = await cashier.good<Intent>("POST", `${station}/intents/`, { body });
+  const { intent_id: intentId } = intent;
+  const status = async (): Promise<string> => {
+    intent = await cashier.good<Intent>("GET", `${station}/intents/${intentId}/`);
+    return intent.status;
+  };
+  await expect.poll(status, { timeout: SOON_MS, interval: 50 }).toBe("presented");
+  // The reference label of the payload, tag 05 of the additional data.
+  const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(intent.provider?.qr_payload ?? "")?.[1];
+  const money = { reference, transaction_id: `T-${intentId}`, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
+  return { orderId: order_id, intentId, money };
+}
+
+let events = 0;
+
+async function callBack(data: Readonly<Record<string, unknown>>): Promise<Answer> {
+  events += 1;
+  const body = JSON.stringify({ id: `evt-${events}`, type: "payment.paid", data });
+  const timestamp = Math.floor(Date.now() / 1_000);
+  const signature = createHmac("sha256", SECRET).update(`${timestamp}.${body}`).digest("hex");
+  const answer = await send(system.baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, {
+    body,
+    headers: { "content-type": "application/json", "x-provider-signature": `t=${timestamp},v1=${signature}` },
+  });
+  expect(answer.status, answer.text).toBe(200);
+  return answer;
+}
+
+const cancel = ({ intentId }: Scene): Promise<unknown> =>
+  cashier.good("POST", `${station}/intents/${intentId}/cancel/`);
+
+async function untilPaid({ orderId }: Scene): Promise<void> {
+  const status = async (): Promise<string> =>
+    (await cashier.good<{ status: string }>("GET", `orders/${orderId}/`)).status;
+  await expect.poll(status, { timeout: SOON_MS, interval: 50 }).toBe("paid");
+}
+
+/** How the world outside brings each kind about; returns the provider's reference of the money. */
+const STORIES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> = {
+  unmatched_money: ({ money }) => callBack({ ...money, reference: "NOBODYS" }),
+  amount_mismatch: ({ money }) => callBack({ ...money, amount: "12.40" }),
+  currency_mismatch: ({ money }) => callBack({ ...money, currency: "USD" }),
+  account_mismatch: ({ money }) => callBack({ ...money, merchant_id: "M-2" }),
+  async reference_mismatch(scene) {
+    await callBack(scene.money);
+    await untilPaid(scene);
+    await callBack({ ...scene.money, reference: "SOMEBODY-ELSES" });
+  },
+  async late_money(scene) {
+    await cancel(scene);
+    await callBack(scene.money);
+  },
+  async duplicate_money(scene) {
+    await callBack({ ...scene.money, transaction_id: "the first" });
+    await untilPaid(scene);
+    await callBack(scene.money);
+  },
+  async settlement_refused(scene) {
+    const lines = [{ name: "Soup", quantity: 2, unit_amount: "12.50" }];
+    await cashier.good("PUT", `orders/${scene.orderId}/lines/`, { body: { lines } });
+    await callBack(scene.money);
+  },
+};
+
+const issuesOf = async ({ money }: Scene): Promise<Issue[]> => {
+  const { issues } = await operator.good<{ issues: Issue[] }>("GET", "issues/");
+  return issues.filter((issue) => issue.provider_reference === money["transaction_id"]);
+};
+
+describe("an issue", () => {
+  test.each(ISSUE_KINDS)("of the kind %s comes about, once, and pays nothing", async (kind) => {
+    const scene = await present();
+    await STORIES[kind](scene);
+    const kinds = async (): Promise<string[]> => (await issuesOf(scene)).map((issue) => issue.kind);
+    await expect.poll(kinds, { timeout: SOON_MS, interval: 50 }).toEqual([kind]);
+    const [issue] = await issuesOf(scene);
+    const isOfNobody = kind === "unmatched_money";
+    expect(issue).toMatchObject({
+      status: "open",
+      intent_id: isOfNobody ? null : scene.intentId,
+      order_id: isOfNobody ? null : scene.orderId,
+    });
+    const { transaction } = await cashier.good<{ transaction: object | null }>("GET", `orders/${scene.orderId}/`);
+    const isPaidOtherwise = kind === "reference_mismatch" || kind === "duplicate_money";
+    expect(transaction === null).toBe(!isPaidOtherwise);
+    if (!["late_money", "reference_mismatch", "duplicate_money"].includes(kind)) await cancel(scene);
+  });
+
+  test("has no kind beside these", async () => {
+    expect(Object.keys(STORIES).toSorted()).toEqual([...ISSUE_KINDS].toSorted());
+    const database = openDatabase({ url: system.database.url, maxConnections: 1 });
+    const [check] = await database<[{ text: string }]>`
+      select pg_get_constraintdef(oid) as text from pg_constraint where conname = 'provider_issues_kind_check'`;
+    await closeDatabase(database);
+    const stored = [...check.text.matchAll(/'(\w+)'/g)].map(([, kind]) => kind ?? "");
+    expect(stored.toSorted()).toEqual([...ISSUE_KINDS].toSorted());
+  });
+});

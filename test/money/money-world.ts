@@ -1,0 +1,256 @@
+/**
+ * The parts that money passes through, all of them real: NATS, PostgreSQL, the settlement service, registry, relay and
+ * audit copy in the test's process; two actor hosts and the providers service in processes of their own, which are killed.
+ * It has a folder of its own because it belongs to no one part: it is about what they keep together.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { z } from "zod";
+import { startAuditService } from "../../services/audit/service.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import { createProviderConfig } from "../../services/bus/messages/providers.ts";
+import { openOrder } from "../../services/bus/messages/settlement.ts";
+import type { RequestedCommand, StationRequest, StationResponse } from "../../services/bus/messages/station.ts";
+import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import { askStation } from "../../services/bus/station-client.ts";
+import { heartbeatSubject } from "../../services/bus/subjects.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { startRegistryService } from "../../services/registry/service.ts";
+import { startRelayService } from "../../services/relay/service.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { startSettlementService } from "../../services/settlement/service.ts";
+import { cloneDatabase, startNats } from "../support/servers.ts";
+import { type KillableProcess, startKillable } from "./killable-process.ts";
+import { followLog, type LogReader } from "./log-reader.ts";
+
+export const ACCOUNT = "M-1";
+const CALLBACK_SECRET = "the-secret-of-the-callbacks-in-this-test";
+/** Longer than a host needs to be taken for dead and another to take over. */
+const ANSWER_PATIENCE_MS = 20_000;
+const ATTEMPT_MS = 2_000;
+
+/** A station with its people, a live companion, a provider config and open orders. */
+export interface House {
+  readonly stationId: number;
+  readonly organizationId: number;
+  readonly configId: number;
+  readonly secret: string;
+  readonly currency: string;
+  readonly companionId: number;
+  readonly owner: Caller;
+  readonly operator: Caller;
+  readonly cashiers: readonly [Caller, Caller];
+  readonly orders: readonly { readonly orderId: number; readonly amountMinor: number }[];
+}
+
+export interface HouseOptions {
+  readonly currency: string;
+  readonly amountsMinor: readonly number[];
+}
+
+type AnyOperation = Operation<z.ZodType, z.ZodType>;
+
+export interface MoneyWorld {
+  readonly bus: Bus;
+  readonly database: Database;
+  readonly log: LogReader;
+  readonly hosts: readonly [KillableProcess, KillableProcess];
+  readonly providers: KillableProcess;
+  openHouse(options: HouseOptions): Promise<House>;
+  /** Asks a service; throws `RefusedError` and `UnavailableError`. */
+  ask<TOperation extends AnyOperation>(
+    operation: TOperation,
+    request: RequestOf<TOperation>,
+    timeoutMs?: number,
+  ): Promise<ReplyOf<TOperation>>;
+  /** Gives a station a command until it is answered, under one key, as a client that repeats does. */
+  command(stationId: number, request: StationRequest): Promise<StationResponse>;
+  stop(): Promise<void>;
+}
+
+export async function startMoneyWorld(): Promise<MoneyWorld> {
+  const [nats, testDatabase] = await Promise.all([startNats(), cloneDatabase()]);
+  const logger = createLog({ service: "test", level: "silent" });
+  const bus = await connectBus({ url: nats.url, name: "test", log: logger });
+  await ensureStreams(bus, { replicas: 1 });
+  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
+  const shared: ServiceDeps = { bus, log: logger, settings, environment: {} };
+  const starts = [startSettlementService, startRegistryService, startAuditService, startRelayService];
+  const services: Service[] = [];
+  for (const start of starts) services.push(await start(shared));
+  const database = openDatabase({ url: testDatabase.url, maxConnections: 6 });
+  await slowDownSomeWrites(database);
+  const onBus = { NATS_URL: nats.url, DEVICE_SILENCE_MS: "3600000", STATION_LEASE_MS: "3600000" };
+  const withDatabase = { ...onBus, DATABASE_URL: testDatabase.url, PROVIDER_SECRETS_KEY: newKey() };
+  const [first, second, providers] = await Promise.all([
+    startKillable(["stations"], onBus),
+    startKillable(["stations"], onBus),
+    startKillable(["providers"], withDatabase),
+  ]);
+  const log = await followLog(bus);
+
+  const ask: MoneyWorld["ask"] = (operation, request, timeoutMs) =>
+    call(bus.nc, operation, request, timeoutMs) as Promise<ReplyOf<typeof operation>>;
+  const command: MoneyWorld["command"] = (stationId, request) => insist(() => askOnce(bus, stationId, request));
+  return {
+    bus,
+    database,
+    log,
+    hosts: [first, second],
+    providers,
+    ask,
+    command,
+    openHouse: (options) => openHouse({ bus, database, log, ask, command }, options),
+    async stop() {
+      await Promise.all([first.kill9(), second.kill9(), providers.stop()]);
+      await log.stop();
+      for (const service of services.toReversed()) await service.stop();
+      await closeDatabase(database);
+      await bus.close();
+      await Promise.all([nats.stop(), testDatabase.drop()]);
+    },
+  };
+}
+
+const newKey = (): string => randomBytes(32).toString("base64url");
+
+const askOnce = (bus: Bus, stationId: number, request: StationRequest): Promise<StationResponse> =>
+  askStation(bus.nc, stationId, request, { timeoutMs: ATTEMPT_MS });
+
+/** Repeats what was not answered, or was not done because too much was going on. */
+export async function insist<T>(attempt: () => Promise<T>, patienceMs = ANSWER_PATIENCE_MS): Promise<T> {
+  const untilMs = Date.now() + patienceMs;
+  const asked = new Error(`Not answered within ${patienceMs} ms.`);
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const isOver = error instanceof RefusedError && !["busy", "unavailable"].includes(error.refusal.code);
+      if (isOver || !(error instanceof RefusedError || error instanceof UnavailableError)) throw error;
+      if (Date.now() > untilMs) throw Object.assign(asked, { cause: error });
+    }
+    await delay(50);
+  }
+}
+
+/**
+ * Now and then the database takes long to write down a provider's answer: then a guest who scans fast enough has paid
+ * before the station knows its QR. The same for a sale, so that a host can die while the seam is at work.
+ */
+async function slowDownSomeWrites(database: Database): Promise<void> {
+  await database.unsafe(`
+    create function wait_now_and_then() returns trigger language plpgsql as $$
+    begin
+      if random() < 0.3 then perform pg_sleep(0.15); end if;
+      return null;
+    end $$;
+    create trigger provider_payments_slow_answer before update of qr_payload on provider_payments
+      for each statement execute function wait_now_and_then();
+    create trigger transactions_slow before insert on transactions
+      for each statement execute function wait_now_and_then();`);
+}
+
+let people = 0;
+let devices = 1_000_000;
+let commands = 0;
+
+type Parts = Pick<MoneyWorld, "bus" | "database" | "log" | "ask" | "command">;
+
+async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions): Promise<House> {
+  const [row] = await parts.database<[{ organization_id: number; filial_id: number; station_id: number }]>`
+    with o as (insert into organizations (name) values ('Organization') returning organization_id),
+    f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning organization_id, filial_id)
+    insert into stations (organization_id, filial_id, name, currency, sandbox)
+    select organization_id, filial_id, 'Counter', ${currency}, true from f
+    returning organization_id, filial_id, station_id`;
+  const { organization_id: organizationId, filial_id: filialId, station_id: stationId } = row;
+  const person = (role: Caller["role"], permission: Caller["permissions"][number], name: string): Caller => {
+    people += 1;
+    return { userId: people, name, organizationId, role, permissions: [permission] };
+  };
+  const tell = async (actor: StationRequest["actor"], command: RequestedCommand): Promise<void> => {
+    commands += 1;
+    const { reply } = await parts.command(stationId, { commandId: `house:${commands}`, actor, command });
+    if (!reply.ok) throw new Error(`The house could not be opened: ${JSON.stringify(reply)}`);
+  };
+  const registry = { kind: "registry", id: 0 } as const;
+  const station = { organizationId, filialId, name: "Counter", currency, status: "active", revision: 1 } as const;
+  await tell(registry, { type: "station_put", stationId, station });
+  const owner = person("owner", "organization.manage", "Olga");
+  const companionId = (devices += 1);
+  const device = {
+    deviceId: companionId,
+    name: "Terminal",
+    kind: "smart_pos_companion",
+    capabilities: ["handoff_present", "outcome_report"],
+    status: "active",
+    handoffTarget: "",
+    revision: 1,
+  } as const;
+  await tell(registry, { type: "device_put", device });
+  await parts.bus.js.publish(
+    heartbeatSubject(stationId, companionId),
+    JSON.stringify({ atMs: Date.now(), summary: {} }),
+  );
+  const { config } = await insist(() =>
+    parts.ask(createProviderConfig, {
+      caller: owner,
+      filialId,
+      kind: "emvco_generic",
+      mode: "test",
+      name: "Scheme",
+      settings: {
+        merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: ACCOUNT },
+        category_code: "5812",
+        country: "DE",
+        merchant_name: "Bistro",
+        merchant_city: "Berlin",
+      },
+      secrets: { callback_secret: CALLBACK_SECRET },
+    }),
+  );
+  const cashiers = [person("cashier", "payments.collect", "Ada"), person("cashier", "payments.collect", "Bo")] as const;
+  const orders = await Promise.all(
+    amountsMinor.map(async (amountMinor) => {
+      const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: String(amountMinor) }];
+      const { order } = await parts.ask(openOrder, { caller: cashiers[0], stationId, lines });
+      return { orderId: order.orderId, amountMinor };
+    }),
+  );
+  await tell({ kind: "cashier", id: cashiers[0].userId, name: "Ada" }, { type: "lease_acquire" });
+  await until("the station knows its provider and its companion", () => {
+    const types = parts.log.eventsOf(stationId).map(({ type }) => type);
+    return types.includes("provider_changed") && types.includes("device_online");
+  });
+  const operator = person("reconciliation_operator", "reconciliation.manage", "Rosa");
+  const { configId } = config;
+  return {
+    stationId,
+    organizationId,
+    configId,
+    secret: CALLBACK_SECRET,
+    currency,
+    companionId,
+    owner,
+    operator,
+    cashiers,
+    orders,
+  };
+}
+
+/** Waits until something holds; fails with its name when it does not come about. */
+export async function until(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs = ANSWER_PATIENCE_MS,
+): Promise<void> {
+  const deadlineMs = Date.now() + withinMs;
+  while (!(await holds())) {
+    if (Date.now() > deadlineMs) throw new Error(`It did not come about within ${withinMs} ms: ${what}.`);
+    await delay(10);
+  }
+}

@@ -1,0 +1,122 @@
+/** 64 callers at once on one order, by every way that money can take: one of them pays, and the others hear why not. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Actor } from "../../machines/actor.ts";
+import { attributeIssue, listIssues } from "../../services/bus/messages/providers.ts";
+import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+import { ACCOUNT, type House, insist, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
+import type { Acknowledged } from "./people.ts";
+import { reckon, repeatAll, untilQuiet } from "./reckoning.ts";
+import { type Assertion, Scheme } from "./scheme.ts";
+
+const ROUNDS = 3;
+const AMOUNT_MINOR = 1_250;
+
+let world: MoneyWorld;
+beforeAll(async () => {
+  world = await startMoneyWorld();
+});
+afterAll(() => world.stop());
+
+let keys = 0;
+interface Scene {
+  readonly house: House;
+  readonly scheme: Scheme;
+  readonly acknowledged: Acknowledged[];
+  readonly orderId: number;
+  readonly intentId: number;
+  readonly right: Assertion;
+  readonly strays: readonly number[];
+}
+
+async function act(house: House, acknowledged: Acknowledged[], command: RequestedCommand): Promise<StationResponse> {
+  const [{ userId: id, name }] = house.cashiers;
+  const actor: Actor = { kind: "cashier", id, name };
+  const request = { commandId: `at-once:${(keys += 1)}`, actor, command };
+  const response = await world.command(house.stationId, request);
+  acknowledged.push({ request, response });
+  return response;
+}
+
+/** A QR collection under way on the only order, and money of the same amount that nobody registered. */
+async function openScene(nth: number): Promise<Scene> {
+  const scheme = new Scheme(world);
+  const house = await world.openHouse({ currency: "EUR", amountsMinor: [AMOUNT_MINOR] });
+  const { configId, currency, secret } = house;
+  const orderId = house.orders[0]?.orderId ?? 0;
+  const acknowledged: Acknowledged[] = [];
+  const { reply } = await act(house, acknowledged, { type: "intent_create", route: "dynamic_qr", orderId });
+  if (!reply.ok || reply.type !== "intent") throw new Error(`No collection: ${JSON.stringify(reply)}`);
+  const { intentId } = reply;
+  await until("the QR", () => world.log.commitsOf(house.stationId).at(-1)?.active?.status === "presented");
+  const [payment] = await world.database<[{ reference: string }]>`
+    select reference from provider_payments where intent_id = ${intentId}`;
+  const money = { configId, account: ACCOUNT, amountMinor: AMOUNT_MINOR, currency };
+  const right = { ...money, transactionId: `R${nth}`, reference: payment.reference };
+  for (const stray of [1, 2]) {
+    const unregistered = { ...money, transactionId: `S${nth}-${stray}`, reference: `NOBODYS-${nth}-${stray}` };
+    await scheme.pay(secret, unregistered, { id: `stray-${nth}-${stray}` });
+  }
+  const { issues } = await world.ask(listIssues, { caller: house.operator, limit: 10 });
+  return { house, scheme, acknowledged, orderId, intentId, right, strays: issues.map(({ issueId }) => issueId) };
+}
+
+/** A second collection, in cash, if the first lets it begin; whoever begins it attests it. */
+async function collectInCash({ house, acknowledged, orderId }: Scene): Promise<void> {
+  const command = { type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved: true } as const;
+  const { reply } = await act(house, acknowledged, command);
+  if (reply.ok && reply.type === "intent")
+    await act(house, acknowledged, { type: "intent_attest", intentId: reply.intentId });
+}
+
+async function attribute({ house, orderId }: Scene, issueId: number): Promise<void> {
+  const request = { caller: house.operator, issueId, orderId, reason: "the guest has a receipt" };
+  await insist(() => world.ask(attributeIssue, request)).catch((error: unknown) => {
+    if (!(error instanceof RefusedError)) throw error;
+  });
+}
+
+function callersOf(scene: Scene, nth: number): readonly (() => Promise<unknown>)[] {
+  const { house, scheme, acknowledged, intentId, right, strays } = scene;
+  const { secret } = house;
+  const times = (count: number, caller: (which: number) => Promise<unknown>): (() => Promise<unknown>)[] =>
+    Array.from({ length: count }, (_, which) => () => caller(which));
+  return [
+    ...times(16, () => scheme.pay(secret, right, { id: `right-${nth}` })),
+    ...times(8, (which) => scheme.pay(secret, right, { id: `right-${nth}-${which}` })),
+    ...times(4, (which) =>
+      scheme.pay(
+        secret,
+        { ...right, transactionId: `${right.transactionId}-${which}` },
+        { id: `other-${nth}-${which}` },
+      ),
+    ),
+    ...times(8, () => act(house, acknowledged, { type: "intent_attest", intentId })),
+    ...times(8, () => act(house, acknowledged, { type: "intent_cancel", intentId })),
+    ...times(12, () => collectInCash(scene)),
+    ...times(8, (which) => attribute(scene, strays[which % strays.length] ?? 0)),
+  ];
+}
+
+test.each(Array.from({ length: ROUNDS }, (_, nth) => nth))(
+  "64 callers at once pay an order once (round %i)",
+  async (nth) => {
+    const scene = await openScene(nth);
+    const { house, scheme, acknowledged, orderId } = scene;
+    const callers = callersOf(scene, nth);
+    expect(callers).toHaveLength(64);
+    // Another beginning each round, so that another way wins now and then.
+    const turned = [...callers.slice(nth * 21), ...callers.slice(0, nth * 21)];
+    await Promise.all(turned.map((caller) => caller()));
+    const played = [{ house, diary: { acknowledged, voided: [] } }];
+    await untilQuiet(world, played);
+    expect(await repeatAll(world, played)).toEqual([]);
+    await scheme.replayAll();
+    await untilQuiet(world, played);
+    expect(await reckon(world, scheme, played)).toEqual([]);
+    const sales = await world.database`
+      select o.status, o.total_minor::int, t.amount_minor::int from orders o join transactions t using (order_id)
+      where order_id = ${orderId}`;
+    expect(sales).toEqual([{ status: "paid", total_minor: AMOUNT_MINOR, amount_minor: AMOUNT_MINOR }]);
+  },
+);

@@ -1,0 +1,242 @@
+/**
+ * Holds what is in the database and in the log against what the world outside did. Nothing of the product's is asked: it
+ * is SQL and reading of this folder's own. Each broken rule is one sentence.
+ */
+import type { LoggedEvent } from "./log-reader.ts";
+import { ACCOUNT, type House, type MoneyWorld, until } from "./money-world.ts";
+import type { Acknowledged, Diary } from "./people.ts";
+import type { Assertion, Scheme } from "./scheme.ts";
+
+export interface Played {
+  readonly house: House;
+  readonly diary: Diary;
+}
+
+/** A confirmation that has met a dead host twice is tried again within this; an issue is closed by itself within 5 s. */
+const QUIET_WITHIN_MS = 30_000;
+
+/** Waits until nothing is due any more; fails when something stays stuck. */
+export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): Promise<void> {
+  const isAsking = ({ house }: Played): boolean => {
+    const active = world.log.commitsOf(house.stationId).at(-1)?.active;
+    return active?.status === "settling" || (active?.status === "created" && active.route === "dynamic_qr");
+  };
+  let due: Readonly<Record<string, unknown>> = {};
+  const isQuiet = async (): Promise<boolean> => {
+    const hasCaughtUp = await world.log.hasCaughtUp();
+    const [rows] = await world.database<[Record<string, number>]>`
+      select (select count(*) from provider_tasks where done_at is null)::int as tasks,
+        (select count(*) from provider_issues where attribution is not null)::int as attributions,
+        (select count(*) from outbox where delivered_at is null)::int as messages,
+        (select count(*) from provider_issues i join transactions t
+          on t.intent_id = i.intent_id and t.reference = i.provider_reference
+          where i.kind = 'settlement_refused' and i.status = 'open')::int as settled_issues`;
+    due = { ...rows, stations: played.filter(isAsking).map(({ house }) => house.stationId), hasCaughtUp };
+    return hasCaughtUp && !played.some(isAsking) && Object.values(rows).every((count) => count === 0);
+  };
+  await until("nothing is due", isQuiet, QUIET_WITHIN_MS).catch((error: unknown) => {
+    throw new Error(`Still due: ${JSON.stringify(due)}`, { cause: error });
+  });
+}
+
+interface Sale {
+  readonly transaction_id: number;
+  readonly order_id: number;
+  readonly intent_id: number;
+  readonly route: string;
+  readonly amount: number;
+  readonly currency: string;
+  readonly reference: string;
+}
+interface OrderNow {
+  readonly order_id: number;
+  readonly status: string;
+  readonly total: number;
+  readonly currency: string;
+}
+interface IssueNow {
+  readonly issue_id: number;
+  readonly kind: string;
+  readonly status: string;
+  readonly provider_reference: string;
+  readonly transaction_id: number | null;
+}
+interface Books {
+  readonly orders: readonly OrderNow[];
+  readonly sales: readonly Sale[];
+  readonly issues: readonly IssueNow[];
+}
+
+/** The rules that are broken; empty when the money is right. */
+export async function reckon(world: MoneyWorld, scheme: Scheme, played: readonly Played[]): Promise<string[]> {
+  const broken = [...scheme.complaints];
+  for (const each of played) {
+    const books = await readBooks(world, each.house);
+    const events = world.log.eventsOf(each.house.stationId);
+    broken.push(
+      ...sums(books),
+      ...voids(books, each.diary),
+      ...salesHaveIntents(books, events),
+      ...moneyIsOnce(books, scheme, each.house),
+      ...moneyIsReal(books, scheme, each.house, events),
+    );
+  }
+  return broken;
+}
+
+async function readBooks({ database }: MoneyWorld, { stationId, configId }: House): Promise<Books> {
+  const [orders, sales, issues] = await Promise.all([
+    database<OrderNow[]>`
+      select order_id, status, total_minor::float8 as total, currency from orders where station_id = ${stationId}`,
+    database<Sale[]>`
+      select transaction_id, order_id, intent_id, route, amount_minor::float8 as amount, currency, reference
+      from transactions where station_id = ${stationId}`,
+    database<IssueNow[]>`
+      select issue_id, kind, status, provider_reference, transaction_id from provider_issues where config_id = ${configId}`,
+  ]);
+  return { orders, sales, issues };
+}
+
+/** Σ transactions = Σ paid orders; one sale an order; one an intent; of the order's amount. */
+function sums({ orders, sales }: Books): string[] {
+  const broken: string[] = [];
+  for (const currency of new Set([...orders, ...sales].map((row) => row.currency))) {
+    const collected = total(sales.filter((sale) => sale.currency === currency).map((sale) => sale.amount));
+    const paid = orders.filter((order) => order.currency === currency && order.status === "paid");
+    const due = total(paid.map((order) => order.total));
+    if (collected !== due) broken.push(`${currency}: transactions sum up to ${collected}, paid orders to ${due}`);
+  }
+  for (const order of orders) {
+    const count = sales.filter((sale) => sale.order_id === order.order_id).length;
+    if (count !== (order.status === "paid" ? 1 : 0))
+      broken.push(`order ${order.order_id} is ${order.status} and has ${count} transactions`);
+  }
+  const intents = new Set(sales.map((sale) => sale.intent_id));
+  if (intents.size !== sales.length) broken.push("an intent has more than one transaction");
+  return broken;
+}
+
+function voids({ orders }: Books, { voided }: Diary): string[] {
+  return orders
+    .filter(({ order_id: id, status }) => voided.includes(id) && status !== "voided")
+    .map(({ order_id: id, status }) => `order ${id} was voided and is ${status}`);
+}
+
+/** Every transaction is an intent's that the log has as succeeded, or an attribution's with its issue; and the reverse. */
+function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent[]): string[] {
+  const broken: string[] = [];
+  const succeeded = events.filter(({ type }) => type === "intent_succeeded");
+  const created = new Map(
+    events.filter(({ type }) => type === "intent_created").map((event) => [event["intentId"], event]),
+  );
+  for (const sale of sales) {
+    const { transaction_id: id } = sale;
+    const ends = succeeded.filter((event) => event["transactionId"] === id && event["intentId"] === sale.intent_id);
+    const attributed = issues.filter((issue) => issue.status === "attributed" && issue.transaction_id === id);
+    if (ends.length + attributed.length !== 1)
+      broken.push(`transaction ${id} has ${ends.length} succeeded intents and ${attributed.length} attributions`);
+    const intent = created.get(sale.intent_id);
+    if (attributed.length === 1 && intent === undefined) continue;
+    const asked = [intent?.["route"], intent?.["orderId"], Number(intent?.["amountMinor"]), intent?.["currency"]];
+    const got = [sale.route, sale.order_id, sale.amount, sale.currency];
+    if (JSON.stringify(asked) !== JSON.stringify(got))
+      broken.push(`transaction ${id} is ${got.join(" ")}, its intent was ${asked.join(" ")}`);
+    const isAttested = events.some(
+      ({ type, intentId }) =>
+        intentId === sale.intent_id && (type === "settlement_started" || type === "provider_confirmed"),
+    );
+    if (!isAttested) broken.push(`nobody has attested transaction ${id}`);
+  }
+  for (const event of succeeded) {
+    const matching = sales.filter((sale) => sale.intent_id === event["intentId"]);
+    if (matching.length !== 1)
+      broken.push(`intent ${Number(event["intentId"])} has succeeded and has ${matching.length} transactions`);
+  }
+  for (const { type, intentId } of events)
+    if (type === "settlement_conflict") broken.push(`intent ${Number(intentId)} had ended when the seam paid it`);
+  return broken;
+}
+
+/** Every money that was asserted is one transaction, or one issue; none is lost, none is spent twice. */
+function moneyIsOnce({ sales, issues }: Books, scheme: Scheme, house: House): string[] {
+  const broken: string[] = [];
+  const asserted = scheme.assertions.filter(({ configId }) => configId === house.configId);
+  for (const [money, told] of groupBy(asserted, ({ transactionId }) => transactionId)) {
+    const paid = sales.filter((sale) => sale.reference === money && sale.route === "dynamic_qr");
+    const raised = issues.filter((issue) => issue.provider_reference === money);
+    const tale = `${money} (${raised.map((issue) => `${issue.kind} ${issue.status}`).join(", ") || "no issue"})`;
+    if (paid.length > 1) broken.push(`${tale} has paid ${paid.length} orders`);
+    if (paid.length + raised.length === 0) broken.push(`${tale} is lost`);
+    // Who contradicts themselves about one money raises an issue for each difficulty, and pays once at most.
+    const isConsistent = new Set(told.map((each) => JSON.stringify(each))).size === 1;
+    if (isConsistent && raised.length > 1) broken.push(`${tale} is ${raised.length} issues`);
+    const ofSale = raised.filter((issue) => issue.transaction_id !== null);
+    if (isConsistent && paid.length === 1 && raised.length !== ofSale.length)
+      broken.push(`${tale} has paid and is an issue that does not say so`);
+    for (const issue of ofSale)
+      if (paid[0]?.transaction_id !== issue.transaction_id)
+        broken.push(`issue ${issue.issue_id} names a transaction that is not of ${tale}`);
+    if (paid.length > 0 && raised.some((issue) => issue.status === "closed" && issue.transaction_id === null))
+      if (isConsistent) broken.push(`${tale} was closed as resolved outside and has paid`);
+  }
+  for (const money of scheme.forged) {
+    const isTaken = [...sales.map((sale) => sale.reference), ...issues.map((issue) => issue.provider_reference)];
+    if (isTaken.includes(money)) broken.push(`forged money ${money} was believed`);
+  }
+  return broken;
+}
+
+/** Every QR sale stands on money that the scheme has asserted, of that amount, for that payment. */
+function moneyIsReal({ sales, issues }: Books, scheme: Scheme, house: House, events: readonly LoggedEvent[]): string[] {
+  const broken: string[] = [];
+  for (const sale of sales.filter(({ route }) => route === "dynamic_qr")) {
+    const isOfAmount = (money: Assertion): boolean =>
+      money.transactionId === sale.reference && money.amountMinor === sale.amount && money.currency === sale.currency;
+    const told = scheme.assertions.filter((money) => money.configId === house.configId && isOfAmount(money));
+    const isAttributed = issues.some((issue) => issue.transaction_id === sale.transaction_id);
+    const isPlain = told.some(({ account }) => account === ACCOUNT);
+    if (!(isAttributed ? told.length > 0 : isPlain))
+      broken.push(`transaction ${sale.transaction_id} stands on money ${sale.reference}, which nobody has paid so`);
+  }
+  // A smart POS sale stands on the device's evidence.
+  for (const sale of sales.filter(({ route }) => route === "smart_pos"))
+    if (!events.some((event) => event.type === "outcome_reported" && event["intentId"] === sale.intent_id))
+      broken.push(`transaction ${sale.transaction_id} stands on no evidence`);
+  return broken;
+}
+
+/** Repeats every command whose answer is for good, under its key; one sentence for each answer that is another now. */
+export async function repeatAll(world: MoneyWorld, played: readonly Played[]): Promise<string[]> {
+  const broken: string[] = [];
+  await Promise.all(
+    played.map(async ({ house, diary }) => {
+      for (const { request, response } of diary.acknowledged.filter(isForGood)) {
+        const again = await world.command(house.stationId, request);
+        const [before, after] = [response, again].map(({ reply }) => JSON.stringify(reply));
+        if (before !== after) broken.push(`${JSON.stringify(request)} was answered ${before}, and later ${after}`);
+      }
+    }),
+  );
+  return broken;
+}
+
+const KEPT: ReadonlySet<string> = new Set(["intent_create", "intent_attest", "intent_cancel", "intent_report"]);
+const OF_THE_SEAM: readonly string[] = ["order_changed", "order_already_paid", "order_voided", "money_already_used"];
+
+/** A refusal changes nothing and may be another later, unless the seam has spoken. */
+function isForGood({ request, response }: Acknowledged): boolean {
+  const { type } = request.command;
+  if (!KEPT.has(type)) return false;
+  const { reply } = response;
+  return reply.ok || (type === "intent_attest" && OF_THE_SEAM.includes(reply.code));
+}
+
+function total(amounts: readonly number[]): number {
+  return amounts.reduce((sum, amount) => sum + amount, 0);
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return groups;
+}

@@ -1,0 +1,285 @@
+/** What happens in one run, as data: who does what, in which order and with which pauses. It is drawn, printed and replayed. */
+import * as fc from "fast-check";
+
+/** Printed and pasted as plain objects. */
+const PLAIN = { noNullPrototype: true } as const;
+
+export const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const;
+
+const MEANWHILE = ["nothing", "voided", "changed_and_back", "paid_by_stray_money"] as const;
+
+/** Pauses are milliseconds. Orders are named by their place in the house, collections by how many came after them. */
+export type CashierStep = { readonly pauseMs: number } & (
+  | {
+      readonly do: "collect";
+      readonly route: (typeof ROUTES)[number];
+      readonly order: number;
+      readonly lifetimeMs: number;
+      readonly confirms: boolean;
+      readonly ending: "attest" | "cancel" | "attest_and_cancel" | "leave";
+      readonly afterMs: number;
+      /** What becomes of the order while it is being collected. */
+      readonly meanwhile: (typeof MEANWHILE)[number];
+    }
+  | { readonly do: "attest" | "cancel"; readonly newest: number }
+  | { readonly do: "void" | "change_and_back"; readonly order: number }
+  | { readonly do: "repeat"; readonly newest: number }
+  | { readonly do: "hand_over" }
+);
+
+export const GUEST_ACTS = [
+  "pays",
+  "pays_and_is_told_often",
+  "pays_twice",
+  "pays_after_the_end",
+  "wrong_amount",
+  "wrong_currency",
+  "wrong_account",
+  "unregistered",
+  "same_money_without_reference",
+  "same_money_for_another",
+  "wrong_then_right",
+  "declines",
+  "pays_then_declines",
+  "says_something_new",
+  "forges",
+] as const;
+export type GuestAct = (typeof GUEST_ACTS)[number];
+
+export interface GuestStep {
+  readonly act: GuestAct;
+  readonly afterMs: number;
+}
+
+export interface CompanionPlan {
+  readonly presents: boolean;
+  readonly outcomes: readonly ("reported_success" | "reported_declined" | "reported_cancelled" | "reported_unknown")[];
+  readonly afterMs: number;
+}
+
+export const OPERATOR_ACTS = [
+  "own_order",
+  "other_order",
+  "two_orders_at_once",
+  "attribute_and_close",
+  "close",
+  "leave",
+] as const;
+
+export interface HousePlan {
+  readonly currency: "EUR" | "USD" | "JPY";
+  readonly amountsMinor: readonly number[];
+  /** Two tablets of whoever holds the lease. */
+  readonly tablets: readonly [readonly CashierStep[], readonly CashierStep[]];
+  /** What the guests of the first, second, … QR collection do; then from the beginning. */
+  readonly guests: readonly (readonly GuestStep[])[];
+  readonly companion: readonly CompanionPlan[];
+  /** What the operator does about the first, second, … issue. */
+  readonly operator: readonly (typeof OPERATOR_ACTS)[number][];
+}
+
+export interface Strike {
+  readonly kills: "first_host" | "second_host" | "both_hosts" | "providers";
+  /** At once, or at the moment when this is seen next: a commit that settles, a confirmation that is written down. */
+  readonly at: "once" | "settling" | "confirming";
+  readonly afterMs: number;
+}
+
+export interface Freeze {
+  readonly what: "provider" | "station" | "organization";
+  readonly house: number;
+  readonly afterMs: number;
+  readonly forMs: number;
+}
+
+export interface Schedule {
+  readonly houses: readonly HousePlan[];
+  readonly strikes: readonly Strike[];
+  readonly freezes: readonly Freeze[];
+}
+
+const HOUSES = 5;
+const pauseMs = fc.nat(150);
+const order = fc.nat(3);
+const newest = fc.nat(2);
+const meanwhile = fc.constantFrom("nothing" as const, "nothing" as const, "nothing" as const, ...MEANWHILE);
+
+// Deadlines below what a gateway lets a cashier ask for, so that they pass while something else goes on.
+const collectOtherwise = fc.record(
+  {
+    do: fc.constant("collect" as const),
+    pauseMs,
+    route: fc.constantFrom(...ROUTES),
+    order,
+    lifetimeMs: fc.constantFrom(300, 700, 1_500, 30_000),
+    confirms: fc.boolean(),
+    ending: fc.constantFrom("attest", "attest", "cancel", "attest_and_cancel", "leave"),
+    afterMs: fc.nat(300),
+    meanwhile,
+  },
+  PLAIN,
+);
+/** Mostly left to the guest, as it is at a counter. */
+const collectByQr = fc.record(
+  {
+    do: fc.constant("collect" as const),
+    pauseMs,
+    route: fc.constant("dynamic_qr" as const),
+    order,
+    lifetimeMs: fc.constantFrom(500, 1_500, 3_000),
+    confirms: fc.boolean(),
+    ending: fc.constantFrom("leave", "leave", "leave", "cancel", "attest_and_cancel"),
+    afterMs: fc.nat(600),
+    meanwhile,
+  },
+  PLAIN,
+);
+
+const cashierStep: fc.Arbitrary<CashierStep> = fc.oneof(
+  { weight: 4, arbitrary: collectByQr },
+  { weight: 4, arbitrary: collectOtherwise },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("attest", "cancel"), pauseMs, newest }, PLAIN) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom("void", "change_and_back", "change_and_back"), pauseMs, order }, PLAIN),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("repeat" as const), pauseMs, newest }, PLAIN) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("hand_over" as const), pauseMs }, PLAIN) },
+);
+
+const guestStep = fc.record(
+  {
+    act: fc.oneof(
+      { weight: 1, arbitrary: fc.constant("pays" as const) },
+      { weight: 2, arbitrary: fc.constantFrom(...GUEST_ACTS) },
+    ),
+    afterMs: fc.oneof(fc.constant(0), fc.nat(400)),
+  },
+  PLAIN,
+);
+
+const companionPlan = fc.record(
+  {
+    presents: fc.boolean(),
+    outcomes: fc.array(
+      fc.constantFrom(
+        "reported_success",
+        "reported_success",
+        "reported_declined",
+        "reported_cancelled",
+        "reported_unknown",
+      ),
+      { minLength: 1, maxLength: 2 },
+    ),
+    afterMs: fc.nat(300),
+  },
+  PLAIN,
+);
+
+const housePlan: fc.Arbitrary<HousePlan> = fc.record(
+  {
+    currency: fc.constantFrom("EUR", "EUR", "USD", "JPY"),
+    // Of two sizes only, so that the money of one order often fits another.
+    amountsMinor: fc.array(fc.constantFrom(700, 1_250), { minLength: 4, maxLength: 4 }),
+    tablets: fc.tuple(
+      fc.array(cashierStep, { minLength: 2, maxLength: 6 }),
+      fc.array(cashierStep, { minLength: 1, maxLength: 4 }),
+    ),
+    guests: fc.array(fc.array(guestStep, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 5 }),
+    companion: fc.array(companionPlan, { minLength: 1, maxLength: 3 }),
+    operator: fc.array(fc.constantFrom(...OPERATOR_ACTS), { minLength: 2, maxLength: 6 }),
+  },
+  PLAIN,
+);
+
+export const schedule: fc.Arbitrary<Schedule> = fc.record(
+  {
+    houses: fc.array(housePlan, { minLength: HOUSES, maxLength: HOUSES }),
+    strikes: fc.array(
+      fc.record(
+        {
+          kills: fc.constantFrom("first_host", "second_host", "both_hosts", "providers", "providers"),
+          at: fc.constantFrom("once", "settling", "settling", "confirming", "confirming"),
+          afterMs: fc.nat(300),
+        },
+        PLAIN,
+      ),
+      { minLength: 1, maxLength: 2 },
+    ),
+    freezes: fc.array(
+      fc.record(
+        {
+          what: fc.constantFrom("provider", "provider", "station", "organization"),
+          house: fc.nat(HOUSES - 1),
+          afterMs: fc.nat(800),
+          forMs: fc.integer({ min: 50, max: 500 }),
+        },
+        PLAIN,
+      ),
+      { maxLength: 3 },
+    ),
+  },
+  PLAIN,
+);
+
+const collecting = { do: "collect", pauseMs: 0, confirms: true, afterMs: 100, meanwhile: "nothing" } as const;
+const byQr = { ...collecting, route: "dynamic_qr", lifetimeMs: 1_500, ending: "leave" } as const;
+const byHand = { ...collecting, lifetimeMs: 30_000, ending: "attest" } as const;
+const pays: readonly GuestStep[] = [{ act: "pays", afterMs: 0 }];
+const quiet = { currency: "EUR", amountsMinor: [700, 700, 700, 700], companion: [], operator: ["own_order"] } as const;
+
+/** What every run of the property begins with, so that each route pays, and hosts die while the seam is at work. */
+export const STORY: Schedule = {
+  houses: [
+    {
+      ...quiet,
+      tablets: [
+        [
+          { ...byHand, route: "cash", order: 0 },
+          { ...byHand, route: "attested_terminal", order: 1 },
+        ],
+        [],
+      ],
+      guests: [],
+    },
+    {
+      ...quiet,
+      tablets: [
+        [
+          { ...byHand, route: "smart_pos", order: 0 },
+          { ...byHand, route: "cash", order: 1 },
+        ],
+        [],
+      ],
+      guests: [],
+      companion: [{ presents: true, outcomes: ["reported_success"], afterMs: 50 }],
+    },
+    {
+      ...quiet,
+      tablets: [
+        [
+          { ...byQr, order: 0 },
+          { ...byQr, order: 1, pauseMs: 1_600 },
+        ],
+        [],
+      ],
+      guests: [pays, [{ act: "same_money_for_another", afterMs: 0 }]],
+    },
+    {
+      ...quiet,
+      tablets: [
+        [
+          { ...byHand, route: "cash", order: 0, meanwhile: "voided" },
+          { ...byQr, order: 1 },
+        ],
+        [],
+      ],
+      guests: [pays],
+    },
+  ],
+  strikes: [
+    { kills: "both_hosts", at: "settling", afterMs: 0 },
+    { kills: "providers", at: "confirming", afterMs: 0 },
+  ],
+  freezes: [{ what: "provider", house: 3, afterMs: 500, forMs: 100 }],
+};

@@ -1,0 +1,135 @@
+/**
+ * Whoever runs the payment scheme, as an outside party: signs callbacks with the config's real secret, sends each until
+ * it is answered, and remembers every money that it has asserted and every answer that it got.
+ */
+import { createHmac } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { receiveCallback } from "../../services/bus/messages/providers.ts";
+import { call } from "../../services/bus/operation.ts";
+import type { MoneyWorld } from "./money-world.ts";
+
+/** What a callback says of a money. */
+export interface Assertion {
+  readonly configId: number;
+  readonly transactionId: string;
+  readonly reference: string;
+  readonly account: string;
+  readonly amountMinor: number;
+  readonly currency: string;
+}
+
+interface SentCallback {
+  readonly configId: number;
+  readonly secret: string;
+  readonly body: string;
+  /** What it was answered, the first time. */
+  answer: string | undefined;
+}
+
+/** Longer than a process needs to come back. */
+const PATIENCE_MS = 20_000;
+const ATTEMPT_MS = 1_500;
+const PAUSE_MS = 50;
+/** Digits behind the point of an amount as the scheme writes it. */
+const DECIMALS: Readonly<Record<string, number>> = { EUR: 2, USD: 2, JPY: 0 };
+
+export class Scheme {
+  readonly #world: Pick<MoneyWorld, "bus">;
+  readonly #sent: SentCallback[] = [];
+  /** Every money that was asserted with a right signature, once for each callback that said so. */
+  readonly assertions: Assertion[] = [];
+  /** The transaction ids of callbacks whose signature was wrong. */
+  readonly forged: string[] = [];
+  /** Answers that were not what they have to be. */
+  readonly complaints: string[] = [];
+
+  constructor(world: Pick<MoneyWorld, "bus">) {
+    this.#world = world;
+  }
+
+  /** Says that this money is there. `copies` are sent at the same time, byte for byte. */
+  async pay(secret: string, money: Assertion, event: { readonly id: string; readonly copies?: number }): Promise<void> {
+    this.assertions.push(money);
+    const data = {
+      reference: money.reference,
+      transaction_id: money.transactionId,
+      merchant_id: money.account,
+      amount: amountText(money.amountMinor, money.currency),
+      currency: money.currency,
+    };
+    await this.#send(secret, money.configId, { id: event.id, type: "payment.paid", data }, event.copies ?? 1);
+  }
+
+  /** Says something else of a payment: that it was declined, or what nobody knows. */
+  async tell(
+    secret: string,
+    configId: number,
+    said: { readonly id: string; readonly type: string; readonly reference: string },
+  ): Promise<void> {
+    await this.#send(secret, configId, { id: said.id, type: said.type, data: { reference: said.reference } }, 1);
+  }
+
+  /** Somebody else says that money is there, and does not know the secret. */
+  async forge(money: Assertion, id: string): Promise<void> {
+    this.forged.push(money.transactionId);
+    const { reference, transactionId: transaction_id, account: merchant_id, currency } = money;
+    const amount = amountText(money.amountMinor, currency);
+    const data = { reference, transaction_id, merchant_id, amount, currency };
+    const body = JSON.stringify({ id, type: "payment.paid", data });
+    const { status } = await this.#deliver({ configId: money.configId, secret: "guessed-secret", body });
+    if (status !== 401 && status !== 429) this.complaints.push(`a forged callback was answered ${status}`);
+  }
+
+  /** Sends every callback once more, and holds each answer against the first. */
+  async replayAll(): Promise<void> {
+    const queue = [...this.#sent];
+    const work = async (): Promise<void> => {
+      for (let sent = queue.pop(); sent !== undefined; sent = queue.pop()) await this.#sendOnce(sent);
+    };
+    await Promise.all(Array.from({ length: 16 }, work));
+  }
+
+  async #send(secret: string, configId: number, body: object, copies: number): Promise<void> {
+    const sent: SentCallback = { configId, secret, body: JSON.stringify(body), answer: undefined };
+    this.#sent.push(sent);
+    await Promise.all(Array.from({ length: copies }, () => this.#sendOnce(sent)));
+  }
+
+  async #sendOnce(sent: SentCallback): Promise<void> {
+    const { status, body } = await this.#deliver(sent);
+    const answer = `${status} ${body}`;
+    sent.answer ??= answer;
+    if (status !== 200) this.complaints.push(`a callback with a right signature was answered ${answer}: ${sent.body}`);
+    if (answer !== sent.answer)
+      this.complaints.push(`the same callback was answered "${sent.answer}" and "${answer}": ${sent.body}`);
+  }
+
+  /** Until somebody answers: a gateway that reaches nobody says 503, and the scheme tries again. */
+  async #deliver(
+    callback: Pick<SentCallback, "configId" | "secret" | "body">,
+  ): Promise<{ status: number; body: string }> {
+    const { configId, secret, body } = callback;
+    const untilMs = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const headers = { "x-provider-signature": sign(body, secret) };
+      const bodyBase64 = Buffer.from(body).toString("base64");
+      try {
+        const asked = { configId, headers, bodyBase64, address: "192.0.2.7" };
+        return await call(this.#world.bus.nc, receiveCallback, asked, ATTEMPT_MS);
+      } catch (error) {
+        if (Date.now() > untilMs) throw new Error(`A callback was never answered: ${body}`, { cause: error });
+      }
+      await delay(PAUSE_MS);
+    }
+  }
+}
+
+function sign(body: string, secret: string): string {
+  const timestamp = Math.floor(Date.now() / 1_000);
+  return `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`;
+}
+
+function amountText(amountMinor: number, currency: string): string {
+  const decimals = DECIMALS[currency] ?? 2;
+  return (amountMinor / 10 ** decimals).toFixed(decimals);
+}

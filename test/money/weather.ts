@@ -1,0 +1,101 @@
+/** What befalls the system while people work: processes that are killed, and kill switches that are thrown. */
+import { setTimeout as delay } from "node:timers/promises";
+import { setOwnSwitch } from "../../services/bus/messages/kill-switches.ts";
+import type { KillableProcess } from "./killable-process.ts";
+import { type House, insist, type MoneyWorld } from "./money-world.ts";
+import type { Freeze, Strike } from "./schedule.ts";
+
+/** A strike that waits for a moment which does not come strikes all the same. */
+const AIM_PATIENCE_MS = 3_000;
+
+/** Returns whether the moment that it was aimed at came. */
+export async function strike(world: MoneyWorld, { kills, at, afterMs }: Strike): Promise<boolean> {
+  await delay(afterMs);
+  const victims = victimsOf(world, kills);
+  const isHit = await atTheMoment(world, at, () => Promise.all(victims.map((victim) => victim.kill9())));
+  if (kills === "providers") await passClaims(world);
+  await Promise.all(victims.map((victim) => victim.restart()));
+  return isHit;
+}
+
+function victimsOf({ hosts, providers }: MoneyWorld, kills: Strike["kills"]): readonly KillableProcess[] {
+  const [first, second] = hosts;
+  if (kills === "providers") return [providers];
+  return kills === "both_hosts" ? hosts : [kills === "first_host" ? first : second];
+}
+
+async function atTheMoment(world: MoneyWorld, at: Strike["at"], kill: () => Promise<unknown>): Promise<boolean> {
+  if (at === "once") {
+    await kill();
+    return false;
+  }
+  const struck = new AbortController();
+  const killing: Promise<unknown>[] = [];
+  const aim = (): void => {
+    if (struck.signal.aborted) return;
+    killing.push(kill());
+    struck.abort();
+  };
+  const stopWatching = at === "settling" ? watchSettling(world, aim) : await watchConfirming(world, aim);
+  await delay(AIM_PATIENCE_MS, undefined, { signal: struck.signal }).catch(() => undefined);
+  const isHit = struck.signal.aborted;
+  aim();
+  await stopWatching();
+  await Promise.all(killing);
+  return isHit;
+}
+
+/** Between the commit that settles and the commit of what the seam has said. */
+function watchSettling(world: MoneyWorld, see: () => void): () => Promise<void> {
+  const stop = world.log.onCommit(({ active }) => {
+    if (active?.status === "settling") see();
+  });
+  return async () => stop();
+}
+
+/** Between the transaction that has written a confirmation down and the confirmation itself. */
+async function watchConfirming(world: MoneyWorld, see: () => void): Promise<() => Promise<void>> {
+  const listening = await world.database.listen("confirmation_written", see);
+  return () => listening.unlisten();
+}
+
+/** Makes PostgreSQL tell when the transaction of a confirmation commits. */
+export async function tellOfConfirmations({ database }: MoneyWorld): Promise<void> {
+  await database.unsafe(`
+    create function tell_of_confirmation() returns trigger language plpgsql as $$
+    begin
+      perform pg_notify('confirmation_written', new.intent_id::text);
+      return null;
+    end $$;
+    create trigger provider_tasks_told after insert on provider_tasks
+      for each row when (new.kind = 'confirm') execute function tell_of_confirmation();`);
+}
+
+/** What the dead process had taken is due after its claim: the clock is moved on instead of waiting that long. */
+async function passClaims({ database }: MoneyWorld): Promise<void> {
+  await database`update provider_tasks set due_at = now() where done_at is null`;
+  await database`
+    update provider_issues set attributed_since = attributed_since - interval '1 minute' where attribution is not null`;
+}
+
+/** Throws a kill switch and takes it back. */
+export async function freeze(
+  world: MoneyWorld,
+  houses: readonly House[],
+  { what, house: nth, afterMs, forMs }: Freeze,
+): Promise<void> {
+  const house = houses[nth % houses.length];
+  if (house === undefined) return;
+  await delay(afterMs);
+  const { owner: caller, stationId, configId } = house;
+  const subject = {
+    organization: { kind: "organization" },
+    station: { kind: "station", id: stationId },
+    provider: { kind: "provider", id: configId },
+  } as const;
+  const set = (isOn: boolean) =>
+    insist(() => world.ask(setOwnSwitch, { caller, subject: subject[what], isOn, reason: "a drill" }));
+  await set(true);
+  await delay(forMs);
+  await set(false);
+}

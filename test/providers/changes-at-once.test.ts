@@ -1,0 +1,133 @@
+/** Changes that are made at once: two in one filial follow one another, and the trail of an organization has an order. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
+import { updateConfig } from "../../services/providers/sql/configs.ts";
+import { OPERATOR, recordEvents } from "../../services/providers/sql/events.ts";
+import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+const SETTINGS = {
+  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
+  category_code: "5812",
+  country: "DE",
+  merchant_name: "Bistro",
+  merchant_city: "Berlin",
+};
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+const create = async (place: Place, name = "Acquirer"): Promise<number> => {
+  const facts = { filialId: place.filialId, kind: "emvco_generic", mode: "test", name, settings: SETTINGS } as const;
+  return (await world.ask(messages.createProviderConfig, { caller: place.owner, ...facts })).config.configId;
+};
+const setStatus = ({ owner: caller }: Place, configId: number, status: "active" | "disabled") =>
+  world.ask(messages.changeProviderConfig, { caller, configId, status });
+
+/** Two configs of one filial, neither of which is used. */
+async function twoDisabled(): Promise<{ readonly place: Place; readonly first: number; readonly second: number }> {
+  const place = await world.openPlace();
+  const first = await create(place);
+  await setStatus(place, first, "disabled");
+  const second = await create(place);
+  await setStatus(place, second, "disabled");
+  return { place, first, second };
+}
+
+/** Whether somebody in this database waits for a lock. */
+async function isSomebodyWaiting(): Promise<boolean> {
+  const rows = await world.database`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return rows.length > 0;
+}
+
+describe("two changes of one filial", () => {
+  test("follow one another: the second sees what the first has made of it", async () => {
+    const { place, first, second } = await twoDisabled();
+    const { organizationId, filialId } = place;
+    const settings = SETTINGS;
+    let refused: ReturnType<typeof refusalOf> | undefined;
+    await world.database.begin(async (sql) => {
+      await lockFilial(sql, { organizationId, filialId });
+      await updateConfig(sql, first, { name: "First", settings, status: "active" });
+      await choose(sql, { filialId, mode: "test", configId: first });
+      refused = refusalOf(setStatus(place, second, "active"));
+      refused.catch(() => undefined);
+      await waitFor("the second change waits", isSomebodyWaiting);
+    });
+    expect(await refused).toMatchObject({ code: "conflict", detail: expect.stringContaining("active test config") });
+    const { configs } = await world.ask(messages.listProviderConfigs, { caller: place.owner, filialId });
+    expect(configs.map(({ configId, status }) => [configId, status])).toEqual([
+      [first, "active"],
+      [second, "disabled"],
+    ]);
+  });
+
+  test("that would both be the active one: one is, the other is told why not, each time", async () => {
+    const { place, first, second } = await twoDisabled();
+    for (let round = 0; round < 10; round += 1) {
+      const outcomes = await Promise.allSettled([first, second].map((id) => setStatus(place, id, "active")));
+      const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+      expect(refused).toMatchObject([{ refusal: { code: "conflict" } }]);
+      const won = outcomes[0]?.status === "fulfilled" ? first : second;
+      await setStatus(place, won, "disabled");
+    }
+  });
+});
+
+describe("the trail", () => {
+  test("has no event behind one that was read before: an event waits for one of its organization only", async () => {
+    const [place, elsewhere] = [await world.openPlace(), await world.openPlace()];
+    const { organizationId, owner: caller } = place;
+    let isAnswered = false;
+    let created: Promise<unknown> = Promise.resolve();
+    await world.database.begin(async (sql) => {
+      const subject = { kind: "provider_issue", id: 1 } as const;
+      await recordEvents(sql, [{ organizationId, actor: OPERATOR, action: "slow_change", subject, data: {} }]);
+      created = create(place).finally(() => {
+        isAnswered = true;
+      });
+      await create(elsewhere);
+      await waitFor("the config waits", async () => isAnswered || (await isSomebodyWaiting()));
+      expect(isAnswered).toBe(false);
+    });
+    await created;
+    const { events } = await world.ask(messages.listProviderEvents, { caller, sinceId: 0 });
+    expect(events.map(({ action }) => action)).toEqual(["slow_change", "provider_config_created"]);
+  });
+
+  test("is followed without a gap while many write", async () => {
+    const place = await world.openPlace();
+    const { owner: caller } = place;
+    const configIds = [await create(place)];
+    await setStatus(place, configIds[0] ?? 0, "disabled");
+    configIds.push(await create(place));
+    let isWorking = true;
+    const workers = Promise.all(
+      configIds.map(async (configId) => {
+        for (let round = 0; round < 10; round += 1) {
+          await world.ask(messages.changeProviderConfig, { caller, configId, name: `Round ${round}` });
+          await world.ask(messages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs: 0 });
+        }
+      }),
+    ).finally(() => {
+      isWorking = false;
+    });
+    const seen: number[] = [];
+    for (let isLast = false; !isLast; ) {
+      isLast = !isWorking;
+      const sinceId = seen.at(-1) ?? 0;
+      const { events } = await world.ask(messages.listProviderEvents, { caller, sinceId, limit: 500 });
+      seen.push(...events.map((event) => event.eventId));
+    }
+    await workers;
+    const rows = await world.database<{ event_id: number }[]>`
+      select event_id from provider_events where organization_id = ${place.organizationId} order by event_id`;
+    expect(rows.length).toBe(43);
+    expect(seen).toEqual(rows.map((row) => row.event_id));
+  });
+});

@@ -1,0 +1,197 @@
+/** One money pays one order, whatever its provider says of it, and whatever operators do at the same time. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { paidBody } from "./emvco-callback.ts";
+import { Scenes } from "./emvco-scene.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+describe("money that has paid", () => {
+  test("is not attributed by an issue that was raised before", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene);
+    await scenes.paid(scene);
+    const issue = await scenes.onlyIssueOf(scene.place);
+    const other = await world.openIntent(scene.place, 1250);
+    const refusal = await refusalOf(scenes.attribute(scene.place, issue, other));
+    expect(refusal).toEqual({ code: "conflict", detail: `This money has paid order ${scene.intent.orderId}.` });
+    expect(await scenes.salesOf(other)).toEqual([]);
+    const name = moneyName(`T-${scene.intent.intentId}`, "");
+    expect(await scenes.salesOf(scene.intent)).toMatchObject([{ money_key: moneyKey({ ...scene, name }) }]);
+  });
+
+  test("is not attributed by an account_mismatch that it raised at another intent", async () => {
+    const first = await scenes.open();
+    await scenes.pay(first, { merchant_id: "M-2", transaction_id: "TXB" });
+    const second = await scenes.open(first);
+    await scenes.pay(second, { transaction_id: "TXB" });
+    await scenes.paid(second);
+    const issue = await scenes.onlyIssueOf(first.place);
+    expect((await refusalOf(scenes.attribute(first.place, issue, first.intent))).code).toBe("conflict");
+    expect(await scenes.salesOf(first.intent)).toEqual([]);
+  });
+
+  test("is attributed to nobody while its station has not answered about it", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { amount: "7.00" });
+    world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
+    await scenes.pay(scene);
+    const issue = await scenes.onlyIssueOf(scene.place);
+    const other = await world.openIntent(scene.place, 700);
+    expect((await refusalOf(scenes.attribute(scene.place, issue, other))).code).toBe("conflict");
+  });
+
+  test("a confirmation of money that pays another order since is duplicate_money, and pays nothing", async () => {
+    const scene = await scenes.open();
+    world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "money_already_used" });
+    await scenes.pay(scene);
+    expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({
+      kind: "duplicate_money",
+      intentId: scene.intent.intentId,
+      evidence: { station: { code: "money_already_used" } },
+    });
+  });
+
+  test("attributed and rightly told at the same time: one order is paid", async () => {
+    const place = await world.openPlace();
+    const configId = await scenes.openConfig(place);
+    await Promise.all(
+      Array.from({ length: 12 }, async (_, nth) => {
+        const scene = await scenes.open({ place, configId });
+        const transaction_id = `RACE-${nth}`;
+        await scenes.pay(scene, { reference: `NOBODYS-${nth}`, transaction_id });
+        const issue = (await scenes.issuesOf(place)).find((each) => each.providerReference === transaction_id);
+        if (issue === undefined) throw new Error("There is no issue.");
+        const other = await world.openIntent(place, 1250);
+        const attributed = scenes.attribute(place, issue, other).catch(() => undefined);
+        await new Promise((resolve) => setTimeout(resolve, nth * 2));
+        await Promise.all([attributed, scenes.pay(scene, { transaction_id })]);
+        const sales = await waitFor("the money's order", async () => {
+          const both = [...(await scenes.salesOf(scene.intent)), ...(await scenes.salesOf(other))];
+          return both.length > 0 && both;
+        });
+        expect(sales).toHaveLength(1);
+      }),
+    );
+  });
+
+  test("without a name of its own pays nothing and can be attributed to nothing", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { transaction_id: "" });
+    const { transaction_id: _, ...unnamed } = scenes.money(scene);
+    expect((await scenes.send(scene, paidBody(unnamed))).status).toBe(200);
+    const issues = await scenes.issuesOf(scene.place);
+    expect(issues.map(({ kind, intentId }) => [kind, intentId])).toEqual([
+      ["reference_mismatch", scene.intent.intentId],
+      ["reference_mismatch", scene.intent.intentId],
+    ]);
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+    const other = await world.openIntent(scene.place, 1250);
+    for (const issue of issues)
+      expect((await refusalOf(scenes.attribute(scene.place, issue, other))).detail).toContain(
+        "no reference of its own",
+      );
+  });
+});
+
+describe("money and the order that it is to pay", () => {
+  test("play money pays no real order, and real money no order of a sandbox station", async () => {
+    for (const [mode, isSandbox] of [
+      ["test", false],
+      ["live", true],
+    ] as const) {
+      const place = await world.openPlace({ isSandbox });
+      const configId = await scenes.openConfig(place, mode);
+      const data = {
+        reference: "NOBODYS",
+        transaction_id: `P-${mode}`,
+        merchant_id: "M-1",
+        amount: "12.50",
+        currency: "EUR",
+      };
+      expect((await scenes.send({ configId }, paidBody(data))).status).toBe(200);
+      const order = await world.openIntent(place, 1250);
+      const refusal = await refusalOf(scenes.attribute(place, await scenes.onlyIssueOf(place), order));
+      expect(refusal).toMatchObject({ code: "conflict", detail: expect.stringContaining("The money is") as string });
+      expect(await scenes.salesOf(order)).toEqual([]);
+    }
+  });
+
+  test("money at the account of one filial pays no order of another", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const [{ station_id: stationId }] = await world.database<[{ station_id: number }]>`
+      with f as (insert into filials (organization_id, name) values (${scene.place.organizationId}, 'Other') returning filial_id)
+      insert into stations (organization_id, filial_id, name, currency, sandbox)
+      select ${scene.place.organizationId}, filial_id, 'Counter', 'EUR', true from f returning station_id`;
+    const order = await world.openIntent({ ...scene.place, stationId }, 1250);
+    const refusal = await refusalOf(scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order));
+    expect(refusal).toEqual({ code: "conflict", detail: "The money went to the account of another filial." });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test("an order that is just being collected is not paid by an attribution", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    const order = await world.openIntent(scene.place, 1250);
+    world.stations.answerOrder(order.orderId, { ok: false, code: "collection_active", status: "presented" });
+    const refusal = await refusalOf(scenes.attribute(scene.place, issue, order));
+    expect(refusal).toMatchObject({ code: "conflict", detail: expect.stringContaining("being collected") as string });
+    world.stations.answerOrder(order.orderId, { ok: true, type: "accepted" });
+    expect((await scenes.attribute(scene.place, issue, order)).issue.status).toBe("attributed");
+  });
+});
+
+describe("money that was closed", () => {
+  test("cannot be, while its station has not answered about it; once it has paid, what differs can", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { amount: "12.51" });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
+    await scenes.pay(scene);
+    expect((await refusalOf(scenes.close(scene.place, issue))).code).toBe("conflict");
+    const { orderId } = scene.intent;
+    world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: true, type: "accepted" });
+    await scenes.taskEnd(scene.intent, "confirm");
+    // The station of this test has only said so; a real one has asked the seam, as here.
+    await world.database`
+      select settle_intent(${scene.intent.intentId}, 'confirm', ${scene.place.stationId}, ${orderId}, 'dynamic_qr', 1250,
+        'EUR', 'T', 0, ${moneyKey({ ...scene, name: moneyName(issue.providerReference, "") })})`;
+    expect((await scenes.close(scene.place, issue)).issue.status).toBe("closed");
+  });
+
+  test("as paid back pays nothing when it is told rightly afterwards", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { amount: "12.51" });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    await scenes.close(scene.place, issue);
+    await scenes.pay(scene);
+    const after = await scenes.onlyIssueOf(scene.place);
+    expect(after).toMatchObject({ status: "closed", evidence: { further: [{ same_amount: false }] } });
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+    expect(scenes.heard(scene.intent)).not.toContain("provider_confirm");
+  });
+
+  test("is no other issue that could be attributed, and another of its issues cannot be either", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    await scenes.pay(scene, { merchant_id: "M-2" });
+    const [mismatch, unmatched] = await scenes.issuesOf(scene.place);
+    if (mismatch === undefined || unmatched === undefined) throw new Error("There are no two issues.");
+    await scenes.close(scene.place, unmatched);
+    const order = await world.openIntent(scene.place, 1250);
+    const refusal = await refusalOf(scenes.attribute(scene.place, mismatch, order));
+    expect(refusal.detail).toBe(`This money was dealt with and closed as issue ${unmatched.issueId}.`);
+    await scenes.pay(scene, { currency: "USD" });
+    expect(await scenes.issuesOf(scene.place)).toHaveLength(2);
+  });
+});

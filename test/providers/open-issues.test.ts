@@ -1,0 +1,174 @@
+/** What an issue means at a real station: the doubt about its intent, and the money that is spent once. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { decodeCommit } from "../../machines/station/commit.ts";
+import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
+import type { RequestedCommand } from "../../services/bus/messages/station.ts";
+import { askStation } from "../../services/bus/station-client.ts";
+import { STATION_LOG } from "../../services/bus/streams.ts";
+import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { insertOutbox, stationKey } from "../../services/db/outbox.ts";
+import { type Scene, Scenes } from "./emvco-scene.ts";
+import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  world = await startProvidersWorld({ hasRealStations: true });
+});
+afterAll(() => world.stop());
+
+let commands = 0;
+async function act({ stationId, cashier }: Place, command: RequestedCommand) {
+  commands += 1;
+  const actor = { kind: "cashier", id: cashier.userId, name: cashier.name } as const;
+  return (await askStation(world.bus.nc, stationId, { commandId: `test:${commands}`, actor, command })).reply;
+}
+
+async function openPlace(): Promise<{ place: Place; configId: number }> {
+  const place = await world.openPlace();
+  const { stationId, organizationId, filialId } = place;
+  const description = {
+    organizationId,
+    filialId,
+    name: "Counter",
+    currency: "EUR",
+    status: "active",
+    revision: 1,
+  } as const;
+  await world.database.begin((sql) =>
+    insertOutbox(sql, {
+      key: stationKey(stationId),
+      kind: "station_command",
+      stationId,
+      actor: { kind: "owner", id: place.owner.userId },
+      command: { type: "station_put", stationId, station: description },
+    }),
+  );
+  const configId = await scenes.openConfig(place);
+  await waitFor("the lease", async () => (await act(place, { type: "lease_acquire" })).ok);
+  return { place, configId };
+}
+
+async function openOrderOf({ cashier: caller, stationId }: Place): Promise<Intent> {
+  const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1250" }];
+  const { order } = await world.ask(openOrder, { caller, stationId, lines });
+  const { orderId, orderDisplayNumber, totalMinor: amountMinor, currency } = order;
+  return { intentId: 0, orderId, orderDisplayNumber, amountMinor, currency };
+}
+
+/** An order whose QR is before the guest. */
+async function present({ place, configId }: { place: Place; configId: number }): Promise<Scene> {
+  const order = await openOrderOf(place);
+  const intentId = await waitFor("a collection", async () => {
+    const command = { type: "intent_create", route: "dynamic_qr", orderId: order.orderId, lifetimeMs: 60_000 } as const;
+    const reply = await act(place, command);
+    return reply.ok && reply.type === "intent" && reply.intentId;
+  });
+  const reference = await waitFor("the QR", async () => {
+    const [row] = await world.database<{ reference: string }[]>`
+      select reference from provider_payments where intent_id = ${intentId} and status = 'ready'`;
+    return row?.reference;
+  });
+  return { place, configId, intent: { ...order, intentId }, reference };
+}
+
+const collectAgain = ({ place, intent }: Scene) =>
+  act(place, { type: "intent_create", route: "cash", orderId: intent.orderId });
+
+describe("money that differs", () => {
+  test("leaves a doubt that the provider's expiry does not take away, and the issue's end does", async () => {
+    const scene = await present(await openPlace());
+    await scenes.pay(scene, { amount: "9.00" });
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    const expired = JSON.stringify({ id: "e", type: "payment.expired", data: { reference: scene.reference } });
+    expect((await scenes.send(scene, expired)).status).toBe(200);
+    expect(await scenes.taskEnd(scene.intent, "fail")).toBe("provider_expired");
+    expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
+    await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
+    expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
+    expect(await collectAgain(scene)).toMatchObject({ ok: true });
+  });
+
+  test("is not attributed to an order that is just being collected", async () => {
+    const opened = await openPlace();
+    const scene = await present(opened);
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    const refusal = await refusalOf(scenes.attribute(scene.place, issue, scene.intent));
+    expect(refusal.detail).toContain("being collected");
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+    const { intentId } = scene.intent;
+    expect(await act(scene.place, { type: "intent_cancel", intentId })).toMatchObject({ ok: true });
+    const { issue: resolved } = await scenes.attribute(scene.place, issue, scene.intent);
+    expect(resolved.status).toBe("attributed");
+    await waitFor("the station knows", async () => {
+      const reply = await collectAgain(scene);
+      return !reply.ok && reply.code === "order_already_paid";
+    });
+  });
+});
+
+test("a collection that began while its order was being attributed ends as soon as the order is paid", async () => {
+  const scene = await present(await openPlace());
+  await scenes.pay(scene, { reference: "NOBODYS" });
+  const { issueId, providerReference: reference } = await scenes.onlyIssueOf(scene.place);
+  const { stationId, operator } = scene.place;
+  const { orderId, amountMinor, currency } = scene.intent;
+  // What an attribution leaves that was begun before the collection, by a process that has died since.
+  const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
+  const by = { userId: operator.userId, name: operator.name, role: operator.role };
+  const attribution = { intentId, stationId, orderId, amountMinor, currency, reference, reason: "the receipt", by };
+  const asked = { ...attribution, attestationId: `issue:${issueId}:${intentId}` };
+  await world.database`
+    update provider_issues set attribution = ${world.database.json(asked)}, attributed_since = now() - interval '1 hour'
+    where issue_id = ${issueId}`;
+  await waitFor("the order is paid", async () => (await scenes.salesOf(scene.intent)).length === 1);
+  const ended = await waitFor("the collection's end", async () => {
+    const message = await world.bus.jsm.streams.getMessage(STATION_LOG.name, {
+      last_by_subj: stationLogSubject(stationId),
+    });
+    const { state } = decodeCommit(message?.string() ?? "");
+    return state.ended.find((intent) => intent.intentId === scene.intent.intentId);
+  });
+  expect(ended).toMatchObject({ status: "cancelled", endReason: "order_already_paid" });
+});
+
+describe("money that has paid elsewhere", () => {
+  test("pays nothing when it is confirmed or attested, and is duplicate_money", async () => {
+    const scene = await present(await openPlace());
+    const { stationId } = scene.place;
+    const other = await openOrderOf(scene.place);
+    // As an attribution that was asked for before the confirmation, and is only now carried out.
+    const { intentId } = await world.ask(prepareIntent, { stationId, orderId: other.orderId });
+    const name = moneyName(`T-${scene.intent.intentId}`, "");
+    const { orderId, amountMinor, currency } = other;
+    const settled = await world.ask(settle, {
+      intentId,
+      stationId,
+      orderId,
+      amountMinor,
+      currency,
+      reference: "T",
+      attestedBy: 1,
+      route: "dynamic_qr",
+      attestationId: "issue:1",
+      moneyKey: moneyKey({ configId: scene.configId, name }),
+    });
+    expect(settled.settled).toBe(true);
+    await scenes.pay(scene);
+    expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({
+      kind: "duplicate_money",
+      intentId: scene.intent.intentId,
+      evidence: { station: { code: "money_already_used" } },
+    });
+    const attested = await act(scene.place, { type: "intent_attest", intentId: scene.intent.intentId });
+    expect(attested).toMatchObject({ ok: false, code: "money_already_used" });
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+    expect(await act(scene.place, { type: "intent_cancel", intentId: scene.intent.intentId })).toMatchObject({
+      ok: true,
+    });
+    expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
+  });
+});

@@ -1,0 +1,86 @@
+/** Secrets that are replaced at once: what is kept here is what the provider signs with. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/providers.ts";
+import { createKeyring } from "../../services/providers/secrets/keyring.ts";
+import { liveSecrets } from "../../services/providers/secrets/live-secrets.ts";
+import { callbackSecret } from "../../services/sandbox-provider/secrets.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+/** Renewals that the provider has done and whose answers are still under way. */
+const heldBack: (() => void)[] = [];
+let holdsBack = false;
+
+/** Stands before the sandbox provider and can hold an answer back on its way. */
+const slowWay = createServer((request, response) => {
+  void (async () => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const { authorization = "" } = request.headers;
+    const answer = await fetch(new URL(request.url ?? "/", world.sandboxUrl), {
+      method: request.method ?? "GET",
+      headers: { authorization, "content-type": "application/json" },
+      ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
+    });
+    const body = await answer.text();
+    if (holdsBack) {
+      await new Promise<void>((resolve) => {
+        holdsBack = false;
+        heldBack.push(resolve);
+      });
+    }
+    response.writeHead(answer.status, { "content-type": "application/json" }).end(body);
+  })();
+});
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+  await new Promise<void>((resolve) => {
+    slowWay.listen(0, "127.0.0.1", resolve);
+  });
+  world.environment["SANDBOX_PROVIDER_URL"] = `http://127.0.0.1:${(slowWay.address() as AddressInfo).port}`;
+  await world.restartProviders();
+});
+afterAll(async () => {
+  slowWay.closeAllConnections();
+  slowWay.close();
+  await world.stop();
+});
+
+const keyOf = (name: string): Buffer => Buffer.from(String(world.environment[name]), "base64url");
+
+/** The secret that the sandbox provider signs with now. */
+async function secretAtProvider(account: string): Promise<string> {
+  const [row] = await world.database<[{ generation: number }]>`
+    select secret_generation as generation from sandbox_provider_accounts where account_id = ${account}`;
+  return callbackSecret(keyOf("SANDBOX_PROVIDER_KEY"), account, row.generation);
+}
+
+test("two rotations of one secret follow one another: the newest here is the newest at the provider", async () => {
+  const place = await world.openPlace();
+  const configId = await world.addSandboxConfig(place);
+  const { configs } = await world.ask(messages.listProviderConfigs, { caller: place.owner });
+  const account = String(configs[0]?.settings["account"]);
+  const keyring = createKeyring(keyOf("PROVIDER_SECRETS_KEY"), []);
+  const newest = async () => {
+    const secrets = await liveSecrets({ database: world.database, keyring }, configId);
+    return secrets["callback_secret"]?.[0];
+  };
+  const request = { caller: place.owner, configId, name: "callback_secret", overlapMs: 60_000 };
+  const rotate = () => world.ask(messages.rotateProviderSecret, request);
+
+  holdsBack = true;
+  const slow = rotate();
+  await waitFor("the provider has renewed it for the first", () => heldBack.length === 1);
+  const refusal = await refusalOf(rotate());
+  expect(refusal).toMatchObject({ code: "conflict", detail: expect.stringContaining("just being replaced") });
+  for (const letGo of heldBack.splice(0)) letGo();
+  await slow;
+  expect(await newest()).toBe(await secretAtProvider(account));
+  // Whoever was too early does it again.
+  await rotate();
+  expect(await newest()).toBe(await secretAtProvider(account));
+});

@@ -1,0 +1,54 @@
+/** More tasks at once than are worked on at once: the others wait here and are not left until their claim is over. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { addProviderFigures } from "../../services/providers/figures.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { startTaskRunner } from "../../services/providers/tasks/task-runner.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { cloneDatabase } from "../support/servers.ts";
+import { waitFor } from "./waiting.ts";
+
+let database: Database;
+let drop: () => Promise<void>;
+beforeAll(async () => {
+  const cloned = await cloneDatabase();
+  drop = cloned.drop;
+  database = openDatabase({ url: cloned.url, maxConnections: 3 });
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await drop();
+});
+
+test("a burst of tasks beyond those at work is begun as soon as others have ended, each once", async () => {
+  const { tasksAtOnce } = PROVIDER_LIMITS;
+  const begun: number[] = [];
+  let most = 0;
+  let atWork = 0;
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const runner = startTaskRunner({
+    database,
+    log: createLog({ service: "test", level: "silent" }),
+    figures: addProviderFigures(undefined),
+    run: async ({ intentId }) => {
+      begun.push(intentId);
+      atWork += 1;
+      most = Math.max(most, atWork);
+      await released;
+      atWork -= 1;
+      return { outcome: "settled" };
+    },
+  });
+  const ids = Array.from({ length: tasksAtOnce * 3 }, (_, index) => index + 1);
+  for (const intentId of ids)
+    runner.start({ intentId, kind: "confirm", detail: {}, attempts: 1, createdAt: new Date() });
+  expect(begun).toHaveLength(tasksAtOnce);
+  release();
+  await waitFor("every task was begun", () => begun.length >= ids.length, 5_000);
+  expect(begun).toEqual(ids);
+  expect(most).toBe(tasksAtOnce);
+  await runner.stop();
+});

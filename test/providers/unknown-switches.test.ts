@@ -1,0 +1,54 @@
+/** Kill switches that are not known: nobody is asked for electronic money, and cash goes on. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { SWITCHES } from "../../services/bus/streams.ts";
+import { followSwitches } from "../../services/bus/switches-replica.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { openQrCounter } from "./qr-counter.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld({ hasRealStations: true });
+});
+afterAll(() => world.stop());
+
+test("while the feed of the switches is gone, routes but cash are unavailable; when it is back, they are offered again", async () => {
+  const counter = await openQrCounter(world, "approve");
+  const { place, configId, orderId } = counter;
+  const replica = await followSwitches(world.bus, createLog({ service: "test", level: "silent" }));
+  expect(replica.isTrusted()).toBe(true);
+  await world.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
+  await waitFor("the switches are not trusted any more", () => !replica.isTrusted());
+  const collect = (route: "dynamic_qr" | "smart_pos" | "attested_terminal" | "cash") =>
+    counter.act({ type: "intent_create", route, orderId }).then(({ reply }) => reply);
+  // The host's own feed is as silent as this one, give or take its heartbeat.
+  await delay(500);
+  const electronic = ["dynamic_qr", "smart_pos", "attested_terminal"] as const;
+  const outcomes = await Promise.allSettled(electronic.map(collect));
+  expect(outcomes.map((outcome) => outcome.status === "rejected" && outcome.reason)).toEqual(
+    electronic.map(() => expect.objectContaining({ code: "unavailable" })),
+  );
+  const intent = await world.openIntent(place, 1_250);
+  expect(await refusalOf(world.askProvider(place, configId, intent))).toMatchObject({ code: "unavailable" });
+  const rows = await world.database`select from provider_payments where intent_id = ${intent.intentId}`;
+  expect(rows).toHaveLength(0);
+  const cash = await collect("cash");
+  if (!cash.ok || cash.type !== "intent") throw new Error(`No cash: ${JSON.stringify(cash)}`);
+  await counter.act({ type: "intent_cancel", intentId: cash.intentId });
+
+  await ensureStreams(world.bus, { replicas: 1 });
+  await waitFor("the switches are trusted again", () => replica.isTrusted(), 20_000);
+  const intentId = await waitFor(
+    "the route is there again",
+    async () => {
+      const reply = await collect("dynamic_qr").catch(() => ({ ok: false }) as const);
+      return reply.ok && reply.type === "intent" && reply.intentId;
+    },
+    20_000,
+  );
+  expect(await counter.ended(intentId, 20_000)).toMatchObject({ status: "succeeded" });
+  replica.stop();
+}, 60_000);

@@ -1,0 +1,99 @@
+/** The fence by money: what a provider's money has paid keeps it from paying anything else, whoever asks. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { changeOrderLines, openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
+import type { RequestOf } from "../../services/bus/operation.ts";
+import { refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
+
+let world: SettlementWorld;
+beforeAll(async () => {
+  world = await startSettlementWorld();
+});
+afterAll(() => world.stop());
+
+let monies = 0;
+const freshMoney = (): string => moneyKey({ configId: 1, name: moneyName(`T-${(monies += 1)}`, "") });
+
+/** What is asked for a fresh intent of a fresh order. */
+async function asked(money: string) {
+  const { stationId, cashier } = await world.openStation();
+  const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
+  const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines });
+  const { orderId } = order;
+  const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
+  const attestationId = `confirm:${intentId}`;
+  const of = { intentId, attestationId, stationId, orderId, amountMinor: "1250", currency: "EUR" };
+  const request = { ...of, reference: "T", attestedBy: 0, route: "dynamic_qr", moneyKey: money } as const;
+  return { cashier, request: request satisfies RequestOf<typeof settle> };
+}
+
+const salesOf = (money: string) =>
+  world.database<{ order_id: number }[]>`select order_id from transactions where money_key = ${money}`;
+
+describe("one money", () => {
+  test("of 24 orders that are asked for with it at once, one is paid", async () => {
+    const money = freshMoney();
+    const all = await Promise.all(Array.from({ length: 24 }, () => asked(money)));
+    const replies = await Promise.all(all.map(({ request }) => world.ask(settle, request)));
+    expect(replies.filter((reply) => reply.settled)).toHaveLength(1);
+    const refused = replies.filter((reply) => !reply.settled).map((reply) => reply.code);
+    expect(new Set(refused)).toEqual(new Set(["money_already_used"]));
+    expect(await salesOf(money)).toHaveLength(1);
+    const paid = await world.database`
+      select 1 from orders where order_id = any(${all.map(({ request }) => request.orderId)}::bigint[]) and status = 'paid'`;
+    expect(paid).toHaveLength(1);
+  });
+
+  test("its own intent is told as paid again, and a refusal stays one for its attestation", async () => {
+    const money = freshMoney();
+    const first = await asked(money);
+    const second = await asked(money);
+    const settled = await world.ask(settle, first.request);
+    expect(await world.ask(settle, first.request)).toEqual(settled);
+    const refused = { settled: false, code: "money_already_used" };
+    expect(await world.ask(settle, second.request)).toEqual(refused);
+    expect(await world.ask(settle, second.request)).toEqual(refused);
+    // Another money pays that order, by another attestation only.
+    const other = { ...second.request, moneyKey: freshMoney() };
+    expect(await world.ask(settle, other)).toEqual(refused);
+    expect(await world.ask(settle, { ...other, attestationId: "again" })).toMatchObject({ settled: true });
+  });
+
+  test("a refusal for the order's sake leaves the money free", async () => {
+    const money = freshMoney();
+    const first = await asked(money);
+    const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
+    await world.ask(changeOrderLines, { caller: first.cashier, orderId: first.request.orderId, lines });
+    expect(await world.ask(settle, first.request)).toEqual({ settled: false, code: "order_changed" });
+    expect(await world.ask(settle, (await asked(money)).request)).toMatchObject({ settled: true });
+  });
+
+  test("a QR is not settled with money that has no name, and cash needs none", async () => {
+    const { request } = await asked("provider:1:money:x");
+    const { moneyKey: _, ...unnamed } = request;
+    expect((await refusalOf(world.ask(settle, unnamed))).code).toBe("invalid_request");
+    expect(await world.ask(settle, { ...unnamed, route: "cash" })).toMatchObject({ settled: true });
+    const again = await asked("provider:1:money:x");
+    const { moneyKey: __, ...cash } = again.request;
+    expect(await world.ask(settle, { ...cash, route: "cash" })).toMatchObject({ settled: true });
+  });
+
+  test("references that differ have names that differ, however long or odd they are", () => {
+    const odd = [
+      "a",
+      "a ",
+      'a"',
+      "a\\",
+      "\u00e9",
+      "e\u0301",
+      "x".repeat(200),
+      "x".repeat(201),
+      "x".repeat(1_000),
+      "",
+      "event:",
+    ];
+    const names = odd.map((reference) => moneyName(reference, "e"));
+    expect(new Set(names).size).toBe(odd.length);
+    expect(names.every((name) => name.length <= 210)).toBe(true);
+  });
+});

@@ -1,0 +1,112 @@
+/** What a station has yet to tell of its QR collections is told by whichever host lives to tell it. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Service } from "../../services/runtime/service.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
+import { eventually, PROVIDER, pause, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+
+/** From a host's take-over to the telling; a restart of the providers service is not part of it. */
+const TOLD_WITHIN_MS = 5_000;
+
+describe("the end of a QR collection", () => {
+  let world: StationWorld;
+  let settlement: Service;
+  let providers: ScriptedProviders;
+  beforeAll(async () => {
+    world = await startStationWorld({ money: true });
+    settlement = await world.startSettlement();
+  });
+  afterEach(async () => {
+    await world.stopHosts();
+    await providers.stop();
+  });
+  afterAll(async () => {
+    await settlement.stop();
+    await world.stop();
+  });
+
+  /** A station whose QR is shown, with its order. */
+  const present = async () => {
+    const stationId = await world.openStation();
+    const provider = { configId: PROVIDER.id, revision: 1 };
+    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
+    const orderId = await world.openOrder(stationId);
+    const { intent } = await world.ask(stationId, { type: "intent_create", route: "dynamic_qr", orderId });
+    const intentId = intent?.intentId ?? 0;
+    await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
+    return { stationId, intentId, orderId };
+  };
+  const untold = async (stationId: number) => (await world.newest(stationId)).state.untoldEnds;
+
+  it("is told by another host after the first was killed between the cancellation and the telling", async () => {
+    providers = await startScriptedProviders(world);
+    const first = await world.startHostProcess();
+    const cancelled = await present();
+    await providers.stop();
+    await world.ask(cancelled.stationId, { type: "intent_cancel", intentId: cancelled.intentId });
+    expect(await untold(cancelled.stationId)).toEqual([cancelled.intentId]);
+    await first.kill9();
+    expect(await untold(cancelled.stationId)).toEqual([cancelled.intentId]);
+    providers = await startScriptedProviders(world);
+    await pause(100);
+    expect(providers.withdrawn, "nobody is left to tell").toEqual([]);
+    await world.startHostProcess();
+    const tookMs = await eventually(
+      () => providers.withdrawn.includes(cancelled.intentId),
+      STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS,
+    );
+    expect(tookMs).toBeLessThan(STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS);
+    await eventually(async () => (await untold(cancelled.stationId)).length === 0);
+    await pause(500);
+    expect(providers.withdrawn, "once it is noted it is told no more").toEqual([cancelled.intentId]);
+  });
+
+  it("is told when its order was paid by another way", async () => {
+    providers = await startScriptedProviders(world);
+    await world.startHost();
+    const { stationId, intentId, orderId } = await present();
+    const inquire = { type: "order_inquire", orderId } as const;
+    const active = await world.ask(stationId, inquire, { actor: PROVIDER });
+    expect(active.reply).toEqual({ ok: false, code: "collection_active", status: "presented" });
+    const order = {
+      orderId,
+      orderDisplayNumber: 1,
+      amountMinor: "1250",
+      currency: "EUR",
+      status: "paid",
+      revision: 9,
+    } as const;
+    await world.ask(stationId, { type: "order_put", order }, { actor: { kind: "settlement", id: 0 } });
+    expect((await world.ask(stationId, inquire, { actor: PROVIDER })).reply.ok).toBe(true);
+    await eventually(() => providers.withdrawn.includes(intentId));
+    const { ended } = (await world.newest(stationId)).state;
+    expect(ended[0]).toMatchObject({ intentId, status: "cancelled", endReason: "order_already_paid" });
+  });
+
+  it("does not end the doubt about money that differs, which comes over the bus", async () => {
+    providers = await startScriptedProviders(world);
+    await world.startHost();
+    const { stationId, intentId, orderId } = await present();
+    const differs = { type: "provider_money_differs", intentId, issue: "amount_mismatch" } as const;
+    const sent = { actor: PROVIDER, commandId: `provider:differs:${intentId}` };
+    expect((await world.ask(stationId, differs, sent)).reply.ok).toBe(true);
+    const { version } = await world.newest(stationId);
+    expect((await world.ask(stationId, differs, sent)).reply.ok).toBe(true);
+    expect((await world.newest(stationId)).version, "told twice is told once").toBe(version);
+    const expired = { type: "provider_failed", intentId, reason: "provider_expired" } as const;
+    await world.ask(stationId, expired, { actor: PROVIDER });
+    const again = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
+    expect(again.reply).toEqual({ ok: false, code: "money_may_have_moved", earlierIntentId: intentId });
+  });
+
+  it("is told of every one when many wait for a providers service that comes back", async () => {
+    providers = await startScriptedProviders(world);
+    await world.startHost();
+    const made = await Promise.all(Array.from({ length: 12 }, present));
+    await providers.stop();
+    await Promise.all(made.map(({ stationId, intentId }) => world.ask(stationId, { type: "intent_cancel", intentId })));
+    providers = await startScriptedProviders(world);
+    await eventually(() => providers.withdrawn.length >= made.length, STATION_LIMITS.withdrawLongestPauseMs);
+    await eventually(async () => (await Promise.all(made.map((each) => untold(each.stationId)))).flat().length === 0);
+  });
+});
