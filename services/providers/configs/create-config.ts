@@ -1,4 +1,5 @@
 /** A new provider config. Its secrets are shown this once, and only those that were made here or by the provider. */
+
 import type { createProviderConfig } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -8,6 +9,7 @@ import type { PreparedConfig } from "../adapters/adapter.ts";
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
+import { providerSecretPlace } from "../secrets/secret-place.ts";
 import { choose, lockFilial } from "../sql/choices.ts";
 import { type ConfigRow, countConfigs, findActiveConfig, insertConfig } from "../sql/configs.ts";
 import { recordEvent } from "../sql/events.ts";
@@ -39,7 +41,7 @@ export async function createConfig(
     const configId = row.config_id;
     for (const [secretName, secret] of Object.entries(prepared.secrets)) {
       const place = { configId, name: secretName };
-      await insertSecret(sql, { ...place, ...deps.keyring.seal(place, secret) });
+      await insertSecret(sql, { ...place, ...deps.keyring.seal(providerSecretPlace(place), secret) });
     }
     const subject = { kind: "provider_config", id: configId } as const;
     const data = { filial_id: filialId, kind, mode, name, secrets: Object.keys(prepared.secrets) };

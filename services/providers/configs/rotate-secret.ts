@@ -1,4 +1,5 @@
 /** A new secret in the place of another; for a while both are taken, so that no callback is lost in between. */
+
 import { BOUNDS } from "../../bus/bounds.ts";
 import type { rotateProviderSecret } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
@@ -8,6 +9,7 @@ import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { accessOf } from "../secrets/live-secrets.ts";
+import { providerSecretPlace } from "../secrets/secret-place.ts";
 import { findConfig, lockConfig } from "../sql/configs.ts";
 import { recordEvent } from "../sql/events.ts";
 import { expireSecrets, insertSecret } from "../sql/secrets.ts";
@@ -44,7 +46,7 @@ export async function rotateSecret(
     if (held === undefined) throw new RefusedError({ code: "not_found" });
     const place = { configId, name };
     await expireSecrets(sql, { ...place, overlapMs });
-    await insertSecret(sql, { ...place, ...deps.keyring.seal(place, secret) });
+    await insertSecret(sql, { ...place, ...deps.keyring.seal(providerSecretPlace(place), secret) });
     const subject = { kind: "provider_config", id: configId } as const;
     const data = { name, overlap_ms: overlapMs };
     await recordEvent(sql, { caller, action: "provider_secret_rotated", subject, data });
