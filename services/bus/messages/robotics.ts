@@ -145,7 +145,7 @@ export const roboticsTrailEntrySchema = z.object({
   atMs: z.number(),
   actor: z.object({ kind: z.string(), id: z.int(), name: z.string() }),
   action: z.string(),
-  subject: z.object({ kind: z.enum(["robotics_consumer", "serving_task", "filial_robotics"]), id }),
+  subject: z.object({ kind: z.enum(["robotics_consumer", "serving_task", "filial_robotics", "webhook_endpoint"]), id }),
   data: z.record(z.string(), z.unknown()),
 });
 export const listRoboticsTrail = defineOperation(

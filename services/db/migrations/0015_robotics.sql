@@ -73,7 +73,7 @@ create table robotics_trail (
   actor_id bigint not null,
   actor_name text not null,
   action text not null,
-  subject_kind text not null check (subject_kind in ('robotics_consumer', 'serving_task', 'filial_robotics')),
+  subject_kind text not null check (subject_kind in ('robotics_consumer', 'serving_task', 'filial_robotics', 'webhook_endpoint')),
   subject_id bigint not null,
   -- What changed and why; never a credential.
   data jsonb not null default '{}'

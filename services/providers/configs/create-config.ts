@@ -1,10 +1,10 @@
 /** A new provider config. Its secrets are shown this once, and only those that were made here or by the provider. */
 
+import { requirePermission } from "../../bus/access.ts";
 import type { createProviderConfig } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { requirePermission } from "../access.ts";
 import type { PreparedConfig } from "../adapters/adapter.ts";
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";

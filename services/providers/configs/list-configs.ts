@@ -1,8 +1,9 @@
 /** Reading configs and the trail of their changes. */
+
+import { requirePermission } from "../../bus/access.ts";
 import type { listProviderConfigs, listProviderEvents } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
-import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import * as configs from "../sql/configs.ts";

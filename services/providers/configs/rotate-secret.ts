@@ -1,10 +1,10 @@
 /** A new secret in the place of another; for a while both are taken, so that no callback is lost in between. */
 
+import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
 import type { rotateProviderSecret } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { requirePermission } from "../access.ts";
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";

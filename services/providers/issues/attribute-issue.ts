@@ -3,13 +3,14 @@
  * an intent id of its own, which is written down before the seam is asked: whatever crashes, the very same question is
  * asked again, and the seam settles an intent once.
  */
+
+import { requirePermission } from "../../bus/access.ts";
 import type { Caller } from "../../bus/messages/caller.ts";
 import type { attributeIssue } from "../../bus/messages/providers.ts";
 import { prepareIntent } from "../../bus/messages/settlement.ts";
 import { call, type ReplyOf, type RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { type Attribution, type IssueRow, lockIssue, startAttribution } from "../sql/issues.ts";
 import { findOrderStation, hasPaidItsIntent } from "../sql/orders.ts";
