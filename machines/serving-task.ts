@@ -40,5 +40,5 @@ export function nextTaskStatus(
 ): ServingTaskStatus | undefined {
   const state = servingTaskMachine.resolveState({ value: status });
   if (!state.can({ type })) return undefined;
-  return transition(servingTaskMachine, state, { type })[0].value as ServingTaskStatus;
+  return transition(servingTaskMachine, state, { type })[0].value;
 }

@@ -51,10 +51,10 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   body_too_large: { status: 413, sentence: "The body is larger than 16 KiB.", ...no },
   unsupported_media_type: { status: 415, sentence: "The body's content type is not accepted here.", ...no },
   request_timeout: { status: 408, sentence: "The body did not arrive in time.", ...again },
-  credential_missing: { status: 401, sentence: "Send the device credential as a bearer token.", ...no },
+  credential_missing: { status: 401, sentence: "Send the credential as a bearer token.", ...no },
   credential_invalid: {
     status: 401,
-    sentence: "The device credential is unknown or revoked; the device must enroll again.",
+    sentence: "The credential is unknown or revoked; a device must enroll again, a robotics consumer needs a new one.",
     ...no,
     cashierAction: "Ask the owner for a new enrollment code for this device.",
   },

@@ -4,7 +4,8 @@ import type { Database } from "../db/pool.ts";
 import type { Keyring } from "../runtime/keyring.ts";
 import type { Log } from "../runtime/log.ts";
 import type { SignerFigures } from "./figures.ts";
-import type { Sender } from "./http/sender.ts";
+import type { Sender } from "./http/send-result.ts";
+import type { Slots } from "./sending/slots.ts";
 
 export interface SignerDeps {
   readonly bus: Bus;
@@ -19,4 +20,6 @@ export interface SignerDeps {
   readonly figures: SignerFigures;
   /** Tells all processes that these owners may have something to send. */
   readonly wake: (organizationIds: readonly number[]) => void;
+  /** Places for owners' tests under way. */
+  readonly tests: Slots;
 }

@@ -1,7 +1,7 @@
 /** Keeps what the signer records bounded. */
 import type { SignerDeps } from "./deps.ts";
 import { SIGNER_LIMITS } from "./limits.ts";
-import { deleteOldDeliveries, deleteOldEvents } from "./sql/housekeeping.ts";
+import { deleteOldDeliveries, deleteOldEvents, failForgottenDeliveries } from "./sql/housekeeping.ts";
 import { deleteExpiredSecrets } from "./sql/secrets.ts";
 
 export async function removeOldRows({
@@ -10,10 +10,12 @@ export async function removeOldRows({
   retentionDays,
 }: Pick<SignerDeps, "database" | "log" | "retentionDays">): Promise<void> {
   const { rowsPerRemoval: rows, eventRetentionDays } = SIGNER_LIMITS;
+  const forgotten = await all(() => failForgottenDeliveries(database, { olderThanDays: retentionDays, rows }));
   const deliveries = await all(() => deleteOldDeliveries(database, { olderThanDays: retentionDays, rows }));
   const events = await all(() => deleteOldEvents(database, { olderThanDays: eventRetentionDays, rows }));
   const secrets = await all(() => deleteExpiredSecrets(database, rows));
-  if (deliveries + events + secrets > 0) log.info({ deliveries, events, secrets }, "removed old webhook records");
+  if (forgotten + deliveries + events + secrets > 0)
+    log.info({ forgotten, deliveries, events, secrets }, "removed old webhook records");
 }
 
 async function all(remove: () => Promise<number>): Promise<number> {

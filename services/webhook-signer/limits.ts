@@ -25,6 +25,14 @@ export const SIGNER_LIMITS = {
   inFlightPerOwner: 16,
   /** In this process: sockets, and memory for answers. */
   inFlight: 256,
+  /**
+   * Of those, what is kept for endpoints whose last attempt succeeded: however many targets keep us waiting, those that
+   * do not are sent to at once.
+   */
+  keptForHealthy: 64,
+  keptForHealthyOfOwner: 4,
+  /** An answer within this lets more be sent to its endpoint at once; it begins with one, so that many tar-pits hold few places. */
+  promptMs: 2 * SECOND_MS,
   /** Failures in a row after which a target is left alone, and for how long at first and at most. */
   failuresToOpen: 5,
   openMs: 30 * SECOND_MS,
@@ -36,25 +44,34 @@ export const SIGNER_LIMITS = {
   /** Deliveries of one endpoint claimed ahead: at first as many as may be in flight, and more while it is fast. */
   firstWindow: 4,
   longestWindow: 64,
+  /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
+  successNewsMs: SECOND_MS,
+  /** How long an endpoint without work is remembered with its breaker; its row knows the same by then. */
+  endpointMemoryMs: MINUTE_MS,
   /** An answer within this is fast: a full window is then sent within seconds, far within its claim. */
   fastMs: 250,
   /** How long nobody else looks at a claimed delivery. A new holder of the lease does not wait for it. */
   claimMs: 2 * MINUTE_MS,
+  /** How long before its end a lease counts as over: what is sent quickly has ended when somebody else takes the owner. */
+  leaseMarginMs: SECOND_MS,
+  /** A process that gave an owner away leaves free ones to others for so long: each of them looks once a second. */
+  ownerRestMs: 3 * SECOND_MS,
   /** Outcomes that wait for PostgreSQL; beyond it nothing more is claimed. */
   unwrittenOutcomes: 1_000,
   /** How often, and after which growing pause, writing outcomes is tried; what cannot be written is sent again. */
   writeAttempts: 20,
   writePauseMs: 100,
-  /** Between two looks at what is due, at least and at most: others write deliveries, too, and their wake may be lost. */
+  /** Before PostgreSQL is asked again what is due, when that failed. */
   lookPauseMs: 100,
-  longestLookMs: 1_000,
+  /** How often an owner looks by itself at the latest; it is woken by events, and once a second when something is due. */
+  longestLookMs: 10 * SECOND_MS,
 
   /** How long an owner's lease lasts: after this a dead process is succeeded, well within the 30 s promised. */
   ownerLeaseMs: 10 * SECOND_MS,
   /** How often leases are renewed and free owners looked for, and how soon again when something new wakes it. */
   ownerTurnMs: SECOND_MS,
   shortestOwnerTurnMs: 50,
-  /** Owners taken at once, and held in all: each costs a query a second and a few kilobytes. */
+  /** Owners taken at once, and held in all: each costs a few kilobytes and a query every ten seconds. */
   ownersPerTake: 100,
   owners: 2_000,
   /** Processes that did not say good-bye are forgotten after this. */
@@ -65,11 +82,18 @@ export const SIGNER_LIMITS = {
   /** How soon events that could not be written come again. */
   eventPauseMs: SECOND_MS,
   /** How long the bus waits for an acknowledgement before it brings an event again. */
-  ackWaitMs: 30 * SECOND_MS,
+  ackWaitMs: 5 * SECOND_MS,
+  /** Pause before the stream is followed anew, after it, or the consumer, was lost with the bus's data. */
+  followPauseMs: SECOND_MS,
   /** How often events are looked for that the bus has lost, from when on one counts as lost, and how many at once. */
   sweepIntervalMs: 10 * SECOND_MS,
   lostAfterMs: 10 * SECOND_MS,
   lostPerSweep: 1_000,
+  /** How far back that looks, and how often it looks at everything that the outbox still has, the first time at the start. */
+  sweepWindowMs: 10 * MINUTE_MS,
+  wholeSweepIntervalMs: HOUR_MS,
+  /** Expired offers ended by one statement; they are never sent in any case. */
+  lapsedPerSweep: 1_000,
 
   /** Endpoints of one consumer: an old one and a new one while moving, and one to look at; each multiplies deliveries. */
   endpointsPerConsumer: 5,
@@ -93,8 +117,11 @@ export const SIGNER_LIMITS = {
   housekeepingIntervalMs: 10 * MINUTE_MS,
   /** Connections to PostgreSQL: requests, claims and outcomes side by side. */
   databaseConnections: 12,
-  /** How long a stopping process waits for what is under way; an attempt ends within its own deadline. */
-  drainTimeoutMs: 12 * SECOND_MS,
+  /**
+   * How long a stopping process waits for what is under way: it is ended after ten seconds, and its leases must be given
+   * back by then. An attempt that is cut off is made again.
+   */
+  drainTimeoutMs: 6 * SECOND_MS,
 } as const;
 
 /** What one attempt may take and what is read of its answer; the target guard's bounds stand here too. */
@@ -116,6 +143,8 @@ export const TARGET_LIMITS = {
   answerBytes: 16 * 1_024,
   /** Bytes of the answer's head; more is no answer to a webhook. */
   headBytes: 16 * 1_024,
+  /** Bytes of one answer as they come in, with heads and framing: an answer can be endless without a body. */
+  wireBytes: 256 * 1_024,
   /** Bytes of the answer's beginning that the attempt's record keeps. */
   excerptBytes: 1_024,
   /**

@@ -21,12 +21,13 @@ import { addSignerFigures } from "./figures.ts";
 import { removeOldRows } from "./housekeeping.ts";
 import { createSender } from "./http/sender.ts";
 import { followEvents } from "./intake/follow-events.ts";
-import { sweepLostEvents } from "./intake/sweep.ts";
+import { createSweep } from "./intake/sweep.ts";
 import { takeEvents } from "./intake/take-events.ts";
 import { SIGNER_LIMITS } from "./limits.ts";
 import { openSecrets } from "./secrets/endpoint-secrets.ts";
 import { resealSecrets } from "./secrets/reseal.ts";
 import { startOwners } from "./sending/owners.ts";
+import { Slots } from "./sending/slots.ts";
 import { signerSettingsSchema } from "./settings.ts";
 import { summarizeDue } from "./sql/housekeeping.ts";
 
@@ -60,7 +61,11 @@ export async function startWebhookSignerService({
     await closeDatabase(database);
     throw error;
   }
-  const sender = await createSender({ dnsServers: own.WEBHOOK_DNS_SERVERS, caFile: own.WEBHOOK_CA_FILE });
+  const sender = createSender({
+    dnsServers: own.WEBHOOK_DNS_SERVERS,
+    caFile: own.WEBHOOK_CA_FILE,
+    ownNetworks: own.WEBHOOK_OWN_NETWORKS,
+  });
   const due = sample(() => summarizeDue(database, SIGNER_LIMITS.summaryRows), SIGNER_LIMITS.summaryMs);
   const figures = addSignerFigures(metrics, { owners: () => owners.size(), due });
   const wake = (organizationIds: readonly number[]): void => {
@@ -68,7 +73,8 @@ export async function startWebhookSignerService({
     if (organizationIds.length > 0 && bus.isUp()) bus.nc.publish(WEBHOOKS_DUE, JSON.stringify(organizationIds));
   };
   const retentionDays = own.WEBHOOK_RETENTION_DAYS;
-  const deps: SignerDeps = { bus, database, log, keyring, sender, allowLoopback, retentionDays, figures, wake };
+  const tests = new Slots({ count: SIGNER_LIMITS.testsAtOnce, keptForHealthy: 0 });
+  const deps: SignerDeps = { bus, database, log, keyring, sender, allowLoopback, retentionDays, figures, wake, tests };
   const owners = startOwners({
     database,
     log,
@@ -100,7 +106,7 @@ export async function startWebhookSignerService({
   const subscriptions = serveAll(deps);
   const { sweepIntervalMs, housekeepingIntervalMs } = SIGNER_LIMITS;
   const repeated = [
-    repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, () => sweepLostEvents(deps)),
+    repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
     repeat({ everyMs: housekeepingIntervalMs, what: "removing old deliveries", log }, () => removeOldRows(deps)),
   ];
   return {

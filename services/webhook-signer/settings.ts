@@ -16,6 +16,11 @@ export const signerSettingsSchema = z.object({
     .transform((text) => text?.split(",").map((part) => part.trim())),
   /** A PEM file with roots that are trusted beside the system's, for targets with a private certificate authority. */
   WEBHOOK_CA_FILE: z.string().optional(),
+  /** Public addresses, or blocks of them, that lead to this service or its network; separated by commas. They are no targets. */
+  WEBHOOK_OWN_NETWORKS: z
+    .string()
+    .optional()
+    .transform((text) => text?.split(",").map((part) => part.trim())),
   /** How many days a delivery that is done with can be read again. */
   WEBHOOK_RETENTION_DAYS: z.coerce.number("it must be a number of days").min(1).max(365).default(30),
 });

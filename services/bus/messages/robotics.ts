@@ -7,12 +7,13 @@ import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../../machines/serving-task
 import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
-import { callerSchema } from "./caller.ts";
+import { callerSchema, ROLES } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
 const caller = callerSchema;
 const hasMore = z.boolean();
+const credentialHash = z.string().regex(/^[0-9a-f]{64}$/);
 const reason = z.string().min(1).max(BOUNDS.reasonCharacters);
 
 /** `test` consumers are for development; only their webhooks may ever go to a loopback address. */
@@ -139,15 +140,19 @@ export const resumeFilialRobotics = defineOperation(
   z.object({ robotics: filialRoboticsSchema }),
 );
 
+/** Who acts in the trail: a person by the role, a consumer, whoever operates the installation, or the system itself. */
+export const ROBOTICS_ACTOR_KINDS = [...ROLES, "robotics_consumer", "registry", "system"] as const;
+export const ROBOTICS_SUBJECTS = ["robotics_consumer", "serving_task", "filial_robotics", "webhook_endpoint"] as const;
 /** Who acted and what changed, newest first. */
 export const roboticsTrailEntrySchema = z.object({
   eventId: id,
   atMs: z.number(),
-  actor: z.object({ kind: z.string(), id: z.int(), name: z.string() }),
+  actor: z.object({ kind: z.enum(ROBOTICS_ACTOR_KINDS), id: z.int(), name: z.string() }),
   action: z.string(),
-  subject: z.object({ kind: z.enum(["robotics_consumer", "serving_task", "filial_robotics", "webhook_endpoint"]), id }),
+  subject: z.object({ kind: z.enum(ROBOTICS_SUBJECTS), id }),
   data: z.record(z.string(), z.unknown()),
 });
+export type RoboticsTrailEntry = z.infer<typeof roboticsTrailEntrySchema>;
 export const listRoboticsTrail = defineOperation(
   "robotics.trail.list",
   z.object({ caller, ...pageBefore }),
@@ -167,7 +172,7 @@ export type ConsumerCaller = z.infer<typeof consumerCallerSchema>;
 /** By the SHA-256 in lower-case hex of the credential; null when there is none such, or it is suspended. */
 export const authenticateConsumer = defineOperation(
   "robotics.consumer.authenticate",
-  z.object({ credentialHash: z.string().length(64) }),
+  z.object({ credentialHash }),
   z.object({ consumer: consumerCallerSchema.nullable() }),
 );
 
@@ -184,12 +189,19 @@ export const getTask = defineOperation("robotics.task.get", z.object({ consumer,
  * (with its status), `robotics_paused`.
  */
 export const acceptTask = defineOperation("robotics.task.accept", z.object({ consumer, taskId: id }), taskReply);
-/** Completing what one has completed changes nothing. A pause does not hold up what is under way. */
+/**
+ * Completing what one has completed changes nothing. Refused with `task_not_actionable` in any other status but accepted,
+ * and, as accepting is, with `permission_denied` when the owner has suspended the consumer meanwhile. A pause does not hold up
+ * what is under way.
+ */
 export const completeTask = defineOperation("robotics.task.complete", z.object({ consumer, taskId: id }), taskReply);
 
-/** A test consumer for a filial that has none, for the sandbox; idempotent. The credential only when it was made now. */
+/**
+ * The sandbox's own test consumer, made when it is missing, with the credential of that SHA-256 in lower-case hex, which
+ * whoever starts the sandbox keeps; idempotent.
+ */
 export const seedSandboxConsumer = defineOperation(
   "robotics.sandbox.seed",
-  z.object({ organizationId: id, filialId: id }),
-  z.object({ consumerId: id, credential: z.string().nullable() }),
+  z.object({ organizationId: id, filialId: id, credentialHash }),
+  z.object({ consumerId: id }),
 );

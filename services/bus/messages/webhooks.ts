@@ -53,6 +53,8 @@ export const ATTEMPT_ERRORS = [
   "redirected",
   "status_not_success",
   "secret_unreadable",
+  /** Something is wrong here, and not at the target. */
+  "internal_error",
 ] as const;
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
@@ -106,6 +108,7 @@ export const deliverySchema = z.object({
   status: z.enum(DELIVERY_STATUSES),
   attempts: z.int(),
   createdAtMs: z.number(),
+  /** Null when there is none, and while it is being sent. */
   nextAttemptAtMs: z.number().nullable(),
   deliveredAtMs: z.number().nullable(),
   /** The body, byte for byte as it is sent: the envelope as JSON. */

@@ -63,6 +63,8 @@ create index serving_tasks_current on serving_tasks (consumer_id, task_id) where
 create index serving_tasks_by_consumer on serving_tasks (consumer_id, status, task_id);
 create index serving_tasks_by_organization on serving_tasks (organization_id, task_id);
 create index serving_tasks_due on serving_tasks (expires_at) where status = 'offered';
+-- For removing those that have ended and are older than they are kept.
+create index serving_tasks_ended on serving_tasks (ended_at) where ended_at is not null;
 
 -- The trail: who did what, when and why. Written with the change, never changed.
 create table robotics_trail (

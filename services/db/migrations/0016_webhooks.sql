@@ -69,12 +69,13 @@ create table webhook_deliveries (
   body text not null,
   status text not null check (status in ('pending', 'delivered', 'failed', 'lapsed', 'unsent')),
   attempts integer not null default 0,
-  -- When it may be sent next, or, while somebody is at it, when their claim is over.
+  -- When it may be sent next. A claim leaves it as it is, so that no index need be told of the claim.
   due_at timestamptz,
-  -- Which process is at it.
+  -- Whose claim it is: one holder of the owner's lease, for as long as it holds it, and until then at the latest.
   claimed_by uuid,
-  -- Somebody asked for one more attempt, outside the schedule.
-  is_manual boolean not null default false,
+  claimed_until timestamptz,
+  -- Set when somebody asked for one more attempt: what the delivery was before, and is again when that attempt fails.
+  manual_of text check (manual_of in ('pending', 'delivered', 'failed', 'lapsed', 'unsent')),
   -- An offer's own deadline: it is not sent any more after it.
   lapses_at timestamptz,
   created_at timestamptz not null default clock_timestamp(),
@@ -83,18 +84,22 @@ create table webhook_deliveries (
   check ((due_at is not null) = (status = 'pending')),
   check (endpoint_id is not null or status = 'unsent')
 )
--- Rows are updated twice each; the index of what is due must not wade through the dead ones.
-with (autovacuum_vacuum_scale_factor = 0.02);
+-- Rows are updated twice each, the first time on their own page; the index of what is due must not wade through dead ones.
+with (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02);
 create unique index webhook_deliveries_once_unsent on webhook_deliveries (event_id, consumer_id) where endpoint_id is null;
 create index webhook_deliveries_due on webhook_deliveries (endpoint_id, due_at, delivery_id) where status = 'pending';
 create index webhook_deliveries_due_owners on webhook_deliveries (organization_id, due_at) where status = 'pending';
+create index webhook_deliveries_lapsing on webhook_deliveries (lapses_at)
+  where status = 'pending' and lapses_at is not null;
 create index webhook_deliveries_by_consumer on webhook_deliveries (consumer_id, delivery_id);
 create index webhook_deliveries_by_organization on webhook_deliveries (organization_id, delivery_id);
-create index webhook_deliveries_old on webhook_deliveries (created_at) where status <> 'pending';
+-- Rows stand in the order of their time, so the ranges of pages that are old say enough.
+create index webhook_deliveries_old on webhook_deliveries using brin (created_at) with (autosummarize = true);
 
+-- Written with what follows for the delivery, in one statement, and removed with it: a foreign key would look each up again.
 create table webhook_attempts (
-  attempt_id bigint generated always as identity primary key,
-  delivery_id bigint not null references webhook_deliveries on delete cascade,
+  attempt_id bigint generated always as identity,
+  delivery_id bigint not null,
   started_at timestamptz not null,
   -- Null for a refused target: what it resolves to is nobody's business.
   address text,
@@ -107,9 +112,9 @@ create table webhook_attempts (
   error text,
   response_body text not null default '',
   is_truncated boolean not null default false,
-  is_manual boolean not null default false
+  is_manual boolean not null default false,
+  primary key (delivery_id, attempt_id)
 );
-create index webhook_attempts_by_delivery on webhook_attempts (delivery_id, attempt_id);
 
 -- One more attempt asked for under a key: the same key is the same attempt.
 create table webhook_redeliveries (
@@ -132,4 +137,4 @@ create table webhook_signers (
 );
 
 -- For whoever looks for events that the bus has lost.
-create index outbox_robotics on outbox (outbox_id) where kind = 'robotics_event';
+create index outbox_robotics on outbox (delivered_at) where kind = 'robotics_event' and failed_reason is null;

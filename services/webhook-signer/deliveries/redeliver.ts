@@ -3,7 +3,7 @@ import type * as messages from "../../bus/messages/webhooks.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { SignerDeps } from "../deps.ts";
-import { insertRedelivery, lockForRedelivery, makeDue } from "../sql/deliveries.ts";
+import { holdEndpointOf, insertRedelivery, lockForRedelivery, makeDue } from "../sql/deliveries.ts";
 import { deliveryOnWire } from "./delivery-wire.ts";
 
 /** Refuses with `not_found`, `delivery_lapsed` or `endpoint_unavailable`. What waits to be sent anyway is sent once. */
@@ -13,13 +13,14 @@ export async function redeliver(
 ): Promise<ReplyOf<typeof messages.redeliver>> {
   const { consumerId, organizationId } = consumer;
   const delivery = await deps.database.begin(async (sql) => {
+    const endpointStatus = await holdEndpointOf(sql, { consumerId, deliveryId });
     const row = await lockForRedelivery(sql, { consumerId, deliveryId });
     if (row === undefined) throw new RefusedError({ code: "not_found" });
     // Before the checks: what was answered once is answered again, whatever has become of the endpoint since.
     const isNew = idempotencyKey === undefined || (await insertRedelivery(sql, { deliveryId, idempotencyKey }));
     if (!isNew) return row;
     if (row.has_lapsed) throw new RefusedError({ code: "delivery_lapsed" });
-    if (row.endpoint_status !== "active" && row.endpoint_status !== "paused") {
+    if (endpointStatus !== "active" && endpointStatus !== "paused") {
       throw new RefusedError({ code: "endpoint_unavailable" });
     }
     return (await makeDue(sql, deliveryId)) ?? row;

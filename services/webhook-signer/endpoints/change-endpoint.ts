@@ -10,6 +10,7 @@ import type { SignerDeps } from "../deps.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { newSecret, secretPlace } from "../secrets/endpoint-secrets.ts";
 import * as endpoints from "../sql/endpoints.ts";
+import { failPending } from "../sql/outcomes.ts";
 import { endOldSecrets, expireCurrentSecret, insertSecret, listLiveSecrets } from "../sql/secrets.ts";
 import { checkTarget } from "./check-target.ts";
 import { endpointOnWire } from "./endpoint-wire.ts";
@@ -68,8 +69,11 @@ export async function remove(
     const held = await endpoints.lockEndpoint(sql, { organizationId: caller.organizationId, endpointId });
     if (held === undefined) throw new RefusedError({ code: "not_found" });
     await endpoints.deleteEndpoint(sql, endpointId);
+    await failPending(sql, [endpointId]);
     await record(sql, { caller, endpointId, action: "webhook_endpoint_deleted", data: { url: held.url } });
   });
+  // Whoever sends to it puts down what it has claimed.
+  deps.wake([caller.organizationId]);
   return {};
 }
 

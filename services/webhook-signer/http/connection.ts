@@ -34,7 +34,8 @@ export function createConnection(
     connect: (_options, callback) => {
       if (isGiven) return callback(new Error("The connection has ended."), null);
       isGiven = true;
-      callback(null, socket);
+      // Later, because undici would miss an answer that comes while it asks.
+      queueMicrotask(() => callback(null, socket));
     },
     allowH2: false,
     pipelining: 1,

@@ -34,8 +34,6 @@ export function createIdleConnections(): IdleConnections {
     remove(connection);
     connection.destroy();
   };
-  const isUsable = ({ isAlive, openedAt }: Connection): boolean =>
-    isAlive && performance.now() - openedAt < TARGET_LIMITS.connectionMs;
 
   return {
     take(origin) {
@@ -64,3 +62,6 @@ export function createIdleConnections(): IdleConnections {
     },
   };
 }
+
+const isUsable = ({ isAlive, openedAt }: Connection): boolean =>
+  isAlive && performance.now() - openedAt < TARGET_LIMITS.connectionMs;

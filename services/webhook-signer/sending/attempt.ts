@@ -1,5 +1,6 @@
 /** One attempt: signed afresh, sent through the guard, and what follows from it. */
 
+import type { Log } from "../../runtime/log.ts";
 import type { Sender, SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
 import type { ClaimedRow } from "../sql/claims.ts";
@@ -9,6 +10,7 @@ import { retryInMs } from "./schedule.ts";
 
 export interface AttemptDeps {
   readonly sender: Pick<Sender, "send">;
+  readonly log: Pick<Log, "error">;
   /** Whether endpoints of `test` consumers may be on a loopback address, as the operator has set it. */
   readonly allowLoopback: boolean;
   readonly random: () => number;
@@ -20,9 +22,8 @@ export interface Target {
   readonly secrets: readonly string[];
 }
 
-/** The target cannot be asked, because nothing would sign what it gets. */
-const UNSIGNED: SendResult = {
-  error: "secret_unreadable",
+/** The target was not asked. */
+const UNASKED: Omit<SendResult, "error"> = {
   address: null,
   dnsMs: null,
   connectMs: null,
@@ -35,21 +36,27 @@ const UNSIGNED: SendResult = {
   retryAfterMs: null,
 };
 
-/** Sends a body once. Rejects only when the signal aborts; whatever else goes wrong is the attempt's result. */
+/** Sends a body once. Undefined when the signal aborted it; whatever else goes wrong is the attempt's result. */
 export async function sendOnce(
-  deps: Pick<AttemptDeps, "sender" | "allowLoopback">,
+  deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log">,
   target: Target,
   { body, signal }: { readonly body: string; readonly signal: AbortSignal },
-): Promise<SendResult> {
-  if (target.secrets.length === 0) return UNSIGNED;
+): Promise<SendResult | undefined> {
+  if (target.secrets.length === 0) return { ...UNASKED, error: "secret_unreadable" };
   const signature = signatureHeader(target.secrets, { body, nowMs: Date.now() });
-  return await deps.sender.send({
-    url: target.url,
-    headers: { "Content-Type": "application/json", [SIGNATURE_HEADER]: signature },
-    body,
-    loopback: loopbackRule(deps, target.mode),
-    signal,
-  });
+  try {
+    return await deps.sender.send({
+      url: target.url,
+      headers: { "Content-Type": "application/json", [SIGNATURE_HEADER]: signature },
+      body,
+      loopback: loopbackRule(deps, target.mode),
+      signal,
+    });
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    deps.log.error({ err: error }, "a delivery could not be sent by a fault of ours");
+    return { ...UNASKED, error: "internal_error" };
+  }
 }
 
 /** Only what is for development may ever go to this machine itself, and only where the operator allows it. */
@@ -62,7 +69,7 @@ export function loopbackRule(
 
 /** What is written of an attempt. */
 export function outcomeOf(
-  claimed: ClaimedRow,
+  claimed: Pick<ClaimedRow, "delivery_id" | "attempts" | "manual_of"> & { readonly claimId: string },
   attempt: { readonly result: SendResult; readonly startedAt: Date; readonly random: number },
 ): OutcomeRow {
   const { result, startedAt, random } = attempt;
@@ -72,6 +79,7 @@ export function outcomeOf(
     : retryInMs({ attempts: claimed.attempts, retryAfterMs: result.retryAfterMs, random });
   return {
     delivery_id: claimed.delivery_id,
+    claim_id: claimed.claimId,
     status: succeeded ? "delivered" : retryMs === undefined ? "failed" : "pending",
     retry_in_ms: retryMs ?? null,
     started_at: startedAt,
@@ -85,6 +93,6 @@ export function outcomeOf(
     error: result.error,
     response_body: result.responseBody,
     is_truncated: result.truncated,
-    is_manual: claimed.is_manual,
+    is_manual: claimed.manual_of !== null,
   };
 }

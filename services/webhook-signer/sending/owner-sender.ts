@@ -5,13 +5,14 @@
  *        ▲                                                                │
  *        └──────────────── a queue runs low, something new, time ◄────────┘
  */
+import { randomUUID } from "node:crypto";
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
-import { type ClaimedRow, claimDue, giveBack, listDueEndpoints, nextDueInMs } from "../sql/claims.ts";
+import { type Claimant, claimDue, freeUnknownClaims, giveBack, listDueEndpoints } from "../sql/claims.ts";
 import { type AttemptDeps, outcomeOf, sendOnce } from "./attempt.ts";
-import { EndpointWork } from "./endpoint-work.ts";
-import { OutcomeWriter } from "./outcome-writer.ts";
+import { type Claimed, EndpointWork } from "./endpoint-work.ts";
+import type { OutcomeWriter } from "./outcome-writer.ts";
 import type { Slots } from "./slots.ts";
 
 export interface OwnerSenderDeps extends AttemptDeps {
@@ -20,33 +21,43 @@ export interface OwnerSenderDeps extends AttemptDeps {
   readonly signerId: string;
   /** Places of this process, shared by all owners. */
   readonly slots: Slots;
+  /** Writes outcomes, those of all owners together. */
+  readonly writer: OutcomeWriter;
+  /** Whether this process may still send: it renews its leases, and stops sending a while before they end. */
+  readonly isLeaseValid: () => boolean;
   /** Opens the live secrets of endpoints, newest first; none for one whose secrets do not open. */
   readonly secretsOf: (endpointIds: readonly number[]) => Promise<ReadonlyMap<number, readonly string[]>>;
   readonly onAttempt: (result: { readonly outcome: string; readonly tookMs: number; readonly lagMs: number }) => void;
 }
 
+type Wanted = { readonly endpointId: number; readonly count: number }[];
+
 export class OwnerSender {
   readonly organizationId: number;
   readonly #deps: OwnerSenderDeps;
+  /** Its own for each time that the owner is held, so that what an earlier holder left behind is told from its own. */
+  readonly #claimant: Claimant;
   readonly #endpoints = new Map<number, EndpointWork>();
-  readonly #writer: OutcomeWriter;
   readonly #running: Promise<void>;
-  readonly #sending = new Set<Promise<void>>();
+  readonly #sending = new Map<Promise<void>, number>();
   readonly #pumpAgain = (): void => this.#pump();
   /** Ends what is under way when stopping takes too long. */
   readonly #aborting = new AbortController();
   #stopped = false;
+  /** A claim whose answer was lost may have claimed something. */
+  #mayHaveLostClaims = false;
   #woken = Promise.withResolvers<void>();
   #idleSinceMs = Date.now();
 
   constructor(deps: OwnerSenderDeps, organizationId: number) {
+    const claimId = randomUUID();
     this.#deps = deps;
     this.organizationId = organizationId;
-    this.#writer = new OutcomeWriter(deps);
+    this.#claimant = { organizationId, signerId: deps.signerId, claimId };
     this.#running = this.#run();
   }
 
-  /** Something may be due. */
+  /** Something may be due: an event has come, the time of a delivery, or its owner has changed something. */
   wake(): void {
     this.#woken.resolve();
   }
@@ -61,24 +72,25 @@ export class OwnerSender {
     this.#stopped = true;
     this.#deps.slots.forget(this.#pumpAgain);
     this.wake();
-    await this.#running;
     const timer = setTimeout(() => this.#aborting.abort(), SIGNER_LIMITS.drainTimeoutMs);
-    await Promise.allSettled(this.#sending);
-    clearTimeout(timer);
-    await this.#writer.settled();
+    await this.#running;
     await this.#giveBack([...this.#endpoints.values()].flatMap((work) => work.queue.splice(0)));
+    await Promise.allSettled(this.#sending.keys());
+    clearTimeout(timer);
+    await this.#deps.writer.settled();
   }
 
   async #run(): Promise<void> {
     let isTold = false;
     while (!this.#stopped) {
-      let pauseMs: number = SIGNER_LIMITS.lookPauseMs;
+      let pauseMs: number = SIGNER_LIMITS.longestLookMs;
       this.#woken = Promise.withResolvers<void>();
       try {
-        const claimed = this.#writer.isFull ? 0 : await this.#claim();
-        pauseMs = claimed > 0 ? SIGNER_LIMITS.longestLookMs : await this.#pauseMs();
+        if (!this.#deps.writer.isFull) await this.#look();
         isTold = false;
       } catch (error) {
+        this.#mayHaveLostClaims = true;
+        pauseMs = SIGNER_LIMITS.lookPauseMs;
         if (!isTold && !this.#stopped) this.#deps.log.warn({ err: error }, "due deliveries cannot be read now");
         isTold = true;
       }
@@ -86,70 +98,91 @@ export class OwnerSender {
     }
   }
 
-  async #claim(): Promise<number> {
-    const { database, signerId } = this.#deps;
-    const due = await listDueEndpoints(database, this.organizationId);
-    this.#refresh(due);
+  /** Looks what is due and claims it. */
+  async #look(): Promise<void> {
+    const { database } = this.#deps;
+    if (this.#mayHaveLostClaims) {
+      await freeUnknownClaims(database, this.#claimant, this.#knownDeliveries());
+      this.#mayHaveLostClaims = false;
+    }
+    const { organizationId } = this;
+    this.#refresh(await listDueEndpoints(database, { organizationId, known: [...this.#endpoints.keys()] }));
     const nowMs = Date.now();
-    const wanted = due.flatMap(({ endpoint_id: endpointId }) => {
-      const count = this.#endpoints.get(endpointId)?.wanted(nowMs) ?? 0;
-      return count > 0 ? [{ endpointId, count }] : [];
+    const wanted = [...this.#endpoints.values()].flatMap((work) => {
+      const count = work.wanted(nowMs);
+      return count > 0 ? [{ endpointId: work.endpointId, count }] : [];
     });
-    if (wanted.length === 0 || this.#stopped) return 0;
-    const claims = { organizationId: this.organizationId, signerId, claimMs: SIGNER_LIMITS.claimMs, wanted };
-    const [secrets, claimed] = await Promise.all([
-      this.#deps.secretsOf(wanted.map((one) => one.endpointId)),
-      claimDue(database, claims),
-    ]);
-    for (const [endpointId, live] of secrets) {
-      const work = this.#endpoints.get(endpointId);
-      if (work !== undefined) work.secrets = live;
-    }
-    for (const { endpointId, count } of wanted) {
-      const rows = claimed.filter((row) => row.endpoint_id === endpointId);
-      this.#endpoints.get(endpointId)?.claimed(rows, count);
-    }
+    if (wanted.length > 0 && !this.#stopped) await this.#claim(wanted);
     this.#pump();
-    return claimed.length;
+    this.#forgetIdle();
   }
 
-  #refresh(due: Awaited<ReturnType<typeof listDueEndpoints>>): void {
-    const isDue = new Set(due.map((row) => row.endpoint_id));
-    for (const [endpointId, work] of this.#endpoints) {
-      if (work.isIdle && !isDue.has(endpointId)) this.#endpoints.delete(endpointId);
+  async #claim(wanted: Wanted): Promise<void> {
+    // One after the other: a claim must not be made whose answer nobody waits for.
+    const secrets = await this.#deps.secretsOf(wanted.map((one) => one.endpointId));
+    const askedAtMs = performance.now();
+    const rows = await claimDue(this.#deps.database, { ...this.#claimant, claimMs: SIGNER_LIMITS.claimMs, wanted });
+    // By the clock of PostgreSQL, and counted from before it was asked: a wrong clock here sends no offer too late.
+    const claimed = rows.map((row) => ({
+      ...row,
+      claimId: this.#claimant.claimId,
+      lapsesAtMs: row.lapses_in_ms === null ? null : askedAtMs + row.lapses_in_ms,
+    }));
+    for (const { endpointId, count } of wanted) {
+      const own = claimed.filter((row) => row.endpoint_id === endpointId);
+      this.#endpoints.get(endpointId)?.claimed(own, { wanted: count, secrets: secrets.get(endpointId) ?? [] });
     }
-    for (const row of due) {
+  }
+
+  #knownDeliveries(): readonly number[] {
+    const queued = [...this.#endpoints.values()].flatMap((work) => work.queue.map((row) => row.delivery_id));
+    return [...queued, ...this.#sending.values(), ...this.#deps.writer.unwritten()];
+  }
+
+  #refresh(rows: Awaited<ReturnType<typeof listDueEndpoints>>): void {
+    const found = new Set(rows.map((row) => row.endpoint_id));
+    for (const row of rows) {
       const known = this.#endpoints.get(row.endpoint_id);
       if (known === undefined) this.#endpoints.set(row.endpoint_id, new EndpointWork(row));
       else known.refresh(row);
+    }
+    for (const [endpointId, work] of this.#endpoints) {
+      if (!found.has(endpointId)) work.withdraw();
+    }
+  }
+
+  #forgetIdle(): void {
+    const nowMs = Date.now();
+    for (const [endpointId, work] of this.#endpoints) {
+      if (work.isIdle(nowMs)) this.#endpoints.delete(endpointId);
     }
   }
 
   /** Starts what may be started, one of each endpoint in turn, so that a busy one does not take the owner's places. */
   #pump(): void {
     let hasStarted = true;
-    while (hasStarted && !this.#stopped) {
+    while (hasStarted && !this.#stopped && this.#deps.isLeaseValid()) {
       hasStarted = false;
-      for (const work of this.#endpoints.values()) {
-        if (this.#sending.size >= SIGNER_LIMITS.inFlightPerOwner) return;
-        if (!work.mayStart(Date.now())) continue;
-        if (!this.#deps.slots.take(this.#pumpAgain)) return;
-        const claimed = work.queue.shift();
-        if (claimed === undefined) {
-          this.#deps.slots.give();
-          continue;
-        }
-        this.#start(work, claimed);
-        hasStarted = true;
+      for (const work of [...this.#endpoints.values()]) {
+        if (this.#start(work)) hasStarted = true;
       }
     }
+    const nowMs = Date.now();
     for (const work of this.#endpoints.values()) {
-      if (work.mustGiveBack(Date.now())) void this.#giveBack(work.queue.splice(0));
+      if (work.mustGiveBack(nowMs)) void this.#giveBack(work.queue.splice(0));
     }
   }
 
-  #start(work: EndpointWork, claimed: ClaimedRow): void {
-    work.started();
+  /** Whether one more is under way. */
+  #start(work: EndpointWork): boolean {
+    if (!work.mayStart(Date.now())) return false;
+    const { inFlightPerOwner, keptForHealthyOfOwner } = SIGNER_LIMITS;
+    const places = work.isHealthy ? inFlightPerOwner : inFlightPerOwner - keptForHealthyOfOwner;
+    if (this.#sending.size >= places || !this.#deps.slots.take(work.isHealthy, this.#pumpAgain)) return false;
+    const claimed = work.start();
+    // It goes to the end, so that whoever waits for one of the owner's places comes first the next time.
+    this.#endpoints.delete(work.endpointId);
+    this.#endpoints.set(work.endpointId, work);
     const sending = this.#send(work, claimed).finally(() => {
       this.#sending.delete(sending);
       this.#idleSinceMs = Date.now();
@@ -157,49 +190,43 @@ export class OwnerSender {
       this.#pump();
       if (work.isLow) this.wake();
     });
-    this.#sending.add(sending);
+    this.#sending.set(sending, claimed.delivery_id);
+    return true;
   }
 
-  async #send(work: EndpointWork, claimed: ClaimedRow): Promise<void> {
+  async #send(work: EndpointWork, claimed: Claimed): Promise<void> {
     const startedAt = new Date();
-    if (claimed.lapses_at !== null && claimed.lapses_at <= startedAt) {
+    const startedAtMs = performance.now();
+    if (claimed.lapsesAtMs !== null && claimed.lapsesAtMs <= startedAtMs) {
+      // It ends with the next claim, which sees that it has expired.
       work.abandoned();
       await this.#giveBack([claimed]);
       return;
     }
-    const { url, mode, secrets } = work;
     const { signal } = this.#aborting;
-    const result = await sendOnce(this.#deps, { url, mode, secrets }, { body: claimed.body, signal }).catch(
-      () => undefined,
-    );
+    const { url, mode, secrets } = work;
+    const result = await sendOnce(this.#deps, { url, mode, secrets }, { body: claimed.body, signal });
     if (result === undefined) {
-      // The process ends: nobody knows what the target did, so it is sent again when the claim is over.
+      // Nobody knows what the target did, so it is sent again by whoever holds the owner next.
       work.abandoned();
       return;
     }
-    const tookMs = Date.now() - startedAt.getTime();
+    const tookMs = performance.now() - startedAtMs;
     work.ended({ succeeded: result.error === null, status: result.status, tookMs }, Date.now());
     const outcome = outcomeOf(claimed, { result, startedAt, random: this.#deps.random() });
-    this.#writer.add(outcome, work);
+    this.#deps.writer.add(outcome, work);
     const lagMs = Math.max(0, startedAt.getTime() - claimed.was_due_at.getTime());
     this.#deps.onAttempt({ outcome: result.error ?? outcome.status, tookMs, lagMs });
   }
 
-  /** Never rejects: what could not be given back is due again when its claim is over. */
-  async #giveBack(claimed: readonly ClaimedRow[]): Promise<void> {
+  /** Never rejects: what could not be given back is freed later. */
+  async #giveBack(claimed: readonly Claimed[]): Promise<void> {
     const deliveryIds = claimed.map((row) => row.delivery_id);
-    const { database, signerId, log } = this.#deps;
-    await giveBack(database, { signerId, deliveryIds }).catch((error: unknown) => {
+    const { database, log } = this.#deps;
+    await giveBack(database, { claimId: this.#claimant.claimId, deliveryIds }).catch((error: unknown) => {
+      this.#mayHaveLostClaims = true;
       log.warn({ err: error, deliveries: deliveryIds.length }, "claimed deliveries could not be given back");
     });
-  }
-
-  async #pauseMs(): Promise<number> {
-    const dueInMs = await nextDueInMs(this.#deps.database, this.organizationId);
-    return Math.min(
-      SIGNER_LIMITS.longestLookMs,
-      Math.max(SIGNER_LIMITS.lookPauseMs, dueInMs ?? Number.POSITIVE_INFINITY),
-    );
   }
 
   async #wakeOr(pauseMs: number): Promise<void> {

@@ -8,12 +8,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SIGNER_LIMITS } from "../limits.ts";
 import {
   forgetSigners,
-  freeClaimsOfOthers,
+  freeClaims,
   type OwnersShared,
   releaseOwners,
   renewOwners,
   takeOwners,
 } from "../sql/owner-leases.ts";
+import { OutcomeWriter } from "./outcome-writer.ts";
 import { OwnerSender, type OwnerSenderDeps } from "./owner-sender.ts";
 import { Slots } from "./slots.ts";
 
@@ -25,59 +26,75 @@ export interface Owners {
   stop(): Promise<void>;
 }
 
-export type OwnersDeps = Omit<OwnerSenderDeps, "signerId" | "slots">;
+export type OwnersDeps = Omit<OwnerSenderDeps, "signerId" | "slots" | "writer" | "isLeaseValid">;
 
 export function startOwners(deps: OwnersDeps): Owners {
   const signerId = randomUUID();
   const stopping = new AbortController();
   const { signal } = stopping;
   const senders = new Map<number, OwnerSender>();
-  const using: OwnerSenderDeps = { ...deps, signerId, slots: new Slots(SIGNER_LIMITS.inFlight) };
-  const { ownerLeaseMs: leaseMs } = SIGNER_LIMITS;
+  /** Those that are given back as soon as nothing of theirs is under way here any more. */
+  const ending = new Map<number, Promise<void>>();
+  const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForHealthy } = SIGNER_LIMITS;
   let woken = Promise.withResolvers<void>();
   let validUntilMs = 0;
+  let restUntilMs = 0;
+  const isLeaseValid = (): boolean => performance.now() < validUntilMs - leaseMarginMs;
+  const slots = new Slots({ count, keptForHealthy });
+  const writer = new OutcomeWriter(deps);
+  const using: OwnerSenderDeps = { ...deps, signerId, isLeaseValid, slots, writer };
 
-  /** Stops and gives back; resolves when nothing of them is under way here. */
-  const give = async (given: readonly OwnerSender[]): Promise<void> => {
-    for (const sender of given) senders.delete(sender.organizationId);
-    await Promise.all(given.map((sender) => sender.stop()));
-    const organizationIds = given.map((sender) => sender.organizationId);
-    if (organizationIds.length > 0) await releaseOwners(deps.database, { signerId, organizationIds });
+  /** Stops and gives back, beside what else happens here: it takes as long as an attempt may take. */
+  const give = (sender: OwnerSender): Promise<void> => {
+    const { organizationId } = sender;
+    senders.delete(organizationId);
+    const given = sender
+      .stop()
+      .then(() => releaseOwners(deps.database, { signerId, organizationIds: [organizationId] }))
+      .catch((error: unknown) =>
+        deps.log.warn({ err: error }, "an owner could not be given back; its lease will lapse"),
+      )
+      .finally(() => ending.delete(organizationId));
+    ending.set(organizationId, given);
+    return given;
   };
   const renew = async (): Promise<OwnersShared> => {
     const askedAtMs = performance.now();
-    const shared = await renewOwners(deps.database, { signerId, leaseMs });
+    const shared = await renewOwners(deps.database, {
+      signerId,
+      leaseMs,
+      served: [...senders.keys(), ...ending.keys()],
+    });
     validUntilMs = askedAtMs + leaseMs;
     const isHeld = new Set(shared.held);
-    const lost = [...senders.values()].filter((sender) => !isHeld.has(sender.organizationId));
     // Another process may hold them already: claims are fenced, so what is not claimed yet stays unclaimed.
-    for (const sender of lost) {
-      senders.delete(sender.organizationId);
-      void sender.stop();
-    }
+    for (const sender of senders.values()) if (!isHeld.has(sender.organizationId)) void give(sender);
+    for (const organizationId of shared.due) senders.get(organizationId)?.wake();
     return shared;
   };
   const take = async (): Promise<void> => {
     const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
     if (limit <= 0) return;
-    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit });
+    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, but: [...ending.keys()] });
     if (taken.length === 0) return;
-    const freed = await freeClaimsOfOthers(deps.database, { signerId, organizationIds: taken });
+    const freed = await freeClaims(deps.database, taken);
     if (freed > 0) deps.log.info({ freed }, "deliveries of a process that has gone are due again");
     for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
   };
-  /** Owners to give back: one at a time while this process has more than its share, the longest idle first. */
-  const surplus = ({ heldByAll, alive }: OwnersShared): readonly OwnerSender[] => {
+  /** The owner to give back, the longest idle first, while this process has more than its share. */
+  const surplus = ({ heldByAll, alive }: OwnersShared): OwnerSender | undefined => {
     const share = Math.ceil(heldByAll / alive);
-    if (senders.size <= share) return [];
-    return [...senders.values()].toSorted((a, b) => idleSince(a) - idleSince(b)).slice(0, 1);
+    if (senders.size <= share) return undefined;
+    return [...senders.values()].toSorted((a, b) => idleSince(a) - idleSince(b))[0];
   };
   const turn = async (): Promise<void> => {
-    const shared = await renew();
-    const given = surplus(shared);
-    await give(given);
+    const given = surplus(await renew());
+    if (given !== undefined) {
+      void give(given);
+      restUntilMs = performance.now() + SIGNER_LIMITS.ownerRestMs;
+    }
     // What was just given back is for others to take.
-    if (given.length === 0) await take();
+    if (performance.now() >= restUntilMs) await take();
   };
   const run = async (): Promise<void> => {
     let isTold = false;
@@ -89,9 +106,8 @@ export function startOwners(deps: OwnersDeps): Owners {
       } catch (error) {
         if (!isTold && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
         isTold = true;
-        // Without a renewal the leases are somebody else's: nothing more is started.
-        if (performance.now() > validUntilMs) for (const sender of senders.values()) void sender.stop();
-        if (performance.now() > validUntilMs) senders.clear();
+        // Without a renewal the leases are somebody else's.
+        if (performance.now() > validUntilMs) for (const sender of senders.values()) void give(sender);
       }
       await delay(SIGNER_LIMITS.shortestOwnerTurnMs);
       const pausing = delay(SIGNER_LIMITS.ownerTurnMs, undefined, { signal }).catch(() => undefined);
@@ -111,7 +127,8 @@ export function startOwners(deps: OwnersDeps): Owners {
     async stop() {
       stopping.abort();
       await running;
-      await give([...senders.values()]);
+      for (const sender of senders.values()) void give(sender);
+      await Promise.all(ending.values());
       await forgetSigners(deps.database, signerId, SIGNER_LIMITS.deadSignerMs);
     },
   };

@@ -12,6 +12,7 @@ export interface DeliveryRow {
   readonly body: string;
   readonly status: DeliveryStatus;
   readonly attempts: number;
+  /** Null also while it is being sent. */
   readonly due_at: Date | null;
   readonly lapses_at: Date | null;
   readonly created_at: Date;
@@ -19,8 +20,8 @@ export interface DeliveryRow {
 }
 
 const columns = (sql: Queryable) => sql`
-  delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, status, attempts, due_at,
-  lapses_at, created_at, delivered_at`;
+  delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, status, attempts,
+  case when claimed_by is null then due_at end as due_at, lapses_at, created_at, delivered_at`;
 
 export interface DeliveryFilters {
   readonly eventType: string | undefined;
@@ -73,24 +74,34 @@ export async function findOwn(
   return row;
 }
 
+/**
+ * The status of the delivery's endpoint; undefined where there is none, or it was deleted. It cannot be disabled or deleted
+ * before the transaction ends.
+ */
+export async function holdEndpointOf(
+  sql: Transaction,
+  { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
+): Promise<"active" | "paused" | "disabled" | undefined> {
+  const [row] = await sql<{ status: "active" | "paused" | "disabled" }[]>`
+    select status from webhook_endpoints
+    where deleted_at is null and endpoint_id = (
+      select endpoint_id from webhook_deliveries where consumer_id = ${consumerId} and delivery_id = ${deliveryId})
+    for key share`;
+  return row?.status;
+}
+
 export interface RedeliverableRow extends DeliveryRow {
-  /** Null where there is no endpoint, or it was deleted. */
-  readonly endpoint_status: "active" | "paused" | "disabled" | null;
-  readonly is_claimed: boolean;
   readonly has_lapsed: boolean;
 }
 
-/** The consumer's delivery, held, with what decides whether it may be sent once more. */
+/** The consumer's delivery, held. */
 export async function lockForRedelivery(
   sql: Transaction,
   { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
 ): Promise<RedeliverableRow | undefined> {
   const [row] = await sql<RedeliverableRow[]>`
-    select d.*, d.claimed_by is not null as is_claimed, coalesce(d.lapses_at <= now(), false) as has_lapsed,
-      (select e.status from webhook_endpoints e where e.endpoint_id = d.endpoint_id and e.deleted_at is null)
-        as endpoint_status
-    from webhook_deliveries d where d.consumer_id = ${consumerId} and d.delivery_id = ${deliveryId}
-    for no key update of d`;
+    select ${columns(sql)}, coalesce(lapses_at <= now(), false) as has_lapsed from webhook_deliveries
+    where consumer_id = ${consumerId} and delivery_id = ${deliveryId} for no key update`;
   return row;
 }
 
@@ -108,7 +119,7 @@ export async function insertRedelivery(
 /** Due now, whatever the schedule says. What is being sent at this moment is left as it is: that attempt is the one asked for. */
 export async function makeDue(sql: Transaction, deliveryId: number): Promise<DeliveryRow | undefined> {
   const [row] = await sql<DeliveryRow[]>`
-    update webhook_deliveries set status = 'pending', due_at = now(), is_manual = true
+    update webhook_deliveries set status = 'pending', due_at = now(), manual_of = coalesce(manual_of, status)
     where delivery_id = ${deliveryId} and claimed_by is null
     returning ${columns(sql)}`;
   return row;

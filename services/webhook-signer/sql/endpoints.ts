@@ -36,7 +36,10 @@ export async function findEndpoint(
   return row;
 }
 
-/** Held to the end of the transaction: rotations and changes of one endpoint come one after another. */
+/**
+ * Held to the end of the transaction: rotations and changes of one endpoint come one after another, and no delivery to it
+ * is being written meanwhile.
+ */
 export async function lockEndpoint(
   sql: Transaction,
   { organizationId, endpointId }: EndpointKey,
@@ -44,7 +47,7 @@ export async function lockEndpoint(
   const [row] = await sql<EndpointRow[]>`
     select ${columns(sql)} from webhook_endpoints e join robotics_consumers c using (consumer_id)
     where e.organization_id = ${organizationId} and e.endpoint_id = ${endpointId} and e.deleted_at is null
-    for no key update of e`;
+    for update of e`;
   return row;
 }
 
@@ -125,12 +128,9 @@ export async function activateEndpoint(sql: Transaction, endpointId: number): Pr
     where endpoint_id = ${endpointId}`;
 }
 
-/** What was not sent yet never will be; what was stays readable. */
+/** What was sent stays readable. */
 export async function deleteEndpoint(sql: Transaction, endpointId: number): Promise<void> {
   await sql`
     update webhook_endpoints set deleted_at = now(), generation = generation + 1 where endpoint_id = ${endpointId}`;
-  await sql`
-    update webhook_deliveries set status = 'failed', due_at = null, claimed_by = null
-    where endpoint_id = ${endpointId} and status = 'pending'`;
   await sql`delete from webhook_secrets where endpoint_id = ${endpointId}`;
 }

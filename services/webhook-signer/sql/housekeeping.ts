@@ -26,10 +26,35 @@ export async function deleteOldDeliveries(
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
 ): Promise<number> {
   const result = await sql`
-    delete from webhook_deliveries where delivery_id in (
-      select delivery_id from webhook_deliveries
-      where status <> 'pending' and created_at < now() - ${olderThanDays}::float8 * interval '1 day'
-      limit ${rows})`;
+    with old as (
+      delete from webhook_deliveries where delivery_id in (
+        select delivery_id from webhook_deliveries
+        where status <> 'pending' and created_at < now() - ${olderThanDays}::float8 * interval '1 day'
+        limit ${rows})
+      returning delivery_id
+    ), attempts as (
+      delete from webhook_attempts a using old where a.delivery_id = old.delivery_id
+    )
+    select from old`;
+  return result.count;
+}
+
+/** What has waited for a paused endpoint for as long as what is done with is kept. Returns how many. */
+export async function failForgottenDeliveries(
+  sql: Database,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
+  const result = await sql`
+    update webhook_deliveries set status = case when delivered_at is null then 'failed' else 'delivered' end,
+      due_at = null, manual_of = null
+    where delivery_id in (
+      select d.delivery_id from webhook_endpoints e cross join lateral (
+        select delivery_id from webhook_deliveries
+        where endpoint_id = e.endpoint_id and status = 'pending' and claimed_by is null
+          and due_at < now() - ${olderThanDays}::float8 * interval '1 day'
+        order by due_at limit ${rows} for no key update skip locked
+      ) d
+      where e.status = 'paused' and e.deleted_at is null limit ${rows})`;
   return result.count;
 }
 

@@ -2,7 +2,6 @@
 import type { PublishedRoboticsEvent } from "../../bus/messages/robotics-events.ts";
 import type { DeliveryStatus } from "../../bus/messages/webhooks.ts";
 import type { Database, Transaction } from "../../db/pool.ts";
-import type { ClaimedRow } from "./claims.ts";
 
 /** Writes down which events are taken; returns the ids of those that were not yet. */
 export async function insertEvents(
@@ -27,26 +26,35 @@ export async function insertEvents(
   return new Set(inserted.map((row) => row.event_id));
 }
 
-export interface TargetRow {
+export interface ConsumerRow {
   readonly consumer_id: number;
   readonly filial_id: number;
-  /** Null for a consumer without an endpoint. */
-  readonly endpoint_id: number | null;
-  readonly status: "active" | "paused" | "disabled" | null;
 }
 
-/** The consumers named, and all active ones of the filials named, each with its endpoints. */
-export async function listTargets(
+/** The consumers named, and all active ones of the filials named. */
+export async function listConsumers(
   sql: Transaction,
   of: { readonly consumerIds: readonly number[]; readonly filialIds: readonly number[] },
-): Promise<readonly TargetRow[]> {
+): Promise<readonly ConsumerRow[]> {
+  return await sql<ConsumerRow[]>`
+    select consumer_id, filial_id from robotics_consumers
+    where consumer_id = any(${[...of.consumerIds]}::bigint[])
+      or (filial_id = any(${[...of.filialIds]}::bigint[]) and status = 'active')
+    order by consumer_id`;
+}
+
+export interface TargetRow {
+  readonly consumer_id: number;
+  readonly endpoint_id: number;
+  readonly status: "active" | "paused" | "disabled";
+}
+
+/** Their endpoints. None of them is disabled or deleted before the transaction ends, so that no delivery waits for such a one. */
+export async function holdEndpoints(sql: Transaction, consumerIds: readonly number[]): Promise<readonly TargetRow[]> {
   return await sql<TargetRow[]>`
-    select c.consumer_id, c.filial_id, e.endpoint_id, e.status
-    from robotics_consumers c
-    left join webhook_endpoints e on e.consumer_id = c.consumer_id and e.deleted_at is null
-    where c.consumer_id = any(${[...of.consumerIds]}::bigint[])
-      or (c.filial_id = any(${[...of.filialIds]}::bigint[]) and c.status = 'active')
-    order by c.consumer_id, e.endpoint_id`;
+    select consumer_id, endpoint_id, status from webhook_endpoints
+    where consumer_id = any(${[...consumerIds]}::bigint[]) and deleted_at is null
+    order by endpoint_id for key share`;
 }
 
 /** The first half of the advisory locks that order the writers of one consumer's deliveries. */
@@ -79,7 +87,8 @@ export interface NewDelivery {
   readonly eventId: number | null;
   readonly eventType: string;
   readonly body: string;
-  readonly status: Extract<DeliveryStatus, "pending" | "unsent">;
+  readonly status: Extract<DeliveryStatus, "pending" | "unsent" | "failed">;
+  readonly attempts: number;
   /** An offer's own deadline. */
   readonly lapsesAt: string | null;
 }
@@ -88,43 +97,51 @@ export async function insertDeliveries(sql: Transaction, deliveries: readonly Ne
   if (deliveries.length === 0) return;
   await sql`
     insert into webhook_deliveries (delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body,
-      status, due_at, lapses_at)
+      status, attempts, due_at, lapses_at)
     select r."deliveryId", r."organizationId", r."consumerId", r."endpointId", r."eventId", r."eventType", r.body,
-      r.status, case when r.status = 'pending' then now() end, r."lapsesAt"
+      r.status, r.attempts, case when r.status = 'pending' then now() end, r."lapsesAt"
     from jsonb_to_recordset(${sql.json(deliveries.map((one) => ({ ...one })))}) as r (
       "deliveryId" bigint, "organizationId" bigint, "consumerId" bigint, "endpointId" bigint, "eventId" bigint,
-      "eventType" text, body text, status text, "lapsesAt" timestamptz)`;
+      "eventType" text, body text, status text, attempts integer, "lapsesAt" timestamptz)`;
 }
 
 /**
  * Events that the relay has given to the bus long enough ago, and that never arrived here: the bus has lost them. The
- * outbox still has them.
+ * outbox still has them. Looks at those delivered within `withinMs`, or at all.
  */
 export async function listLostEvents(
   sql: Database,
-  { olderThanMs, limit }: { readonly olderThanMs: number; readonly limit: number },
+  {
+    olderThanMs,
+    withinMs,
+    limit,
+  }: { readonly olderThanMs: number; readonly withinMs: number | undefined; readonly limit: number },
 ): Promise<readonly { readonly outbox_id: number; readonly event: unknown }[]> {
+  const recent =
+    withinMs === undefined ? sql`` : sql`and o.delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'`;
   return await sql<{ outbox_id: number; event: unknown }[]>`
     select o.outbox_id, o.payload -> 'event' as event from outbox o
     where o.kind = 'robotics_event' and o.failed_reason is null
-      and o.delivered_at < now() - ${olderThanMs}::float8 * interval '1 millisecond'
+      and o.delivered_at < now() - ${olderThanMs}::float8 * interval '1 millisecond' ${recent}
       and not exists (select from webhook_events e where e.event_id = o.outbox_id)
-    order by o.outbox_id limit ${limit}`;
+    order by o.delivered_at, o.outbox_id limit ${limit}`;
 }
 
-/** A delivery that its maker sends itself, at once: nobody else looks at it meanwhile. */
-export async function claimForTest(
-  sql: Transaction,
-  {
-    deliveryId,
-    claimedBy,
-    claimMs,
-  }: { readonly deliveryId: number; readonly claimedBy: string; readonly claimMs: number },
-): Promise<ClaimedRow> {
-  const [row] = await sql<[ClaimedRow]>`
-    update webhook_deliveries set claimed_by = ${claimedBy}, attempts = attempts + 1,
-      due_at = now() + ${claimMs}::float8 * interval '1 millisecond'
-    where delivery_id = ${deliveryId}
-    returning delivery_id, endpoint_id, event_type, body, attempts, true as is_manual, lapses_at, now() as was_due_at`;
-  return row;
+/** Writes down that an event that cannot be read was seen, so that it is told once. */
+export async function insertUnreadableEvent(sql: Database, eventId: number): Promise<void> {
+  await sql`
+    insert into webhook_events (event_id, organization_id, filial_id, event_type) values (${eventId}, 0, 0, 'unreadable')
+    on conflict do nothing`;
+}
+
+/** Offers that have expired while they waited, for a paused endpoint or an open breaker, end. Returns how many. */
+export async function lapseOffers(sql: Database, limit: number): Promise<number> {
+  const result = await sql`
+    update webhook_deliveries set status = case when delivered_at is null then 'lapsed' else 'delivered' end,
+      due_at = null, manual_of = null
+    where delivery_id in (
+      select delivery_id from webhook_deliveries
+      where status = 'pending' and lapses_at <= now() and claimed_by is null
+      order by delivery_id limit ${limit} for no key update skip locked)`;
+  return result.count;
 }

@@ -10,37 +10,48 @@ export interface LeaseTerms {
 export interface OwnersShared {
   /** The owners that this process still holds. */
   readonly held: readonly number[];
+  /** Those of them that have something due. */
+  readonly due: readonly number[];
   /** How many owners are held by anybody. */
   readonly heldByAll: number;
   /** How many processes are alive, this one included. */
   readonly alive: number;
 }
 
-/** Tells that this process is alive and renews what it holds. */
-export async function renewOwners(sql: Database, { signerId, leaseMs }: LeaseTerms): Promise<OwnersShared> {
-  const [row] = await sql<[{ held: number[]; held_by_all: number; alive: number }]>`
+/**
+ * Tells that this process is alive and renews what it serves; a lease that it was given by an answer that never arrived
+ * lapses.
+ */
+export async function renewOwners(
+  sql: Database,
+  { signerId, leaseMs, served }: LeaseTerms & { readonly served: readonly number[] },
+): Promise<OwnersShared> {
+  const [row] = await sql<[{ held: number[]; due: number[]; held_by_all: number; alive: number }]>`
     with seen as (
       insert into webhook_signers (signer_id) values (${signerId})
       on conflict (signer_id) do update set seen_at = now()
     ), renewed as (
       update webhook_owners set leased_until = now() + ${leaseMs}::float8 * interval '1 millisecond'
-      where leased_by = ${signerId} and leased_until > now()
+      where leased_by = ${signerId} and leased_until > now() and organization_id = any(${[...served]}::bigint[])
       returning organization_id
     )
     select array(select organization_id from renewed) as held,
+      array(select organization_id from renewed
+        where exists (select from webhook_deliveries due
+          where due.organization_id = renewed.organization_id and due.status = 'pending' and due.due_at <= now())) as due,
       (select count(*)::int from webhook_owners where leased_until > now()) as held_by_all,
       (select count(*)::int from webhook_signers
         where signer_id <> ${signerId} and seen_at > now() - ${leaseMs}::float8 * interval '1 millisecond') + 1 as alive`;
-  return { held: row.held, heldByAll: row.held_by_all, alive: row.alive };
+  return { held: row.held, due: row.due, heldByAll: row.held_by_all, alive: row.alive };
 }
 
 /**
- * Takes up to `limit` owners that have due deliveries and that nobody holds. It hops from owner to owner in the index, so
+ * Takes up to `limit` owners that have due deliveries and that nobody holds, except those in `but`. It hops from owner to owner in the index, so
  * that one owner's long queue costs no more than a short one.
  */
 export async function takeOwners(
   sql: Database,
-  { signerId, leaseMs, limit }: LeaseTerms & { readonly limit: number },
+  { signerId, leaseMs, limit, but }: LeaseTerms & { readonly limit: number; readonly but: readonly number[] },
 ): Promise<readonly number[]> {
   const rows = await sql<{ organization_id: number }[]>`
     with recursive pending (organization_id) as (
@@ -52,7 +63,7 @@ export async function takeOwners(
       from pending where pending.organization_id is not null
     ), free as (
       select organization_id from pending
-      where organization_id is not null
+      where organization_id is not null and organization_id <> all(${[...but]}::bigint[])
         and exists (select from webhook_deliveries due
           where due.organization_id = pending.organization_id and due.status = 'pending' and due.due_at <= now())
         and not exists (select from webhook_owners held
@@ -67,15 +78,14 @@ export async function takeOwners(
   return rows.map((row) => row.organization_id);
 }
 
-/** What a process that held these owners before had under way, and has not finished, is due at once. */
-export async function freeClaimsOfOthers(
-  sql: Database,
-  { signerId, organizationIds }: { readonly signerId: string; readonly organizationIds: readonly number[] },
-): Promise<number> {
+/**
+ * What whoever held these owners before had under way, and has not finished, is due at once. For a new holder that has
+ * claimed nothing yet.
+ */
+export async function freeClaims(sql: Database, organizationIds: readonly number[]): Promise<number> {
   const result = await sql`
-    update webhook_deliveries set claimed_by = null, due_at = now()
-    where status = 'pending' and organization_id = any(${[...organizationIds]}::bigint[])
-      and claimed_by is not null and claimed_by <> ${signerId}`;
+    update webhook_deliveries set claimed_by = null
+    where status = 'pending' and organization_id = any(${[...organizationIds]}::bigint[]) and claimed_by is not null`;
   return result.count;
 }
 

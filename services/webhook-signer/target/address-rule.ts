@@ -6,7 +6,7 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
-type Block = ReturnType<typeof ipaddr.parseCIDR>;
+export type Block = ReturnType<typeof ipaddr.parseCIDR>;
 
 /** IPv4 that no webhook goes to. */
 const REFUSED_IPV4 = blocks([

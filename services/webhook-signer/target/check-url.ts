@@ -35,9 +35,10 @@ const DNS_NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
 /** Visible ASCII. White space, control characters and other letters are repaired by a parser, or drawn alike. */
 const PLAIN = /^[!-~]+$/;
 
+const refused = (reason: TargetRefusal): UrlCheck => ({ ok: false, reason });
+
 /** Whether the text is the address of a target that may be connected to, as far as the text tells. */
 export function checkTargetUrl(raw: string, { loopback }: { readonly loopback: LoopbackRule }): UrlCheck {
-  const refused = (reason: TargetRefusal): UrlCheck => ({ ok: false, reason });
   if (raw.length > BOUNDS.webhookUrlCharacters) return refused("too_long");
   const url = URL.parse(raw);
   if (url === null) return refused("not_a_url");
@@ -75,7 +76,7 @@ function isPublicHost(hostname: string): boolean {
 
 /** What stands between the scheme and the path as it was written; a back-slash ends it for a browser, a slash for all. */
 function authorityOf(raw: string): string {
-  return /^[^/\\?#]*[/\\]*([^/\\?#]*)/.exec(raw)?.[1] ?? "";
+  return /^[^:/\\?#]*:?[/\\]*([^/\\?#]*)/.exec(raw)?.[1] ?? "";
 }
 
 /**
