@@ -1,15 +1,17 @@
-/** One request of a device: paced, with a time-out, its answer read with a bound and checked against its schema. */
+/** One request of a device or of another client: paced, with a time-out, its answer read with a bound and checked against its schema. */
 import type { z } from "zod";
 import { errorBodySchema } from "./device-contract.ts";
 import { ServiceRefusal, ServiceUnreachable } from "./device-error.ts";
 import { clientLimits } from "./limits.ts";
 
 export interface DeviceRequest {
-  readonly method: "GET" | "POST";
-  /** Below `/api/payments/v1/`, for example `devices/me/`. */
+  readonly method: "GET" | "POST" | "DELETE";
+  /** Below the API, for example `devices/me/`. */
   readonly path: string;
   readonly body?: unknown;
-  readonly credential?: string;
+  readonly credential?: string | undefined;
+  /** Sent as `Idempotency-Key`. */
+  readonly key?: string;
   readonly etag?: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -26,9 +28,11 @@ export interface DeviceTransport {
 
 export function createTransport(deps: {
   readonly baseUrl: string;
+  /** Which of the service's APIs; the devices' unless told. */
+  readonly api?: "payments" | "backoffice" | "robotics";
   readonly pace: (signal: AbortSignal) => Promise<void>;
 }): DeviceTransport {
-  const root = `${deps.baseUrl.replace(/\/+$/, "")}/api/payments/v1/`;
+  const root = `${deps.baseUrl.replace(/\/+$/, "")}/api/${deps.api ?? "payments"}/v1/`;
   return {
     async send(request, schema) {
       await deps.pace(request.signal);
@@ -48,6 +52,7 @@ async function exchange(root: string, request: DeviceRequest): Promise<Response>
   const headers: Record<string, string> = { accept: "application/json" };
   if (request.credential !== undefined) headers["authorization"] = `Bearer ${request.credential}`;
   if (request.etag !== undefined) headers["if-none-match"] = request.etag;
+  if (request.key !== undefined) headers["idempotency-key"] = request.key;
   if (request.body !== undefined) headers["content-type"] = "application/json";
   try {
     return await fetch(root + request.path, {

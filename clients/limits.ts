@@ -1,4 +1,4 @@
-/** Every wait, size and count of the virtual devices, with its reason. Times are in milliseconds. */
+/** Every wait, size and count of the virtual devices and of the robotics command, with its reason. Times are in milliseconds. */
 export const clientLimits = {
   /** A device that needs more than one request per second is misbehaving (contract, "Limits" 1). */
   requestGapMs: 1_000,
@@ -28,4 +28,22 @@ export const clientLimits = {
   reportTries: 6,
   /** Answers are a few hundred bytes; a larger one is not from this service. */
   responseMaxBytes: 256 * 1024,
+
+  /** The robotics command, between two requests: the service lets a consumer make five a second. */
+  roboticsGapMs: 250,
+  /** How often `listen` looks for new deliveries: a developer waits for them. */
+  listenPollMs: 1_000,
+  /** Deliveries asked for at once: some 80 KB, well within what is read of an answer. */
+  deliveriesPerPage: 200,
+  /** How long a local target may take, as the service itself waits. */
+  forwardTimeoutMs: 10_000,
+  /** Tries of one delivery; with the back-off this spans about three minutes, enough to start a program again. */
+  forwardTries: 10,
+  /** Tries of one request of `trigger`: somebody waits for it. */
+  triggerTries: 4,
+  /** The shortest life that the service gives an offer. */
+  shortestOfferSeconds: 5,
+  /** How long `trigger` waits for an offer to expire, and how often it looks. */
+  expiryWaitMs: 30_000,
+  expiryLookMs: 500,
 } as const;

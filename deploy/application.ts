@@ -19,9 +19,11 @@ export function applicationSteps(context: ApplicationContext): Step[] {
     together("processes", [
       servicesStep(context, {
         name: "services",
-        services: ["registry", "settlement", "providers", "audit", "relay"],
+        services: ["registry", "settlement", "providers", "robotics", "audit", "relay"],
         usesDatabase: true,
       }),
+      // In a process of its own: it calls addresses that owners name, and as many of these may run as there is to send.
+      servicesStep(context, { name: "webhook-signer", services: ["webhook-signer"], usesDatabase: true }),
       // An outside party in a process of its own: the services reach it over HTTP only.
       servicesStep(context, { name: "sandbox-provider", services: ["sandbox-provider"], usesDatabase: true }),
       servicesStep(context, { name: "stations", services: ["stations"], usesDatabase: false }),

@@ -77,12 +77,13 @@ function platformKey({ environment, settings }: ApplicationContext): NodeJS.Proc
   return { PLATFORM_KEY: environment.PLATFORM_KEY || openSecrets(settings.dataDir).value("platform_key", KEY_BYTES) };
 }
 
-/** Each process needs a metrics port of its own: METRICS_PORT and the three after it. */
+/** Each process needs a metrics port of its own: METRICS_PORT and the four after it. */
 const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
   services: 0,
   stations: 1,
   gateway: 2,
   "sandbox-provider": 3,
+  "webhook-signer": 4,
 };
 /** AES-256 and HMAC-SHA256 keys. */
 const KEY_BYTES = 32;
@@ -94,6 +95,8 @@ const SECRET_SETTINGS = [
   "PROVIDER_SECRETS_OLD_KEYS",
   "SANDBOX_PROVIDER_KEY",
   "SANDBOX_PROVIDER_INSTALLATION_KEY",
+  "WEBHOOK_SECRETS_KEY",
+  "WEBHOOK_SECRETS_OLD_KEYS",
   "PLATFORM_KEY",
 ];
 
@@ -117,6 +120,7 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
     DATABASE_URL: context.addresses.get("database"),
     ...(key === undefined ? {} : { ENROLLMENT_CODE_KEY: key }),
     ...providerEnvironment(context),
+    ...webhookEnvironment(context),
   };
 }
 
@@ -136,6 +140,15 @@ function providerEnvironment({ environment, settings, addresses }: ApplicationCo
     SANDBOX_PROVIDER_URL: sandbox.origin,
     SANDBOX_PROVIDER_PORT: sandbox.port,
     PROVIDER_CALLBACK_BASE_URL: environment.PROVIDER_CALLBACK_BASE_URL || addresses.get("gateway"),
+  };
+}
+
+/** The key of webhook secrets, in the same way. */
+function webhookEnvironment({ environment, settings }: ApplicationContext): NodeJS.ProcessEnv {
+  const secrets = openSecrets(settings.dataDir);
+  return {
+    WEBHOOK_SECRETS_KEY: environment.WEBHOOK_SECRETS_KEY || secrets.value("webhook_secrets_key", KEY_BYTES),
+    WEBHOOK_SECRETS_OLD_KEYS: environment.WEBHOOK_SECRETS_OLD_KEYS,
   };
 }
 

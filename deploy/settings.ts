@@ -4,8 +4,8 @@ import { LOG_LEVELS } from "../services/runtime/log.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 
 const LAST_PORT = 65_535;
-/** Each of the four processes answers Prometheus on a port of its own: METRICS_PORT and the ones after it. */
-export const METRICS_PORTS = 4;
+/** Each of the five processes answers Prometheus on a port of its own: METRICS_PORT and the ones after it. */
+export const METRICS_PORTS = 5;
 
 /** An empty variable counts as not set, as compose files and shells leave them behind. */
 const unsetWhenEmpty = (value: unknown) => (value === "" ? undefined : value);
@@ -40,12 +40,12 @@ const settingsSchema = z.object({
       })
       .optional(),
   ),
-  /** Set: the processes answer Prometheus on this port and the three after it; 0 takes any free ports. */
+  /** Set: the processes answer Prometheus on this port and the four after it; 0 takes any free ports. */
   METRICS_PORT: z.preprocess(
     unsetWhenEmpty,
     port(
       LAST_PORT - METRICS_PORTS + 1,
-      "because the three ports after it are used, too; 0 takes any free ports",
+      "because the four ports after it are used, too; 0 takes any free ports",
     ).optional(),
   ),
   /** Address of the metrics ports. */

@@ -15,6 +15,7 @@ import { readiness, waitUntilFresh } from "./readiness.ts";
 import { type Replicas, startReplicas } from "./replica/replicas.ts";
 import { routes } from "./routes.ts";
 import { createClientAddress } from "./server/client-address.ts";
+import { ConsumerCheck } from "./server/consumer-check.ts";
 import { DeviceCheck } from "./server/device-check.ts";
 import { PlatformCheck } from "./server/platform-check.ts";
 import { RequestFigures } from "./server/request-figures.ts";
@@ -50,14 +51,17 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const pollCounts = new PollCounts();
   const enrollThrottle = new AddressThrottle(ENROLL_RATE);
   const liveSockets = new LiveSockets({ replicas, log });
+  const handlerDeps = createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, metrics });
+  const consumerCheck = new ConsumerCheck(handlerDeps.bus);
   const server = new Server(
     {
       pipeline: {
         log,
-        handlerDeps: createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, metrics }),
+        handlerDeps,
         sessionCheck: replicas,
         deviceCheck,
         platformCheck: new PlatformCheck(settings.platformKey, new AddressThrottle(PLATFORM_RATE)),
+        consumerCheck,
       },
       polls: {
         gate,
@@ -81,7 +85,11 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     server,
     pollCounts,
     liveSockets,
-    throttled: () => ({ credential: gate.throttledCount, address: enrollThrottle.throttledCount }),
+    throttled: () => ({
+      credential: gate.throttledCount,
+      address: enrollThrottle.throttledCount,
+      consumer: consumerCheck.throttledCount,
+    }),
   });
   try {
     await waitUntilFresh(bus, replicas);

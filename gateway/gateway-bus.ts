@@ -34,8 +34,9 @@ export function createGatewayBus(deps: {
     async call<TRequest extends z.ZodType, TReply extends z.ZodType>(
       operation: Operation<TRequest, TReply>,
       request: z.infer<TRequest>,
+      timeoutMs?: number,
     ): Promise<z.infer<TReply>> {
-      const reply = await watched(operation.subject, call(bus.nc, operation, request));
+      const reply = await watched(operation.subject, call(bus.nc, operation, request, timeoutMs));
       const barrier = barrierOf(operation, reply);
       if (barrier !== undefined) await replicas.waitFor(barrier, LIMITS.barrierVisibleMs);
       return reply;

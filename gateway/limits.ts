@@ -17,7 +17,7 @@ export const LIMITS = {
   bodyBytes: 16 * 1_024,
   /** A device on a bad mobile line sends 16 KiB in this time; a body that trickles longer holds a socket for nothing. */
   bodyTimeoutMs: 5_000,
-  /** From the first byte of a request to its answer; longer than the longest wait for a service (`BUS_LIMITS.callMs`) and a replica. */
+  /** From the first byte of a request to its answer; longer than the longest wait for a service (`BUS_LIMITS.callMs`, `webhookTestMs`) and a replica. */
   requestTimeoutMs: 12_000,
   /** How often pending requests are looked over for those two; a request may live this much longer. */
   sweepIntervalMs: 250,
@@ -33,6 +33,10 @@ export const LIMITS = {
   referenceCharacters: 200,
   /** How long an old secret is taken beside the new one unless somebody says otherwise: a day to change the other side. */
   secretOverlapUnlessAskedSeconds: 24 * 3_600,
+  /** How long an offer to a robot stands unless somebody says otherwise: a fleet that polls each second has seen it long before. */
+  offerUnlessAskedSeconds: 120,
+  /** How long the signer may take to try a webhook endpoint: its ten seconds for an attempt, and a moment to write it down. */
+  webhookTestMs: 11_000,
   /** A request id that is longer or odd is replaced, because it goes into the log. */
   requestIdCharacters: 64,
   /** How many field errors one answer names. */

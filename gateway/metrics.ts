@@ -15,7 +15,7 @@ export interface GatewayFacts {
   readonly pollCounts: PollCounts;
   readonly liveSockets: Pick<LiveSockets, "size">;
   /** Requests that were throttled so far, by what was counted. */
-  readonly throttled: () => Readonly<Record<"credential" | "address", number>>;
+  readonly throttled: () => Readonly<Record<"credential" | "address" | "consumer", number>>;
 }
 
 export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayFacts): void {
@@ -50,7 +50,7 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
     metrics,
     {
       name: "gateway_throttled_total",
-      help: "Requests that were throttled, by what was counted: a device's credential, or an address that enrolls.",
+      help: "Requests that were throttled, by what was counted: a device's credential, an address that enrolls, or a robotics consumer.",
       labels: ["throttle"],
     },
     () => Object.entries(throttled()).map(([throttle, count]) => [{ throttle }, count] as const),

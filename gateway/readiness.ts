@@ -11,14 +11,14 @@ import type { DependencyFault, DependencyReadiness, Readiness } from "./contract
 import { LIMITS } from "./limits.ts";
 import { FEED_LIMITS } from "./replica/limits.ts";
 import type { Replicas } from "./replica/replicas.ts";
-import type { Heard, ServicesHeard } from "./service-health.ts";
+import { DATABASE_SERVICE_NAMES, type Heard, type ServicesHeard } from "./service-health.ts";
 
 export const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;
 type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyReadiness>>;
 
 export function readiness(bus: Bus, replicas: Replicas, heard: ServicesHeard): Readiness {
   const required = requiredReadiness(bus, replicas);
-  const { registry, settlement, providers, audit, relay } = heard;
+  const { registry, settlement, providers, audit, relay, robotics, webhook_signer } = heard;
   return {
     ready: missing(required).length === 0,
     dependencies: {
@@ -28,6 +28,8 @@ export function readiness(bus: Bus, replicas: Replicas, heard: ServicesHeard): R
       providers: ofService(providers),
       audit: ofService(audit),
       relay: ofService(relay),
+      robotics: ofService(robotics),
+      webhook_signer: ofService(webhook_signer),
       station_hosts: ofStationHosts(heard.stationHosts),
       database: ofDatabase(heard),
     },
@@ -99,8 +101,7 @@ function ofStationHosts(heard: ServicesHeard["stationHosts"]): Readiness["depend
 
 /** As the services see it, because the gateway never does: well when all that answer say so. */
 function ofDatabase(heard: ServicesHeard): DependencyReadiness {
-  const { registry, settlement, providers, audit, relay } = heard;
-  const seen = [registry, settlement, providers, audit, relay].flatMap(({ health }) => health?.databaseReady ?? []);
+  const seen = DATABASE_SERVICE_NAMES.flatMap((name) => heard[name].health?.databaseReady ?? []);
   const detail = seen.length === 0 ? "no_answer" : seen.every(Boolean) ? null : "database_unreachable";
   return informative(heard.databaseAnsweredAtMs, detail);
 }

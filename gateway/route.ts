@@ -4,6 +4,8 @@ import type { Permission } from "../services/bus/messages/caller.ts";
 import type { ErrorCode } from "./contract/errors.ts";
 import type { DeviceScope } from "./contract/scopes.ts";
 import type {
+  ConsumerContext,
+  ConsumerHandler,
   DeviceContext,
   DeviceHandler,
   Handler,
@@ -67,6 +69,7 @@ export const TAGS = [
   "session",
   "cashier",
   "backoffice",
+  "robotics",
   "provider",
   "reconciliation",
   "platform",
@@ -101,6 +104,11 @@ export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extend
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
+/** A robotics consumer's credential. It has no body: whose credential it is is asked of a service before anything is read. */
+export interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
+  readonly who: { readonly kind: "consumer" };
+  readonly handler: ConsumerHandler<BodyOf<TQuery>>;
+}
 /** A device's read that is answered from memory without a promise or a per-request object (design §8). */
 export interface PollRoute extends RouteFacts {
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
@@ -117,9 +125,10 @@ export type Who =
   | AnyoneRoute<Schema, Schema>["who"]
   | SessionRoute<Schema, Schema>["who"]
   | PlatformRoute<Schema, Schema>["who"]
-  | DeviceRoute<Schema, Schema>["who"];
+  | DeviceRoute<Schema, Schema>["who"]
+  | ConsumerRoute<Schema>["who"];
 export type ErasedHandler = (
-  context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown>,
+  context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown> & ConsumerContext<unknown>,
 ) => Reply | Promise<Reply>;
 
 /** A row of somebody outside whose signature is over the raw body; what is behind the bus checks it. */
@@ -137,7 +146,8 @@ export function route<TBody extends Schema = undefined, TQuery extends Schema = 
     | AnyoneRoute<TBody, TQuery>
     | SessionRoute<TBody, TQuery>
     | PlatformRoute<TBody, TQuery>
-    | DeviceRoute<TBody, TQuery>,
+    | DeviceRoute<TBody, TQuery>
+    | ConsumerRoute<TQuery>,
 ): Route {
   return row as unknown as Route;
 }
@@ -149,6 +159,8 @@ export const anyone = { kind: "anyone" } as const;
 export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;
 /** Whoever holds the platform key. */
 export const platform = { kind: "platform" } as const;
+/** A robotics consumer whom the owner has let in. */
+export const consumer = { kind: "consumer" } as const;
 /** Any person who is logged in. */
 export const anySession = { kind: "session", permission: null } as const;
 export const session = (permission: Permission) => ({ kind: "session", permission }) as const;

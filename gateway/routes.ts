@@ -10,15 +10,18 @@
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
 import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
+import { backofficeRoboticsRoutes } from "./backoffice-robotics-routes.ts";
 import { backofficeRoutes } from "./backoffice-routes.ts";
 import { backofficeUserRoutes } from "./backoffice-user-routes.ts";
 import { cashierRoutes } from "./cashier-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import { killSwitchRoutes } from "./kill-switch-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
+import { roboticsRoutes } from "./robotics-routes.ts";
 import type { Route } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
+import { webhookRoutes } from "./webhook-routes.ts";
 
 export const routes: readonly Route[] = [
   ...deviceRoutes,
@@ -29,6 +32,9 @@ export const routes: readonly Route[] = [
   ...backofficeRoutes,
   ...backofficeDeviceRoutes,
   ...backofficeUserRoutes,
+  ...backofficeRoboticsRoutes,
+  ...roboticsRoutes,
+  ...webhookRoutes,
   ...providerRoutes,
   ...killSwitchRoutes,
   ...serviceRoutes,

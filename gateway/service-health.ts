@@ -9,9 +9,11 @@ import {
   providersHealth,
   registryHealth,
   relayHealth,
+  roboticsHealth,
   type ServiceHealth,
   settlementHealth,
   stationsHealth,
+  webhookSignerHealth,
 } from "../services/bus/messages/health.ts";
 import { call, type Operation } from "../services/bus/operation.ts";
 import { LIMITS } from "./limits.ts";
@@ -23,8 +25,11 @@ export const DATABASE_SERVICES = {
   providers: providersHealth,
   audit: auditHealth,
   relay: relayHealth,
+  robotics: roboticsHealth,
+  webhook_signer: webhookSignerHealth,
 } as const;
 export type DatabaseService = keyof typeof DATABASE_SERVICES;
+export const DATABASE_SERVICE_NAMES = Object.keys(DATABASE_SERVICES) as readonly DatabaseService[];
 
 /** The last that was heard of a service. */
 export interface Heard<T> {
@@ -50,6 +55,8 @@ export class ServicesHealth {
     providers: NEVER,
     audit: NEVER,
     relay: NEVER,
+    robotics: NEVER,
+    webhook_signer: NEVER,
     stationHosts: NEVER,
     databaseAnsweredAtMs: undefined,
   };
@@ -75,19 +82,17 @@ export class ServicesHealth {
 
   async #askAll(): Promise<void> {
     const known = this.#heard;
-    const [registry, settlement, providers, audit, relay, stationHosts] = await Promise.all([
-      this.#ask(registryHealth, known.registry),
-      this.#ask(settlementHealth, known.settlement),
-      this.#ask(providersHealth, known.providers),
-      this.#ask(auditHealth, known.audit),
-      this.#ask(relayHealth, known.relay),
+    const [services, stationHosts] = await Promise.all([
+      Promise.all(
+        DATABASE_SERVICE_NAMES.map(
+          async (name) => [name, await this.#ask(DATABASE_SERVICES[name], known[name])] as const,
+        ),
+      ),
       this.#ask(stationsHealth, known.stationHosts),
     ]);
-    const hasDatabase = [registry, settlement, providers, audit, relay].some(
-      ({ health }) => health?.databaseReady === true,
-    );
+    const hasDatabase = services.some(([, { health }]) => health?.databaseReady === true);
     const databaseAnsweredAtMs = hasDatabase ? performance.now() : known.databaseAnsweredAtMs;
-    this.#heard = { registry, settlement, providers, audit, relay, stationHosts, databaseAnsweredAtMs };
+    this.#heard = { ...known, ...Object.fromEntries(services), stationHosts, databaseAnsweredAtMs };
   }
 
   async #ask<TReply extends z.ZodType>(

@@ -1,6 +1,7 @@
-/** The gateway's own routes: health, the OpenAPI document and the API page. */
+/** The gateway's own routes: health, the OpenAPI and AsyncAPI documents and the API page. */
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { ASYNCAPI_FILE } from "./contract/asyncapi-location.ts";
 import { OPENAPI_FILE } from "./contract/openapi-location.ts";
 import { healthSchema, readinessSchema } from "./contract/service.ts";
 import { health, ready } from "./handlers/meta/health.ts";
@@ -56,6 +57,21 @@ export const serviceRoutes: readonly Route[] = [
     },
     errors: [],
     handler: staticFile(() => OPENAPI_FILE, "application/json"),
+  }),
+  route({
+    method: "GET",
+    path: "/asyncapi.json",
+    operationId: "service_asyncapi",
+    tag: "service",
+    summary: "The webhooks as an AsyncAPI document",
+    description: "What is sent to robotics consumers, for tools that know AsyncAPI. With an ETag, as this document.",
+    who: anyone,
+    replies: {
+      200: { description: "AsyncAPI 3.", schema: z.looseObject({ asyncapi: z.string() }).meta({ id: "AsyncApi" }) },
+      304: { description: "Unchanged since the ETag that was sent.", schema: null },
+    },
+    errors: [],
+    handler: staticFile(() => ASYNCAPI_FILE, "application/json"),
   }),
   toPage("/", "service_root"),
   toPage("/docs", "service_docs_slash"),

@@ -9,6 +9,8 @@ const SERVICES: Readonly<Record<string, StartService>> = {
   audit: async (deps) => (await import("./audit/service.ts")).startAuditService(deps),
   providers: async (deps) => (await import("./providers/service.ts")).startProvidersService(deps),
   "sandbox-provider": async (deps) => (await import("./sandbox-provider/service.ts")).startSandboxProviderService(deps),
+  robotics: async (deps) => (await import("./robotics/service.ts")).startRoboticsService(deps),
+  "webhook-signer": async (deps) => (await import("./webhook-signer/service.ts")).startWebhookSignerService(deps),
   relay: async (deps) => (await import("./relay/service.ts")).startRelayService(deps),
   stations: async (deps) => (await import("./stations/service.ts")).startStationsService(deps),
 };

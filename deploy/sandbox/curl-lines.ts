@@ -19,7 +19,7 @@ export function collectionLines(facts: SandboxFacts): readonly string[] {
     `BASE=${facts.baseUrl}`,
     FIELD,
     "# The owner and the cashier log in.",
-    `OWNER=$(curl -sS $BASE/api/backoffice/v1/session/ ${JSON_TYPE} -d '${JSON.stringify(facts.owner)}' | field token)`,
+    ownerLine(facts),
     cashierLine(facts),
     ...enrollLines([
       ["COMPANION", companion],
@@ -59,6 +59,35 @@ export function demoLines(facts: SandboxFacts): readonly string[] {
     `for second in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do STATE=$(curl -sS ${path}/intents/$INTENT/ ${AS_CASHIER}); case $STATE in *'"status":"processing"'*) break;; esac; sleep 1; done; echo "$STATE"`,
     attestLine(path),
   ];
+}
+
+/** The owner offers a task, and the fleet carries it out. */
+export function servingTaskLines(facts: SandboxFacts): readonly string[] {
+  const { consumerId, credential } = facts.robotics;
+  const tasks = "$BASE/api/robotics/v1/serving-tasks/";
+  const offer = {
+    consumer_id: consumerId,
+    leg: "kitchen_to_table",
+    manifest: [{ name: "Soup of the day", quantity: 2 }],
+    destination: { name: "Table 12" },
+  };
+  const asRobots = `-H "authorization: Bearer $ROBOTS"`;
+  return [
+    `BASE=${facts.baseUrl}`,
+    FIELD,
+    `ROBOTS=${credential}`,
+    ownerLine(facts),
+    "# The owner offers a task; the fleet has two minutes to accept it.",
+    `TASK=$(curl -sS $BASE/api/backoffice/v1/serving-tasks/ ${AS_OWNER} ${JSON_TYPE} -d '${JSON.stringify(offer)}' | field task_id); echo "task $TASK"`,
+    "# The fleet sees it in its list, accepts it, and says when it is done.",
+    `curl -sS ${tasks} ${asRobots}; echo`,
+    `curl -sS -X POST ${tasks}$TASK/accept/ ${asRobots}; echo`,
+    `curl -sS -X POST ${tasks}$TASK/complete/ ${asRobots}; echo`,
+  ];
+}
+
+function ownerLine(facts: SandboxFacts): string {
+  return `OWNER=$(curl -sS $BASE/api/backoffice/v1/session/ ${JSON_TYPE} -d '${JSON.stringify(facts.owner)}' | field token)`;
 }
 
 function cashierPath(station: SandboxStation): string {

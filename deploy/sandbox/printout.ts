@@ -1,5 +1,5 @@
 /** What the newcomer reads when everything runs. */
-import { collectionLines, demoLines } from "./curl-lines.ts";
+import { collectionLines, demoLines, servingTaskLines } from "./curl-lines.ts";
 import type { MagicBehaviourFacts, SandboxFacts, SandboxStation } from "./facts.ts";
 
 export interface PrintedPaths {
@@ -16,6 +16,7 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
     "",
     `  owner     ${facts.owner.email}  ${facts.owner.password}`,
     `  cashier   ${facts.cashier.email}  ${facts.cashier.password}`,
+    `  robots    consumer ${facts.robotics.consumerId}  ${facts.robotics.credential}`,
     ...stationLines(facts.station),
     ...stationLines(facts.demoStation),
     `            A virtual companion and a virtual display serve "${facts.demoStation.name}": take its lease, open an order,`,
@@ -41,6 +42,10 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
     `A collection at "${facts.demoStation.name}", where the virtual devices do their part (as often as you like):`,
     "",
     ...demoLines(facts),
+    "",
+    "A serving task for a fleet of robots, which lists, accepts and completes it (as often as you like):",
+    "",
+    ...servingTaskLines(facts),
     "",
     "Ctrl-C drains and stops; the data stays.",
     "",

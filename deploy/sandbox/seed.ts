@@ -1,8 +1,10 @@
-/** Seeds the sandbox through the registry, as often as the system starts: ids stay, passwords stay, nothing doubles. */
+/** Seeds the sandbox through the services, as often as the system starts: ids stay, passwords stay, nothing doubles. */
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
+import { seedSandboxConsumer } from "../../services/bus/messages/robotics.ts";
 import { call } from "../../services/bus/operation.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { deployLimits } from "../limits.ts";
@@ -19,7 +21,10 @@ export interface SeedDeps {
   readonly checkout: string;
 }
 
-/** Throws UserError `sandbox_not_seeded` when the registry does not do it. */
+/** As many random bytes as the robotics service gives a credential of its own making. */
+const ROBOTICS_CREDENTIAL_BYTES = 32;
+
+/** Throws UserError `sandbox_not_seeded` when the services do not do it. */
 export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
   const secrets = openSecrets(deps.dataDir);
   const passwords = { ownerPassword: secrets.value("sandboxOwner"), cashierPassword: secrets.value("sandboxCashier") };
@@ -29,12 +34,17 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
     const seeded = await call(bus.nc, seedSandbox, passwords, deployLimits.seedMs);
     const { organizationId, filialId } = seeded;
     await call(bus.nc, seedSandboxProvider, { organizationId, filialId }, deployLimits.seedMs);
+    const credential = `rc_${secrets.value("sandboxRobotics", ROBOTICS_CREDENTIAL_BYTES)}`;
+    const credentialHash = createHash("sha256").update(credential).digest("hex");
+    const robots = { organizationId, filialId, credentialHash };
+    const { consumerId } = await call(bus.nc, seedSandboxConsumer, robots, deployLimits.seedMs);
     const [station, demoStation] = seeded.stations;
     if (station === undefined || demoStation === undefined) throw new Error("The registry seeded no stations.");
     return {
       baseUrl: deps.baseUrl,
       owner: { ...seeded.owner, password: passwords.ownerPassword },
       cashier: { ...seeded.cashier, password: passwords.cashierPassword },
+      robotics: { consumerId, credential },
       station,
       demoStation,
       magicAmounts: await readMagicAmounts(deps.sandboxProviderUrl),

@@ -11,12 +11,14 @@ import { pathParameters } from "../server/pipeline.ts";
 import { ErrorReplies } from "./error-replies.ts";
 import { ERRORS } from "./errors.ts";
 import { errorBodySchema } from "./shared.ts";
+import { WEBHOOK_SECURITY_SCHEME, webhookOperations } from "./webhook-operations.ts";
 
 const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   device: "What a smart POS companion or a customer display calls.",
   session: "Logging in and out, for people and their programs.",
   cashier: "Orders, the station's lease, and collections.",
-  backoffice: "Places, devices, people, payment providers and the audit trail, for the owner.",
+  backoffice: "Places, devices, people, payment providers, robotics and the audit trail, for the owner.",
+  robotics: "What the fleets that carry out serving tasks call.",
   provider: "What a payment provider calls.",
   reconciliation: "Money that does not fit, for who looks after it.",
   platform: "What whoever operates the installation calls with the platform key.",
@@ -25,7 +27,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
 
 const INTRODUCTION = `Third-party devices take part in collecting restaurant payments without ever holding order money truth: a device shows, launches and reports; a cashier attests; every amount is authored by the service.
 
-Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and refusals too: polling every two seconds and a heartbeat every ten leave room for a report. Paths end in a slash. Every refusal has the same body; its \`code\` is from the closed list below.
+Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and refusals too: polling every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash. Every refusal has the same body; its \`code\` is from the closed list below.
 
 | code | status | retry safe | money may have moved | meaning |
 |---|---|---|---|---|
@@ -57,8 +59,12 @@ export function buildDocument(routes: readonly Route[]) {
       license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
     },
     servers: [{ url: "/", description: "This gateway." }],
-    tags: TAGS.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
+    tags: [
+      ...TAGS.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
+      { name: "webhook", description: "What this service calls at the endpoints of robotics consumers." },
+    ],
     paths,
+    webhooks: webhookOperations(),
     components: {
       schemas: { Error: errorBodySchema },
       responses: errors.components as Record<string, ZodOpenApiResponseObject>,
@@ -68,6 +74,12 @@ export function buildDocument(routes: readonly Route[]) {
           scheme: "bearer",
           description: "The credential that enroll returned once.",
         },
+        consumerCredential: {
+          type: "http",
+          scheme: "bearer",
+          description: "What the owner was shown once when the robotics consumer was made or its credential reset.",
+        },
+        webhookSignature: WEBHOOK_SECURITY_SCHEME,
         platformKey: {
           type: "http",
           scheme: "bearer",
@@ -149,6 +161,8 @@ function securityOf(route: Route): Record<string, string[]>[] {
       return [];
     case "device":
       return [{ deviceCredential: [] }];
+    case "consumer":
+      return [{ consumerCredential: [] }];
     case "session":
       return [{ sessionBearer: [] }, { sessionCookie: [] }];
     case "platform":

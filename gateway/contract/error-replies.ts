@@ -57,6 +57,9 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
       add("credential_missing", "credential_invalid", "scope_denied", "throttled", "replica_stale");
       if (route.who.blocked !== "answered") add(...BLOCKED_REASONS);
       break;
+    case "consumer":
+      add("credential_missing", "credential_invalid", "throttled");
+      break;
     case "session":
       add("session_missing", "session_invalid", "permission_denied", "replica_stale");
       if (route.method !== "GET") add("csrf_refused");
@@ -89,7 +92,7 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
           code: first,
           detail: ERRORS[first].sentence,
           request_id: "3q2-7wAB-1k",
-          ...(first === "intent_not_actionable" ? { status: "expired" } : {}),
+          ...(first === "intent_not_actionable" || first === "task_not_actionable" ? { status: "expired" } : {}),
           ...(first === "money_may_have_moved" ? { earlier_intent_id: 42 } : {}),
           ...(first === "invalid_request"
             ? {

@@ -52,10 +52,10 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   body_too_large: { status: 413, sentence: "The body is larger than 16 KiB.", ...no },
   unsupported_media_type: { status: 415, sentence: "The body's content type is not accepted here.", ...no },
   request_timeout: { status: 408, sentence: "The body did not arrive in time.", ...again },
-  credential_missing: { status: 401, sentence: "Send the device credential as a bearer token.", ...no },
+  credential_missing: { status: 401, sentence: "Send the credential as a bearer token.", ...no },
   credential_invalid: {
     status: 401,
-    sentence: "The device credential is unknown or revoked; the device must enroll again.",
+    sentence: "The credential is unknown or revoked; a device must enroll again, a robotics consumer needs a new one.",
     ...no,
     cashierAction: "Ask the owner for a new enrollment code for this device.",
   },
@@ -121,6 +121,24 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     cashierAction: "Ask the owner for a new enrollment code.",
   },
   idempotency_key_reused: { status: 422, sentence: "This idempotency key was used for another request.", ...no },
+  robotics_paused: { status: 409, sentence: "Robotics is paused at this filial; wait until it is resumed.", ...no },
+  task_expired: { status: 409, sentence: "The offer's time is over.", ...no },
+  task_not_actionable: {
+    status: 409,
+    sentence: "The task is in a status in which this cannot be done; `status` names it.",
+    ...no,
+  },
+  webhook_target_refused: {
+    status: 422,
+    sentence: "Webhooks may not go to this address; it must be HTTPS and public.",
+    ...no,
+  },
+  endpoint_unavailable: {
+    status: 409,
+    sentence: "This delivery has no endpoint that is in use; the owner can register or activate one.",
+    ...no,
+  },
+  delivery_lapsed: { status: 409, sentence: "This offer has expired; it is not sent any more.", ...no },
   busy: {
     status: 503,
     sentence: "Too much at once; nothing was done; try again shortly.",

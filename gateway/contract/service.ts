@@ -65,6 +65,8 @@ export const readinessSchema = z
       providers: dependencySchema,
       audit: dependencySchema,
       relay: dependencySchema,
+      robotics: dependencySchema,
+      webhook_signer: dependencySchema,
       station_hosts: stationHostsSchema,
       database: dependencySchema,
     }),

@@ -15,7 +15,7 @@ export function sessionCommandId(context: SessionContext<unknown, unknown>, kind
 }
 
 /** The `Idempotency-Key` header, or undefined when it was not sent. Throws `invalid_request` when it is too long. */
-export function idempotencyKey(context: SessionContext<unknown, unknown>): string | undefined {
+export function idempotencyKey(context: Pick<SessionContext, "header">): string | undefined {
   const key = context.header("idempotency-key");
   if (key === "") return undefined;
   if (key.length > LIMITS.idempotencyKeyCharacters) {

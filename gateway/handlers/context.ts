@@ -7,6 +7,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { KillSwitches } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
@@ -42,6 +43,7 @@ export interface GatewayBus {
   call<TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
     request: z.infer<TRequest>,
+    timeoutMs?: number,
   ): Promise<z.infer<TReply>>;
   /**
    * Sends a command to a station's actor and waits (bounded) until this gateway's replica shows the commit. A reply
@@ -98,6 +100,11 @@ export interface DeviceContext<TBody = undefined, TQuery = undefined> extends Co
   readonly device: DeviceCaller;
 }
 
+/** Of a route with `who: consumer`: whose credential it is, as the robotics service has just said. Pass it on to the services as it is. */
+export interface ConsumerContext<TQuery = undefined> extends Context<undefined, TQuery> {
+  readonly consumer: ConsumerCaller;
+}
+
 export interface Reply {
   readonly status: number;
   /** Becomes JSON; undefined is no body. */
@@ -116,6 +123,8 @@ export type SessionHandler<TBody = undefined, TQuery = undefined> = (
 export type DeviceHandler<TBody = undefined, TQuery = undefined> = (
   context: DeviceContext<TBody, TQuery>,
 ) => Reply | Promise<Reply>;
+
+export type ConsumerHandler<TQuery = undefined> = (context: ConsumerContext<TQuery>) => Reply | Promise<Reply>;
 
 export const ok = (body: unknown, headers?: Readonly<Record<string, string>>): Reply =>
   headers === undefined ? { status: 200, body } : { status: 200, body, headers };

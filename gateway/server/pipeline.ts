@@ -6,11 +6,13 @@
  * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
  */
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import type { DeviceCaller, HandlerDeps, Reply } from "../handlers/context.ts";
 import { Refusal } from "../handlers/context.ts";
 import type { ErasedHandler, Route } from "../route.ts";
 import { announcesTooMuch, ClientGoneError, readBody } from "./body.ts";
+import type { ConsumerCheck } from "./consumer-check.ts";
 import type { DeviceCheck } from "./device-check.ts";
 import type { Exchange } from "./exchange.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
@@ -27,11 +29,13 @@ export interface PipelineDeps {
   readonly sessionCheck: SessionCheckDeps;
   readonly deviceCheck: DeviceCheck;
   readonly platformCheck: PlatformCheck;
+  readonly consumerCheck: Pick<ConsumerCheck, "check">;
 }
 
 interface Caller {
   readonly caller?: SessionEntry;
   readonly device?: DeviceCaller;
+  readonly consumer?: ConsumerCaller;
 }
 
 /** Runs a request to its answer; never rejects. `slot` is a device that has passed the gate already. */
@@ -41,7 +45,9 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
   let code: string | undefined;
   try {
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
-    who = findCaller(deps, route, facts, slot);
+    const found = findCaller(deps, route, facts, slot);
+    // A body can be read before the first await only, so there is none where a row has one.
+    who = found instanceof Promise ? await found : found;
     const hasBody = route.body !== undefined || route.rawBody === true;
     const body = hasBody ? await takeBody(route, exchange) : undefined;
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
@@ -63,7 +69,12 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
   logExchange(deps.log, route, exchange, who, code);
 }
 
-function findCaller(deps: PipelineDeps, route: Route, facts: RequestFacts, slot: number | undefined): Caller {
+function findCaller(
+  deps: PipelineDeps,
+  route: Route,
+  facts: RequestFacts,
+  slot: number | undefined,
+): Caller | Promise<Caller> {
   checkIds(route, facts);
   const { who } = route;
   switch (who.kind) {
@@ -75,6 +86,8 @@ function findCaller(deps: PipelineDeps, route: Route, facts: RequestFacts, slot:
     case "platform":
       deps.platformCheck.check(facts);
       return {};
+    case "consumer":
+      return deps.consumerCheck.check(facts).then((consumer) => ({ consumer }));
     case "device": {
       const authorization = facts.headers.authorization ?? "";
       return { device: deps.deviceCheck.check(authorization, who.scope, who.blocked, slot) };
@@ -116,7 +129,7 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
     headers: {
       ...(text === undefined ? {} : { "Content-Type": "application/json" }),
       // What a person or a device is told is theirs alone; a handler may say otherwise.
-      ...(route.who.kind === "device"
+      ...(route.who.kind === "device" || route.who.kind === "consumer"
         ? { "Cache-Control": "private, no-cache", Vary: "Authorization" }
         : { "Cache-Control": "no-store" }),
       "X-Request-Id": facts.requestId,
@@ -172,7 +185,8 @@ function logExchange(log: Log, route: Route, exchange: Exchange, who: Caller, re
       durationMs: Math.round((performance.now() - exchange.startedAtMs) * 10) / 10,
       address: facts.address,
       userId: who.caller?.userId,
-      organizationId: who.caller?.organizationId,
+      organizationId: who.caller?.organizationId ?? who.consumer?.organizationId,
+      consumerId: who.consumer?.consumerId,
       deviceId: who.device?.deviceId,
       stationId: who.device?.stationId,
     },

@@ -14,5 +14,11 @@ export const ENROLL_RATE: BucketRate = { intervalMs: 6_000, burst: 10 };
 export const CALLBACK_RATE: BucketRate = { intervalMs: 0.5, burst: 20_000 };
 /** Wrong platform keys of one client address: a person who mistypes, or a program that guesses. The right key is not counted. */
 export const PLATFORM_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
+/** Of one robotics consumer: a fleet polls each second or two, and accepts and completes several tasks at once. */
+export const CONSUMER_RATE: BucketRate = { intervalMs: 200, burst: 30 };
+/** Of one client address with consumers' credentials that are not known to be good: each is a question to a service. */
+export const UNKNOWN_CONSUMER_RATE: BucketRate = { intervalMs: 2_000, burst: 30 };
+/** Consumers' credentials remembered at once; the one that was heard of longest ago is forgotten first. About 2 MB. */
+export const MAX_CONSUMERS = 10_000;
 /** Addresses remembered at once; the one that was heard of longest ago is forgotten first. About 10 MB. */
 export const MAX_ADDRESSES = 50_000;

@@ -39,6 +39,10 @@ export const BOUNDS = {
   reasonCharacters: 500,
   /** How long an old secret may be taken beside the new one. */
   secretOverlapMs: 7 * 24 * 3_600_000,
+  /** How long an offer to a robot may stand: it needs seconds to be read, and food is cold after an hour. */
+  offerLifetimeMs: { min: 5_000, max: 3_600_000 },
+  /** The address of a webhook target. */
+  webhookUrlCharacters: 2_048,
   /** An idempotency key, a person's or a device's: four UUIDs fit, and an index entry with it stays small. */
   idempotencyKeyCharacters: 255,
   /** A command's id: its kind, a few ids and a SHA-256; it is stored with each command's answer. */

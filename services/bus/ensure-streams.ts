@@ -53,15 +53,22 @@ function isOlder(version: string, than: readonly [number, number, number]): bool
 type Config = Partial<StreamConfig> & { readonly name: string };
 
 function streamConfig(definition: StreamDefinition, replicas: number): Config {
-  const { name, subjects, maxMessagesPerSubject, republish } = definition;
+  const { name, subjects } = definition;
+  const common = { name, subjects: [...subjects], storage: StorageType.File, num_replicas: replicas };
+  if (definition.keeps === "undone") {
+    return {
+      ...common,
+      retention: RetentionPolicy.Workqueue,
+      discard: DiscardPolicy.New,
+      max_msgs: definition.maxMessages,
+    };
+  }
+  const { maxMessagesPerSubject, republish } = definition;
   return {
-    name,
-    subjects: [...subjects],
+    ...common,
     retention: RetentionPolicy.Limits,
-    storage: StorageType.File,
     discard: DiscardPolicy.Old,
     max_msgs_per_subject: maxMessagesPerSubject,
-    num_replicas: replicas,
     allow_direct: true,
     ...(republish === undefined ? {} : { republish: { src: republish.source, dest: republish.destination } }),
   };

@@ -21,6 +21,18 @@ export const SERVICE_REFUSAL_CODES = [
   "enrollment_code_invalid",
   /** The same idempotency key came with another body. */
   "idempotency_key_reused",
+  /** Robotics is paused at the filial: no task is offered or accepted. */
+  "robotics_paused",
+  /** The offer's time is over. */
+  "task_expired",
+  /** The task is in a status in which this cannot be done; `status` names it. */
+  "task_not_actionable",
+  /** The address is not one that webhooks may go to; `reason` says why. */
+  "webhook_target_refused",
+  /** The delivery has no endpoint that is in use. */
+  "endpoint_unavailable",
+  /** The delivery is about an offer that has expired: it is not sent any more. */
+  "delivery_lapsed",
   /** Too much at once; nothing was done; try again. */
   "busy",
   /** Something this service depends on does not answer; whether the command took effect is found by repeating it. */
@@ -37,7 +49,7 @@ export const busRefusalSchema = z.object({
   code: z.enum(BUS_REFUSAL_CODES),
   /** One sentence for a person where the code's own sentence is not enough. */
   detail: z.string().optional(),
-  /** The intent's status, where the refusal is about an intent. */
+  /** The intent's or the serving task's status, where the refusal is about one. */
   status: z.string().optional(),
   /** Why a route is withdrawn, or who holds a lease. */
   reason: z.string().optional(),

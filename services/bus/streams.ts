@@ -1,16 +1,28 @@
 /** Streams and buckets as data: what each holds, how much, and why. `ensureStreams` makes them so at start. */
-import { HEARTBEATS_ALL, POLLS_ALL, STATION_LOG_ALL } from "./subjects.ts";
+import { HEARTBEATS_ALL, POLLS_ALL, ROBOTICS_EVENTS_ALL, STATION_LOG_ALL } from "./subjects.ts";
 
-export interface StreamDefinition {
+interface StreamFacts {
   readonly name: string;
   readonly subjects: readonly string[];
+}
+/** A stream whose newest message per subject is the truth. */
+export interface StateStreamDefinition extends StreamFacts {
+  readonly keeps: "newest";
   /** How many messages of one subject are kept; the newest is the truth, the others are for the audit copy to catch up. */
   readonly maxMessagesPerSubject: number;
   readonly republish?: { readonly source: string; readonly destination: string };
 }
+/** A stream of work: a message stays until the one durable consumer has dealt with it. */
+export interface WorkStreamDefinition extends StreamFacts {
+  readonly keeps: "undone";
+  /** Beyond this nothing more is taken, and it waits where it comes from. */
+  readonly maxMessages: number;
+}
+export type StreamDefinition = StateStreamDefinition | WorkStreamDefinition;
 
 /** A station's commits. 64 a station is what the audit copy may fall behind before it notes a gap (design §2.1). */
-export const STATION_LOG: StreamDefinition = {
+export const STATION_LOG: StateStreamDefinition = {
+  keeps: "newest",
   name: "STATION_LOG",
   subjects: [STATION_LOG_ALL],
   maxMessagesPerSubject: 64,
@@ -20,14 +32,26 @@ export const STATION_LOG: StreamDefinition = {
  * The last heartbeat of each device, republished to the owning host once it is stored (design §3), and when each companion
  * last asked for its assignment, which the gateways note and follow.
  */
-export const LIVENESS: StreamDefinition = {
+export const LIVENESS: StateStreamDefinition = {
+  keeps: "newest",
   name: "LIVENESS",
   subjects: [HEARTBEATS_ALL, POLLS_ALL],
   maxMessagesPerSubject: 1,
   republish: { source: "station.heartbeat.>", destination: "station.heard.>" },
 };
 
-export const STREAMS = [STATION_LOG, LIVENESS] as const;
+/**
+ * What consumers are to be told, until the webhook signer has written it down as deliveries. A full stream refuses, and
+ * events wait in the outbox, so none is lost; a million of a kilobyte each is an hour of the fastest restaurant chain.
+ */
+export const ROBOTICS_EVENTS: WorkStreamDefinition = {
+  keeps: "undone",
+  name: "ROBOTICS_EVENTS",
+  subjects: [ROBOTICS_EVENTS_ALL],
+  maxMessages: 1_000_000,
+};
+
+export const STREAMS = [STATION_LOG, LIVENESS, ROBOTICS_EVENTS] as const;
 
 export interface BucketDefinition {
   readonly name: string;

@@ -32,6 +32,13 @@ export const pollSubject = (stationId: number, deviceId: number): string =>
   `station.polled.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
 export const POLLS_ALL = "station.polled.*.*.*";
 
+/** What happened to serving tasks and robotics at a filial; one message per event. */
+export const roboticsEventSubject = (filialId: number): string => `robotics.event.${filialId}`;
+export const ROBOTICS_EVENTS_ALL = "robotics.event.*";
+
+/** Which owners may have webhooks to send, told to all signers; nothing depends on its arriving. */
+export const WEBHOOKS_DUE = "webhooks.due";
+
 /** The station and device ids at the end of a heartbeat's or a poll's subject. */
 export function parseHeartbeatSubject(subject: string): { readonly stationId: number; readonly deviceId: number } {
   const tokens = subject.split(".");

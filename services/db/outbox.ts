@@ -6,6 +6,7 @@ import type { JSONValue } from "postgres";
 import type { Actor } from "../../machines/actor.ts";
 import type { CredentialEntry, SessionEntry } from "../bus/messages/caller.ts";
 import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
+import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
 import type { RequestedCommand } from "../bus/messages/station.ts";
 import type { Transaction } from "./pool.ts";
 
@@ -30,7 +31,8 @@ export type OutboxRow =
   | { readonly key: CredentialKey; readonly kind: "credential_delete"; readonly hash: string }
   | { readonly key: SessionKey; readonly kind: "session_put"; readonly hash: string; readonly entry: SessionEntry }
   | { readonly key: SessionKey; readonly kind: "session_delete"; readonly hash: string }
-  | { readonly key: SwitchKey; readonly kind: "switch_set"; readonly entry: SwitchEntry };
+  | { readonly key: SwitchKey; readonly kind: "switch_set"; readonly entry: SwitchEntry }
+  | { readonly key: FilialKey; readonly kind: "robotics_event"; readonly event: RoboticsEvent };
 
 /** A station's own commands, and the credential that a device may use once the station knows it. */
 export type StationKey = `station.${number}`;
@@ -39,12 +41,15 @@ export type CredentialKey = `credential.${number}`;
 export type SessionKey = `session.${number}`;
 /** One kill switch, by its id. */
 export type SwitchKey = `switch.${number}`;
-export type OutboxKey = StationKey | CredentialKey | SessionKey | SwitchKey;
+/** What happens at a filial: its events leave in the order in which they were committed. */
+export type FilialKey = `filial.${number}`;
+export type OutboxKey = StationKey | CredentialKey | SessionKey | SwitchKey | FilialKey;
 
 export const stationKey = (stationId: number): StationKey => `station.${stationId}`;
 export const credentialKey = (deviceId: number): CredentialKey => `credential.${deviceId}`;
 export const sessionKey = (userId: number): SessionKey => `session.${userId}`;
 export const switchKey = (switchId: number): SwitchKey => `switch.${switchId}`;
+export const filialKey = (filialId: number): FilialKey => `filial.${filialId}`;
 
 /** The first half of the advisory locks that order writers of one key; the second half is the key's hash. */
 const OUTBOX_LOCK_CLASS = 0x0b0c;

@@ -2,11 +2,11 @@
 import type { Bus } from "../bus/connection.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import type { Database } from "../db/pool.ts";
+import type { Keyring } from "../runtime/keyring.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Adapters } from "./adapters/adapters.ts";
 import type { RefusalThrottle } from "./callbacks/refusal-throttle.ts";
 import type { ProviderFigures } from "./figures.ts";
-import type { Keyring } from "./secrets/keyring.ts";
 import type { TaskRunner } from "./tasks/task-runner.ts";
 
 export interface ProvidersDeps {

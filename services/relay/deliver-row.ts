@@ -5,6 +5,7 @@ import { askStation } from "../bus/station-client.ts";
 import { CREDENTIALS, SESSIONS } from "../bus/streams.ts";
 import { type BucketDeps, deleteEntry, putOnce } from "./buckets.ts";
 import { RELAY_LIMITS } from "./limits.ts";
+import { publishRoboticsEvent } from "./robotics-event.ts";
 import type { PendingRow } from "./sql/outbox-rows.ts";
 import { setSwitch } from "./switch-bucket.ts";
 
@@ -43,6 +44,8 @@ export async function deliverRow(deps: DeliverDeps, row: PendingRow): Promise<De
       return { sequence: await deleteEntry(deps, SESSIONS, row.hash), failedReason: null };
     case "switch_set":
       return { sequence: (await setSwitch(deps, row.entry)).sequence, failedReason: null };
+    case "robotics_event":
+      return { sequence: await publishRoboticsEvent(deps, row), failedReason: null };
   }
 }
 

@@ -16,6 +16,8 @@ export const RELAY_LIMITS = {
   stationTimeoutMs: 2_000,
   /** How long one write to a bucket may take. */
   bucketTimeoutMs: 2_000,
+  /** How long storing one event in a stream may take. */
+  streamTimeoutMs: 2_000,
   /** First and longest pause before a key that could not be delivered is tried again, doubling; retries never end. */
   retryPauseMs: 100,
   longestRetryPauseMs: 5_000,

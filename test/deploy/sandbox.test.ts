@@ -39,10 +39,10 @@ async function start(): Promise<RunningProgram> {
   return program;
 }
 
-/** A block of the printout's lines, pasted into a shell: the first is the own station's, the second the demo station's. */
-async function paste(program: RunningProgram, block: 1 | 2 = 1, end = "Ctrl-C"): Promise<string> {
-  const blocks = program.output().split(/^A .*collection at .*:$/m);
-  expect(blocks).toHaveLength(3);
+/** A block of the printout's lines, pasted into a shell: the own station's, the demo station's, and that of the robots. */
+async function paste(program: RunningProgram, block: 1 | 2 | 3 = 1, end = "Ctrl-C"): Promise<string> {
+  const blocks = program.output().split(/^A .*(?:collection at|serving task for) .*:$/m);
+  expect(blocks).toHaveLength(4);
   const lines = blocks[block]?.split(end)[0] ?? "";
   const { stdout, stderr } = await promisify(execFile)("bash", ["-c", lines], { timeout: LINES_MS });
   return stdout + stderr;
@@ -110,6 +110,12 @@ async function showQr({ baseUrl, cashier: person, station: { stationId } }: Sand
   return { path, qrPayload: intent.provider.qr_payload };
 }
 
+function expectWholeTask(output: string): void {
+  expect(output).toMatch(/^task \d+$/m);
+  expect(output).toContain('"manifest":[{"name":"Soup of the day","quantity":2}],"destination":{"name":"Table 12"');
+  for (const status of ["offered", "accepted", "completed"]) expect(output).toContain(`"status":"${status}"`);
+}
+
 test("the printed lines collect a payment, a restart keeps it, and nothing is left running", {
   timeout: TEST_MS,
 }, async () => {
@@ -125,13 +131,14 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   const demo = await paste(first, 2);
   expect(demo).toContain('"provider_reference":"VIRT-');
   expect(demo).toContain('"status":"succeeded"');
+  expectWholeTask(await paste(first, 3));
   const before = facts();
   expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
   expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
   expectMagicInputs(first, before);
   const shown = await showQr(before);
   const running = await processesOf(first);
-  expect(running.length).toBeGreaterThanOrEqual(7);
+  expect(running.length).toBeGreaterThanOrEqual(8);
   first.process.kill("SIGTERM");
   expect(await first.ended).toBe(0);
   // The watchdog sees the end of its supervisor a moment later.
@@ -142,6 +149,8 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   expect(performance.now() - startedAtMs).toBeLessThan(Math.max(SECOND_START_MS, firstTookMs));
   const after = facts();
   expect(after.cashier).toEqual(before.cashier);
+  expect(after.robotics).toEqual(before.robotics);
+  expectWholeTask(await paste(second, 3));
   expect(after.station.stationId).toBe(before.station.stationId);
   // A guest who has the QR on the phone can still pay with it.
   const guestPage = await fetch(shown.qrPayload);

@@ -4,7 +4,7 @@ import { metricsPorts, readSettings } from "../../deploy/settings.ts";
 
 const PORT = "it must be a whole number from 0 to 65535, where 0 takes any free port";
 const METRICS =
-  "it must be a whole number from 0 to 65532, because the three ports after it are used, too; 0 takes any free ports";
+  "it must be a whole number from 0 to 65531, because the four ports after it are used, too; 0 takes any free ports";
 
 describe("an unusable setting", () => {
   test.each([
@@ -14,7 +14,7 @@ describe("an unusable setting", () => {
     ["PORT", "80.5", PORT],
     ["PORT", "0x50", PORT],
     ["PORT", " ", PORT],
-    ["METRICS_PORT", "65533", METRICS],
+    ["METRICS_PORT", "65532", METRICS],
     ["METRICS_PORT", "nine", METRICS],
     ["LOG_LEVEL", "loud", "it must be one of trace, debug, info, warn, error, fatal, silent"],
     ["DATABASE_URL", "db.example", "it must be an address like postgres://user:password@host:5432/database"],
@@ -28,9 +28,9 @@ describe("an unusable setting", () => {
     );
   });
 
-  test.each([8480, 8479, 8478, 8477])("METRICS_PORT=%i, whose four ports hold PORT", (first) => {
+  test.each([8480, 8479, 8478, 8477, 8476])("METRICS_PORT=%i, whose five ports hold PORT", (first) => {
     expect(() => readSettings({ PORT: "8480", METRICS_PORT: String(first) })).toThrow(
-      `The setting METRICS_PORT is not usable: metrics take the ports ${first} to ${first + 3}, and PORT is 8480; choose one above PORT, or at least 4 below it.`,
+      `The setting METRICS_PORT is not usable: metrics take the ports ${first} to ${first + 4}, and PORT is 8480; choose one above PORT, or at least 5 below it.`,
     );
   });
 });
@@ -47,10 +47,10 @@ describe("usable settings", () => {
   });
 
   test.each([
-    ["8481", [8481, 8482, 8483, 8484]],
-    ["8476", [8476, 8477, 8478, 8479]],
+    ["8481", [8481, 8482, 8483, 8484, 8485]],
+    ["8475", [8475, 8476, 8477, 8478, 8479]],
     ["0", []],
-    ["65532", [65_532, 65_533, 65_534, 65_535]],
+    ["65531", [65_531, 65_532, 65_533, 65_534, 65_535]],
   ])("METRICS_PORT=%s beside PORT=8480 stands for these ports", (value, ports) => {
     expect(metricsPorts(readSettings({ PORT: "8480", METRICS_PORT: value }))).toEqual(ports);
   });

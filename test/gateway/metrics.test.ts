@@ -207,14 +207,14 @@ describe("what is refused", () => {
 describe("labels", () => {
   it("carry words of closed lists: no id, no credential, no address", async () => {
     const known: Readonly<Record<string, readonly string[]>> = {
-      process: ["gateway", "stations", "registry+settlement+providers+audit+relay"],
+      process: ["gateway", "stations", "registry+settlement+providers+robotics+audit+relay"],
       operation: [...routes.map(({ operationId }) => operationId), "none", "station.command"],
       status: ["200", "201", "204", "304", "400", "401", "404", "503", "client_gone"],
       code: [...ERROR_CODES, "none"],
       answer: ["200", "304", ...ERROR_CODES],
       failure: ["no_answer", "busy", "unavailable"],
       replica: ["stations", "credentials", "sessions", "switches"],
-      throttle: ["credential", "address"],
+      throttle: ["credential", "address", "consumer"],
       type: [...STATION_COMMAND_TYPES, "liveness"],
       result: ["accepted", "succeeded", "settled", "delivered", "refused", "failed", ...ERROR_CODES],
       queue: ["station", "host"],

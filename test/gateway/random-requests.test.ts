@@ -1,6 +1,7 @@
 /** 10,000 random requests through the whole system: none is answered with a 5xx, nothing ends, every answer is documented. */
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { addFleet, offerTask } from "../support/fleets.ts";
 import { type Answer, send } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -13,12 +14,13 @@ const AT_ONCE = 16;
 const SEED = Number(process.env.RANDOM_SEED ?? 20_261_120);
 /** Enough of them that the throttle of one is not what is tested. */
 const CREDENTIALS_PER_DEVICE = 200;
+const FLEETS = 40;
 
 let system: TestSystem;
 let requests: RandomRequests;
 
 beforeAll(async () => {
-  system = await startSystem({ sandboxProvider: true });
+  system = await startSystem({ sandboxProvider: true, webhookSigner: true });
   const [owner, cashier] = await Promise.all([
     logIn(system.baseUrl, "backoffice", system.owner),
     logIn(system.baseUrl, "cashier", system.cashier),
@@ -37,9 +39,23 @@ beforeAll(async () => {
   await cashier.good("POST", `stations/${stationId}/lease/`);
   const devices = first?.devices ?? [];
   const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
+  const { filialId } = system.sandbox;
+  const addOne = () => addFleet(system.baseUrl, owner, filialId);
+  const fleets = await Promise.all(Array.from({ length: FLEETS }, addOne));
+  const tasks = await Promise.all(fleets.map((fleet) => offerTask(owner, fleet)));
   requests = new RandomRequests(SEED, {
-    tokens: { payments: credentials, cashier: [cashier.token], backoffice: [owner.token] },
+    tokens: {
+      payments: credentials,
+      cashier: [cashier.token],
+      backoffice: [owner.token],
+      robotics: fleets.map(({ credential }) => credential),
+    },
     ids: {
+      consumer_id: fleets.map(({ consumerId }) => consumerId),
+      task_id: tasks.map(({ task_id }) => task_id),
+      filial_id: [filialId],
+      delivery_id: [1, 2, 3, 4, 5, 6, 7, 8],
+      endpoint_id: [1],
       station_id: [stationId],
       device_id: [...devices.map(({ deviceId }) => deviceId), spareDevice.device_id],
       order_id: [1, 2, 3, 4, 5, 6, 7, 8],

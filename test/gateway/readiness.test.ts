@@ -17,8 +17,10 @@ import { migrate } from "../../services/db/migrate.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
+import { startRoboticsService } from "../../services/robotics/service.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
+import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
 import { startStallProxy } from "../chaos/stall-proxy.ts";
 import { type HostProcess, startHostProcess } from "../stations/host-process.ts";
 import { send } from "../support/http.ts";
@@ -32,6 +34,8 @@ const STARTS = {
   providers: startProvidersService,
   audit: startAuditService,
   relay: startRelayService,
+  robotics: startRoboticsService,
+  webhook_signer: startWebhookSignerService,
 } as const;
 type Name = keyof typeof STARTS;
 const NAMES = Object.keys(STARTS) as Name[];
@@ -62,7 +66,9 @@ const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name
 async function start(name: Name): Promise<void> {
   const own = await connect(name);
   const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
-  const deps: ServiceDeps = { bus: own, log: SILENT, settings, environment: { PROVIDER_SECRETS_KEY: "A".repeat(43) } };
+  const key = "A".repeat(43);
+  const environment = { PROVIDER_SECRETS_KEY: key, WEBHOOK_SECRETS_KEY: key };
+  const deps: ServiceDeps = { bus: own, log: SILENT, settings, environment };
   const service = await STARTS[name](deps);
   services.set(name, {
     async stop() {
@@ -170,6 +176,8 @@ describe("PostgreSQL", () => {
       providers: unreachable,
       audit: unreachable,
       relay: unreachable,
+      robotics: unreachable,
+      webhook_signer: unreachable,
       database: unreachable,
     });
     const { status, body, tookMs } = await look();
@@ -281,6 +289,8 @@ describe("the bus", () => {
       providers: "no_answer",
       audit: "no_answer",
       relay: "no_answer",
+      robotics: "no_answer",
+      webhook_signer: "no_answer",
       station_hosts: "no_answer",
       database: "no_answer",
     });

@@ -6,6 +6,7 @@ import { paymentIntentMachine } from "../../machines/intent-machine.ts";
 import { LEASE_STATES, leaseMachine } from "../../machines/lease.ts";
 import { LIVENESS_STATES, livenessMachine } from "../../machines/liveness.ts";
 import { DOUBT_REASONS, END_REASONS, INTENT_STATES, ROUTES } from "../../machines/payment-intent.ts";
+import { SERVING_TASK_EVENTS, SERVING_TASK_STATUSES } from "../../machines/serving-task.ts";
 import { DEFAULT_MACHINE_SETTINGS, STATE_LIMITS } from "../../machines/settings.ts";
 import {
   BLOCKED_REASONS,
@@ -57,6 +58,8 @@ describe("SPEC.md names", () => {
     "every refusal": REFUSAL_CODES,
     "every reason of a route": WITHDRAWAL_REASONS,
     "every blocked reason": BLOCKED_REASONS,
+    "every status of a serving task": SERVING_TASK_STATUSES,
+    "every event of a serving task": SERVING_TASK_EVENTS,
     "every setting": Object.keys(DEFAULT_MACHINE_SETTINGS),
   };
   it.each(Object.entries(WORDS))("%s", (_what, words) => {

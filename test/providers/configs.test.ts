@@ -1,9 +1,10 @@
 /** Provider configs: whose they are, what is kept of their secrets, and how stations learn of them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as messages from "../../services/bus/messages/providers.ts";
-import { createKeyring } from "../../services/providers/secrets/keyring.ts";
+import { providerSecretPlace } from "../../services/providers/secrets/secret-place.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { insertConfig } from "../../services/providers/sql/configs.ts";
+import { createKeyring } from "../../services/runtime/keyring.ts";
 import { newKey, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
@@ -73,15 +74,15 @@ describe("a config's secrets", () => {
 
   test("open only with their key, at their own place, unchanged", () => {
     const [current, old] = [Buffer.from(newKey(), "base64url"), Buffer.from(newKey(), "base64url")];
-    const place = { configId: 1, name: "callback_secret" };
+    const place = providerSecretPlace({ configId: 1, name: "callback_secret" });
     const keyring = createKeyring(current, [old]);
     const sealed = keyring.seal(place, SECRET);
     expect(keyring.open(place, sealed)).toBe(SECRET);
     expect(keyring.seal(place, SECRET).sealed).not.toEqual(sealed.sealed);
     expect(createKeyring(old, [current]).open(place, sealed)).toBe(SECRET);
     expect(() => createKeyring(old, []).open(place, sealed)).toThrow();
-    expect(() => keyring.open({ ...place, configId: 2 }, sealed)).toThrow();
-    expect(() => keyring.open({ ...place, name: "api_key" }, sealed)).toThrow();
+    expect(() => keyring.open(providerSecretPlace({ configId: 2, name: "callback_secret" }), sealed)).toThrow();
+    expect(() => keyring.open(providerSecretPlace({ configId: 1, name: "api_key" }), sealed)).toThrow();
     const tampered = Buffer.from(sealed.sealed);
     tampered[0] = (tampered[0] ?? 0) ^ 1;
     expect(() => keyring.open(place, { ...sealed, sealed: tampered })).toThrow();

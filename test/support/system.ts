@@ -28,7 +28,7 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;
 /** How the pieces are divided into processes, as `npm start` does it. */
-const SERVICES = ["registry", "settlement", "providers", "audit", "relay"];
+const SERVICES = ["registry", "settlement", "providers", "robotics", "audit", "relay"];
 const KEY_BYTES = 32;
 
 /** Log-in details of a seeded person. */
@@ -57,17 +57,21 @@ export interface TestSystem {
   /** A connection of the test's own, for operations that have no HTTP endpoint. */
   readonly bus: Bus;
   readonly processes: Readonly<Record<"services" | "stations" | "gateway", TestProcess>>;
+  /** The process of the webhook signer; undefined unless it was asked for. */
+  readonly webhookSigner: TestProcess | undefined;
   readonly sandbox: ReplyOf<typeof seedSandbox>;
   readonly owner: LogIn;
   readonly cashier: LogIn;
   /** What a process has logged so far: JSON lines. */
-  log(name: keyof TestSystem["processes"]): string;
+  log(name: keyof TestSystem["processes"] | "webhook-signer"): string;
   stop(): Promise<void>;
 }
 
 export interface SystemOptions {
   /** Settings for every process, for example a shorter silence of devices. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Runs the webhook signer, too, in a process of its own, which may be killed. */
+  readonly webhookSigner?: boolean;
   /** Runs the sandbox provider, too, and makes it the sandbox stations' provider. */
   readonly sandboxProvider?: boolean;
   /** A PostgreSQL of its own instead of a database on the run's: slower to start, for tests that kill it. */
@@ -83,6 +87,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
   const sandboxPort = await freePort();
   const withDatabase = {
+    WEBHOOK_SECRETS_KEY: newKey(),
     PROVIDER_SECRETS_KEY: newKey(),
     SANDBOX_PROVIDER_KEY: newKey(),
     SANDBOX_PROVIDER_INSTALLATION_KEY: newKey(),
@@ -99,6 +104,10 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     options.sandboxProvider === true
       ? await start("sandbox-provider", "services/main.ts", ["sandbox-provider"], withDatabase)
       : undefined;
+  const webhookSigner =
+    options.webhookSigner === true
+      ? await start("webhook-signer", "services/main.ts", ["webhook-signer"], withDatabase)
+      : undefined;
   const [stations, gateway] = await Promise.all([
     start("stations", "services/main.ts", ["stations"], environment),
     start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: String(port) }),
@@ -114,13 +123,20 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     postgres,
     bus,
     processes: { services, stations, gateway },
+    webhookSigner,
     sandbox,
     owner: { email: sandbox.owner.email, password: passwords.ownerPassword },
     cashier: { email: sandbox.cashier.email, password: passwords.cashierPassword },
     log: (name) => readFileSync(logFile(name), "utf8"),
     async stop() {
       await bus.close();
-      await Promise.all([gateway.stop(), stations.stop(), services.stop(), sandboxProvider?.stop()]);
+      await Promise.all([
+        gateway.stop(),
+        stations.stop(),
+        services.stop(),
+        sandboxProvider?.stop(),
+        webhookSigner?.stop(),
+      ]);
       await Promise.all([nats.stop(), database.drop()]);
       folder.remove();
     },

@@ -26,6 +26,8 @@ const nothing = z.object({});
 export const registryHealth = defineOperation("registry.health", nothing, serviceHealthSchema);
 export const settlementHealth = defineOperation("settlement.health", nothing, serviceHealthSchema);
 export const providersHealth = defineOperation("providers.health", nothing, serviceHealthSchema);
+export const roboticsHealth = defineOperation("robotics.health", nothing, serviceHealthSchema);
+export const webhookSignerHealth = defineOperation("webhooks.health", nothing, serviceHealthSchema);
 export const auditHealth = defineOperation("audit.health", nothing, serviceHealthSchema);
 export const relayHealth = defineOperation("relay.health", nothing, serviceHealthSchema);
 

@@ -1,9 +1,9 @@
 /** Changes to a config: its name, its settings, whether it is used. Payments under way keep the account they were asked for. */
 import { isDeepStrictEqual } from "node:util";
+import { requirePermission } from "../../bus/access.ts";
 import type { changeProviderConfig } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { checkReason } from "../issues/reason.ts";
 import { choose, lockFilial } from "../sql/choices.ts";

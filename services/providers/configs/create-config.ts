@@ -1,15 +1,17 @@
 /** A new provider config. Its secrets are shown this once, and only those that were made here or by the provider. */
+
+import { requirePermission } from "../../bus/access.ts";
 import type { createProviderConfig } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { requirePermission } from "../access.ts";
 import type { PreparedConfig } from "../adapters/adapter.ts";
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { checkReason } from "../issues/reason.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { requireOwnSecret } from "../secrets/one-config-each.ts";
+import { providerSecretPlace } from "../secrets/secret-place.ts";
 import { choose, lockFilial } from "../sql/choices.ts";
 import { type ConfigRow, countConfigs, findActiveConfig, insertConfig } from "../sql/configs.ts";
 import { type ProviderActor, personActor, recordEvents } from "../sql/events.ts";
@@ -44,7 +46,7 @@ export async function createConfig(
     for (const [secretName, secret] of Object.entries(prepared.secrets)) {
       const place = { configId, name: secretName };
       await requireOwnSecret(sql, deps, { ...place, organizationId, secret });
-      await insertSecret(sql, { ...place, ...deps.keyring.seal(place, secret) });
+      await insertSecret(sql, { ...place, ...deps.keyring.seal(providerSecretPlace(place), secret) });
     }
     await choose(sql, { filialId, mode, configId });
     const subject = { kind: "provider_config", id: configId } as const;

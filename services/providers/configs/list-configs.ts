@@ -1,9 +1,9 @@
 /** Reading configs and the trail of their changes. */
+import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
 import type { listProviderConfigs, listProviderEvents } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
-import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import * as configs from "../sql/configs.ts";
 import { type ProviderEventRow, selectEvents } from "../sql/events.ts";

@@ -1,16 +1,18 @@
 /** A new secret in the place of another; for a while both are taken, so that no callback is lost in between. */
+
+import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
 import type { rotateProviderSecret } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { requirePermission } from "../access.ts";
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { checkReason } from "../issues/reason.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { accessOf } from "../secrets/live-secrets.ts";
 import { requireOwnSecret } from "../secrets/one-config-each.ts";
+import { providerSecretPlace } from "../secrets/secret-place.ts";
 import { type ConfigRow, findConfig, lockConfig } from "../sql/configs.ts";
 import { personActor, recordEvents } from "../sql/events.ts";
 import { expireSecrets, holdRotation, insertSecret } from "../sql/secrets.ts";
@@ -51,7 +53,7 @@ export async function rotateSecret(
     const place = { configId, name };
     await requireOwnSecret(sql, deps, { ...place, organizationId, secret: renewed });
     await expireSecrets(sql, { ...place, overlapMs });
-    await insertSecret(sql, { ...place, ...deps.keyring.seal(place, renewed) });
+    await insertSecret(sql, { ...place, ...deps.keyring.seal(providerSecretPlace(place), renewed) });
     const subject = { kind: "provider_config", id: configId } as const;
     const data = { name, overlap_ms: overlapMs, ...(reason === undefined ? {} : { reason }) };
     const actor = personActor(caller);

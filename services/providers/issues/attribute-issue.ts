@@ -6,13 +6,13 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
+import { requirePermission } from "../../bus/access.ts";
 import type { Caller } from "../../bus/messages/caller.ts";
 import type { attributeIssue } from "../../bus/messages/providers.ts";
 import { prepareIntent } from "../../bus/messages/settlement.ts";
 import { call, type ReplyOf, type RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { askStation } from "../../bus/station-client.ts";
-import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { findConfigById } from "../sql/configs.ts";
 import { type Attribution, type IssueRow, lockIssue, startAttribution } from "../sql/issues.ts";

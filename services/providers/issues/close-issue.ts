@@ -1,7 +1,7 @@
+import { requirePermission } from "../../bus/access.ts";
 import type { closeIssue } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { personActor, recordEvents } from "../sql/events.ts";
 import { findIssue, lockIssue, resolveIssue } from "../sql/issues.ts";

@@ -1,7 +1,7 @@
+import { requirePermission } from "../../bus/access.ts";
 import type { listIssues } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
-import { requirePermission } from "../access.ts";
 import type { ProvidersDeps } from "../deps.ts";
 
 import { selectIssues } from "../sql/issues.ts";

@@ -4,6 +4,7 @@ import type { ProviderAccess } from "../adapters/adapter.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import type { ConfigRow } from "../sql/configs.ts";
 import { listLiveSecrets } from "../sql/secrets.ts";
+import { providerSecretPlace } from "./secret-place.ts";
 
 interface SecretsDeps extends Pick<ProvidersDeps, "keyring"> {
   readonly database: Queryable;
@@ -17,7 +18,7 @@ export async function liveSecrets(
   const opened: Record<string, string[]> = {};
   for (const row of await listLiveSecrets(deps.database, [configId])) {
     const { name, key_id: keyId, nonce, sealed } = row;
-    const secret = deps.keyring.open({ configId, name }, { keyId, nonce, sealed });
+    const secret = deps.keyring.open(providerSecretPlace({ configId, name }), { keyId, nonce, sealed });
     opened[name] = [...(opened[name] ?? []), secret];
   }
   return opened;

@@ -8,6 +8,7 @@ import type { Transaction } from "../../db/pool.ts";
 import { CALLBACK_SECRET } from "../adapters/adapter.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { listSecretsOfOthers } from "../sql/secrets.ts";
+import { providerSecretPlace } from "./secret-place.ts";
 
 /** Refuses with `conflict`, which names the other config. The caller stores the secret in the same transaction. */
 export async function requireOwnSecret(
@@ -23,7 +24,8 @@ export async function requireOwnSecret(
   if (given.name !== CALLBACK_SECRET) return;
   for (const row of await listSecretsOfOthers(sql, given)) {
     const { config_id: configId, name, key_id: keyId, nonce, sealed } = row;
-    if (!isSame(deps.keyring.open({ configId, name }, { keyId, nonce, sealed }), given.secret)) continue;
+    if (!isSame(deps.keyring.open(providerSecretPlace({ configId, name }), { keyId, nonce, sealed }), given.secret))
+      continue;
     const detail = `Config ${configId} has this callback secret, so both would be told of the same money. Use that config, or bring another secret.`;
     throw new RefusedError({ code: "conflict", detail });
   }

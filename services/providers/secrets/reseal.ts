@@ -1,9 +1,11 @@
 /** What an older key has sealed is sealed anew at start, so that the older key can be thrown away. */
+
 import type { Database } from "../../db/pool.ts";
+import type { Keyring } from "../../runtime/keyring.ts";
 import { UserError } from "../../runtime/user-error.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { lockSecretsOfOtherKeys, resealSecret } from "../sql/secrets.ts";
-import type { Keyring } from "./keyring.ts";
+import { providerSecretPlace } from "./secret-place.ts";
 
 /** Returns how many there were. Throws UserError `provider_secrets_key_unknown` for a secret whose key is not given. */
 export async function resealSecrets(database: Database, keyring: Keyring): Promise<number> {
@@ -24,7 +26,7 @@ async function resealSome(database: Database, keyring: Keyring): Promise<number>
           "The database holds provider secrets that PROVIDER_SECRETS_KEY does not open; set the key they were written with, or put it into PROVIDER_SECRETS_OLD_KEYS.";
         throw new UserError(sentence, { code: "provider_secrets_key_unknown" });
       }
-      const place = { configId, name };
+      const place = providerSecretPlace({ configId, name });
       await resealSecret(sql, secret_id, keyring.seal(place, keyring.open(place, { keyId, nonce, sealed })));
     }
     return rows.length;

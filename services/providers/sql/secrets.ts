@@ -1,6 +1,6 @@
 /** Secrets as they are stored: sealed. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
-import type { SealedSecret } from "../secrets/keyring.ts";
+import type { SealedSecret } from "../../runtime/keyring.ts";
 
 export interface SecretRow {
   readonly secret_id: number;

@@ -1,6 +1,7 @@
 /** Every route of the people's APIs, by the route table: who may not call it, and that no other organization is reached. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
+import { addFleet, offerBody, offerTask } from "../../support/fleets.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
@@ -25,7 +26,8 @@ let ids: Readonly<Record<string, number>>;
 let bodies: Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
-  system = await startSystem();
+  const environment = { WEBHOOK_ALLOW_LOOPBACK: "true" };
+  system = await startSystem({ webhookSigner: true, environment });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const elsewhere = await addOrganization(system);
@@ -64,7 +66,21 @@ beforeAll(async () => {
   );
   const path = `devices/${device_id}/enrollment-codes/`;
   const { enrollment_code } = await owner.good<{ enrollment_code: { code_id: number } }>("POST", path);
+  const fleet = await addFleet(system.baseUrl, owner, filialId);
+  const consumer_id = fleet.consumerId;
+  const hook = { consumer_id, url: "http://127.0.0.1:9/hook" };
+  const { webhook_endpoint: endpoint } = await owner.good<{ webhook_endpoint: { endpoint_id: number } }>(
+    "POST",
+    "webhook-endpoints/",
+    { body: hook },
+  );
+  const { task_id } = await offerTask(owner, fleet, { valid_for_seconds: 3_600 });
   ids = {
+    consumer_id,
+    task_id,
+    filial_id: filialId,
+    endpoint_id: endpoint.endpoint_id,
+    delivery_id: await firstDelivery(),
     station_id,
     device_id,
     order_id: order.order_id,
@@ -96,6 +112,15 @@ beforeAll(async () => {
       role: "cashier",
       password: "a long enough password",
     },
+    backoffice_robotics_consumer_create: { filial_id: filialId, name: "Theirs", mode: "live" },
+    backoffice_robotics_consumer_change: { name: "Theirs" },
+    backoffice_filial_robotics_pause: { reason: "Theirs" },
+    backoffice_filial_robotics_resume: { reason: "Theirs" },
+    backoffice_serving_task_offer: offerBody(consumer_id),
+    backoffice_serving_task_cancel: { reason: "Theirs" },
+    backoffice_webhook_endpoint_register: hook,
+    backoffice_webhook_endpoint_change: { status: "paused" },
+    backoffice_webhook_secret_rotate: {},
     backoffice_user_password_reset: { password: "a long enough password" },
     ...Object.fromEntries(FREEZES.map((operationId) => [operationId, { reason: "Theirs" }])),
     backoffice_password_change: { old_password: "x", new_password: "a long enough password" },
@@ -103,6 +128,18 @@ beforeAll(async () => {
   };
 });
 afterAll(() => system.stop());
+
+/** Of the event that a task was offered: it is there a moment later, however little its endpoint answers. */
+async function firstDelivery(): Promise<number> {
+  const look = async (): Promise<number> => {
+    const path = "webhook-deliveries/";
+    const found = await owner.good<{ webhook_deliveries: { delivery_id: number }[] }>("GET", path);
+    const [first] = found.webhook_deliveries;
+    if (first === undefined) throw new Error("The offer has become no delivery.");
+    return first.delivery_id;
+  };
+  return await vi.waitFor(look, { timeout: 10_000, interval: 50 });
+}
 
 const pathOf = (path: string): string => path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(ids[name]));
 const sending = (operationId: string, token?: string) => ({
@@ -119,6 +156,9 @@ async function inventory(): Promise<unknown> {
     owner.good("GET", "devices/"),
     owner.good("GET", "users/"),
     owner.good("GET", "provider-configs/"),
+    owner.good("GET", "robotics-consumers/"),
+    owner.good("GET", "serving-tasks/"),
+    owner.good("GET", `filials/${ids["filial_id"]}/robotics/`),
     owner.good("GET", `devices/${device_id}/enrollment-codes/`),
     cashier.good("GET", `orders/${order_id}/`),
     cashier.good("GET", `stations/${station_id}/orders/`),
@@ -169,9 +209,14 @@ describe("every route of the people's APIs", () => {
   });
 
   it("takes no thing of another organization in a body either", async () => {
-    const { station_id } = ids;
+    const { station_id, consumer_id } = ids;
     const { filialId } = system.sandbox;
     const { backoffice, cashier: carl } = strangers;
+    await backoffice.refused("not_found", "POST", "serving-tasks/", { body: offerBody(consumer_id ?? 0) });
+    const spy = { body: { filial_id: filialId, name: "Spy", mode: "test" } };
+    await backoffice.refused("not_found", "POST", "robotics-consumers/", spy);
+    const hook = { body: { consumer_id, url: "http://127.0.0.1:9/hook" } };
+    await backoffice.refused("not_found", "POST", "webhook-endpoints/", hook);
     const device = { body: { station_id, name: "Spy", kind: "customer_display" } };
     const station = { body: { filial_id: filialId, name: "Spy", currency: "EUR" } };
     await backoffice.refused("not_found", "POST", "devices/", device);

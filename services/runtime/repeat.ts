@@ -1,6 +1,6 @@
 /** Does something now and then until stopped; one turn at a time. What fails is done at the next turn. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Log } from "../runtime/log.ts";
+import type { Log } from "./log.ts";
 
 export interface Repeated {
   stop(): Promise<void>;

@@ -1,6 +1,6 @@
 /** Who may do what here. The organization is checked by each query. */
-import type { Caller, Permission } from "../bus/messages/caller.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import type { Caller, Permission } from "./messages/caller.ts";
+import { RefusedError } from "./refusals.ts";
 
 /** Throws `permission_denied`. */
 export function requirePermission(caller: Caller, permission: Permission): void {

@@ -1,6 +1,6 @@
 /**
- * Secrets at rest: AES-256-GCM with a key from the environment. The config and the name are part of what is
- * authenticated, so that a row that was copied to another config does not open there.
+ * Secrets at rest: AES-256-GCM with a key from the environment. The place where a secret stands is part of what is
+ * authenticated, so that a row that was copied to another place does not open there.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
@@ -15,11 +15,8 @@ export interface SealedSecret {
   readonly sealed: Uint8Array;
 }
 
-/** Where a secret belongs. */
-export interface SecretPlace {
-  readonly configId: number;
-  readonly name: string;
-}
+/** Where a secret belongs, as one text: what kind of secret, whose, which. Never changes for a secret that is stored. */
+export type SecretPlace = string;
 
 export interface Keyring {
   /** The key that seals. */
@@ -39,14 +36,14 @@ export function createKeyring(current: Buffer, old: readonly Buffer[]): Keyring 
     has: (keyId) => keys.has(keyId),
     seal(place, secret) {
       const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv(ALGORITHM, current, nonce).setAAD(boundTo(place));
+      const cipher = createCipheriv(ALGORITHM, current, nonce).setAAD(Buffer.from(place));
       const sealed = Buffer.concat([cipher.update(secret, "utf8"), cipher.final(), cipher.getAuthTag()]);
       return { keyId: currentKeyId, nonce, sealed };
     },
     open(place, { keyId, nonce, sealed }) {
       const key = keys.get(keyId);
-      if (key === undefined) throw new Error(`The key ${keyId} of a provider's secret is not set.`);
-      const decipher = createDecipheriv(ALGORITHM, key, nonce).setAAD(boundTo(place));
+      if (key === undefined) throw new Error(`The key ${keyId} of a stored secret is not set.`);
+      const decipher = createDecipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(place));
       decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
       const text = Buffer.concat([decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES)), decipher.final()]);
       return text.toString("utf8");
@@ -57,8 +54,4 @@ export function createKeyring(current: Buffer, old: readonly Buffer[]): Keyring 
 /** A key is named by the beginning of its hash, which tells nothing about it. */
 function keyIdOf(key: Buffer): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 16);
-}
-
-function boundTo({ configId, name }: SecretPlace): Buffer {
-  return Buffer.from(`provider-secret:${configId}:${name}`);
 }

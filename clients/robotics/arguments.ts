@@ -1,0 +1,115 @@
+/** What the robotics command is told on its command line. */
+import { parseArgs } from "node:util";
+import { CommandError } from "./command-error.ts";
+
+export const TRIGGERS = [
+  "serving_task.offered",
+  "serving_task.cancelled",
+  "serving_task.expired",
+  "robotics.paused",
+  "robotics.resumed",
+] as const;
+export type Trigger = (typeof TRIGGERS)[number];
+
+export const HELP = `Helps to develop a webhook consumer on your own machine.
+
+  npm run robotics -- listen --forward-to http://127.0.0.1:4000/hook
+      Reads the consumer's deliveries as they come and posts each to a local address,
+      in order, signed as the service signs. Tries again until the target answers 2xx.
+      --secret TEXT       sign with this; one is made and printed when left out
+      --since-id N        start behind this delivery; 0 is from the beginning;
+                          left out, only what comes from now on
+
+  npm run robotics -- trigger EVENT
+      Makes the event happen, by the owner's API. EVENT is one of
+      ${TRIGGERS.join(", ")}
+      --consumer-id N     whose event; needed when there are several consumers
+
+  Where, and who you are: by option, by environment, or as \`npm start\` wrote them
+  to .data/sandbox.json (DATA_DIR). A program's options can be seen by others on the
+  machine, its environment cannot.
+      --base-url URL      BASE_URL
+      --credential TEXT   ROBOTICS_CREDENTIAL, for listen
+      --owner-email TEXT  OWNER_EMAIL, for trigger
+      --owner-password TEXT  OWNER_PASSWORD, for trigger
+`;
+
+const OPTIONS = {
+  help: { type: "boolean", short: "h" },
+  "forward-to": { type: "string" },
+  secret: { type: "string" },
+  "since-id": { type: "string" },
+  "consumer-id": { type: "string" },
+  "base-url": { type: "string" },
+  credential: { type: "string" },
+  "owner-email": { type: "string" },
+  "owner-password": { type: "string" },
+} as const;
+
+/** Where the service is and who asks, as far as the command line says it. */
+export interface AccessOptions {
+  readonly baseUrl: string | undefined;
+  readonly credential: string | undefined;
+  readonly ownerEmail: string | undefined;
+  readonly ownerPassword: string | undefined;
+}
+export type Command =
+  | { readonly name: "help" }
+  | {
+      readonly name: "listen";
+      readonly forwardTo: string;
+      readonly secret: string | undefined;
+      /** Undefined: only what comes from now on. */
+      readonly sinceId: number | undefined;
+      readonly access: AccessOptions;
+    }
+  | {
+      readonly name: "trigger";
+      readonly event: Trigger;
+      readonly consumerId: number | undefined;
+      readonly access: AccessOptions;
+    };
+
+/** Throws `CommandError` for what it does not understand. */
+export function parseCommand(args: readonly string[]): Command {
+  const { values, positionals } = parsed(args);
+  const [name, event, ...rest] = positionals;
+  if (values.help === true) return { name: "help" };
+  const access = {
+    baseUrl: values["base-url"],
+    credential: values.credential,
+    ownerEmail: values["owner-email"],
+    ownerPassword: values["owner-password"],
+  };
+  if (name === "listen") {
+    const forwardTo = values["forward-to"];
+    if (event !== undefined) throw new CommandError(`listen takes no "${event}"; --help shows what it takes.`);
+    if (forwardTo === undefined)
+      throw new CommandError("Say where to with --forward-to, for example http://127.0.0.1:4000/hook.");
+    if (values.secret === "") throw new CommandError("The secret is empty; leave --secret out and one is made.");
+    return { name, forwardTo, secret: values.secret, sinceId: numberOf("since-id", values["since-id"], 0), access };
+  }
+  if (name === "trigger") {
+    const known = TRIGGERS.find((trigger) => trigger === event);
+    if (known === undefined || rest.length > 0)
+      throw new CommandError(`Say which event to trigger: ${TRIGGERS.join(", ")}.`);
+    return { name, event: known, consumerId: numberOf("consumer-id", values["consumer-id"], 1), access };
+  }
+  throw new CommandError("Say what to do, listen or trigger; --help shows how.");
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true });
+  } catch (error) {
+    const [first] = (error instanceof Error ? error.message : "The command line cannot be read").split(". ");
+    throw new CommandError(`${first?.replace(/\.$/, "")}; --help shows what there is.`);
+  }
+}
+
+function numberOf(option: string, text: string | undefined, min: number): number | undefined {
+  if (text === undefined) return undefined;
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= min)) throw new CommandError(`--${option} is a number from ${min}, and not "${text}".`);
+  return value;
+}

@@ -1,0 +1,79 @@
+/** The owner's API, as far as it makes events happen. A session lasts for one command. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { DeviceRequest, DeviceTransport } from "../device-transport.ts";
+import { clientLimits } from "../limits.ts";
+import { repeatUntilAnswered } from "../repeat.ts";
+
+const consumerSchema = z.looseObject({
+  consumer_id: z.int(),
+  filial_id: z.int(),
+  name: z.string(),
+  status: z.string(),
+});
+const consumersSchema = z.looseObject({ robotics_consumers: z.array(consumerSchema), has_more: z.boolean() });
+const taskSchema = z.looseObject({ task_id: z.int(), display_number: z.int(), status: z.string() });
+const filialSchema = z.looseObject({ filial_id: z.int(), paused: z.boolean() });
+const sessionSchema = z.looseObject({ token: z.string() });
+
+export type Consumer = z.infer<typeof consumerSchema>;
+export type Task = z.infer<typeof taskSchema>;
+
+export interface Owner {
+  consumers(): Promise<readonly Consumer[]>;
+  offer(consumerId: number, validForSeconds: number | undefined): Promise<Task>;
+  task(taskId: number): Promise<Task>;
+  cancel(taskId: number): Promise<Task>;
+  isPaused(filialId: number): Promise<boolean>;
+  pause(filialId: number): Promise<void>;
+  resume(filialId: number): Promise<void>;
+  logOut(): Promise<void>;
+}
+
+const REASON = { reason: "Triggered by a developer." };
+
+/** Throws `ServiceRefusal` or `ServiceUnreachable`, as each of its functions does. */
+export async function logIn(deps: {
+  readonly transport: DeviceTransport;
+  readonly details: { readonly email: string; readonly password: string };
+  readonly signal: AbortSignal;
+}): Promise<Owner> {
+  const { transport, details, signal } = deps;
+  // All of them may be repeated as they are: reads, what has a key, and what is done only once however often it is asked for.
+  const ask = async <TSchema extends z.ZodType>(
+    request: Omit<DeviceRequest, "signal">,
+    schema: TSchema,
+  ): Promise<z.infer<TSchema>> => {
+    const attempt = () => transport.send({ ...request, signal }, schema);
+    return (await repeatUntilAnswered(attempt, { signal, maxTries: clientLimits.triggerTries }))
+      .body as z.infer<TSchema>;
+  };
+  const { token: credential } = await ask({ method: "POST", path: "session/", body: details }, sessionSchema);
+  const read = <TSchema extends z.ZodType>(path: string, schema: TSchema) =>
+    ask({ method: "GET", path, credential }, schema);
+  const act = <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
+    ask({ method: "POST", path, body, credential, key: randomUUID() }, schema);
+  return {
+    consumers: async () => (await read("robotics-consumers/?limit=500", consumersSchema)).robotics_consumers,
+    offer: (consumerId, validForSeconds) =>
+      act(
+        "serving-tasks/",
+        {
+          consumer_id: consumerId,
+          leg: "kitchen_to_table",
+          manifest: [{ name: "Soup of the day", quantity: 2 }],
+          destination: { name: "Table 12" },
+          ...(validForSeconds === undefined ? {} : { valid_for_seconds: validForSeconds }),
+        },
+        taskSchema,
+      ),
+    task: (taskId) => read(`serving-tasks/${taskId}/`, taskSchema),
+    cancel: (taskId) => act(`serving-tasks/${taskId}/cancel/`, REASON, taskSchema),
+    isPaused: async (filialId) => (await read(`filials/${filialId}/robotics/`, filialSchema)).paused,
+    pause: async (filialId) => void (await act(`filials/${filialId}/robotics/pause/`, REASON, filialSchema)),
+    resume: async (filialId) => void (await act(`filials/${filialId}/robotics/resume/`, REASON, filialSchema)),
+    logOut: async () => {
+      await ask({ method: "DELETE", path: "session/", credential }, z.undefined());
+    },
+  };
+}

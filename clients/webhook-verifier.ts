@@ -1,0 +1,79 @@
+/**
+ * Tells whether a webhook comes from this service. One file that needs nothing but Node's own crypto: copy it. How to take
+ * it without TypeScript stands in `docs/webhooks.md`; what it must say, in `webhook-vectors.json`.
+ *
+ *   const verdict = verifyWebhook({ header: request.headers["x-service-robotics-signature"], body, secrets: [secret] });
+ *   if (verdict !== "valid") return answer(401);
+ *
+ * `body` is what came over the wire, byte for byte, before anything has parsed it.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+/** All that `verifyWebhook` can say. */
+export const WEBHOOK_VERDICTS = [
+  "valid",
+  /** There is no signature header. */
+  "header_missing",
+  /** It is not `t=<unix seconds>,v1=<hex>`, with further `v1=` at most. */
+  "header_malformed",
+  /** Nobody who knows one of the secrets has signed this body at this time. */
+  "signature_wrong",
+  /** Signed rightly, but longer ago than is tolerated: perhaps somebody sends again what they have once seen. */
+  "too_old",
+  /** Signed rightly, but for a time that is not yet: one of the two clocks is wrong. */
+  "too_new",
+] as const;
+export type WebhookVerdict = (typeof WEBHOOK_VERDICTS)[number];
+
+export interface WebhookToVerify {
+  /** The value of `X-Service-Robotics-Signature`, however the HTTP library gives it. */
+  readonly header: string | readonly string[] | null | undefined;
+  /** The raw body. */
+  readonly body: string | Uint8Array;
+  /** The live secrets as they were shown, `whsec_` and all: one, or two while one takes the other's place. */
+  readonly secrets: readonly string[];
+  /** How far the signature's time may lie from now, to either side; five minutes unless told. */
+  readonly toleranceSeconds?: number;
+  /** Now, in milliseconds since 1970; the clock's unless told. */
+  readonly nowMs?: number;
+}
+
+const TOLERANCE_SECONDS = 300;
+/** Two secrets make two signatures; a header with more than a few is nobody's, and each costs an HMAC for each secret. */
+const MAX_HEADER_CHARACTERS = 1_024;
+const MAX_SIGNATURES = 8;
+/** Exactly this, so that no two headers mean the same. Versions other than `v1` are for the future and are passed over. */
+const HEADER = /^t=(\d{1,12})((?:,(?:v1=[0-9a-f]{64}|v(?!1=)\d{1,3}=[0-9a-f]{1,256}))+)$/;
+const SIGNATURE = /,v1=([0-9a-f]{64})/g;
+
+/** Returns one of `WEBHOOK_VERDICTS`. Throws a TypeError when it is called without a secret: everybody could sign then. */
+export function verifyWebhook(webhook: WebhookToVerify): WebhookVerdict {
+  const { header, body, secrets, toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = webhook;
+  if (secrets.length === 0 || secrets.some((secret) => typeof secret !== "string" || secret === ""))
+    throw new TypeError("A webhook cannot be verified without its secret.");
+  if (header === undefined || header === null || header === "") return "header_missing";
+  const read = readHeader(header);
+  if (read === undefined) return "header_malformed";
+  const { t, signatures } = read;
+  // Every signature is held against every secret, whatever the first ones say: how long it takes tells nothing.
+  let isSigned = false;
+  for (const secret of secrets) {
+    const expected = createHmac("sha256", secret).update(`${t}.`).update(body).digest();
+    for (const signature of signatures) isSigned = timingSafeEqual(expected, signature) || isSigned;
+  }
+  if (!isSigned) return "signature_wrong";
+  const ageSeconds = Math.floor(nowMs / 1_000) - Number(t);
+  // Asked this way round, a tolerance or a clock that is no number tolerates nothing.
+  if (ageSeconds >= 0) return ageSeconds <= toleranceSeconds ? "valid" : "too_old";
+  return -ageSeconds <= toleranceSeconds ? "valid" : "too_new";
+}
+
+/** The time as it is written, for it is signed as it is written, and the signatures. */
+function readHeader(header: string | readonly string[]): { t: string; signatures: readonly Buffer[] } | undefined {
+  // Several headers of this name are nobody's, either.
+  if (typeof header !== "string" || header.length > MAX_HEADER_CHARACTERS) return undefined;
+  const [, t, rest] = HEADER.exec(header) ?? [];
+  if (t === undefined || rest === undefined) return undefined;
+  const signatures = [...rest.matchAll(SIGNATURE)].map(([, hex = ""]) => Buffer.from(hex, "hex"));
+  return signatures.length === 0 || signatures.length > MAX_SIGNATURES ? undefined : { t, signatures };
+}

@@ -1,0 +1,204 @@
+/** Serving tasks on the wire: what the owner offers and a fleet carries out, and who may. */
+import { z } from "zod";
+import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import {
+  CONSUMER_MODES,
+  CONSUMER_STATUSES,
+  ROBOTICS_ACTOR_KINDS,
+  ROBOTICS_SUBJECTS,
+} from "../../services/bus/messages/robotics.ts";
+import { LIMITS } from "../limits.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import { idSchema, nameSchema, timestampSchema } from "./shared.ts";
+
+const reasonSchema = z
+  .string()
+  .trim()
+  .min(1)
+  .max(BOUNDS.reasonCharacters)
+  .meta({ description: "Why, for whoever reads the trail later." });
+/** Of what only needs a reason: to cancel, to pause, to resume. */
+export const roboticsReasonBodySchema = z
+  .strictObject({ reason: reasonSchema })
+  .meta({ id: "RoboticsReason", examples: [{ reason: "A guest has fallen in the aisle." }] });
+
+// Consumers.
+export const roboticsConsumerSchema = z
+  .object({
+    consumer_id: idSchema,
+    filial_id: idSchema,
+    name: z.string(),
+    mode: z
+      .enum(CONSUMER_MODES)
+      .meta({ description: "Webhooks of `test` ones may go to this machine itself, where the operator allows it." }),
+    status: z.enum(CONSUMER_STATUSES).meta({ description: "A suspended one is refused everything." }),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "RoboticsConsumer" });
+export const roboticsConsumersSchema = z.object({
+  robotics_consumers: z.array(roboticsConsumerSchema),
+  has_more: hasMoreAfter,
+});
+export const newRoboticsConsumerSchema = z
+  .object({
+    robotics_consumer: roboticsConsumerSchema,
+    credential: z.string().meta({
+      description: "What the fleet sends as a bearer token; shown this once.",
+      examples: ["rc_4yqDq0JmJcQ2yq5pT4pN7m0jv2rX2b8nq3a1sXw9c0E"],
+    }),
+  })
+  .meta({ id: "NewRoboticsConsumer" });
+export const roboticsConsumersQuerySchema = z.strictObject({
+  ...pageAfterQuery,
+  filial_id: z.coerce.number().int().positive().optional(),
+});
+export const createRoboticsConsumerBodySchema = z
+  .strictObject({ filial_id: idSchema, name: nameSchema, mode: z.enum(CONSUMER_MODES) })
+  .meta({ id: "CreateRoboticsConsumer", examples: [{ filial_id: 42, name: "Ground floor fleet", mode: "live" }] });
+export const changeRoboticsConsumerBodySchema = z
+  .strictObject({ name: nameSchema.optional(), status: z.enum(CONSUMER_STATUSES).optional() })
+  .meta({ id: "ChangeRoboticsConsumer", examples: [{ status: "suspended" }] });
+
+// Filials.
+export const filialRoboticsSchema = z
+  .object({
+    filial_id: idSchema,
+    paused: z
+      .boolean()
+      .meta({ description: "While it is, no task is offered or accepted; what is under way goes on." }),
+    changed_at: timestampSchema.nullable().meta({ description: "Null while it was never paused." }),
+    changed_by: z.string().nullable(),
+    reason: z.string().nullable().meta({ description: "Of the last change." }),
+  })
+  .meta({ id: "FilialRobotics" });
+
+// Tasks.
+const manifestSchema = z
+  .array(z.strictObject({ name: nameSchema, quantity: z.int().min(1).max(BOUNDS.lineQuantity) }))
+  .min(1)
+  .max(BOUNDS.orderLines)
+  .meta({ description: "What is carried." });
+const taskFields = {
+  task_id: idSchema,
+  display_number: idSchema.meta({ description: "For people; without gaps at a filial." }),
+  leg: z.enum(TASK_LEGS).meta({ description: "Where from and where to." }),
+  status: z.enum(SERVING_TASK_STATUSES),
+  manifest: z.array(z.object({ name: z.string(), quantity: z.int() })).meta({ description: "What is carried." }),
+  destination: z
+    .object({ name: z.string(), details: z.string().nullable() })
+    .meta({ description: "A table, a counter, or a guest's address on courier legs." }),
+  offered_at: timestampSchema,
+  expires_at: timestampSchema.meta({ description: "Until when the offer can be accepted." }),
+  accepted_at: timestampSchema.nullable(),
+  ended_at: timestampSchema.nullable(),
+};
+const taskExample = {
+  task_id: 42,
+  display_number: 7,
+  leg: "kitchen_to_table",
+  status: "offered",
+  manifest: [{ name: "Soup of the day", quantity: 2 }],
+  destination: { name: "Table 12", details: null },
+  offered_at: "2026-11-20T12:00:00.000Z",
+  expires_at: "2026-11-20T12:02:00.000Z",
+  accepted_at: null,
+  ended_at: null,
+} as const;
+/** As a fleet sees it. */
+export const servingTaskSchema = z.object(taskFields).meta({ id: "ServingTask", examples: [taskExample] });
+/** As the owner sees it. */
+export const ownServingTaskSchema = z
+  .object({
+    ...taskFields,
+    filial_id: idSchema,
+    consumer_id: idSchema,
+    cancel_reason: z.string().nullable(),
+  })
+  .meta({ id: "OwnServingTask" });
+
+export const servingTasksSchema = z
+  .object({
+    serving_tasks: z.array(servingTaskSchema),
+    has_more: hasMoreAfter,
+    paused: z
+      .boolean()
+      .meta({ description: "Whether robotics is paused at the filial: what is offered cannot be accepted now." }),
+  })
+  .meta({ id: "ServingTasks", examples: [{ serving_tasks: [taskExample], has_more: false, paused: false }] });
+export const servingTasksQuerySchema = z.strictObject({
+  ...pageAfterQuery,
+  status: z
+    .enum(SERVING_TASK_STATUSES)
+    .optional()
+    .meta({ description: "Left out: the current ones, which are offered or accepted." }),
+});
+export const ownServingTasksSchema = z.object({
+  serving_tasks: z.array(ownServingTaskSchema),
+  has_more: hasMoreBefore,
+});
+export const ownServingTasksQuerySchema = z.strictObject({
+  ...pageBeforeQuery,
+  filial_id: z.coerce.number().int().positive().optional(),
+  consumer_id: z.coerce.number().int().positive().optional(),
+  status: z.enum(SERVING_TASK_STATUSES).optional(),
+});
+const { min: leastMs, max: mostMs } = BOUNDS.offerLifetimeMs;
+export const offerServingTaskBodySchema = z
+  .strictObject({
+    consumer_id: idSchema,
+    leg: z.enum(TASK_LEGS),
+    manifest: manifestSchema,
+    destination: z.strictObject({
+      name: nameSchema,
+      details: z.string().max(BOUNDS.reasonCharacters).optional(),
+    }),
+    valid_for_seconds: z
+      .int()
+      .min(leastMs / 1_000)
+      .max(mostMs / 1_000)
+      .default(LIMITS.offerUnlessAskedSeconds)
+      .meta({ description: "How long the offer can be accepted; two minutes when left out." }),
+  })
+  .meta({
+    id: "OfferServingTask",
+    examples: [
+      {
+        consumer_id: 42,
+        leg: "kitchen_to_table",
+        manifest: [{ name: "Soup of the day", quantity: 2 }],
+        destination: { name: "Table 12" },
+        valid_for_seconds: 120,
+      },
+    ],
+  });
+
+/** A weak entity tag over the whole answer, as polls have it. */
+export const taskConditionHeaderSchema = z.object({
+  "If-None-Match": z
+    .string()
+    .optional()
+    .meta({ description: "The last ETag; lists and `*` work.", examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'] }),
+});
+export const taskEtagHeaderSchema = z.object({ ETag: z.string().meta({ description: "Weak; of the whole answer." }) });
+
+// The trail.
+export const roboticsEventSchema = z
+  .object({
+    event_id: idSchema,
+    at: timestampSchema,
+    actor: z.object({
+      kind: z.enum(ROBOTICS_ACTOR_KINDS),
+      id: z.int().meta({ description: "Of the person or the consumer; 0 for the others." }),
+      name: z.string(),
+    }),
+    action: z.string().meta({ examples: ["serving_task_cancelled"] }),
+    subject: z.object({ kind: z.enum(ROBOTICS_SUBJECTS), id: idSchema }),
+    data: z.record(z.string(), z.unknown()).meta({ description: "What changed and why; never a secret." }),
+  })
+  .meta({ id: "RoboticsEvent" });
+export const roboticsEventsSchema = z.object({
+  events: z.array(roboticsEventSchema).meta({ description: "By id, newest first." }),
+  has_more: hasMoreBefore,
+});
+export const roboticsEventsQuerySchema = z.strictObject(pageBeforeQuery);

@@ -1,0 +1,116 @@
+/**
+ * What a consumer is sent (contract, "Events"): one envelope for each type of event. The OpenAPI document's `webhooks`, the
+ * AsyncAPI document and the deliveries that are read again are made from these.
+ */
+import { z } from "zod";
+import { eventTime, ROBOTICS_PAYLOADS } from "../../services/bus/messages/robotics-events.ts";
+import { DELIVERY_EVENT_TYPES, TEST_EVENT_TYPE } from "../../services/bus/messages/webhooks.ts";
+import { idSchema } from "./shared.ts";
+
+/** Its name as the contract writes it. */
+export const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
+export const SIGNATURE_DESCRIPTION =
+  "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two `v1=`, one for each. Compare in constant time, and refuse a `t` more than five minutes from now, to either side.";
+export const signatureHeaderSchema = z
+  .string()
+  .regex(/^t=\d{1,12}(?:,v1=[0-9a-f]{64}){1,2}$/)
+  .meta({
+    description: SIGNATURE_DESCRIPTION,
+    examples: ["t=1795176000,v1=497fdf30a56289c471ead65c6a8fe6c91e206105faafbf18d33a22ca099beb01"],
+  });
+
+/** The payloads by name; cancelled and expired tasks look alike, as do pauses and resumptions. */
+export const offeredTaskSchema = ROBOTICS_PAYLOADS["serving_task.offered"].meta({ id: "OfferedTaskPayload" });
+export const endedTaskSchema = ROBOTICS_PAYLOADS["serving_task.cancelled"].meta({ id: "EndedTaskPayload" });
+export const filialPayloadSchema = ROBOTICS_PAYLOADS["robotics.paused"].meta({ id: "FilialPayload" });
+export const testPayloadSchema = z.strictObject({ endpoint_id: idSchema }).meta({ id: "TestPayload" });
+
+const createdAt = eventTime.meta({
+  description: "When it happened, in UTC with milliseconds; the same in each attempt.",
+  examples: ["2026-11-20T12:00:00.000Z"],
+});
+const deliveryId = idSchema.meta({
+  description: "Of this delivery; the same in each attempt, and what `since_id` counts by.",
+});
+
+type EventType = (typeof DELIVERY_EVENT_TYPES)[number];
+interface EventFacts {
+  readonly eventType: EventType;
+  /** In CamelCase: the name of its schema. */
+  readonly name: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly payload: z.ZodType;
+  readonly example: object;
+}
+export interface WebhookEvent extends EventFacts {
+  readonly envelope: z.ZodType;
+  readonly envelopeExample: object;
+}
+
+const task = { task_id: 42, display_number: 7, leg: "kitchen_to_table" };
+const FACTS: Readonly<Record<EventType, Omit<EventFacts, "eventType">>> = {
+  "serving_task.offered": {
+    name: "ServingTaskOffered",
+    summary: "A task is offered to the fleet",
+    description:
+      "Accept it before `expires_at`, or leave it to expire. It is never sent after its own expiry. What is to be carried and where to is read from the task itself, never sent here.",
+    payload: offeredTaskSchema,
+    example: { ...task, status: "offered", expires_at: "2026-11-20T12:02:00.000Z" },
+  },
+  "serving_task.cancelled": {
+    name: "ServingTaskCancelled",
+    summary: "A task was cancelled",
+    description: "The fleet may have been working on it: it stops.",
+    payload: endedTaskSchema,
+    example: { ...task, status: "cancelled" },
+  },
+  "serving_task.expired": {
+    name: "ServingTaskExpired",
+    summary: "An offer expired",
+    description: "Nobody accepted it in time; it cannot be accepted any more.",
+    payload: endedTaskSchema,
+    example: { ...task, status: "expired" },
+  },
+  "robotics.paused": {
+    name: "RoboticsPaused",
+    summary: "Robotics is paused at the filial",
+    description: "No task is offered or accepted until it is resumed; what is under way goes on.",
+    payload: filialPayloadSchema,
+    example: { filial_id: 42 },
+  },
+  "robotics.resumed": {
+    name: "RoboticsResumed",
+    summary: "Robotics is resumed at the filial",
+    description: "Tasks are offered and can be accepted again.",
+    payload: filialPayloadSchema,
+    example: { filial_id: 42 },
+  },
+  [TEST_EVENT_TYPE]: {
+    name: "WebhookTest",
+    summary: "The owner tries the endpoint",
+    description: "It is about no task. It is sent once and not repeated.",
+    payload: testPayloadSchema,
+    example: { endpoint_id: 42 },
+  },
+};
+
+/** The contract's five, and the owner's test. */
+export const WEBHOOK_EVENTS: readonly WebhookEvent[] = DELIVERY_EVENT_TYPES.map((eventType) => {
+  const facts = FACTS[eventType];
+  const envelopeExample = {
+    delivery_id: 42,
+    event_type: eventType,
+    created_at: "2026-11-20T12:00:00.000Z",
+    payload: facts.example,
+  };
+  const envelope = z
+    .strictObject({
+      delivery_id: deliveryId,
+      event_type: z.literal(eventType),
+      created_at: createdAt,
+      payload: facts.payload,
+    })
+    .meta({ id: `${facts.name}Envelope`, description: facts.summary, examples: [envelopeExample] });
+  return { eventType, ...facts, envelope, envelopeExample };
+});

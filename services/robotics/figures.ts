@@ -1,0 +1,35 @@
+/** What the robotics service tells about its work. */
+import type { Registry } from "prom-client";
+import { addCount, addGauge, type Count } from "../runtime/figures.ts";
+import type { Sample } from "../runtime/sample.ts";
+
+export interface RoboticsFigures {
+  /** By the status that a task has come to. */
+  readonly taskChanges: Count<"status">;
+  /** By result: `known` or `unknown`. */
+  readonly credentialChecks: Count<"result">;
+}
+
+export function addRoboticsFigures(
+  metrics: Registry | undefined,
+  facts: { readonly oldestDueAgeMs: Sample<number> },
+): RoboticsFigures {
+  addGauge(
+    metrics,
+    "robotics_oldest_due_offer_age_seconds",
+    "How long the oldest offer whose time is over has waited to expire; 0 when there is none.",
+    async () => ((await facts.oldestDueAgeMs()) ?? Number.NaN) / 1_000,
+  );
+  return {
+    taskChanges: addCount(metrics, {
+      name: "robotics_task_changes_total",
+      help: "Serving tasks by the status that they have come to.",
+      labels: ["status"],
+    }),
+    credentialChecks: addCount(metrics, {
+      name: "robotics_credential_checks_total",
+      help: "Credentials of consumers that were looked up, by result.",
+      labels: ["result"],
+    }),
+  };
+}

@@ -1,0 +1,157 @@
+/** Serving tasks. One SQL operation per function; each is confined to an organization or to a consumer. */
+import type { ServingTaskStatus, TaskLeg } from "../../../machines/serving-task.ts";
+import type { ServingTask } from "../../bus/messages/robotics.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
+
+export interface TaskRow {
+  readonly task_id: number;
+  readonly organization_id: number;
+  readonly filial_id: number;
+  readonly consumer_id: number;
+  readonly display_number: number;
+  readonly leg: TaskLeg;
+  readonly status: ServingTaskStatus;
+  readonly manifest: ServingTask["manifest"];
+  readonly destination: ServingTask["destination"];
+  readonly offered_at: Date;
+  readonly expires_at: Date;
+  readonly accepted_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly cancel_reason: string | null;
+  readonly request_hash: Buffer | null;
+}
+
+/** A task of an organization and, where a consumer asks, of that consumer. */
+export interface TaskKey {
+  readonly organizationId: number;
+  readonly consumerId?: number;
+  readonly taskId: number;
+}
+
+const matches = (sql: Queryable, { organizationId, consumerId, taskId }: TaskKey) => sql`
+  organization_id = ${organizationId} and task_id = ${taskId}
+  ${consumerId === undefined ? sql`` : sql`and consumer_id = ${consumerId}`}`;
+
+export async function findTask(sql: Queryable, key: TaskKey): Promise<TaskRow | undefined> {
+  const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)}`;
+  return row;
+}
+
+/** The task, held until the transaction ends: of those who would end or accept it, one comes first. */
+export async function lockTask(sql: Transaction, key: TaskKey): Promise<TaskRow | undefined> {
+  const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)} for update`;
+  return row;
+}
+
+/** By the clock now and not at the transaction's beginning, because it may have waited for a lock since. */
+export async function isPastDeadline(sql: Transaction, taskId: number): Promise<boolean> {
+  const [row] = await sql<{ is_past: boolean }[]>`
+    select expires_at <= clock_timestamp() as is_past from serving_tasks where task_id = ${taskId}`;
+  return row?.is_past ?? false;
+}
+
+export async function findTaskByKey(
+  sql: Queryable,
+  { organizationId, idempotencyKey }: { readonly organizationId: number; readonly idempotencyKey: string },
+): Promise<TaskRow | undefined> {
+  const [row] = await sql<TaskRow[]>`
+    select * from serving_tasks where organization_id = ${organizationId} and idempotency_key = ${idempotencyKey}`;
+  return row;
+}
+
+export async function countOpenTasks(sql: Queryable, consumerId: number): Promise<number> {
+  const [row] = await sql<[{ count: number }]>`
+    select count(*) as count from serving_tasks
+    where consumer_id = ${consumerId} and status in ('offered', 'accepted')`;
+  return row.count;
+}
+
+export interface NewTask {
+  readonly organizationId: number;
+  readonly filialId: number;
+  readonly consumerId: number;
+  readonly displayNumber: number;
+  readonly leg: TaskLeg;
+  readonly manifest: ServingTask["manifest"];
+  readonly destination: ServingTask["destination"];
+  readonly validForMs: number;
+  readonly idempotencyKey: string | undefined;
+  readonly requestHash: Buffer;
+}
+
+/** Undefined when the organization has used the key for a task already. */
+export async function insertTask(sql: Transaction, task: NewTask): Promise<TaskRow | undefined> {
+  const { idempotencyKey: key = null } = task;
+  const [row] = await sql<TaskRow[]>`
+    insert into serving_tasks
+      (organization_id, filial_id, consumer_id, display_number, leg, manifest, destination, offered_at, expires_at,
+        idempotency_key, request_hash)
+    select ${task.organizationId}, ${task.filialId}, ${task.consumerId}, ${task.displayNumber}, ${task.leg},
+      ${sql.json(task.manifest)}, ${sql.json(task.destination)},
+      at, at + ${task.validForMs}::float8 * interval '1 millisecond', ${key}, ${key === null ? null : task.requestHash}
+    from date_trunc('milliseconds', clock_timestamp()) as at
+    on conflict (organization_id, idempotency_key) do nothing
+    returning *`;
+  return row;
+}
+
+/** Only within a transaction that holds the task. */
+export async function updateStatus(
+  sql: Transaction,
+  taskId: number,
+  { status, cancelReason = null }: { readonly status: ServingTaskStatus; readonly cancelReason?: string | null },
+): Promise<TaskRow> {
+  const isEnd = status !== "accepted";
+  const [row] = await sql<[TaskRow]>`
+    update serving_tasks
+    set status = ${status}, cancel_reason = ${cancelReason},
+      ${isEnd ? sql`ended_at = clock_timestamp()` : sql`accepted_at = clock_timestamp()`}
+    where task_id = ${taskId} returning *`;
+  return row;
+}
+
+/** Offers whose time is over and that nobody is just deciding about, held until the transaction ends; the oldest first. */
+export async function lockDueTasks(sql: Transaction, limit: number): Promise<TaskRow[]> {
+  return sql<TaskRow[]>`
+    select * from serving_tasks where status = 'offered' and expires_at <= now()
+    order by expires_at limit ${limit} for update skip locked`;
+}
+
+/** A consumer's tasks of one status, or the current ones; oldest first. */
+export async function selectConsumerTasks(
+  sql: Queryable,
+  page: {
+    readonly consumerId: number;
+    readonly status: ServingTaskStatus | undefined;
+    readonly sinceId: number;
+    readonly limit: number;
+  },
+): Promise<TaskRow[]> {
+  const wanted = page.status === undefined ? sql`status in ('offered', 'accepted')` : sql`status = ${page.status}`;
+  return sql<TaskRow[]>`
+    select * from serving_tasks
+    where consumer_id = ${page.consumerId} and ${wanted} and task_id > ${page.sinceId}
+    order by task_id limit ${page.limit}`;
+}
+
+/** An organization's tasks, newest first. */
+export async function selectOwnTasks(
+  sql: Queryable,
+  page: {
+    readonly organizationId: number;
+    readonly filialId: number | undefined;
+    readonly consumerId: number | undefined;
+    readonly status: ServingTaskStatus | undefined;
+    readonly beforeId: number | undefined;
+    readonly limit: number;
+  },
+): Promise<TaskRow[]> {
+  const { filialId, consumerId, status, beforeId } = page;
+  return sql<TaskRow[]>`
+    select * from serving_tasks where organization_id = ${page.organizationId}
+      ${filialId === undefined ? sql`` : sql`and filial_id = ${filialId}`}
+      ${consumerId === undefined ? sql`` : sql`and consumer_id = ${consumerId}`}
+      ${status === undefined ? sql`` : sql`and status = ${status}`}
+      ${beforeId === undefined ? sql`` : sql`and task_id < ${beforeId}`}
+    order by task_id desc limit ${page.limit}`;
+}

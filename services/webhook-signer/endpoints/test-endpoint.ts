@@ -1,0 +1,71 @@
+/** An owner's test: one event of its own type, sent now, by the guard and the signature that every delivery has. */
+import { randomUUID } from "node:crypto";
+import { TEST_EVENT_TYPE, type testEndpoint } from "../../bus/messages/webhooks.ts";
+import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
+import { RefusedError } from "../../bus/refusals.ts";
+import { attemptOnWire, deliveryOnWire } from "../deliveries/delivery-wire.ts";
+import { envelope } from "../deliveries/envelope.ts";
+import type { SignerDeps } from "../deps.ts";
+import { TARGET_LIMITS } from "../limits.ts";
+import { openSecrets } from "../secrets/endpoint-secrets.ts";
+import { outcomeOf, sendOnce } from "../sending/attempt.ts";
+import { findOwn, listAttempts } from "../sql/deliveries.ts";
+import type { EndpointRow } from "../sql/endpoints.ts";
+import { insertDeliveries, type NewDelivery, takeDeliveryIds } from "../sql/intake.ts";
+import { writeOutcomes } from "../sql/outcomes.ts";
+import { find } from "./change-endpoint.ts";
+
+/**
+ * Past the breaker and whatever the endpoint's status is, so that an owner can see whether it would work again. A failure
+ * is told, not repeated. Refuses with `permission_denied`, `not_found`, or `busy`.
+ */
+export async function test(
+  deps: SignerDeps,
+  { caller, endpointId }: RequestOf<typeof testEndpoint>,
+): Promise<ReplyOf<typeof testEndpoint>> {
+  const endpoint = await find(deps, caller, endpointId);
+  if (!deps.tests.take(true, () => undefined)) {
+    throw new RefusedError({ code: "busy", retryAfterMs: TARGET_LIMITS.attemptMs });
+  }
+  try {
+    return await testOnce(deps, endpoint);
+  } finally {
+    deps.tests.give();
+  }
+}
+
+async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyOf<typeof testEndpoint>> {
+  const { endpoint_id: endpointId, organization_id: organizationId, url, mode } = endpoint;
+  const { deliveryId, body } = await insertTest(deps, endpoint);
+  const secrets = (await openSecrets(deps, [endpointId])).get(endpointId) ?? [];
+  const startedAt = new Date();
+  const signal = AbortSignal.timeout(TARGET_LIMITS.attemptMs * 2);
+  const result = await sendOnce(deps, { url, mode, secrets }, { body, signal });
+  if (result === undefined) throw new Error("A test was not over within twice an attempt's time.");
+  // Nobody holds a claim on it: a success counts, a failure leaves it as it was written.
+  const made = { delivery_id: deliveryId, claimId: randomUUID(), attempts: 1, manual_of: "failed" } as const;
+  const outcome = outcomeOf(made, { result, startedAt, random: 0 });
+  await writeOutcomes(deps.database, { outcomes: [outcome], endpoints: [] });
+  const row = await findOwn(deps.database, { organizationId, deliveryId });
+  const [attempt] = await listAttempts(deps.database, deliveryId, 1);
+  if (row === undefined || attempt === undefined) throw new Error("A test that was just written is not there.");
+  return { delivery: deliveryOnWire(row), attempt: attemptOnWire(attempt) };
+}
+
+/** As one that has failed, until it has not: it is never due, and nobody else sends it. */
+async function insertTest(
+  { database }: Pick<SignerDeps, "database">,
+  endpoint: EndpointRow,
+): Promise<{ readonly deliveryId: number; readonly body: string }> {
+  const { endpoint_id: endpointId, organization_id: organizationId, consumer_id: consumerId } = endpoint;
+  return await database.begin(async (sql) => {
+    const [deliveryId = 0] = await takeDeliveryIds(sql, { consumerIds: [consumerId], count: 1 });
+    const createdAt = new Date().toISOString();
+    const eventType = TEST_EVENT_TYPE;
+    const body = envelope({ deliveryId, eventType, createdAt, payload: { endpoint_id: endpointId } });
+    const facts = { organizationId, consumerId, endpointId, eventId: null, eventType, body, lapsesAt: null };
+    const delivery: NewDelivery = { ...facts, deliveryId, status: "failed", attempts: 1 };
+    await insertDeliveries(sql, [delivery]);
+    return { deliveryId, body };
+  });
+}

@@ -1,0 +1,131 @@
+/** A connection to one of a target's checked addresses: TCP, a look at who is there, and TLS. */
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
+import { TARGET_LIMITS } from "../limits.ts";
+import { AttemptFailure } from "./attempt-failure.ts";
+import { startDeadline } from "./deadline.ts";
+
+export interface ConnectionTarget {
+  /** As in the certificate: a name, or an address without brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly isSecure: boolean;
+  /** All of them were checked; at least one. */
+  readonly addresses: readonly string[];
+}
+
+export interface ConnectionSettings {
+  /** The authorities that are trusted, and the oldest TLS that is spoken. */
+  readonly secureContext: SecureContext;
+  /** How long TCP and TLS together may take. */
+  readonly connectMs: number;
+  /** Whether the host may be connected to at this address. */
+  readonly allows: (host: string, address: string) => boolean;
+}
+
+/** What of it is done, for the attempt's record; a failed connection leaves it as far as it came. */
+export interface ConnectionTimes {
+  address: string | null;
+  connectMs: number | null;
+  tlsMs: number | null;
+}
+
+/** Writes its steps into `times`. Throws `AttemptFailure`, or the signal's reason when it aborts. */
+export async function openConnection(
+  target: ConnectionTarget,
+  settings: ConnectionSettings,
+  times: ConnectionTimes,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const deadline = startDeadline(settings.connectMs, [signal]);
+  try {
+    const startedAt = performance.now();
+    const tcp = await connectFirst(target, deadline.signal);
+    // The operating system says whom it reached; nothing has been written to them yet.
+    const { remoteAddress } = tcp;
+    if (remoteAddress === undefined || !settings.allows(target.host, remoteAddress)) {
+      tcp.destroy();
+      throw new AttemptFailure(remoteAddress === undefined ? "connect_failed" : "target_refused");
+    }
+    times.address = remoteAddress;
+    const connectedAt = performance.now();
+    times.connectMs = connectedAt - startedAt;
+    if (!target.isSecure) return tcp;
+    const secured = await secure(tcp, target.host, settings.secureContext, deadline.signal);
+    times.tlsMs = performance.now() - connectedAt;
+    return secured;
+  } finally {
+    deadline.clear();
+  }
+}
+
+/** Tries a few addresses in turn. Each but the last gives way after a while, because a dead one does not say so. */
+async function connectFirst({ addresses, port }: ConnectionTarget, signal: AbortSignal): Promise<Socket> {
+  const tried = addresses.slice(0, TARGET_LIMITS.addressesTried);
+  for (const [at, address] of tried.entries()) {
+    const isLast = at === tried.length - 1;
+    const patience = isLast ? undefined : startDeadline(TARGET_LIMITS.addressMs, [signal]);
+    try {
+      return await connectTo(address, port, patience?.signal ?? signal);
+    } catch (cause) {
+      if (isLast || signal.aborted) throw cause;
+    } finally {
+      patience?.clear();
+    }
+  }
+  throw new AttemptFailure("connect_failed");
+}
+
+/** The address stands in the place of the host: what was checked is what is connected to, and nothing is looked up again. */
+async function connectTo(address: string, port: number, signal: AbortSignal): Promise<Socket> {
+  const socket = connectTcp({ host: address, port, noDelay: true, keepAlive: true });
+  await settled(socket, "connect", "connect_failed", signal);
+  return socket;
+}
+
+/** Every setting that an environment variable or a command line could weaken is said here. */
+async function secure(
+  tcp: Socket,
+  host: string,
+  secureContext: SecureContext,
+  signal: AbortSignal,
+): Promise<TLSSocket> {
+  const socket = connectTls({
+    socket: tcp,
+    // The name that the certificate must have. As server name only names go out (RFC 6066, 3).
+    host,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    secureContext,
+    rejectUnauthorized: true,
+    ALPNProtocols: ["http/1.1"],
+  });
+  await settled(socket, "secureConnect", "tls_failed", signal);
+  return socket;
+}
+
+/** Waits for an event of a socket that is being opened; in every other case the socket is destroyed. */
+async function settled(
+  socket: Socket,
+  event: "connect" | "secureConnect",
+  error: "connect_failed" | "tls_failed",
+  signal: AbortSignal,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const fail = (cause?: unknown): void => reject(new AttemptFailure(error, { cause }));
+  const abort = (): void => reject(signal.reason);
+  const closed = (): void => fail();
+  socket.once(event, resolve).once("close", closed);
+  // It stays: an error of a socket that nobody listens to would end the process.
+  socket.on("error", fail);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    signal.throwIfAborted();
+    await promise;
+  } catch (cause) {
+    socket.destroy();
+    throw cause;
+  } finally {
+    socket.off("close", closed).off(event, resolve);
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,52 @@
+/** What is sent, and what comes of one attempt as its record has it. */
+import type { AttemptError } from "../../bus/messages/webhooks.ts";
+import type { LoopbackRule, TargetRefusal } from "../target/refusal.ts";
+
+export interface SendRequest {
+  readonly url: string;
+  /** Beside these go host, length, user agent and what says that no compressed answer is wanted. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sent byte for byte. */
+  readonly body: string | Uint8Array;
+  readonly loopback: LoopbackRule;
+  /** The service stops: nobody knows any more what the target did. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface SendResult {
+  /** Null exactly when the target answered 2xx, and what is read of the answer came in time. */
+  readonly error: AttemptError | null;
+  /** What was connected to. For a refused target this and all below is null or empty: it would be a port scanner. */
+  readonly address: string | null;
+  /** Milliseconds of each step; null for one that was not finished, or not needed because a connection was open. */
+  readonly dnsMs: number | null;
+  readonly connectMs: number | null;
+  readonly tlsMs: number | null;
+  /** From the request to the answer's head. */
+  readonly firstByteMs: number | null;
+  readonly totalMs: number | null;
+  readonly status: number | null;
+  /** The beginning of the answer as text that PostgreSQL can hold, at most `excerptBytes`. */
+  readonly responseBody: string;
+  /** Whether the answer was longer than what is read of it. */
+  readonly truncated: boolean;
+  /** What the target asked for by Retry-After, bounded; null where it asked for nothing that can be understood. */
+  readonly retryAfterMs: number | null;
+}
+
+export type TargetCheck =
+  | { readonly ok: true; readonly url: URL }
+  | { readonly ok: false; readonly error: "target_refused"; readonly reason: TargetRefusal }
+  | { readonly ok: false; readonly error: "dns_failed" };
+
+export interface Sender {
+  /** One POST. Rejects with the signal's reason when it aborts, and when the sender is closed meanwhile. */
+  send(request: SendRequest): Promise<SendResult>;
+  /** For registration: the URL, its look-up and what that names, by the very guard of `send`, without a connection. */
+  check(
+    url: string,
+    options: { readonly loopback: LoopbackRule; readonly signal?: AbortSignal | undefined },
+  ): Promise<TargetCheck>;
+  /** Ends all connections. What is under way rejects, because nobody knows any more what the target did. */
+  close(): Promise<void>;
+}

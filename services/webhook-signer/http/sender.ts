@@ -1,0 +1,195 @@
+/**
+ * Sends webhooks. Every way to a target, be it registration, a test or a delivery, goes through the guard of this file:
+ * the URL, then every address that its host has, then the address that was in fact connected to.
+ */
+import { isIP } from "node:net";
+import type { AttemptError } from "../../bus/messages/webhooks.ts";
+import { TARGET_LIMITS } from "../limits.ts";
+import { isLoopbackAddress, isPublicAddress, isWithin } from "../target/address-rule.ts";
+import { checkTargetUrl, hostOf, isLoopbackHost } from "../target/check-url.ts";
+import { createOwnAddresses } from "../target/own-addresses.ts";
+import { type ResolverSettings, resolveTarget } from "../target/resolve-target.ts";
+import { answerText } from "./answer-text.ts";
+import { AttemptFailure } from "./attempt-failure.ts";
+import { type Connection, createConnection } from "./connection.ts";
+import { type Deadline, startDeadline } from "./deadline.ts";
+import { createIdleConnections } from "./idle-connections.ts";
+import { type ConnectionTimes, openConnection } from "./open-connection.ts";
+import { type Answer, noAnswer, type Post, post } from "./post.ts";
+import { retryAfterMs } from "./retry-after.ts";
+import type { Sender, SendResult } from "./send-result.ts";
+import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "./sender-settings.ts";
+
+export type { Sender };
+
+export interface SenderSettings {
+  /** Name servers as `address` or `address:port`, IPv6 in brackets; the system's when left out. */
+  readonly dnsServers?: readonly string[] | undefined;
+  /** A PEM file with authorities that are trusted beside those of Node. */
+  readonly caFile?: string | undefined;
+  /** Public addresses, or blocks of them, that lead to this service or its network, as behind a load balancer. */
+  readonly ownNetworks?: readonly string[] | undefined;
+  /** Shorter times than those of `TARGET_LIMITS`. */
+  readonly times?: Partial<Pick<typeof TARGET_LIMITS, "attemptMs" | "dnsMs" | "connectMs">> | undefined;
+}
+
+/** What is known of an attempt so far. */
+interface Trace extends ConnectionTimes {
+  dnsMs: number | null;
+  answer: Answer;
+}
+
+/** All that is told of a refused target: whatever else would tell what is at an address that is not for outsiders. */
+const REFUSED: SendResult = {
+  error: "target_refused",
+  address: null,
+  dnsMs: null,
+  connectMs: null,
+  tlsMs: null,
+  firstByteMs: null,
+  totalMs: null,
+  status: null,
+  responseBody: "",
+  truncated: false,
+  retryAfterMs: null,
+};
+
+/** Throws UserError `invalid_setting` for a file, name server or network that cannot be read. */
+export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderSettings): Sender {
+  const { attemptMs, dnsMs, connectMs } = { ...TARGET_LIMITS, ...times };
+  const networks = ownNetworkBlocks(ownNetworks ?? []);
+  const isOwn = createOwnAddresses();
+  const allows: ResolverSettings["allows"] = (host, address) =>
+    isLoopbackHost(host)
+      ? isLoopbackAddress(address)
+      : isPublicAddress(address) && !isOwn(address) && !isWithin(networks, address);
+  const resolver: ResolverSettings = { servers: checkedNameServers(dnsServers ?? []), dnsMs, allows };
+  const connections = { secureContext: trustedRoots(caFile), connectMs, allows };
+  const idle = createIdleConnections();
+  const closing = new AbortController();
+  const underWay = new Set<Promise<SendResult>>();
+
+  const startAttempt = (signal: AbortSignal | undefined): Deadline =>
+    startDeadline(attemptMs, signal === undefined ? [closing.signal] : [closing.signal, signal]);
+
+  const open = async (url: URL, trace: Trace, signal: AbortSignal): Promise<Connection> => {
+    const host = hostOf(url);
+    const startedAt = performance.now();
+    const resolution = await resolveTarget(host, resolver, signal);
+    if (!resolution.ok) throw new AttemptFailure(resolution.error);
+    if (isLookedUp(host)) trace.dnsMs = performance.now() - startedAt;
+    const isSecure = url.protocol === "https:";
+    const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
+    const target = { host, port, isSecure, addresses: resolution.addresses };
+    const socket = await openConnection(target, connections, trace, signal);
+    return createConnection(url.origin, socket, (closed) => idle.remove(closed));
+  };
+
+  /** An open connection whose other end may still be connected to, if there is one. */
+  const takeIdle = (url: URL, trace: Trace): Connection | undefined => {
+    const connection = idle.take(url.origin);
+    if (connection === undefined) return undefined;
+    if (connection.address !== null && allows(hostOf(url), connection.address)) {
+      trace.address = connection.address;
+      return connection;
+    }
+    connection.destroy();
+    return undefined;
+  };
+
+  const exchange = async (url: URL, what: Post, trace: Trace, signal: AbortSignal): Promise<void> => {
+    const reused = takeIdle(url, trace);
+    if (reused !== undefined) {
+      const bytesBefore = reused.bytesRead;
+      try {
+        await post(reused, what, trace.answer, signal);
+        return idle.put(reused);
+      } catch (cause) {
+        // The target was just closing what it had kept open: that says nothing about it. A delivery that arrives twice has
+        // one id, so it may be asked again at once, on a connection that is new and checked anew.
+        const isSilent = reused.bytesRead === bytesBefore && trace.answer.status === null;
+        if (!isSilent || !(cause instanceof AttemptFailure) || cause.error !== "connection_closed") throw cause;
+        trace.address = null;
+      }
+    }
+    const opened = await open(url, trace, signal);
+    await post(opened, what, trace.answer, signal);
+    idle.put(opened);
+  };
+
+  const sendTo = async (url: URL, what: Post, signal: AbortSignal | undefined): Promise<SendResult> => {
+    const startedAt = performance.now();
+    const trace: Trace = { address: null, dnsMs: null, connectMs: null, tlsMs: null, answer: noAnswer() };
+    const deadline = startAttempt(signal);
+    let error: AttemptError | null;
+    try {
+      await exchange(url, what, trace, deadline.signal);
+      error = errorOfStatus(trace.answer.status);
+    } catch (cause) {
+      if (!(cause instanceof AttemptFailure)) throw cause;
+      ({ error } = cause);
+    } finally {
+      deadline.clear();
+    }
+    return error === "target_refused" ? REFUSED : resultOf(trace, error, performance.now() - startedAt);
+  };
+
+  return {
+    async send({ url: raw, headers, body, loopback, signal }) {
+      const checked = checkTargetUrl(raw, { loopback });
+      if (!checked.ok) return REFUSED;
+      const { url } = checked;
+      const sending = sendTo(url, { path: `${url.pathname}${url.search}`, headers, body }, signal);
+      underWay.add(sending);
+      try {
+        return await sending;
+      } finally {
+        underWay.delete(sending);
+      }
+    },
+    async check(raw, { loopback, signal }) {
+      const checked = checkTargetUrl(raw, { loopback });
+      if (!checked.ok) return { ...checked, error: "target_refused" };
+      const deadline = startAttempt(signal);
+      try {
+        const resolution = await resolveTarget(hostOf(checked.url), resolver, deadline.signal);
+        return resolution.ok ? checked : resolution;
+      } finally {
+        deadline.clear();
+      }
+    },
+    async close() {
+      closing.abort(new Error("The sender is closed."));
+      idle.close();
+      await Promise.allSettled(underWay);
+    },
+  };
+}
+
+function resultOf({ answer, ...times }: Trace, error: AttemptError | null, totalMs: number): SendResult {
+  return {
+    error,
+    address: times.address,
+    dnsMs: rounded(times.dnsMs),
+    connectMs: rounded(times.connectMs),
+    tlsMs: rounded(times.tlsMs),
+    firstByteMs: rounded(answer.firstByteMs),
+    totalMs: rounded(totalMs),
+    status: answer.status,
+    responseBody: answer.isEncoded ? "" : answerText(Buffer.concat(answer.chunks)),
+    truncated: answer.truncated,
+    retryAfterMs: retryAfterMs(answer.retryAfter, Date.now()),
+  };
+}
+
+function errorOfStatus(status: number | null): AttemptError | null {
+  if (status === null) return "answer_invalid";
+  if (status >= 200 && status < 300) return null;
+  return status >= 300 && status < 400 ? "redirected" : "status_not_success";
+}
+
+/** Hundredths of a millisecond; more is noise. */
+const rounded = (ms: number | null): number | null => (ms === null ? null : Math.round(ms * 100) / 100);
+
+/** An address and this machine's own name need no name server. */
+const isLookedUp = (host: string): boolean => isIP(host) === 0 && !isLoopbackHost(host);

@@ -1,0 +1,162 @@
+/** Every limit of the webhook signer, with its reason. The numbers are those that consumers and owners are told. */
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+export const SIGNER_LIMITS = {
+  /** Attempts after the first: a restart, an outage, a night, a day. */
+  retryAfterMs: [
+    5 * SECOND_MS,
+    30 * SECOND_MS,
+    2 * MINUTE_MS,
+    10 * MINUTE_MS,
+    30 * MINUTE_MS,
+    2 * HOUR_MS,
+    6 * HOUR_MS,
+    12 * HOUR_MS,
+    24 * HOUR_MS,
+  ],
+  /** What failed together is not repeated together. */
+  retryJitter: 0.2,
+  /** A target may ask for more time, but not put a delivery off for a day. */
+  longestRetryAfterMs: HOUR_MS,
+  /** One slow target must not take the room of others (it would hold each place for ten seconds). */
+  inFlightPerEndpoint: 4,
+  inFlightPerOwner: 16,
+  /** In this process: sockets, and memory for answers. */
+  inFlight: 256,
+  /**
+   * Of those, what is kept for endpoints whose last attempt succeeded: however many targets keep us waiting, those that
+   * do not are sent to at once.
+   */
+  keptForHealthy: 64,
+  keptForHealthyOfOwner: 4,
+  /** An answer within this lets more be sent to its endpoint at once; it begins with one, so that many tar-pits hold few places. */
+  promptMs: 2 * SECOND_MS,
+  /** Failures in a row after which a target is left alone, and for how long at first and at most. */
+  failuresToOpen: 5,
+  openMs: 30 * SECOND_MS,
+  longestOpenMs: 15 * MINUTE_MS,
+  /** Without a success for this long, and as many failures, nobody is there any more. */
+  failingToDisableMs: 5 * 24 * HOUR_MS,
+  failuresToDisable: 20,
+
+  /** Deliveries of one endpoint claimed ahead: at first as many as may be in flight, and more while it is fast. */
+  firstWindow: 4,
+  longestWindow: 64,
+  /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
+  successNewsMs: SECOND_MS,
+  /** How long an endpoint without work is remembered with its breaker; its row knows the same by then. */
+  endpointMemoryMs: MINUTE_MS,
+  /** An answer within this is fast: a full window is then sent within seconds, far within its claim. */
+  fastMs: 250,
+  /** How long nobody else looks at a claimed delivery. A new holder of the lease does not wait for it. */
+  claimMs: 2 * MINUTE_MS,
+  /** How long before its end a lease counts as over: what is sent quickly has ended when somebody else takes the owner. */
+  leaseMarginMs: SECOND_MS,
+  /** A process that gave an owner away leaves free ones to others for so long: each of them looks once a second. */
+  ownerRestMs: 3 * SECOND_MS,
+  /** Outcomes that wait for PostgreSQL; beyond it nothing more is claimed. */
+  unwrittenOutcomes: 1_000,
+  /** How often, and after which growing pause, writing outcomes is tried; what cannot be written is sent again. */
+  writeAttempts: 20,
+  writePauseMs: 100,
+  /** Before PostgreSQL is asked again what is due, when that failed. */
+  lookPauseMs: 100,
+  /** How often an owner looks by itself at the latest; it is woken by events, and once a second when something is due. */
+  longestLookMs: 10 * SECOND_MS,
+
+  /** How long an owner's lease lasts: after this a dead process is succeeded, well within the 30 s promised. */
+  ownerLeaseMs: 10 * SECOND_MS,
+  /** How often leases are renewed and free owners looked for, and how soon again when something new wakes it. */
+  ownerTurnMs: SECOND_MS,
+  shortestOwnerTurnMs: 50,
+  /** Owners taken at once, and held in all: each costs a few kilobytes and a query every ten seconds. */
+  ownersPerTake: 100,
+  owners: 2_000,
+  /** Processes that did not say good-bye are forgotten after this. */
+  deadSignerMs: HOUR_MS,
+
+  /** Events written in one transaction. */
+  eventsPerBatch: 256,
+  /** How soon events that could not be written come again. */
+  eventPauseMs: SECOND_MS,
+  /** How long the bus waits for an acknowledgement before it brings an event again. */
+  ackWaitMs: 5 * SECOND_MS,
+  /** Pause before the stream is followed anew, after it, or the consumer, was lost with the bus's data. */
+  followPauseMs: SECOND_MS,
+  /** How often events are looked for that the bus has lost, from when on one counts as lost, and how many at once. */
+  sweepIntervalMs: 10 * SECOND_MS,
+  lostAfterMs: 10 * SECOND_MS,
+  lostPerSweep: 1_000,
+  /** How far back that looks, and how often it looks at everything that the outbox still has, the first time at the start. */
+  sweepWindowMs: 10 * MINUTE_MS,
+  wholeSweepIntervalMs: HOUR_MS,
+  /** Expired offers ended by one statement; they are never sent in any case. */
+  lapsedPerSweep: 1_000,
+
+  /** Endpoints of one consumer: an old one and a new one while moving, and one to look at; each multiplies deliveries. */
+  endpointsPerConsumer: 5,
+  /** Random bytes of a secret. */
+  secretBytes: 32,
+  /** Live secrets of one endpoint: each adds a signature to every delivery. */
+  liveSecrets: 2,
+  /** Owners' test events under way in this process: each waits for its target, and a person waits for it. */
+  testsAtOnce: 16,
+  /** Attempts of one delivery that an owner is shown: the schedule's ten, and as many by hand. */
+  attemptsShown: 100,
+  /** A look at what is due, for a monitor, and how many rows it counts: beyond that their number no longer matters. */
+  summaryMs: 400,
+  summaryRows: 10_000,
+  /** What says that an event was taken is kept longer than the outbox keeps the event. */
+  eventRetentionDays: 3,
+  /** Secrets sealed anew in one transaction. */
+  secretsPerReseal: 100,
+  /** Old rows removed by one statement, and how often. */
+  rowsPerRemoval: 1_000,
+  housekeepingIntervalMs: 10 * MINUTE_MS,
+  /** Connections to PostgreSQL: requests, claims and outcomes side by side. */
+  databaseConnections: 12,
+  /**
+   * How long a stopping process waits for what is under way: it is ended after ten seconds, and its leases must be given
+   * back by then. An attempt that is cut off is made again.
+   */
+  drainTimeoutMs: 6 * SECOND_MS,
+} as const;
+
+/** What one attempt may take and what is read of its answer; the target guard's bounds stand here too. */
+export const TARGET_LIMITS = {
+  /** From the address look-up to the answer's last byte: a target that drips ends here too. */
+  attemptMs: 10 * SECOND_MS,
+  /** Of that, both address look-ups. */
+  dnsMs: 2 * SECOND_MS,
+  /** Of that, TCP and TLS together. */
+  connectMs: 3 * SECOND_MS,
+  /** How long an address is tried before the next of the same host, and how many are: the last has time left to answer. */
+  addressMs: 500,
+  addressesTried: 4,
+  /** Addresses of one host that are looked at; nobody honest has more, and each is held against the rule. */
+  addresses: 32,
+  /** Questions to one name server before the next is asked; all together end with `dnsMs`. */
+  dnsQuestionMs: 700,
+  /** Bytes of an answer's body that are read; then its connection is destroyed. */
+  answerBytes: 16 * 1_024,
+  /** Bytes of the answer's head; more is no answer to a webhook. */
+  headBytes: 16 * 1_024,
+  /** Bytes of one answer as they come in, with heads and framing: an answer can be endless without a body. */
+  wireBytes: 256 * 1_024,
+  /** Bytes of the answer's beginning that the attempt's record keeps. */
+  excerptBytes: 1_024,
+  /**
+   * A connection that is kept open stays with the address that was checked. It is given up after this, so that a change
+   * of the host's addresses is seen.
+   */
+  connectionMs: 30 * SECOND_MS,
+  /** How long an open connection waits for the next delivery; many servers close after five seconds. */
+  idleMs: 4 * SECOND_MS,
+  /** Open connections without work: in all as many as can be at work, to one target as many as one owner may use. */
+  idleConnections: 256,
+  idleConnectionsPerTarget: 16,
+  /** How long the list of this machine's own addresses is good: interfaces seldom change, and reading them takes a system call. */
+  ownAddressesMs: 5 * SECOND_MS,
+} as const;

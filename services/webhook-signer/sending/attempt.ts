@@ -1,0 +1,98 @@
+/** One attempt: signed afresh, sent through the guard, and what follows from it. */
+
+import type { Log } from "../../runtime/log.ts";
+import type { Sender, SendResult } from "../http/send-result.ts";
+import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
+import type { ClaimedRow } from "../sql/claims.ts";
+import type { OutcomeRow } from "../sql/outcomes.ts";
+import type { LoopbackRule } from "../target/refusal.ts";
+import { retryInMs } from "./schedule.ts";
+
+export interface AttemptDeps {
+  readonly sender: Pick<Sender, "send">;
+  readonly log: Pick<Log, "error">;
+  /** Whether endpoints of `test` consumers may be on a loopback address, as the operator has set it. */
+  readonly allowLoopback: boolean;
+  readonly random: () => number;
+}
+
+export interface Target {
+  readonly url: string;
+  readonly mode: "test" | "live";
+  readonly secrets: readonly string[];
+}
+
+/** The target was not asked. */
+const UNASKED: Omit<SendResult, "error"> = {
+  address: null,
+  dnsMs: null,
+  connectMs: null,
+  tlsMs: null,
+  firstByteMs: null,
+  totalMs: null,
+  status: null,
+  responseBody: "",
+  truncated: false,
+  retryAfterMs: null,
+};
+
+/** Sends a body once. Undefined when the signal aborted it; whatever else goes wrong is the attempt's result. */
+export async function sendOnce(
+  deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log">,
+  target: Target,
+  { body, signal }: { readonly body: string; readonly signal: AbortSignal },
+): Promise<SendResult | undefined> {
+  if (target.secrets.length === 0) return { ...UNASKED, error: "secret_unreadable" };
+  const signature = signatureHeader(target.secrets, { body, nowMs: Date.now() });
+  try {
+    return await deps.sender.send({
+      url: target.url,
+      headers: { "Content-Type": "application/json", [SIGNATURE_HEADER]: signature },
+      body,
+      loopback: loopbackRule(deps, target.mode),
+      signal,
+    });
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    deps.log.error({ err: error }, "a delivery could not be sent by a fault of ours");
+    return { ...UNASKED, error: "internal_error" };
+  }
+}
+
+/** Only what is for development may ever go to this machine itself, and only where the operator allows it. */
+export function loopbackRule(
+  { allowLoopback }: Pick<AttemptDeps, "allowLoopback">,
+  mode: "test" | "live",
+): LoopbackRule {
+  return allowLoopback && mode === "test" ? "allowed" : "refused";
+}
+
+/** What is written of an attempt. */
+export function outcomeOf(
+  claimed: Pick<ClaimedRow, "delivery_id" | "attempts" | "manual_of"> & { readonly claimId: string },
+  attempt: { readonly result: SendResult; readonly startedAt: Date; readonly random: number },
+): OutcomeRow {
+  const { result, startedAt, random } = attempt;
+  const succeeded = result.error === null;
+  const retryMs = succeeded
+    ? undefined
+    : retryInMs({ attempts: claimed.attempts, retryAfterMs: result.retryAfterMs, random });
+  return {
+    delivery_id: claimed.delivery_id,
+    claim_id: claimed.claimId,
+    status: succeeded ? "delivered" : retryMs === undefined ? "failed" : "pending",
+    retry_in_ms: retryMs ?? null,
+    started_at: startedAt,
+    address: result.address,
+    dns_ms: result.dnsMs,
+    connect_ms: result.connectMs,
+    tls_ms: result.tlsMs,
+    first_byte_ms: result.firstByteMs,
+    total_ms: result.totalMs,
+    http_status: result.status,
+    error: result.error,
+    response_body: result.responseBody,
+    is_truncated: result.truncated,
+    is_manual: claimed.manual_of !== null,
+  };
+}

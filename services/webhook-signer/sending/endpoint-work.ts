@@ -1,0 +1,201 @@
+/** What a process knows of one endpoint while it sends for its owner: its breaker, what is claimed, what is under way. */
+import { SIGNER_LIMITS } from "../limits.ts";
+import type { ClaimedRow, DueEndpointRow } from "../sql/claims.ts";
+import type { EndpointOutcomeRow } from "../sql/outcomes.ts";
+import { afterFailure, type BreakerState, CLOSED, disabledBy, roomOf } from "./breaker.ts";
+
+export interface Claimed extends ClaimedRow {
+  readonly claimId: string;
+  /** For an offer: when it expires, by the clock that never jumps (`performance.now`). */
+  readonly lapsesAtMs: number | null;
+}
+
+/** What came of an attempt, as far as the breaker is concerned. */
+export interface AttemptEnd {
+  readonly succeeded: boolean;
+  readonly status: number | null;
+  readonly tookMs: number;
+}
+
+export class EndpointWork {
+  readonly endpointId: number;
+  #row: DueEndpointRow;
+  #breaker: BreakerState;
+  #inFlight = 0;
+  /** How many may be under way: one at first, more while the target answers well, so that many tar-pits hold few places. */
+  #width = 1;
+  #usedAtMs = Date.now();
+  /** How many are claimed ahead: more while the target is fast, so that claims go in batches. */
+  #window: number = SIGNER_LIMITS.firstWindow;
+  #disabledReason: EndpointOutcomeRow["disabled_reason"] = null;
+  #mayHaveMore = false;
+  #hasSucceeded = false;
+  #hasFailed = false;
+  /** When its row was told last that all is well; zero when it was told of a failure since. */
+  #successWrittenAtMs = 0;
+  #secrets: readonly string[] = [];
+  /** The owner paused or deleted it, or it was disabled elsewhere. */
+  #isWithdrawn = false;
+  /** Claimed and not sent yet, the longest due first. */
+  readonly queue: Claimed[] = [];
+
+  constructor(row: DueEndpointRow) {
+    this.endpointId = row.endpoint_id;
+    this.#row = row;
+    this.#breaker = breakerOf(row);
+  }
+
+  get url(): string {
+    return this.#row.url;
+  }
+
+  get mode(): DueEndpointRow["mode"] {
+    return this.#row.mode;
+  }
+
+  /** The secrets that sign, read with the last claim. */
+  get secrets(): readonly string[] {
+    return this.#secrets;
+  }
+
+  /** Whether it answered well the last time; whoever has never answered yet is not. */
+  get isHealthy(): boolean {
+    return this.#breaker.consecutiveFailures === 0 && this.#row.has_succeeded;
+  }
+
+  /** What this process knows of the breaker is newer than the row, unless the owner has started the endpoint anew. */
+  refresh(row: DueEndpointRow): void {
+    if (row.generation !== this.#row.generation) {
+      this.#breaker = breakerOf(row);
+      this.#disabledReason = null;
+    }
+    this.#isWithdrawn = false;
+    this.#row = { ...row, has_succeeded: row.has_succeeded || this.#row.has_succeeded };
+  }
+
+  /** It must not be sent to any more; what is under way ends by itself. */
+  withdraw(): void {
+    this.#isWithdrawn = true;
+  }
+
+  /** How many more to claim now. */
+  wanted(nowMs: number): number {
+    if (!this.#isUsable) return 0;
+    const room = roomOf(this.#breaker, this.#inFlight, nowMs);
+    if (this.#breaker.openUntilMs !== null) return Math.max(0, room - this.queue.length);
+    return Math.max(0, this.#window - this.queue.length - this.#inFlight);
+  }
+
+  /** What a claim brought; fewer than wanted means that nothing more is due now. */
+  claimed(
+    rows: readonly Claimed[],
+    { wanted, secrets }: { readonly wanted: number; readonly secrets: readonly string[] },
+  ): void {
+    this.#secrets = secrets;
+    this.queue.push(...rows);
+    if (rows.length > 0) this.#usedAtMs = Date.now();
+    this.#mayHaveMore = rows.length >= wanted;
+  }
+
+  /** Whether what is claimed will be used up soon, and there is more to claim. */
+  get isLow(): boolean {
+    return this.#mayHaveMore && this.queue.length <= this.#window / 2;
+  }
+
+  mayStart(nowMs: number): boolean {
+    if (this.queue.length === 0 || !this.#isUsable || this.#inFlight >= this.#width) return false;
+    return roomOf(this.#breaker, this.#inFlight, nowMs) > 0;
+  }
+
+  /** Whether what is claimed cannot be sent now: the breaker has opened, or nothing is to be sent to the endpoint. */
+  mustGiveBack(nowMs: number): boolean {
+    if (this.queue.length === 0) return false;
+    return !this.#isUsable || (this.#breaker.openUntilMs !== null && nowMs < this.#breaker.openUntilMs);
+  }
+
+  /** Whether it can be forgotten: what is known of its breaker has long been written. */
+  isIdle(nowMs: number): boolean {
+    return this.#inFlight === 0 && this.queue.length === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
+  }
+
+  /** Takes the next one; there is one when it `mayStart`. */
+  start(): Claimed {
+    const claimed = this.queue.shift();
+    if (claimed === undefined) throw new Error("There is nothing to send.");
+    this.#inFlight += 1;
+    return claimed;
+  }
+
+  ended({ succeeded, status, tookMs }: AttemptEnd, nowMs: number): void {
+    this.#inFlight -= 1;
+    this.#usedAtMs = nowMs;
+    this.#window =
+      succeeded && tookMs < SIGNER_LIMITS.fastMs
+        ? Math.min(this.#window * 2, SIGNER_LIMITS.longestWindow)
+        : SIGNER_LIMITS.firstWindow;
+    if (succeeded && tookMs < SIGNER_LIMITS.promptMs) {
+      this.#width = Math.min(this.#width * 2, SIGNER_LIMITS.inFlightPerEndpoint);
+    }
+    if (succeeded) {
+      this.#breaker = CLOSED;
+      this.#hasSucceeded = true;
+      this.#row = { ...this.#row, has_succeeded: true };
+    } else {
+      this.#breaker = afterFailure(this.#breaker, nowMs);
+      this.#hasFailed = true;
+      this.#width = 1;
+    }
+    if (this.#inFlight === 0 && this.queue.length === 0) this.#width = 1;
+    this.#disabledReason ??= disabledBy(this.#breaker, { status, nowMs }) ?? null;
+  }
+
+  /** An attempt that was not made after all. */
+  abandoned(): void {
+    this.#inFlight -= 1;
+  }
+
+  get #isUsable(): boolean {
+    return !this.#isWithdrawn && this.#disabledReason === null;
+  }
+
+  /**
+   * What is to be written about the breaker since it was asked last; undefined when nothing is, or when it is only one
+   * more success shortly after another.
+   */
+  takeOutcome(nowMs: number): EndpointOutcomeRow | undefined {
+    if (!this.#hasSucceeded && !this.#hasFailed) return undefined;
+    const isNoNews =
+      this.#breaker === CLOSED && !this.#hasFailed && nowMs < this.#successWrittenAtMs + SIGNER_LIMITS.successNewsMs;
+    this.#successWrittenAtMs = this.#breaker !== CLOSED ? 0 : isNoNews ? this.#successWrittenAtMs : nowMs;
+    if (isNoNews && this.#disabledReason === null) {
+      this.#hasSucceeded = false;
+      return undefined;
+    }
+    const { consecutiveFailures, timesOpened, openUntilMs, failingSinceMs, failuresSinceSuccess } = this.#breaker;
+    const outcome: EndpointOutcomeRow = {
+      endpoint_id: this.endpointId,
+      generation: this.#row.generation,
+      consecutive_failures: consecutiveFailures,
+      times_opened: timesOpened,
+      open_until: openUntilMs === null ? null : new Date(openUntilMs),
+      failing_since: failingSinceMs === null ? null : new Date(failingSinceMs),
+      failures_since_success: failuresSinceSuccess,
+      has_succeeded: this.#hasSucceeded,
+      has_failed: this.#hasFailed,
+      disabled_reason: this.#disabledReason,
+    };
+    this.#hasSucceeded = false;
+    this.#hasFailed = false;
+    return outcome;
+  }
+}
+
+function breakerOf(row: DueEndpointRow): BreakerState {
+  return {
+    consecutiveFailures: row.consecutive_failures,
+    timesOpened: row.times_opened,
+    openUntilMs: row.open_until?.getTime() ?? null,
+    failingSinceMs: row.failing_since?.getTime() ?? null,
+    failuresSinceSuccess: row.failures_since_success,
+  };
+}

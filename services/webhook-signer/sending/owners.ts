@@ -1,0 +1,138 @@
+/**
+ * Which owners this process sends for. One process at a time holds an owner's lease, so that the limits in flight hold and
+ * no first attempt is made twice; whoever dies is succeeded when the lease has lapsed. A process that holds more than its
+ * share gives owners back, the idle ones first.
+ */
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { SIGNER_LIMITS } from "../limits.ts";
+import {
+  forgetSigners,
+  freeClaims,
+  type OwnersShared,
+  releaseOwners,
+  renewOwners,
+  takeOwners,
+} from "../sql/owner-leases.ts";
+import { OutcomeWriter } from "./outcome-writer.ts";
+import { OwnerSender, type OwnerSenderDeps } from "./owner-sender.ts";
+import { Slots } from "./slots.ts";
+
+export interface Owners {
+  /** These owners may have something due: they are woken, or taken when nobody holds them. */
+  wake(organizationIds: readonly number[]): void;
+  /** How many owners this process sends for. */
+  readonly size: () => number;
+  stop(): Promise<void>;
+}
+
+export type OwnersDeps = Omit<OwnerSenderDeps, "signerId" | "slots" | "writer" | "isLeaseValid">;
+
+export function startOwners(deps: OwnersDeps): Owners {
+  const signerId = randomUUID();
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const senders = new Map<number, OwnerSender>();
+  /** Those that are given back as soon as nothing of theirs is under way here any more. */
+  const ending = new Map<number, Promise<void>>();
+  const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForHealthy } = SIGNER_LIMITS;
+  let woken = Promise.withResolvers<void>();
+  let validUntilMs = 0;
+  let restUntilMs = 0;
+  const isLeaseValid = (): boolean => performance.now() < validUntilMs - leaseMarginMs;
+  const slots = new Slots({ count, keptForHealthy });
+  const writer = new OutcomeWriter(deps);
+  const using: OwnerSenderDeps = { ...deps, signerId, isLeaseValid, slots, writer };
+
+  /** Stops and gives back, beside what else happens here: it takes as long as an attempt may take. */
+  const give = (sender: OwnerSender): Promise<void> => {
+    const { organizationId } = sender;
+    senders.delete(organizationId);
+    const given = sender
+      .stop()
+      .then(() => releaseOwners(deps.database, { signerId, organizationIds: [organizationId] }))
+      .catch((error: unknown) =>
+        deps.log.warn({ err: error }, "an owner could not be given back; its lease will lapse"),
+      )
+      .finally(() => ending.delete(organizationId));
+    ending.set(organizationId, given);
+    return given;
+  };
+  const renew = async (): Promise<OwnersShared> => {
+    const askedAtMs = performance.now();
+    const shared = await renewOwners(deps.database, {
+      signerId,
+      leaseMs,
+      served: [...senders.keys(), ...ending.keys()],
+    });
+    validUntilMs = askedAtMs + leaseMs;
+    const isHeld = new Set(shared.held);
+    // Another process may hold them already: claims are fenced, so what is not claimed yet stays unclaimed.
+    for (const sender of senders.values()) if (!isHeld.has(sender.organizationId)) void give(sender);
+    for (const organizationId of shared.due) senders.get(organizationId)?.wake();
+    return shared;
+  };
+  const take = async (): Promise<void> => {
+    const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
+    if (limit <= 0) return;
+    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, but: [...ending.keys()] });
+    if (taken.length === 0) return;
+    const freed = await freeClaims(deps.database, taken);
+    if (freed > 0) deps.log.info({ freed }, "deliveries of a process that has gone are due again");
+    for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
+  };
+  /** The owner to give back, the longest idle first, while this process has more than its share. */
+  const surplus = ({ heldByAll, alive }: OwnersShared): OwnerSender | undefined => {
+    const share = Math.ceil(heldByAll / alive);
+    if (senders.size <= share) return undefined;
+    return [...senders.values()].toSorted((a, b) => idleSince(a) - idleSince(b))[0];
+  };
+  const turn = async (): Promise<void> => {
+    const given = surplus(await renew());
+    if (given !== undefined) {
+      void give(given);
+      restUntilMs = performance.now() + SIGNER_LIMITS.ownerRestMs;
+    }
+    // What was just given back is for others to take.
+    if (performance.now() >= restUntilMs) await take();
+  };
+  const run = async (): Promise<void> => {
+    let isTold = false;
+    while (!signal.aborted) {
+      woken = Promise.withResolvers<void>();
+      try {
+        await turn();
+        isTold = false;
+      } catch (error) {
+        if (!isTold && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
+        isTold = true;
+        // Without a renewal the leases are somebody else's.
+        if (performance.now() > validUntilMs) for (const sender of senders.values()) void give(sender);
+      }
+      await delay(SIGNER_LIMITS.shortestOwnerTurnMs);
+      const pausing = delay(SIGNER_LIMITS.ownerTurnMs, undefined, { signal }).catch(() => undefined);
+      await Promise.race([pausing, woken.promise]);
+    }
+  };
+  const running = run();
+  return {
+    wake(organizationIds) {
+      for (const organizationId of organizationIds) {
+        const sender = senders.get(organizationId);
+        if (sender === undefined) woken.resolve();
+        else sender.wake();
+      }
+    },
+    size: () => senders.size,
+    async stop() {
+      stopping.abort();
+      await running;
+      for (const sender of senders.values()) void give(sender);
+      await Promise.all(ending.values());
+      await forgetSigners(deps.database, signerId, SIGNER_LIMITS.deadSignerMs);
+    },
+  };
+}
+
+/** The busy ones last. */
+const idleSince = ({ idleSinceMs }: OwnerSender): number => idleSinceMs ?? Number.POSITIVE_INFINITY;

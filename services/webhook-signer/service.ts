@@ -1,0 +1,141 @@
+/** The webhook signer: events become deliveries, deliveries become signed requests, and what came of each stays on record. */
+import { webhookSignerHealth } from "../bus/messages/health.ts";
+import * as messages from "../bus/messages/webhooks.ts";
+import { serve } from "../bus/operation.ts";
+import { WEBHOOKS_DUE } from "../bus/subjects.ts";
+import { databaseHealth } from "../db/health.ts";
+import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { createKeyring } from "../runtime/keyring.ts";
+import { repeat } from "../runtime/repeat.ts";
+import { sample } from "../runtime/sample.ts";
+import type { Service, ServiceDeps } from "../runtime/service.ts";
+import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { getOwn, list, listOwn } from "./deliveries/read-deliveries.ts";
+import { redeliver } from "./deliveries/redeliver.ts";
+import type { SignerDeps } from "./deps.ts";
+import * as changing from "./endpoints/change-endpoint.ts";
+import { get, listEndpoints } from "./endpoints/read-endpoints.ts";
+import { register } from "./endpoints/register-endpoint.ts";
+import { test } from "./endpoints/test-endpoint.ts";
+import { addSignerFigures } from "./figures.ts";
+import { removeOldRows } from "./housekeeping.ts";
+import { createSender } from "./http/sender.ts";
+import { followEvents } from "./intake/follow-events.ts";
+import { createSweep } from "./intake/sweep.ts";
+import { takeEvents } from "./intake/take-events.ts";
+import { SIGNER_LIMITS } from "./limits.ts";
+import { openSecrets } from "./secrets/endpoint-secrets.ts";
+import { resealSecrets } from "./secrets/reseal.ts";
+import { startOwners } from "./sending/owners.ts";
+import { Slots } from "./sending/slots.ts";
+import { signerSettingsSchema } from "./settings.ts";
+import { summarizeDue } from "./sql/housekeeping.ts";
+
+const NAME = "webhook-signer";
+
+/** Starts taking events and sending; several processes share both. Throws UserError for a key that is missing or wrong. */
+export async function startWebhookSignerService({
+  bus,
+  log,
+  settings,
+  environment,
+  metrics,
+}: ServiceDeps): Promise<Service> {
+  const own = parseSettings(signerSettingsSchema, environment);
+  const keyring = createKeyring(own.WEBHOOK_SECRETS_KEY, own.WEBHOOK_SECRETS_OLD_KEYS);
+  const allowLoopback = own.WEBHOOK_ALLOW_LOOPBACK;
+  if (allowLoopback) {
+    log.warn(
+      "WEBHOOK_ALLOW_LOOPBACK is on: webhooks of test consumers may go to this machine itself. For development only.",
+    );
+  }
+  const database = openDatabase({
+    url: requireDatabaseUrl(settings),
+    name: NAME,
+    maxConnections: SIGNER_LIMITS.databaseConnections,
+  });
+  try {
+    const resealed = await resealSecrets(database, keyring);
+    if (resealed > 0) log.info({ resealed }, "webhook secrets are sealed with the current key");
+  } catch (error) {
+    await closeDatabase(database);
+    throw error;
+  }
+  const sender = createSender({
+    dnsServers: own.WEBHOOK_DNS_SERVERS,
+    caFile: own.WEBHOOK_CA_FILE,
+    ownNetworks: own.WEBHOOK_OWN_NETWORKS,
+  });
+  const due = sample(() => summarizeDue(database, SIGNER_LIMITS.summaryRows), SIGNER_LIMITS.summaryMs);
+  const figures = addSignerFigures(metrics, { owners: () => owners.size(), due });
+  const wake = (organizationIds: readonly number[]): void => {
+    // To all processes, this one included: one of them holds the owner. A word that is lost is made up for by the next look.
+    if (organizationIds.length > 0 && bus.isUp()) bus.nc.publish(WEBHOOKS_DUE, JSON.stringify(organizationIds));
+  };
+  const retentionDays = own.WEBHOOK_RETENTION_DAYS;
+  const tests = new Slots({ count: SIGNER_LIMITS.testsAtOnce, keptForHealthy: 0 });
+  const deps: SignerDeps = { bus, database, log, keyring, sender, allowLoopback, retentionDays, figures, wake, tests };
+  const owners = startOwners({
+    database,
+    log,
+    sender,
+    allowLoopback,
+    random: Math.random,
+    secretsOf: (endpointIds) => openSecrets(deps, endpointIds),
+    onAttempt: ({ outcome, tookMs, lagMs }) => {
+      figures.attempts.add({ outcome });
+      figures.attemptSeconds.observe({ outcome }, tookMs / 1_000);
+      figures.startLagSeconds.observe({}, lagMs / 1_000);
+    },
+  });
+  const woken = bus.nc.subscribe(WEBHOOKS_DUE, {
+    callback: (error, message) => {
+      if (error === null) owners.wake(message.json<number[]>());
+    },
+  });
+  const events = await followEvents({
+    bus,
+    log,
+    take: async (published) => {
+      const taken = await takeEvents(database, published);
+      figures.events.add({}, taken.events);
+      figures.deliveries.add({}, taken.deliveries);
+      wake(taken.organizationIds);
+    },
+  });
+  const subscriptions = serveAll(deps);
+  const { sweepIntervalMs, housekeepingIntervalMs } = SIGNER_LIMITS;
+  const repeated = [
+    repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
+    repeat({ everyMs: housekeepingIntervalMs, what: "removing old deliveries", log }, () => removeOldRows(deps)),
+  ];
+  return {
+    async stop() {
+      // Draining a subscription of a connection that is gone fails; there is nothing left to drain then.
+      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      woken.unsubscribe();
+      await events.stop();
+      await Promise.all([owners.stop(), ...repeated.map((work) => work.stop())]);
+      await sender.close();
+      await closeDatabase(database);
+    },
+  };
+}
+
+function serveAll(deps: SignerDeps): ReturnType<typeof serve>[] {
+  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
+  return [
+    serve(responder, webhookSignerHealth, databaseHealth(deps.database)),
+    serve(responder, messages.listEndpoints, (request) => listEndpoints(deps, request)),
+    serve(responder, messages.getEndpoint, (request) => get(deps, request)),
+    serve(responder, messages.registerEndpoint, (request) => register(deps, request)),
+    serve(responder, messages.changeEndpoint, (request) => changing.change(deps, request)),
+    serve(responder, messages.rotateEndpointSecret, (request) => changing.rotate(deps, request)),
+    serve(responder, messages.deleteEndpoint, (request) => changing.remove(deps, request)),
+    serve(responder, messages.testEndpoint, (request) => test(deps, request)),
+    serve(responder, messages.listOwnDeliveries, (request) => listOwn(deps, request)),
+    serve(responder, messages.getOwnDelivery, (request) => getOwn(deps, request)),
+    serve(responder, messages.listDeliveries, (request) => list(deps, request)),
+    serve(responder, messages.redeliver, (request) => redeliver(deps, request)),
+  ];
+}

@@ -1,0 +1,150 @@
+/** Reading deliveries and their attempts again, and asking for one more attempt. */
+import type { AttemptError, Delivery, DeliveryStatus } from "../../bus/messages/webhooks.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
+
+export interface DeliveryRow {
+  readonly delivery_id: number;
+  readonly organization_id: number;
+  readonly consumer_id: number;
+  readonly endpoint_id: number | null;
+  readonly event_id: number | null;
+  readonly event_type: Delivery["eventType"];
+  readonly body: string;
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  /** Null also while it is being sent. */
+  readonly due_at: Date | null;
+  readonly lapses_at: Date | null;
+  readonly created_at: Date;
+  readonly delivered_at: Date | null;
+}
+
+const columns = (sql: Queryable) => sql`
+  delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, status, attempts,
+  case when claimed_by is null then due_at end as due_at, lapses_at, created_at, delivered_at`;
+
+export interface DeliveryFilters {
+  readonly eventType: string | undefined;
+  readonly status: DeliveryStatus | undefined;
+}
+
+const filtered = (sql: Queryable, { eventType, status }: DeliveryFilters) => sql`
+  ${eventType === undefined ? sql`` : sql`and event_type = ${eventType}`}
+  ${status === undefined ? sql`` : sql`and status = ${status}`}`;
+
+/** A consumer's, behind an id, in the order of the ids, which is that of the commits. */
+export async function listAfter(
+  sql: Queryable,
+  page: DeliveryFilters & { readonly consumerId: number; readonly sinceId: number; readonly limit: number },
+): Promise<readonly DeliveryRow[]> {
+  return await sql<DeliveryRow[]>`
+    select ${columns(sql)} from webhook_deliveries
+    where consumer_id = ${page.consumerId} and delivery_id > ${page.sinceId} ${filtered(sql, page)}
+    order by delivery_id limit ${page.limit}`;
+}
+
+export interface OwnPage extends DeliveryFilters {
+  readonly organizationId: number;
+  readonly endpointId: number | undefined;
+  readonly consumerId: number | undefined;
+  readonly beforeId: number | undefined;
+  readonly limit: number;
+}
+
+/** An organization's, newest first. */
+export async function listBefore(sql: Queryable, page: OwnPage): Promise<readonly DeliveryRow[]> {
+  const { endpointId, consumerId, beforeId } = page;
+  return await sql<DeliveryRow[]>`
+    select ${columns(sql)} from webhook_deliveries
+    where organization_id = ${page.organizationId}
+      ${beforeId === undefined ? sql`` : sql`and delivery_id < ${beforeId}`}
+      ${endpointId === undefined ? sql`` : sql`and endpoint_id = ${endpointId}`}
+      ${consumerId === undefined ? sql`` : sql`and consumer_id = ${consumerId}`}
+      ${filtered(sql, page)}
+    order by delivery_id desc limit ${page.limit}`;
+}
+
+export async function findOwn(
+  sql: Queryable,
+  { organizationId, deliveryId }: { readonly organizationId: number; readonly deliveryId: number },
+): Promise<DeliveryRow | undefined> {
+  const [row] = await sql<DeliveryRow[]>`
+    select ${columns(sql)} from webhook_deliveries
+    where organization_id = ${organizationId} and delivery_id = ${deliveryId}`;
+  return row;
+}
+
+/**
+ * The status of the delivery's endpoint; undefined where there is none, or it was deleted. It cannot be disabled or deleted
+ * before the transaction ends.
+ */
+export async function holdEndpointOf(
+  sql: Transaction,
+  { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
+): Promise<"active" | "paused" | "disabled" | undefined> {
+  const [row] = await sql<{ status: "active" | "paused" | "disabled" }[]>`
+    select status from webhook_endpoints
+    where deleted_at is null and endpoint_id = (
+      select endpoint_id from webhook_deliveries where consumer_id = ${consumerId} and delivery_id = ${deliveryId})
+    for key share`;
+  return row?.status;
+}
+
+export interface RedeliverableRow extends DeliveryRow {
+  readonly has_lapsed: boolean;
+}
+
+/** The consumer's delivery, held. */
+export async function lockForRedelivery(
+  sql: Transaction,
+  { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
+): Promise<RedeliverableRow | undefined> {
+  const [row] = await sql<RedeliverableRow[]>`
+    select ${columns(sql)}, coalesce(lapses_at <= now(), false) as has_lapsed from webhook_deliveries
+    where consumer_id = ${consumerId} and delivery_id = ${deliveryId} for no key update`;
+  return row;
+}
+
+/** Whether this key is new for the delivery. */
+export async function insertRedelivery(
+  sql: Transaction,
+  { deliveryId, idempotencyKey }: { readonly deliveryId: number; readonly idempotencyKey: string },
+): Promise<boolean> {
+  const result = await sql`
+    insert into webhook_redeliveries (delivery_id, idempotency_key) values (${deliveryId}, ${idempotencyKey})
+    on conflict do nothing`;
+  return result.count === 1;
+}
+
+/** Due now, whatever the schedule says. What is being sent at this moment is left as it is: that attempt is the one asked for. */
+export async function makeDue(sql: Transaction, deliveryId: number): Promise<DeliveryRow | undefined> {
+  const [row] = await sql<DeliveryRow[]>`
+    update webhook_deliveries set status = 'pending', due_at = now(), manual_of = coalesce(manual_of, status)
+    where delivery_id = ${deliveryId} and claimed_by is null
+    returning ${columns(sql)}`;
+  return row;
+}
+
+export interface AttemptRow {
+  readonly attempt_id: number;
+  readonly started_at: Date;
+  readonly address: string | null;
+  readonly dns_ms: number | null;
+  readonly connect_ms: number | null;
+  readonly tls_ms: number | null;
+  readonly first_byte_ms: number | null;
+  readonly total_ms: number | null;
+  readonly status: number | null;
+  readonly error: AttemptError | null;
+  readonly response_body: string;
+  readonly is_truncated: boolean;
+  readonly is_manual: boolean;
+}
+
+/** Newest first. */
+export async function listAttempts(sql: Queryable, deliveryId: number, limit: number): Promise<readonly AttemptRow[]> {
+  return await sql<AttemptRow[]>`
+    select attempt_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, status, error,
+      response_body, is_truncated, is_manual
+    from webhook_attempts where delivery_id = ${deliveryId} order by attempt_id desc limit ${limit}`;
+}

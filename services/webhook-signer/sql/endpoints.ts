@@ -1,0 +1,136 @@
+/** Endpoints. Each is looked for within an organization, so that a foreign one is not there. */
+import type { Queryable, Transaction } from "../../db/pool.ts";
+
+export interface EndpointRow {
+  readonly endpoint_id: number;
+  readonly organization_id: number;
+  readonly consumer_id: number;
+  readonly filial_id: number;
+  readonly mode: "test" | "live";
+  readonly url: string;
+  readonly status: "active" | "paused" | "disabled";
+  readonly disabled_reason: "gone" | "failing" | null;
+  readonly consecutive_failures: number;
+  readonly open_until: Date | null;
+  readonly last_success_at: Date | null;
+  readonly last_failure_at: Date | null;
+  readonly created_at: Date;
+}
+
+export interface EndpointKey {
+  readonly organizationId: number;
+  readonly endpointId: number;
+}
+
+const columns = (sql: Queryable) => sql`
+  e.endpoint_id, e.organization_id, e.consumer_id, e.filial_id, c.mode, e.url, e.status, e.disabled_reason,
+  e.consecutive_failures, e.open_until, e.last_success_at, e.last_failure_at, e.created_at`;
+
+export async function findEndpoint(
+  sql: Queryable,
+  { organizationId, endpointId }: EndpointKey,
+): Promise<EndpointRow | undefined> {
+  const [row] = await sql<EndpointRow[]>`
+    select ${columns(sql)} from webhook_endpoints e join robotics_consumers c using (consumer_id)
+    where e.organization_id = ${organizationId} and e.endpoint_id = ${endpointId} and e.deleted_at is null`;
+  return row;
+}
+
+/**
+ * Held to the end of the transaction: rotations and changes of one endpoint come one after another, and no delivery to it
+ * is being written meanwhile.
+ */
+export async function lockEndpoint(
+  sql: Transaction,
+  { organizationId, endpointId }: EndpointKey,
+): Promise<EndpointRow | undefined> {
+  const [row] = await sql<EndpointRow[]>`
+    select ${columns(sql)} from webhook_endpoints e join robotics_consumers c using (consumer_id)
+    where e.organization_id = ${organizationId} and e.endpoint_id = ${endpointId} and e.deleted_at is null
+    for update of e`;
+  return row;
+}
+
+export interface EndpointPage {
+  readonly organizationId: number;
+  readonly consumerId: number | undefined;
+  readonly sinceId: number;
+  readonly limit: number;
+}
+
+export async function listEndpoints(sql: Queryable, page: EndpointPage): Promise<readonly EndpointRow[]> {
+  const ofConsumer = page.consumerId === undefined ? sql`` : sql`and e.consumer_id = ${page.consumerId}`;
+  return await sql<EndpointRow[]>`
+    select ${columns(sql)} from webhook_endpoints e join robotics_consumers c using (consumer_id)
+    where e.organization_id = ${page.organizationId} and e.deleted_at is null ${ofConsumer}
+      and e.endpoint_id > ${page.sinceId}
+    order by e.endpoint_id limit ${page.limit}`;
+}
+
+export interface OwnedConsumerRow {
+  readonly consumer_id: number;
+  readonly filial_id: number;
+  readonly mode: "test" | "live";
+  readonly endpoints: number;
+}
+
+/** The consumer that an endpoint is to belong to, held, and how many it has: two registrations at once count one another. */
+export async function lockConsumer(
+  sql: Transaction,
+  { organizationId, consumerId }: { readonly organizationId: number; readonly consumerId: number },
+): Promise<OwnedConsumerRow | undefined> {
+  const [row] = await sql<Omit<OwnedConsumerRow, "endpoints">[]>`
+    select consumer_id, filial_id, mode from robotics_consumers
+    where organization_id = ${organizationId} and consumer_id = ${consumerId} for no key update`;
+  if (row === undefined) return undefined;
+  const [counted] = await sql<[{ endpoints: number }]>`
+    select count(*)::int as endpoints from webhook_endpoints where consumer_id = ${consumerId} and deleted_at is null`;
+  return { ...row, endpoints: counted.endpoints };
+}
+
+/** Whether the consumer is there, and for what; without a lock. */
+export async function findConsumerMode(
+  sql: Queryable,
+  { organizationId, consumerId }: { readonly organizationId: number; readonly consumerId: number },
+): Promise<"test" | "live" | undefined> {
+  const [row] = await sql<{ mode: "test" | "live" }[]>`
+    select mode from robotics_consumers where organization_id = ${organizationId} and consumer_id = ${consumerId}`;
+  return row?.mode;
+}
+
+export async function insertEndpoint(
+  sql: Transaction,
+  endpoint: {
+    readonly organizationId: number;
+    readonly consumerId: number;
+    readonly filialId: number;
+    readonly url: string;
+  },
+): Promise<number> {
+  const [row] = await sql<[{ endpoint_id: number }]>`
+    insert into webhook_endpoints (organization_id, consumer_id, filial_id, url)
+    values (${endpoint.organizationId}, ${endpoint.consumerId}, ${endpoint.filialId}, ${endpoint.url})
+    returning endpoint_id`;
+  return row.endpoint_id;
+}
+
+export async function pauseEndpoint(sql: Transaction, endpointId: number): Promise<void> {
+  await sql`
+    update webhook_endpoints set status = 'paused', disabled_reason = null, generation = generation + 1
+    where endpoint_id = ${endpointId}`;
+}
+
+/** Starts it anew: what was known of its failures is forgotten. */
+export async function activateEndpoint(sql: Transaction, endpointId: number): Promise<void> {
+  await sql`
+    update webhook_endpoints set status = 'active', disabled_reason = null, generation = generation + 1,
+      consecutive_failures = 0, times_opened = 0, open_until = null, failing_since = null, failures_since_success = 0
+    where endpoint_id = ${endpointId}`;
+}
+
+/** What was sent stays readable. */
+export async function deleteEndpoint(sql: Transaction, endpointId: number): Promise<void> {
+  await sql`
+    update webhook_endpoints set deleted_at = now(), generation = generation + 1 where endpoint_id = ${endpointId}`;
+  await sql`delete from webhook_secrets where endpoint_id = ${endpointId}`;
+}

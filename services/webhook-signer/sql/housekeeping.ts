@@ -1,0 +1,73 @@
+/** Looking at the whole, and keeping it bounded. */
+import type { Database } from "../../db/pool.ts";
+
+export interface DueSummary {
+  readonly rows: number;
+  readonly oldestAgeMs: number;
+}
+
+/** How many deliveries could be sent now, counted to `limit`, and how long the oldest of those counted has been due. */
+export async function summarizeDue(sql: Database, limit: number): Promise<DueSummary> {
+  const [row] = await sql<[{ rows: number; oldest_age_ms: number }]>`
+    select count(*)::int as rows,
+      coalesce(extract(epoch from clock_timestamp() - min(due_at)) * 1000, 0)::float8 as oldest_age_ms
+    from (
+      select d.due_at from webhook_deliveries d join webhook_endpoints e using (endpoint_id)
+      where d.status = 'pending' and d.due_at <= now() and e.status = 'active'
+        and (e.open_until is null or e.open_until <= now())
+      limit ${limit}
+    ) as due`;
+  return { rows: row.rows, oldestAgeMs: row.oldest_age_ms };
+}
+
+/** Deliveries that are done with, and with them their attempts. Returns how many. */
+export async function deleteOldDeliveries(
+  sql: Database,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
+  const result = await sql`
+    with old as (
+      delete from webhook_deliveries where delivery_id in (
+        select delivery_id from webhook_deliveries
+        where status <> 'pending' and created_at < now() - ${olderThanDays}::float8 * interval '1 day'
+        limit ${rows})
+      returning delivery_id
+    ), attempts as (
+      delete from webhook_attempts a using old where a.delivery_id = old.delivery_id
+    )
+    select from old`;
+  return result.count;
+}
+
+/** What has waited for a paused endpoint for as long as what is done with is kept. Returns how many. */
+export async function failForgottenDeliveries(
+  sql: Database,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
+  const result = await sql`
+    update webhook_deliveries set status = case when delivered_at is null then 'failed' else 'delivered' end,
+      due_at = null, manual_of = null
+    where delivery_id in (
+      select d.delivery_id from webhook_endpoints e cross join lateral (
+        select delivery_id from webhook_deliveries
+        where endpoint_id = e.endpoint_id and status = 'pending' and claimed_by is null
+          and due_at < now() - ${olderThanDays}::float8 * interval '1 day'
+        order by due_at limit ${rows} for no key update skip locked
+      ) d
+      where e.status = 'paused' and e.deleted_at is null limit ${rows})`;
+  return result.count;
+}
+
+/** What says that an event was taken; longer than the outbox keeps it, or it would be taken again. */
+export async function deleteOldEvents(
+  sql: Database,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
+  const result = await sql`
+    delete from webhook_events where event_id in (
+      select event_id from webhook_events e
+      where taken_at < now() - ${olderThanDays}::float8 * interval '1 day'
+        and not exists (select from outbox where outbox_id = e.event_id)
+      limit ${rows})`;
+  return result.count;
+}

@@ -1,0 +1,107 @@
+/** Who sends for which owner. The clock is PostgreSQL's, so that processes with different clocks agree. */
+import type { Database } from "../../db/pool.ts";
+
+/** A process is alive when it was seen within this; it tells so several times meanwhile. */
+export interface LeaseTerms {
+  readonly signerId: string;
+  readonly leaseMs: number;
+}
+
+export interface OwnersShared {
+  /** The owners that this process still holds. */
+  readonly held: readonly number[];
+  /** Those of them that have something due. */
+  readonly due: readonly number[];
+  /** How many owners are held by anybody. */
+  readonly heldByAll: number;
+  /** How many processes are alive, this one included. */
+  readonly alive: number;
+}
+
+/**
+ * Tells that this process is alive and renews what it serves; a lease that it was given by an answer that never arrived
+ * lapses.
+ */
+export async function renewOwners(
+  sql: Database,
+  { signerId, leaseMs, served }: LeaseTerms & { readonly served: readonly number[] },
+): Promise<OwnersShared> {
+  const [row] = await sql<[{ held: number[]; due: number[]; held_by_all: number; alive: number }]>`
+    with seen as (
+      insert into webhook_signers (signer_id) values (${signerId})
+      on conflict (signer_id) do update set seen_at = now()
+    ), renewed as (
+      update webhook_owners set leased_until = now() + ${leaseMs}::float8 * interval '1 millisecond'
+      where leased_by = ${signerId} and leased_until > now() and organization_id = any(${[...served]}::bigint[])
+      returning organization_id
+    )
+    select array(select organization_id from renewed) as held,
+      array(select organization_id from renewed
+        where exists (select from webhook_deliveries due
+          where due.organization_id = renewed.organization_id and due.status = 'pending' and due.due_at <= now())) as due,
+      (select count(*)::int from webhook_owners where leased_until > now()) as held_by_all,
+      (select count(*)::int from webhook_signers
+        where signer_id <> ${signerId} and seen_at > now() - ${leaseMs}::float8 * interval '1 millisecond') + 1 as alive`;
+  return { held: row.held, due: row.due, heldByAll: row.held_by_all, alive: row.alive };
+}
+
+/**
+ * Takes up to `limit` owners that have due deliveries and that nobody holds, except those in `but`. It hops from owner to owner in the index, so
+ * that one owner's long queue costs no more than a short one.
+ */
+export async function takeOwners(
+  sql: Database,
+  { signerId, leaseMs, limit, but }: LeaseTerms & { readonly limit: number; readonly but: readonly number[] },
+): Promise<readonly number[]> {
+  const rows = await sql<{ organization_id: number }[]>`
+    with recursive pending (organization_id) as (
+      (select organization_id from webhook_deliveries where status = 'pending' order by organization_id limit 1)
+      union all
+      select (select next.organization_id from webhook_deliveries next
+        where next.status = 'pending' and next.organization_id > pending.organization_id
+        order by next.organization_id limit 1)
+      from pending where pending.organization_id is not null
+    ), free as (
+      select organization_id from pending
+      where organization_id is not null and organization_id <> all(${[...but]}::bigint[])
+        and exists (select from webhook_deliveries due
+          where due.organization_id = pending.organization_id and due.status = 'pending' and due.due_at <= now())
+        and not exists (select from webhook_owners held
+          where held.organization_id = pending.organization_id and held.leased_until > now())
+      limit ${limit}
+    )
+    insert into webhook_owners (organization_id, leased_by, leased_until)
+    select organization_id, ${signerId}::uuid, now() + ${leaseMs}::float8 * interval '1 millisecond' from free
+    on conflict (organization_id) do update set leased_by = excluded.leased_by, leased_until = excluded.leased_until
+      where webhook_owners.leased_until <= now()
+    returning organization_id`;
+  return rows.map((row) => row.organization_id);
+}
+
+/**
+ * What whoever held these owners before had under way, and has not finished, is due at once. For a new holder that has
+ * claimed nothing yet.
+ */
+export async function freeClaims(sql: Database, organizationIds: readonly number[]): Promise<number> {
+  const result = await sql`
+    update webhook_deliveries set claimed_by = null
+    where status = 'pending' and organization_id = any(${[...organizationIds]}::bigint[]) and claimed_by is not null`;
+  return result.count;
+}
+
+/** Gives owners back, so that another process need not wait for the lease to lapse. */
+export async function releaseOwners(
+  sql: Database,
+  { signerId, organizationIds }: { readonly signerId: string; readonly organizationIds: readonly number[] },
+): Promise<void> {
+  await sql`
+    update webhook_owners set leased_until = '-infinity', leased_by = null
+    where leased_by = ${signerId} and organization_id = any(${[...organizationIds]}::bigint[])`;
+}
+
+/** The process goes; long-dead ones that could not say so go with it. */
+export async function forgetSigners(sql: Database, signerId: string, deadForMs: number): Promise<void> {
+  await sql`
+    delete from webhook_signers
+    where signer_id = ${signerId} or seen_at < now() - ${deadForMs}::float8 * interval '1 millisecond'`;
+}

@@ -1,0 +1,91 @@
+/**
+ * The address of a target, before anything is asked of the network. It is looked at twice: as it was written, because a
+ * parser repairs what was meant to deceive (`https:\\127.1`, `https://@host`), and as it is parsed, because that is what is
+ * connected to.
+ */
+import { isIP } from "node:net";
+import { BOUNDS } from "../../bus/bounds.ts";
+import { isLoopbackAddress, isPublicAddress } from "./address-rule.ts";
+import type { LoopbackRule, TargetRefusal } from "./refusal.ts";
+
+export type UrlCheck =
+  | { readonly ok: true; readonly url: URL }
+  | { readonly ok: false; readonly reason: TargetRefusal };
+
+/** The empty text is what a URL has where its port is the scheme's own. */
+const PORTS: ReadonlySet<string> = new Set(["", "8443"]);
+
+/** Names that a local network answers for, and that the internet does not have. */
+const LOCAL_NAMES = [
+  "localhost",
+  "localdomain",
+  "local",
+  "internal",
+  "home.arpa",
+  "lan",
+  "home",
+  "corp",
+  "intranet",
+  "private",
+];
+
+/** A name as DNS takes it: labels of letters, digits, hyphens and underscores. */
+const DNS_NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
+
+/** Visible ASCII. White space, control characters and other letters are repaired by a parser, or drawn alike. */
+const PLAIN = /^[!-~]+$/;
+
+const refused = (reason: TargetRefusal): UrlCheck => ({ ok: false, reason });
+
+/** Whether the text is the address of a target that may be connected to, as far as the text tells. */
+export function checkTargetUrl(raw: string, { loopback }: { readonly loopback: LoopbackRule }): UrlCheck {
+  if (raw.length > BOUNDS.webhookUrlCharacters) return refused("too_long");
+  const url = URL.parse(raw);
+  if (url === null) return refused("not_a_url");
+  const isLoopback = loopback === "allowed" && isLoopbackHost(url.hostname);
+  if (url.protocol !== "https:" && !(isLoopback && url.protocol === "http:")) return refused("not_https");
+  if (url.username !== "" || url.password !== "" || authorityOf(raw).includes("@"))
+    return refused("credentials_in_url");
+  if (raw.includes("#")) return refused("fragment");
+  if (!isLoopback && !isPublicHost(url.hostname)) return refused("host_not_public");
+  if (!isLoopback && !PORTS.has(url.port)) return refused("port_not_allowed");
+  if (!isCanonical(raw, url)) return refused("not_canonical");
+  // What is stored and sent is the parsed address, in which escapes take more room.
+  if (url.href.length > BOUNDS.webhookUrlCharacters) return refused("too_long");
+  return { ok: true, url };
+}
+
+/** The host of a URL as an address without brackets, or as the name that it is. */
+export function hostOf(url: URL): string {
+  return url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
+}
+
+/** Whether a host is this machine by its very name (RFC 6761) or address; no look-up makes a name loopback. */
+export function isLoopbackHost(hostname: string): boolean {
+  const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+  return isIP(host) === 0 ? host === "localhost" || host.endsWith(".localhost") : isLoopbackAddress(host);
+}
+
+function isPublicHost(hostname: string): boolean {
+  const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+  if (isIP(host) !== 0) return isPublicAddress(host);
+  const name = host.replace(/\.$/, "");
+  if (!DNS_NAME.test(name) || !name.includes(".")) return false;
+  return !LOCAL_NAMES.some((local) => name === local || name.endsWith(`.${local}`));
+}
+
+/** What stands between the scheme and the path as it was written; a back-slash ends it for a browser, a slash for all. */
+function authorityOf(raw: string): string {
+  return /^[^:/\\?#]*:?[/\\]*([^/\\?#]*)/.exec(raw)?.[1] ?? "";
+}
+
+/**
+ * Whether the text has the one spelling of its scheme, host and port: then every parser reads the same host in it. A
+ * port that is the scheme's own may be named.
+ */
+function isCanonical(raw: string, url: URL): boolean {
+  if (!PLAIN.test(raw) || raw.includes("\\") || url.hostname.endsWith(".")) return false;
+  const written = /^([a-z]+:\/\/[^/?]*)/i.exec(raw)?.[1]?.toLowerCase();
+  const own = url.protocol === "https:" ? ":443" : ":80";
+  return written === url.origin || (url.port === "" && written === `${url.origin}${own}`);
+}

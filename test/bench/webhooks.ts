@@ -1,0 +1,161 @@
+/**
+ * Webhooks: deliveries a second from PostgreSQL to a local TLS target, beside a bare undici loop that signs as much and
+ * uses as many connections; what each costs; and how long after its commit an event arrives.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
+import { type Figure, oneDecimal, wholeNumber } from "./figure.ts";
+import type { Ground } from "./ground.ts";
+import { median, percentile } from "./percentile.ts";
+import { startWebhookGround, type WebhookGround } from "./webhook-ground.ts";
+
+export interface WebhookFigures {
+  readonly deliveries: number;
+  readonly connections: number;
+  readonly perSecond: number;
+  readonly controlPerSecond: number;
+  /** CPU time of the sending process for one delivery, and PostgreSQL's beside it. */
+  readonly cpuUs: number;
+  readonly controlCpuUs: number;
+  readonly postgresCpuUs: number;
+  readonly lagEvents: number;
+  readonly lagP50Ms: number;
+  readonly lagP99Ms: number;
+}
+
+/** With one endpoint each: as many connections as endpoints may have in flight. */
+const OWNERS = 4;
+/** Events a second for the lag: a busy chain, far from what is possible. */
+const LAG_EVENTS_PER_SECOND = 100;
+
+export async function measureWebhooks(
+  ground: Ground,
+  plan: { readonly deliveries: number; readonly rounds: number; readonly lagEvents: number },
+): Promise<WebhookFigures> {
+  const webhooks = await startWebhookGround(ground, { owners: OWNERS });
+  const connections = OWNERS * SIGNER_LIMITS.inFlightPerEndpoint;
+  const control = await ground.startProcess("webhook-control", "test/bench/load/webhook-control.ts", [
+    webhooks.url,
+    webhooks.caFile,
+    String(connections),
+    String(plan.deliveries),
+  ]);
+  const measured: {
+    perSecond: number;
+    cpuUs: number;
+    postgresCpuUs: number;
+    controlPerSecond: number;
+    controlCpuUs: number;
+  }[] = [];
+  // The first round warms both up.
+  for (let round = 0; round <= plan.rounds; round += 1) {
+    const own = await drain(ground, webhooks, plan.deliveries);
+    const cpuBefore = cpuTimeUs(control.pid);
+    const { elapsedMs } = await control.ask<{ elapsedMs: number }>();
+    const controlCpuUs = (cpuTimeUs(control.pid) - cpuBefore) / plan.deliveries;
+    await webhooks.arrived();
+    if (round > 0) measured.push({ ...own, controlCpuUs, controlPerSecond: (plan.deliveries / elapsedMs) * 1_000 });
+  }
+  await control.stop();
+  const lags = await measureLags(webhooks, plan.lagEvents);
+  await webhooks.stop();
+  const middle = (of: (round: (typeof measured)[number]) => number): number => median(measured.map(of));
+  return {
+    deliveries: plan.deliveries,
+    connections,
+    perSecond: middle((round) => round.perSecond),
+    controlPerSecond: middle((round) => round.controlPerSecond),
+    cpuUs: middle((round) => round.cpuUs),
+    controlCpuUs: middle((round) => round.controlCpuUs),
+    postgresCpuUs: middle((round) => round.postgresCpuUs),
+    lagEvents: lags.length,
+    lagP50Ms: percentile(lags, 0.5),
+    lagP99Ms: percentile(lags, 0.99),
+  };
+}
+
+/** Deliveries that wait for paused endpoints are let go: what is measured is sending, from the rows to the written outcomes. */
+async function drain(
+  ground: Ground,
+  webhooks: WebhookGround,
+  deliveries: number,
+): Promise<{ readonly perSecond: number; readonly cpuUs: number; readonly postgresCpuUs: number }> {
+  await webhooks.setStatus("paused");
+  const before = await webhooks.countOf("delivered");
+  await webhooks.publish(deliveries);
+  await webhooks.until("pending", deliveries);
+  await webhooks.arrived();
+  const postgresPid = ground.postgresPid() ?? 0;
+  const [signerCpu, postgresCpu] = [cpuTimeUs(webhooks.signer.pid), familyCpuTimeUs(postgresPid)];
+  await webhooks.setStatus("active");
+  await webhooks.until("delivered", before + deliveries);
+  const cpuUs = (cpuTimeUs(webhooks.signer.pid) - signerCpu) / deliveries;
+  const postgresCpuUs = (familyCpuTimeUs(postgresPid) - postgresCpu) / deliveries;
+  const times = (await webhooks.arrived()).map(([, atMs]) => atMs);
+  if (times.length !== deliveries) throw new Error(`${times.length} requests arrived for ${deliveries} deliveries.`);
+  const elapsedMs = Math.max(...times) - Math.min(...times);
+  return { perSecond: (deliveries / elapsedMs) * 1_000, cpuUs, postgresCpuUs };
+}
+
+/** From when the event's commit was acknowledged until its request arrived: relay, bus, signer and target. */
+async function measureLags(webhooks: WebhookGround, events: number): Promise<number[]> {
+  const committedAtMs = new Map<number, number>();
+  const [{ last }] = await webhooks.database<[{ last: number }]>`
+    select coalesce(max(delivery_id), 0) as last from webhook_deliveries`;
+  const before = await webhooks.countOf("delivered");
+  for (let at = 0; at < events; at += 1) {
+    const dueMs = performance.now() + 1_000 / LAG_EVENTS_PER_SECOND;
+    const eventId = await webhooks.emit(at);
+    committedAtMs.set(eventId, performance.timeOrigin + performance.now());
+    await delay(Math.max(0, dueMs - performance.now()));
+  }
+  await webhooks.until("delivered", before + events);
+  const arrivedAtMs = new Map((await webhooks.arrived()).map(([id, atMs]) => [id, atMs]));
+  const rows = await webhooks.database<{ delivery_id: number; event_id: number }[]>`
+    select delivery_id, event_id from webhook_deliveries where delivery_id > ${last}`;
+  if (rows.length !== events) throw new Error(`${rows.length} deliveries for ${events} events.`);
+  return rows.map(({ delivery_id: deliveryId, event_id: eventId }) => {
+    const atMs = arrivedAtMs.get(deliveryId);
+    if (atMs === undefined) throw new Error(`Delivery ${deliveryId} never arrived.`);
+    return atMs - (committedAtMs.get(eventId) ?? Number.NaN);
+  });
+}
+
+export function webhookFigures(figures: WebhookFigures): Figure[] {
+  const ratio = figures.perSecond / figures.controlPerSecond;
+  return [
+    {
+      name: `webhook deliveries/s to a TLS target (${figures.connections} connections)`,
+      measured: wholeNumber(figures.perSecond),
+      control: `bare undici loop: ${wholeNumber(figures.controlPerSecond)}`,
+      ratio: `${wholeNumber(ratio * 100)} %`,
+      goal: "≥ 50 %",
+      met: ratio >= 0.5,
+    },
+    {
+      name: "CPU per webhook delivery (µs)",
+      measured: `${wholeNumber(figures.cpuUs)}, PostgreSQL ${wholeNumber(figures.postgresCpuUs)}`,
+      control: wholeNumber(figures.controlCpuUs),
+      ratio: "",
+      goal: "",
+      met: undefined,
+    },
+    {
+      name: "event committed → webhook arrives, p50 (ms)",
+      measured: oneDecimal(figures.lagP50Ms),
+      control: "",
+      ratio: "",
+      goal: "",
+      met: undefined,
+    },
+    {
+      name: "event committed → webhook arrives, p99 (ms)",
+      measured: oneDecimal(figures.lagP99Ms),
+      control: "",
+      ratio: "",
+      goal: "≤ 1,000",
+      met: figures.lagP99Ms <= 1_000,
+    },
+  ];
+}

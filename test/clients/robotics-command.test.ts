@@ -1,0 +1,305 @@
+/** The robotics command, as it is typed: against the whole system, with a real local target. */
+import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import postgres from "postgres";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { TRIGGERS } from "../../clients/robotics/arguments.ts";
+import { verifyWebhook } from "../../clients/webhook-verifier.ts";
+import { WEBHOOK_EVENTS } from "../../gateway/contract/webhook-events.ts";
+import { seedSandboxConsumer } from "../../services/bus/messages/robotics.ts";
+import { call } from "../../services/bus/operation.ts";
+import { apiClient } from "../support/api-client.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { type RunningProgram, runProgram } from "../support/running-program.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+
+const COMMAND = join(import.meta.dirname, "..", "..", "clients", "robotics.ts");
+/** Events go through a relay and a stream, and a command starts a process, on a machine that is busy with others. */
+const PATIENCE = { timeout: 30_000, interval: 100 };
+const TEST_MS = 120_000;
+
+let system: TestSystem;
+let folder: TemporaryFolder;
+let owner: Person;
+let consumerId: number;
+const credential = `rc_${randomBytes(32).toString("base64url")}`;
+const running: RunningProgram[] = [];
+
+beforeAll(async () => {
+  system = await startSystem({ webhookSigner: true });
+  folder = temporaryFolder("robotics-command");
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  const { organizationId, filialId } = system.sandbox;
+  const credentialHash = createHash("sha256").update(credential).digest("hex");
+  ({ consumerId } = await call(system.bus.nc, seedSandboxConsumer, { organizationId, filialId, credentialHash }));
+  writeSandbox(system.baseUrl);
+}, TEST_MS);
+afterEach(async () => {
+  for (const program of running.splice(0)) {
+    program.process.kill("SIGTERM");
+    await program.ended;
+  }
+});
+afterAll(async () => {
+  await system.stop();
+  folder.remove();
+});
+
+function writeSandbox(baseUrl: string): void {
+  const facts = { baseUrl, owner: system.owner, robotics: { consumerId, credential } };
+  writeFileSync(join(folder.path, "sandbox.json"), JSON.stringify(facts));
+}
+
+/** Everything it knows comes from its arguments, from `env` and from the sandbox's file. */
+function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningProgram {
+  const program = runProgram(process.execPath, [COMMAND, ...args], {
+    env: { PATH: process.env["PATH"], DATA_DIR: folder.path, ...env },
+  });
+  running.push(program);
+  return program;
+}
+
+/** Its exit code and the one sentence that it leaves. */
+async function lastWords(args: readonly string[], env?: Readonly<Record<string, string>>) {
+  const program = command(args, env);
+  const exit = await program.ended;
+  return { exit, words: program.output().trim() };
+}
+
+interface Taken {
+  readonly header: string | undefined;
+  readonly body: string;
+  readonly type: string | undefined;
+}
+
+/** A consumer's program: answers what `answer` says to the how-manieth request. */
+async function localTarget(answer: (count: number) => number = () => 204) {
+  const taken: Taken[] = [];
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { "x-service-robotics-signature": header, "content-type": type } = request.headers;
+      taken.push({ header: header as string | undefined, body: Buffer.concat(chunks).toString(), type });
+      response.writeHead(answer(taken.length), { location: "http://127.0.0.1:1/" }).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    taken,
+    stop: () => new Promise<void>((resolve) => void server.close(() => resolve())),
+  };
+}
+
+interface Envelope {
+  readonly delivery_id: number;
+  readonly event_type: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+const envelopes = (taken: readonly Taken[]) => taken.map(({ body }) => JSON.parse(body) as Envelope);
+
+/** The bodies that the service itself signs and sends. */
+async function storedBodies(ids: readonly number[]): Promise<readonly string[]> {
+  const sql = postgres(system.database.url, { max: 1 });
+  try {
+    const rows = await sql<{ body: string }[]>`
+      select body from webhook_deliveries where delivery_id = any(${[...ids]}) order by delivery_id`;
+    return rows.map(({ body }) => body);
+  } finally {
+    await sql.end();
+  }
+}
+
+describe("listen and trigger together", () => {
+  it(
+    "bring each of the five events to a local program, in order, signed, and byte for byte as they are sent",
+    async () => {
+      const target = await localTarget();
+      const listening = command(["listen", "--forward-to", target.url]);
+      const secret = (await listening.waitFor(/^Signing with the secret (whsec_\S{43})$/m))[1] as string;
+      await listening.waitFor(/Forwarding what comes behind delivery \d+ to /);
+      for (const event of TRIGGERS) {
+        const { exit, words } = await lastWords(["trigger", event]);
+        expect(exit, words).toBe(0);
+      }
+      // Cancelled and expired ones were offered first, and a task is offered and a filial paused by nobody else here.
+      const expected = [
+        "serving_task.offered",
+        "serving_task.offered",
+        "serving_task.cancelled",
+        "serving_task.offered",
+        "serving_task.expired",
+        "robotics.paused",
+        "robotics.resumed",
+      ];
+      await vi.waitFor(() => expect(envelopes(target.taken).map((one) => one.event_type)).toEqual(expected), PATIENCE);
+      const ids = envelopes(target.taken).map((one) => one.delivery_id);
+      expect(ids).toEqual(ids.toSorted((one, other) => one - other));
+      for (const { header, body, type } of target.taken) {
+        expect(verifyWebhook({ header, body, secrets: [secret] })).toBe("valid");
+        expect(type).toBe("application/json");
+        const event = WEBHOOK_EVENTS.find(({ eventType }) => body.includes(`"${eventType}"`));
+        expect(event?.envelope.safeParse(JSON.parse(body)).error).toBeUndefined();
+      }
+      expect(target.taken.map(({ body }) => body)).toEqual(await storedBodies(ids));
+      listening.process.kill("SIGINT");
+      expect(await listening.ended).toBe(0);
+      expect(listening.output()).toContain(`Go on where this ended with --since-id ${ids.at(-1)}.`);
+      await target.stop();
+    },
+    TEST_MS,
+  );
+});
+
+describe("listen", () => {
+  it(
+    "tries again until the target answers 2xx, lets nothing overtake, and starts where it is told",
+    async () => {
+      const before = await lastDeliveryId();
+      for (let count = 0; count < 2; count += 1)
+        expect((await lastWords(["trigger", "robotics.resumed"])).exit).toBe(0);
+      await vi.waitFor(async () => expect((await deliveriesAfter(before)).length).toBe(4), PATIENCE);
+      // A failure, and a redirect that is not followed.
+      const target = await localTarget((count) => [500, 302][count - 1] ?? 200);
+      const secret = "whsec_of_my_own";
+      const listening = command(["listen", "--forward-to", target.url, "--since-id", `${before}`, "--secret", secret]);
+      await listening.waitFor(/robotics\.paused {2}500; again in/);
+      await listening.waitFor(/robotics\.paused {2}302; again in/);
+      await vi.waitFor(() => expect(target.taken.length).toBe(6), PATIENCE);
+      const ids = envelopes(target.taken).map((one) => one.delivery_id);
+      expect(new Set(ids.slice(0, 3))).toEqual(new Set([ids[0]]));
+      expect(ids.slice(2)).toEqual((await deliveriesAfter(before)).map((one) => one.delivery_id));
+      for (const { header, body } of target.taken)
+        expect(verifyWebhook({ header, body, secrets: [secret] })).toBe("valid");
+      expect(listening.output()).not.toContain(secret);
+      await target.stop();
+    },
+    TEST_MS,
+  );
+
+  it("waits for a service that is away", async () => {
+    const target = await localTarget();
+    const listening = command(["listen", "--forward-to", target.url], {
+      BASE_URL: "http://127.0.0.1:9",
+      ROBOTICS_CREDENTIAL: credential,
+    });
+    await listening.waitFor(/does not answer\. Waiting for it\./);
+    await target.stop();
+  });
+
+  it.each([
+    "http://192.0.2.1/hook",
+    "http://10.0.0.1:4000/",
+    "http://0.0.0.0:4000/",
+    "http://[::ffff:127.0.0.1]:4000/",
+    "http://127.0.0.1.example:4000/",
+    "http://somewhere.example/",
+    "http://169.254.169.254/",
+  ])("forwards nothing to %s, which is another machine", async (url) => {
+    const { exit, words } = await lastWords(["listen", "--forward-to", url]);
+    expect(words).toMatch(/^Deliveries are forwarded to this machine only, and \S+ is not on loopback\.$/);
+    expect(exit).toBe(1);
+  });
+});
+
+async function lastDeliveryId(): Promise<number> {
+  return (await deliveriesAfter(0)).at(-1)?.delivery_id ?? 0;
+}
+async function deliveriesAfter(sinceId: number): Promise<readonly Envelope[]> {
+  const fleet = apiClient(`${system.baseUrl}/api/robotics/v1/`, credential);
+  const path = `webhook-deliveries/?since_id=${sinceId}&limit=500`;
+  return (await fleet.good<{ webhook_deliveries: Envelope[] }>("GET", path)).webhook_deliveries;
+}
+
+describe("a command that cannot be done says why in one sentence and fails", () => {
+  const HERE = "http://127.0.0.1:4000/hook";
+  it.each<[string, string[], Record<string, string>, RegExp]>([
+    ["nothing to do", [], {}, /^Say what to do, listen or trigger; --help shows how\.$/],
+    [
+      "an unknown option",
+      ["listen", "--forward", HERE],
+      {},
+      /^Unknown option '--forward'; --help shows what there is\.$/,
+    ],
+    ["no target", ["listen"], {}, /^Say where to with --forward-to, for example \S+\.$/],
+    [
+      "a target that is no address",
+      ["listen", "--forward-to", "4000"],
+      {},
+      /^--forward-to is an http or https address/,
+    ],
+    [
+      "no number",
+      ["listen", "--forward-to", HERE, "--since-id", "x"],
+      {},
+      /^--since-id is a number from 0, and not "x"\.$/,
+    ],
+    [
+      "an unknown event",
+      ["trigger", "robotics.exploded"],
+      {},
+      /^Say which event to trigger: serving_task\.offered, .*\.$/,
+    ],
+    [
+      "a wrong credential",
+      ["listen", "--forward-to", HERE],
+      { ROBOTICS_CREDENTIAL: "rc_wrong" },
+      /^.*The service does not take the consumer's credential; ask the owner for a new one\.$/s,
+    ],
+    [
+      "a wrong password",
+      ["trigger", "robotics.paused"],
+      { OWNER_EMAIL: "a@b.example", OWNER_PASSWORD: "wrong" },
+      /^E-mail address or password is wrong\. \(login_failed\)$/,
+    ],
+    [
+      "half a log-in",
+      ["trigger", "robotics.paused"],
+      { OWNER_EMAIL: "a@b.example" },
+      /^Give both the owner's e-mail address and password, or neither\.$/,
+    ],
+    [
+      "an unknown consumer",
+      ["trigger", "robotics.paused", "--consumer-id", "999999"],
+      {},
+      /^The owner has no robotics consumer 999999\.$/,
+    ],
+    [
+      "a base URL that is none",
+      ["trigger", "robotics.paused", "--base-url", "here"],
+      {},
+      /^The base URL is an http or https address, and not "here"\.$/,
+    ],
+  ])("%s", async (_what, args, env, sentence) => {
+    const { exit, words } = await lastWords(args, env);
+    expect(words).toMatch(sentence);
+    expect(exit).toBe(1);
+  });
+
+  it("robotics that is paused", async () => {
+    const filial = `filials/${system.sandbox.filialId}/robotics`;
+    await owner.good("POST", `${filial}/pause/`, { body: { reason: "A test." } });
+    const { exit, words } = await lastWords(["trigger", "serving_task.offered"]);
+    expect(words).toMatch(/\(robotics_paused\)$/);
+    expect(exit).toBe(1);
+    await owner.good("POST", `${filial}/resume/`, { body: { reason: "A test." } });
+  });
+
+  it("a sandbox's password that would leave for another address", async () => {
+    const { exit, words } = await lastWords(["trigger", "robotics.paused", "--base-url", "http://127.0.0.1:9"]);
+    expect(words).toMatch(/^Give the owner's log-in with OWNER_EMAIL and OWNER_PASSWORD/);
+    expect(exit).toBe(1);
+  });
+
+  it("but help is no failure", async () => {
+    const { exit, words } = await lastWords(["--help"]);
+    expect(exit).toBe(0);
+    for (const event of TRIGGERS) expect(words).toContain(event);
+  });
+});

@@ -1,0 +1,116 @@
+/** How the gateway finds out who a robotics consumer is: what it asks on the bus, and what it refuses without asking. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Refusal } from "../../gateway/handlers/context.ts";
+import { ConsumerCheck } from "../../gateway/server/consumer-check.ts";
+import type { RequestFacts } from "../../gateway/server/facts.ts";
+import { CredentialThrottle } from "../../gateway/throttle/credential-throttle.ts";
+import { CONSUMER_RATE, UNKNOWN_CONSUMER_RATE } from "../../gateway/throttle/limits.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import { call, serve } from "../../services/bus/operation.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { SILENT } from "./gateway-world.ts";
+
+const GOOD = `rc_${"g".repeat(43)}`;
+const CONSUMER: ConsumerCaller = { consumerId: 1, name: "Fleet", organizationId: 2, filialId: 3, mode: "test" };
+
+let nats: TestServer;
+let bus: Bus;
+/** What answers on the bus: it knows every credential for as long as the test says so. */
+let service: { knows: boolean; asked: unknown[] };
+beforeAll(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
+  serve({ nc: bus.nc, log: SILENT, queue: "robotics" }, authenticateConsumer, async (request) => {
+    service.asked.push(request);
+    return { consumer: service.knows ? CONSUMER : null };
+  });
+});
+afterAll(async () => {
+  await bus.close();
+  await nats.stop();
+});
+
+function startCheck() {
+  service = { knows: true, asked: [] };
+  const check = new ConsumerCheck({ call: (operation, request) => call(bus.nc, operation, request) });
+  const ask = async (authorization: string | undefined, address = "10.0.0.1"): Promise<string> => {
+    const headers = authorization === undefined ? {} : { authorization };
+    try {
+      return (await check.check({ headers, address } as RequestFacts)).name;
+    } catch (error) {
+      if (error instanceof Refusal) return error.code;
+      throw error;
+    }
+  };
+  return { check, ask };
+}
+
+describe("a consumer's credential", () => {
+  it("is looked up on every request, by its hash", async () => {
+    const { ask } = startCheck();
+    for (let count = 0; count < 3; count += 1) expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+    expect(service.asked).toHaveLength(3);
+    expect(JSON.stringify(service.asked)).not.toContain(GOOD);
+    service.knows = false;
+    expect(await ask(`Bearer ${GOOD}`)).toBe("credential_invalid");
+    expect(service.asked).toHaveLength(4);
+  });
+
+  it("that is none is refused without asking", async () => {
+    const { ask } = startCheck();
+    expect(await ask(undefined)).toBe("credential_missing");
+    expect(await ask("Basic abc")).toBe("credential_missing");
+    expect(await ask("Bearer dp_00_device")).toBe("credential_invalid");
+    expect(await ask(`Bearer ${GOOD}x`)).toBe("credential_invalid");
+    expect(service.asked).toEqual([]);
+  });
+});
+
+describe("who tries credentials", () => {
+  it("asks the service a bounded number of times, and does not lock out a fleet at the same address", async () => {
+    const { check, ask } = startCheck();
+    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+    service.knows = false;
+    const codes = new Map<string, number>();
+    for (let count = 0; count < 100; count += 1) {
+      const code = await ask(`Bearer rc_${String(count).padStart(43, "x")}`);
+      codes.set(code, (codes.get(code) ?? 0) + 1);
+    }
+    expect([...codes.keys()].toSorted()).toEqual(["credential_invalid", "throttled"]);
+    expect(service.asked.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 1);
+    expect(check.throttledCount).toBe(codes.get("throttled"));
+    service.knows = true;
+    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+    expect(await ask(`Bearer rc_${"n".repeat(43)}`)).toBe("throttled");
+    expect(await ask(`Bearer rc_${"n".repeat(43)}`, "10.0.0.2")).toBe("Fleet");
+  });
+
+  it("with a credential that has ended counts as one of them from then on", async () => {
+    const { ask } = startCheck();
+    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+    service.knows = false;
+    const codes = [];
+    for (let count = 0; count < 2 * UNKNOWN_CONSUMER_RATE.burst; count += 1) codes.push(await ask(`Bearer ${GOOD}`));
+    expect(codes.at(-1)).toBe("throttled");
+    expect(service.asked.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 2);
+  });
+});
+
+describe("the buckets of credentials", () => {
+  it("are bounded: the one that was heard of longest ago is forgotten", () => {
+    const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
+    for (const digest of ["a", "b", "a", "c", "d"]) expect(throttle.take(digest, 1_000)).toBe(0);
+    expect([throttle.size, throttle.knows("a"), throttle.knows("b")]).toEqual([3, true, false]);
+  });
+
+  it("give thirty at once and five a second", () => {
+    const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
+    const taken = (nowMs: number): number => {
+      let count = 0;
+      while (throttle.take("a", nowMs) === 0) count += 1;
+      return count;
+    };
+    expect([taken(10_000), taken(10_000), taken(11_000), taken(12_000)]).toEqual([30, 0, 5, 5]);
+  });
+});

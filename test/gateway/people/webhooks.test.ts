@@ -1,0 +1,302 @@
+/** Webhooks over HTTP: what an owner registers and sees, what a consumer is sent and reads again. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { verifyWebhook } from "../../../clients/webhook-verifier.ts";
+import { type ApiClient, apiClient } from "../../support/api-client.ts";
+import { send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { addOrganization } from "../../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+const PATIENCE = { timeout: 20_000, interval: 50 };
+const TEST_MS = 60_000;
+
+interface Delivery {
+  readonly delivery_id: number;
+  readonly event_type: string;
+  readonly status: string;
+  readonly created_at: string;
+  readonly attempts: number;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly endpoint_id?: number | null;
+}
+interface Deliveries {
+  readonly webhook_deliveries: readonly Delivery[];
+  readonly has_more: boolean;
+}
+interface Endpoint {
+  readonly endpoint_id: number;
+  readonly status: string;
+  readonly secrets: readonly object[];
+}
+interface NewEndpoint {
+  readonly webhook_endpoint: Endpoint;
+  readonly secret: string;
+}
+interface Taken {
+  readonly header: string | undefined;
+  readonly body: string;
+}
+
+let system: TestSystem;
+let owner: Person;
+let foreigner: Person;
+let target: { readonly url: string; readonly taken: Taken[]; answer: number; stop(): Promise<unknown> };
+
+beforeAll(async () => {
+  system = await startSystem({ webhookSigner: true, environment: { WEBHOOK_ALLOW_LOOPBACK: "true" } });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  foreigner = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);
+  target = await startTarget();
+}, TEST_MS);
+afterAll(async () => {
+  await target.stop();
+  await system.stop();
+});
+
+async function startTarget(): Promise<typeof target> {
+  const taken: Taken[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const header = request.headers["x-service-robotics-signature"] as string | undefined;
+      taken.push({ header, body: Buffer.concat(chunks).toString() });
+      response.writeHead(found.answer).end("taken");
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const stop = () => (server.closeAllConnections(), once(server.close(), "close"));
+  const found = { url: `http://127.0.0.1:${port}/hook`, taken, answer: 200, stop };
+  return found;
+}
+
+interface Fleet extends ApiClient {
+  readonly consumerId: number;
+}
+async function newFleet(mode: "test" | "live" = "test"): Promise<Fleet> {
+  const body = { filial_id: system.sandbox.filialId, name: `Fleet ${Math.random()}`, mode };
+  const made = await owner.good<{ robotics_consumer: { consumer_id: number }; credential: string }>(
+    "POST",
+    "robotics-consumers/",
+    { body },
+  );
+  const api = apiClient(`${system.baseUrl}/api/robotics/v1/`, made.credential);
+  return { ...api, consumerId: made.robotics_consumer.consumer_id };
+}
+
+const register = (fleet: Fleet, url = target.url) =>
+  owner.good<NewEndpoint>("POST", "webhook-endpoints/", { body: { consumer_id: fleet.consumerId, url } });
+
+async function offer(fleet: Fleet): Promise<number> {
+  const body = {
+    consumer_id: fleet.consumerId,
+    leg: "courier",
+    manifest: [{ name: "A secret soup", quantity: 2 }],
+    destination: { name: "A secret street" },
+  };
+  return (await owner.good<{ task_id: number }>("POST", "serving-tasks/", { body })).task_id;
+}
+const deliveriesOf = async (fleet: Fleet, query = "") =>
+  (await fleet.good<Deliveries>("GET", `webhook-deliveries/${query}`)).webhook_deliveries;
+const takenBy = (taskId: number) => target.taken.filter(({ body }) => body.includes(`"task_id":${taskId},`));
+
+describe("a delivery", () => {
+  it(
+    "reaches the registered address, signed, with the contract's fields and nothing else, and can be read again",
+    async () => {
+      const fleet = await newFleet();
+      const { secret, webhook_endpoint } = await register(fleet);
+      expect(secret).toMatch(/^whsec_[\w-]{43}$/);
+      const taskId = await offer(fleet);
+      await vi.waitFor(() => expect(takenBy(taskId)).toHaveLength(1), PATIENCE);
+      const { header, body } = takenBy(taskId)[0] as Taken;
+      expect(verifyWebhook({ header, body, secrets: [secret] })).toBe("valid");
+      expect(body).not.toMatch(/secret|manifest|destination/);
+      const sent = JSON.parse(body) as Record<string, unknown>;
+      expect(Object.keys(sent)).toEqual(["delivery_id", "event_type", "created_at", "payload"]);
+      expect(sent["created_at"]).toMatch(/\.\d{3}Z$/);
+
+      await vi.waitFor(
+        async () => expect(await deliveriesOf(fleet)).toMatchObject([{ ...sent, status: "delivered", attempts: 1 }]),
+        PATIENCE,
+      );
+      const detail = await owner.good<{ webhook_delivery: Delivery; attempts: object[] }>(
+        "GET",
+        `webhook-deliveries/${sent["delivery_id"]}/`,
+      );
+      expect(detail.webhook_delivery).toMatchObject({ ...sent, endpoint_id: webhook_endpoint.endpoint_id });
+      expect(detail.attempts).toMatchObject([{ status: 200, error: null, response_body: "taken", manual: false }]);
+      const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
+      const shown = await owner.call("GET", path);
+      expect(shown.text).not.toContain(secret.slice(6));
+      expect(await owner.good("GET", `webhook-endpoints/?consumer_id=${fleet.consumerId}`)).toMatchObject({
+        webhook_endpoints: [{ url: target.url, status: "active", consecutive_failures: 0 }],
+        has_more: false,
+      });
+    },
+    TEST_MS,
+  );
+
+  it(
+    "that nobody could be sent is there to be read, page by page, and by event and status",
+    async () => {
+      const fleet = await newFleet();
+      const taskIds = [await offer(fleet), await offer(fleet), await offer(fleet)];
+      await owner.good("POST", `serving-tasks/${taskIds[0]}/cancel/`, { body: { reason: "A test." } });
+      await vi.waitFor(async () => expect(await deliveriesOf(fleet)).toHaveLength(4), PATIENCE);
+      const all = await deliveriesOf(fleet);
+      expect(all.map(({ status }) => status)).toEqual(["unsent", "unsent", "unsent", "unsent"]);
+      const ids = all.map(({ delivery_id }) => delivery_id);
+      expect(ids).toEqual(ids.toSorted((one, other) => one - other));
+
+      const paged: number[] = [];
+      for (let more = true; more; ) {
+        const path = `webhook-deliveries/?since_id=${paged.at(-1) ?? 0}&limit=3`;
+        const page: Deliveries = await fleet.good<Deliveries>("GET", path);
+        paged.push(...page.webhook_deliveries.map(({ delivery_id }) => delivery_id));
+        more = page.has_more;
+      }
+      expect(paged).toEqual(ids);
+      expect(await deliveriesOf(fleet, `?since_id=${ids[3]}`)).toEqual([]);
+      expect(await deliveriesOf(fleet, "?event_type=serving_task.cancelled")).toMatchObject([
+        { payload: { task_id: taskIds[0], status: "cancelled" } },
+      ]);
+      expect(await deliveriesOf(fleet, "?status=delivered")).toEqual([]);
+      await fleet.refused("invalid_request", "GET", "webhook-deliveries/?status=lost");
+      await fleet.refused("invalid_request", "GET", "webhook-deliveries/?since_id=-1");
+      await fleet.refused("endpoint_unavailable", "POST", `webhook-deliveries/${ids[0]}/redeliver/`);
+    },
+    TEST_MS,
+  );
+
+  it(
+    "is sent once more when its consumer asks for it, and once for one key",
+    async () => {
+      const fleet = await newFleet();
+      const { secret } = await register(fleet);
+      const taskId = await offer(fleet);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("delivered"), PATIENCE);
+      const [delivery] = (await deliveriesOf(fleet)) as [Delivery];
+      const path = `webhook-deliveries/${delivery.delivery_id}/redeliver/`;
+      const answers = await Promise.all(Array.from({ length: 5 }, () => fleet.call("POST", path, { key: "one" })));
+      expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202]);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]).toMatchObject({ attempts: 2 }), PATIENCE);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("delivered"), PATIENCE);
+      const [first, second, ...more] = takenBy(taskId);
+      expect(more).toEqual([]);
+      expect(second?.body).toBe(first?.body);
+      expect(verifyWebhook({ ...(second as Taken), secrets: [secret] })).toBe("valid");
+      await fleet.refused("invalid_request", "POST", path, { key: "k".repeat(256) });
+    },
+    TEST_MS,
+  );
+});
+
+describe("an endpoint", () => {
+  it("is refused where webhooks may not go, with the reason", async () => {
+    const [test, live] = [await newFleet(), await newFleet("live")];
+    for (const [fleet, url, reason] of [
+      [live, target.url, "not_https"],
+      [live, "https://127.0.0.1/hook", "host_not_public"],
+      [test, "https://10.0.0.1/hook", "host_not_public"],
+      [test, "https://user:word@fleet.example/", "credentials_in_url"],
+      [test, "ftp://fleet.example/", "not_https"],
+    ] as const) {
+      const body = { consumer_id: fleet.consumerId, url };
+      const { status, body: refused } = await owner.refused("webhook_target_refused", "POST", "webhook-endpoints/", {
+        body,
+      });
+      expect([status, refused.reason], url).toEqual([422, reason]);
+    }
+    const tooLong = { consumer_id: test.consumerId, url: `https://fleet.example/${"x".repeat(2_048)}` };
+    await owner.refused("invalid_request", "POST", "webhook-endpoints/", { body: tooLong });
+  });
+
+  it(
+    "is tried, rotated, paused and deleted by its owner",
+    async () => {
+      const fleet = await newFleet();
+      const { webhook_endpoint, secret } = await register(fleet);
+      const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
+      const rotated = await owner.good<NewEndpoint>("POST", `${path}rotate/`);
+      expect(rotated.webhook_endpoint.secrets).toHaveLength(2);
+      await owner.refused("conflict", "POST", `${path}rotate/`, { body: { overlap_seconds: 60 } });
+
+      const tried = await owner.good("POST", `${path}test/`);
+      expect(tried).toMatchObject({
+        webhook_delivery: {
+          event_type: "webhook.test",
+          status: "delivered",
+          payload: { endpoint_id: expect.any(Number) },
+        },
+        attempt: { status: 200, error: null, manual: true },
+      });
+      const { header, body } = target.taken.findLast((one) => one.body.includes("webhook.test")) as Taken;
+      for (const known of [secret, rotated.secret])
+        expect(verifyWebhook({ header, body, secrets: [known] })).toBe("valid");
+      const now = await owner.good<NewEndpoint>("POST", `${path}rotate/`, { body: { overlap_seconds: 0 } });
+      expect(now.webhook_endpoint.secrets).toHaveLength(1);
+
+      target.answer = 500;
+      expect(await owner.good("POST", `${path}test/`)).toMatchObject({
+        webhook_delivery: { status: "failed" },
+        attempt: { status: 500, error: "status_not_success" },
+      });
+      target.answer = 200;
+
+      expect(await owner.good("PATCH", path, { body: { status: "paused" } })).toMatchObject({ status: "paused" });
+      const taskId = await offer(fleet);
+      const waiting = () =>
+        owner.good<Deliveries>("GET", `webhook-deliveries/?consumer_id=${fleet.consumerId}&status=pending`);
+      await vi.waitFor(async () => expect((await waiting()).webhook_deliveries).toHaveLength(1), PATIENCE);
+      expect(takenBy(taskId)).toEqual([]);
+      await owner.good("PATCH", path, { body: { status: "active" } });
+      await vi.waitFor(() => expect(takenBy(taskId)).toHaveLength(1), PATIENCE);
+      await owner.refused("invalid_request", "PATCH", path, { body: { status: "disabled" } });
+
+      expect((await owner.call("DELETE", path)).status).toBe(204);
+      await owner.refused("not_found", "GET", path);
+      expect((await deliveriesOf(fleet)).length).toBe(3);
+    },
+    TEST_MS,
+  );
+
+  it(
+    "and its deliveries are not there for other owners and other consumers",
+    async () => {
+      const [fleet, other] = [await newFleet(), await newFleet()];
+      const { webhook_endpoint } = await register(fleet);
+      await offer(fleet);
+      await vi.waitFor(async () => expect(await deliveriesOf(fleet)).toHaveLength(1), PATIENCE);
+      const [delivery] = (await deliveriesOf(fleet)) as [Delivery];
+      const endpoint = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
+      await foreigner.refused("not_found", "GET", endpoint);
+      await foreigner.refused("not_found", "PATCH", endpoint, { body: { status: "paused" } });
+      await foreigner.refused("not_found", "DELETE", endpoint);
+      await foreigner.refused("not_found", "POST", `${endpoint}test/`);
+      await foreigner.refused("not_found", "POST", `${endpoint}rotate/`);
+      await foreigner.refused("not_found", "GET", `webhook-deliveries/${delivery.delivery_id}/`);
+      const body = { consumer_id: fleet.consumerId, url: target.url };
+      await foreigner.refused("not_found", "POST", "webhook-endpoints/", { body });
+      expect(await foreigner.good("GET", "webhook-endpoints/")).toEqual({ webhook_endpoints: [], has_more: false });
+      expect(await foreigner.good("GET", "webhook-deliveries/")).toEqual({ webhook_deliveries: [], has_more: false });
+      expect(await deliveriesOf(other)).toEqual([]);
+      await other.refused("not_found", "POST", `webhook-deliveries/${delivery.delivery_id}/redeliver/`);
+    },
+    TEST_MS,
+  );
+});
+
+describe("the AsyncAPI document", () => {
+  it("is served, and answers 304 to its own ETag", async () => {
+    const { status, body, headers } = await send(system.baseUrl, "GET", "/asyncapi.json");
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ asyncapi: "3.0.0" });
+    const again = { headers: { "if-none-match": headers.get("etag") as string } };
+    expect((await send(system.baseUrl, "GET", "/asyncapi.json", again)).status).toBe(304);
+  });
+});

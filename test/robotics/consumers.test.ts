@@ -1,0 +1,143 @@
+/** Who is let in, by which credential, and what becomes of what they had open. */
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as robotics from "../../services/bus/messages/robotics.ts";
+import { type Fleet, type Place, type RoboticsWorld, refusalOf, startRoboticsWorld } from "./robotics-world.ts";
+
+let world: RoboticsWorld;
+let place: Place;
+beforeAll(async () => {
+  world = await startRoboticsWorld();
+  place = await world.openPlace();
+});
+afterAll(() => world.stop());
+
+const sha256 = (credential: string): string => createHash("sha256").update(credential).digest("hex");
+const who = async (credential: string) =>
+  (await world.ask(robotics.authenticateConsumer, { credentialHash: sha256(credential) })).consumer;
+const set = (fleet: Fleet, status: "active" | "suspended") =>
+  world.ask(robotics.changeConsumer, { caller: place.owner, consumerId: fleet.consumerId, status });
+
+describe("a credential", () => {
+  test("finds its consumer, and is kept as its SHA-256 only (I9)", async () => {
+    const fleet = await world.addFleet(place);
+    expect(fleet.credential).toMatch(/^rc_[\w-]{43}$/);
+    expect(await who(fleet.credential)).toEqual(fleet.caller);
+    expect(await who(`${fleet.credential.slice(0, -1)}~`)).toBeNull();
+    const [row] = await world.database<[{ whole: string; hash: string }]>`
+      select c::text as whole, encode(credential_hash, 'hex') as hash from robotics_consumers c
+      where consumer_id = ${fleet.consumerId}`;
+    expect(row.hash).toBe(sha256(fleet.credential));
+    expect(row.whole).not.toContain(fleet.credential.slice(3));
+    const [trail] = await world.database<
+      [{ text: string }]
+    >`select string_agg(t::text, '') as text from robotics_trail t`;
+    expect(trail.text).not.toContain(fleet.credential.slice(3));
+  });
+
+  test("ends with a reset", async () => {
+    const fleet = await world.addFleet(place);
+    const { owner: caller } = place;
+    const reset = await world.ask(robotics.resetConsumerCredential, { caller, consumerId: fleet.consumerId });
+    expect(await who(fleet.credential)).toBeNull();
+    expect(await who(reset.credential)).toEqual(fleet.caller);
+  });
+});
+
+describe("a suspended consumer", () => {
+  test("is not known any more, is offered nothing, and is known again when it is readmitted", async () => {
+    const fleet = await world.addFleet(place);
+    await set(fleet, "suspended");
+    expect(await who(fleet.credential)).toBeNull();
+    expect(await refusalOf(world.offer(place, fleet))).toMatchObject({ code: "conflict" });
+    await set(fleet, "active");
+    expect(await who(fleet.credential)).toEqual(fleet.caller);
+  });
+
+  test("keeps what it has open, for the owner to cancel; nothing of it goes on", async () => {
+    const fleet = await world.addFleet(place);
+    const { caller: consumer } = fleet;
+    const { taskId } = await world.offer(place, fleet);
+    const { taskId: acceptedId } = await world.offer(place, fleet);
+    await world.ask(robotics.acceptTask, { consumer, taskId: acceptedId });
+    await set(fleet, "suspended");
+    // As a request that was let through just before the suspension.
+    const accepting = world.ask(robotics.acceptTask, { consumer, taskId });
+    expect(await refusalOf(accepting)).toMatchObject({ code: "permission_denied" });
+    const completing = world.ask(robotics.completeTask, { consumer, taskId: acceptedId });
+    expect(await refusalOf(completing)).toMatchObject({ code: "permission_denied" });
+    for (const [id, status] of [
+      [taskId, "offered"],
+      [acceptedId, "accepted"],
+    ] as const) {
+      const { owner: caller } = place;
+      expect((await world.ask(robotics.getOwnTask, { caller, taskId: id })).task.status).toBe(status);
+      const { task } = await world.ask(robotics.cancelTask, { caller, taskId: id, reason: "Suspended." });
+      expect(task.status).toBe("cancelled");
+    }
+  });
+
+  test("accepts nothing more once its suspension was answered, whatever was under way", async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const own = await world.openPlace();
+      const { organizationId, owner } = own;
+      const fleet = await world.addFleet(own);
+      const tasks = await Promise.all(Array.from({ length: 6 }, () => world.offer(own, fleet)));
+      const accepting = tasks.map(({ taskId }) => world.ask(robotics.acceptTask, { consumer: fleet.caller, taskId }));
+      const suspension = { caller: owner, consumerId: fleet.consumerId, status: "suspended" } as const;
+      const [, ...results] = await Promise.allSettled([world.ask(robotics.changeConsumer, suspension), ...accepting]);
+      const accepted = results.filter(({ status }) => status === "fulfilled").length;
+      const entries = await world.database<{ action: string }[]>`
+        select action from robotics_trail where organization_id = ${organizationId} order by event_id`;
+      const actions = entries.map(({ action }) => action);
+      expect(actions.filter((action) => action === "serving_task_accepted")).toHaveLength(accepted);
+      expect(actions.slice(actions.indexOf("robotics_consumer_changed") + 1)).toEqual([]);
+    }
+  });
+});
+
+describe("changing a consumer", () => {
+  test("is in the trail, unless it changes nothing", async () => {
+    const fleet = await world.addFleet(place);
+    const change = { caller: place.owner, consumerId: fleet.consumerId, name: "Upstairs" };
+    const { consumer } = await world.ask(robotics.changeConsumer, change);
+    expect(consumer).toMatchObject({ name: "Upstairs", status: "active" });
+    await world.ask(robotics.changeConsumer, change);
+    const { entries } = await world.ask(robotics.listRoboticsTrail, { caller: place.owner, limit: 2 });
+    expect(entries.map(({ action, data }) => [action, data])).toEqual([
+      ["robotics_consumer_changed", { name: "Upstairs" }],
+      ["robotics_consumer_created", { filial_id: place.filialId, name: "Fleet", mode: "test" }],
+    ]);
+  });
+
+  test("of another organization is not possible", async () => {
+    const fleet = await world.addFleet(place);
+    const { owner: caller, filialId } = await world.openPlace();
+    const { consumerId } = fleet;
+    const asked = [
+      world.ask(robotics.changeConsumer, { caller, consumerId, status: "suspended" }),
+      world.ask(robotics.resetConsumerCredential, { caller, consumerId }),
+      world.ask(robotics.createConsumer, { caller, filialId: place.filialId, name: "Theirs", mode: "live" }),
+      world.ask(robotics.pauseFilialRobotics, { caller, filialId: place.filialId, reason: "Theirs." }),
+      world.ask(robotics.getFilialRobotics, { caller, filialId: place.filialId }),
+    ];
+    for (const { code } of await Promise.all(asked.map(refusalOf))) expect(code).toBe("not_found");
+    expect(await who(fleet.credential)).toEqual(fleet.caller);
+    expect((await world.ask(robotics.listConsumers, { caller, filialId })).consumers).toEqual([]);
+    expect((await world.ask(robotics.listConsumers, { caller, filialId: place.filialId })).consumers).toEqual([]);
+  });
+});
+
+test("the sandbox's consumer is made once and always has the credential that is kept for it", async () => {
+  const { organizationId, filialId } = await world.openPlace();
+  const seed = (credential: string) =>
+    world.ask(robotics.seedSandboxConsumer, { organizationId, filialId, credentialHash: sha256(credential) });
+  const { consumerId } = await seed("rc_first");
+  expect(await seed("rc_first")).toEqual({ consumerId });
+  expect(await seed("rc_second")).toEqual({ consumerId });
+  expect(await who("rc_first")).toBeNull();
+  expect(await who("rc_second")).toMatchObject({ consumerId, organizationId, filialId, mode: "test" });
+  const entries = await world.database<{ action: string }[]>`
+    select action from robotics_trail where organization_id = ${organizationId} order by event_id`;
+  expect(entries.map(({ action }) => action)).toEqual(["robotics_consumer_created", "robotics_credential_reset"]);
+});

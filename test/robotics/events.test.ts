@@ -1,0 +1,113 @@
+/** What consumers are told: the listed fields and nothing else, once for each change, in the order of the commits. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as robotics from "../../services/bus/messages/robotics.ts";
+import { ROBOTICS_PAYLOADS } from "../../services/bus/messages/robotics-events.ts";
+import type { RequestOf } from "../../services/bus/operation.ts";
+import { ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
+import { type RoboticsWorld, startRoboticsWorld } from "./robotics-world.ts";
+
+let world: RoboticsWorld;
+beforeAll(async () => {
+  world = await startRoboticsWorld();
+});
+afterAll(() => world.stop());
+
+const MANIFEST = "Mrs Smith's birthday cake";
+const DESTINATION = "Elm Street 5, second floor";
+const DETAILS = "Ring twice, key under the mat";
+
+test("no event holds a manifest or a destination, wherever it is stored on its way", async () => {
+  const place = await world.openPlace();
+  const fleet = await world.addFleet(place);
+  const { caller: consumer } = fleet;
+  const carried: Partial<RequestOf<typeof robotics.offerTask>> = {
+    leg: "courier",
+    manifest: [{ name: MANIFEST, quantity: 1 }],
+    destination: { name: DESTINATION, details: DETAILS },
+  };
+  const offer = () => world.offer(place, fleet, carried);
+  const caller = place.owner;
+
+  const cancelled = await offer();
+  await world.ask(robotics.acceptTask, { consumer, taskId: cancelled.taskId });
+  await world.ask(robotics.cancelTask, { caller, taskId: cancelled.taskId, reason: "No guest." });
+  const completed = await offer();
+  await world.ask(robotics.acceptTask, { consumer, taskId: completed.taskId });
+  await world.ask(robotics.completeTask, { consumer, taskId: completed.taskId });
+  const expired = await offer();
+  await world.makeOverdue(expired.taskId);
+  const look = async () => (await world.ask(robotics.getTask, { consumer, taskId: expired.taskId })).task.status;
+  await expect.poll(look, { timeout: 5_000 }).toBe("expired");
+  const pause = { caller, filialId: place.filialId, reason: "Fire drill." };
+  await world.ask(robotics.pauseFilialRobotics, pause);
+  await world.ask(robotics.resumeFilialRobotics, pause);
+
+  const published = await world.published(place.filialId, 7);
+  expect(published.map(({ event }) => [event.eventType, event.consumerId])).toEqual([
+    ["serving_task.offered", fleet.consumerId],
+    ["serving_task.cancelled", fleet.consumerId],
+    ["serving_task.offered", fleet.consumerId],
+    ["serving_task.offered", fleet.consumerId],
+    ["serving_task.expired", fleet.consumerId],
+    ["robotics.paused", null],
+    ["robotics.resumed", null],
+  ]);
+  for (const { event } of published) {
+    expect(Object.keys(event.payload).toSorted()).toEqual(
+      Object.keys(ROBOTICS_PAYLOADS[event.eventType].shape).toSorted(),
+    );
+  }
+  const task = { task_id: expired.taskId, display_number: 3, leg: "courier" };
+  expect(published[3]?.event.payload).toEqual({
+    ...task,
+    status: "offered",
+    expires_at: new Date(expired.expiresAtMs).toISOString(),
+  });
+  expect(published[4]?.event.payload).toEqual({ ...task, status: "expired" });
+  expect(published[5]?.event.payload).toEqual({ filial_id: place.filialId });
+
+  const { state } = await world.bus.jsm.streams.info(ROBOTICS_EVENTS.name);
+  const stored: string[] = [];
+  for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq += 1) {
+    const message = await world.bus.jsm.streams.getMessage(ROBOTICS_EVENTS.name, { seq });
+    stored.push(`${message?.subject} ${JSON.stringify([...(message?.header ?? [])])} ${message?.string()}`);
+  }
+  const [{ rows }] = await world.database<[{ rows: string }]>`select string_agg(o::text, ' ') as rows from outbox o`;
+  const everything = stored.join(" ") + rows;
+  expect(everything).toContain("serving_task.offered");
+  for (const secret of [MANIFEST, DESTINATION, DETAILS, "Smith", "Elm", "manifest", "destination"]) {
+    expect(everything).not.toContain(secret);
+  }
+});
+
+test("the events of a filial leave in the order in which they were committed, whoever made them", async () => {
+  const place = await world.openPlace();
+  const fleet = await world.addFleet(place);
+  const { owner: caller, filialId } = place;
+  await world.addService();
+  const lives = Array.from({ length: 20 }, async (_, index) => {
+    const { taskId } = await world.offer(place, fleet);
+    if (index % 2 === 0) await world.ask(robotics.cancelTask, { caller, taskId, reason: "No guest." });
+    else await world.makeOverdue(taskId);
+  });
+  await Promise.all(lives);
+  const published = await world.published(filialId, 40);
+  const ids = published.map(({ eventId }) => eventId);
+  expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+  const rows = await world.database<{ outbox_id: number }[]>`
+    select outbox_id from outbox where key = ${`filial.${filialId}`} order by outbox_id`;
+  expect(ids).toEqual(rows.map((row) => row.outbox_id));
+  const offered = new Set<number>();
+  const ended: number[] = [];
+  for (const { event } of published) {
+    if (!("task_id" in event.payload)) throw new Error("This filial was never paused.");
+    const { task_id: taskId } = event.payload;
+    if (event.eventType === "serving_task.offered") offered.add(taskId);
+    else {
+      expect(offered.has(taskId), "it was offered before it ended").toBe(true);
+      ended.push(taskId);
+    }
+  }
+  expect(new Set(ended).size).toBe(ended.length);
+  expect(ended).toHaveLength(20);
+});

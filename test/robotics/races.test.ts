@@ -1,0 +1,176 @@
+/** Owner, fleet, deadline and pause at once, on real PostgreSQL: whoever comes first decides, and all are told the same. */
+import { setTimeout as delay } from "node:timers/promises";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { nextTaskStatus, type ServingTaskEvent, type ServingTaskStatus } from "../../machines/serving-task.ts";
+import * as robotics from "../../services/bus/messages/robotics.ts";
+import type { BusRefusal } from "../../services/bus/refusals.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+import { addRoboticsFigures } from "../../services/robotics/figures.ts";
+import { expireDue } from "../../services/robotics/tasks/expire-due.ts";
+import { type Fleet, type Place, type RoboticsWorld, startRoboticsWorld } from "./robotics-world.ts";
+
+let world: RoboticsWorld;
+let place: Place;
+let fleet: Fleet;
+beforeAll(async () => {
+  world = await startRoboticsWorld();
+  // A second process: both answer, and both expire.
+  await world.addService();
+  place = await world.openPlace();
+  fleet = await world.addFleet(place);
+});
+afterAll(() => world.stop());
+
+type Outcome = { readonly status: ServingTaskStatus } | { readonly refused: BusRefusal };
+
+async function outcomeOf(asked: Promise<{ readonly task: robotics.ServingTask }>): Promise<Outcome> {
+  try {
+    return { status: (await asked).task.status };
+  } catch (error) {
+    if (error instanceof RefusedError) return { refused: error.refusal };
+    throw error;
+  }
+}
+
+const ACTS = ["accept", "complete", "cancel", "expire"] as const;
+type Act = (typeof ACTS)[number];
+
+const figures = addRoboticsFigures(undefined, { oldestDueAgeMs: async () => 0 });
+
+async function run(act: Act, taskId: number): Promise<Outcome | undefined> {
+  const consumer = fleet.caller;
+  switch (act) {
+    case "accept":
+      return outcomeOf(world.ask(robotics.acceptTask, { consumer, taskId }));
+    case "complete":
+      return outcomeOf(world.ask(robotics.completeTask, { consumer, taskId }));
+    case "cancel":
+      return outcomeOf(world.ask(robotics.cancelTask, { caller: place.owner, taskId, reason: "A race." }));
+    case "expire":
+      await expireDue({ database: world.database, figures });
+      return undefined;
+  }
+}
+
+/** What the trail says has happened to a task, as events of the machine, in their order. */
+async function story(taskId: number): Promise<ServingTaskEvent["type"][]> {
+  const entries = await world.database<{ action: string }[]>`
+    select action from robotics_trail where subject_kind = 'serving_task' and subject_id = ${taskId} order by event_id`;
+  const words: Record<string, ServingTaskEvent["type"]> = {
+    serving_task_accepted: "ACCEPT",
+    serving_task_completed: "COMPLETE",
+    serving_task_cancelled: "CANCEL",
+    serving_task_expired: "EXPIRE",
+  };
+  return entries.flatMap(({ action }) => words[action] ?? []);
+}
+
+async function eventTypes(taskId: number): Promise<string[]> {
+  const events = await world.events(place.filialId);
+  return events.flatMap(({ eventType, payload }) =>
+    "task_id" in payload && payload.task_id === taskId ? [eventType] : [],
+  );
+}
+
+describe("accept, complete, cancel and the deadline at once", () => {
+  test("make one story that the machine allows, and every answer fits it", async () => {
+    const race = fc.record({
+      acts: fc.array(fc.tuple(fc.constantFrom(...ACTS), fc.integer({ min: 0, max: 12 })), {
+        minLength: 2,
+        maxLength: 8,
+      }),
+      /** When the offer's time is over, after the start of the race. */
+      deadlineMs: fc.oneof(fc.integer({ min: -5, max: 20 }), fc.constant(60_000)),
+    });
+    await fc.assert(
+      fc.asyncProperty(race, async ({ acts, deadlineMs }) => {
+        const { taskId } = await world.offer(place, fleet);
+        await world.makeOverdue(taskId, -deadlineMs);
+        const outcomes = await Promise.all(
+          acts.map(async ([act, afterMs]) => {
+            await delay(afterMs);
+            return { act, outcome: await run(act, taskId) };
+          }),
+        );
+        await expireDue({ database: world.database, figures });
+        const { task } = await world.ask(robotics.getOwnTask, { caller: place.owner, taskId });
+        const happened = await story(taskId);
+
+        // One story: each event is one that the machine takes, so exactly one of accept, cancel and expire comes first.
+        let status: ServingTaskStatus | undefined = "offered";
+        for (const type of happened) status = status === undefined ? undefined : nextTaskStatus(status, type);
+        expect(status).toBe(task.status);
+        const told = { CANCEL: "serving_task.cancelled", EXPIRE: "serving_task.expired" } as const;
+        const expected = happened.flatMap((type) => (type === "CANCEL" || type === "EXPIRE" ? [told[type]] : []));
+        expect(await eventTypes(taskId)).toEqual(["serving_task.offered", ...expected]);
+
+        const words = { accept: "ACCEPT", complete: "COMPLETE", cancel: "CANCEL" } as const;
+        for (const { act, outcome } of outcomes) {
+          if (outcome === undefined || act === "expire") continue;
+          if ("status" in outcome) {
+            // Whoever is told that it was done: it was.
+            expect(happened).toContain(words[act]);
+          } else if (outcome.refused.code === "task_expired") {
+            expect([act, happened]).toEqual(["accept", ["EXPIRE"]]);
+          } else {
+            // Refused with a status that the task has really had, and in which this cannot be done.
+            expect(outcome.refused.code).toBe("task_not_actionable");
+            const seen = outcome.refused.status as ServingTaskStatus;
+            const had = happened.reduce<ServingTaskStatus[]>(
+              (all, type) => [...all, nextTaskStatus(all.at(-1) ?? "offered", type) ?? "offered"],
+              ["offered"],
+            );
+            expect(had).toContain(seen);
+            expect(nextTaskStatus(seen, words[act])).toBeUndefined();
+          }
+        }
+      }),
+      { numRuns: 120 },
+    );
+  }, 60_000);
+});
+
+describe("a pause", () => {
+  test("that was answered holds for every offer and acceptance, whatever was under way", async () => {
+    for (let round = 0; round < 12; round += 1) {
+      const own = await world.openPlace();
+      const robots = await world.addFleet(own);
+      const { owner: caller, filialId } = own;
+      const open = await Promise.all(Array.from({ length: 8 }, () => world.offer(own, robots)));
+      const accepting = open.map(({ taskId }) => world.ask(robotics.acceptTask, { consumer: robots.caller, taskId }));
+      const offering = Array.from({ length: 4 }, () => world.offer(own, robots));
+      const pause = { caller, filialId, reason: "Fire drill." };
+      const pausing = Array.from({ length: 3 }, () => world.ask(robotics.pauseFilialRobotics, pause));
+      const results = await Promise.allSettled([...accepting, ...offering]);
+      for (const { robotics: paused } of await Promise.all(pausing)) expect(paused.paused).toBe(true);
+      const refused = results.flatMap((one) => (one.status === "rejected" ? [one.reason as RefusedError] : []));
+      for (const error of refused) expect(error.refusal).toMatchObject({ code: "robotics_paused" });
+
+      const entries = await world.database<{ action: string }[]>`
+        select action from robotics_trail where organization_id = ${own.organizationId} order by event_id`;
+      const actions = entries.map(({ action }) => action);
+      expect(actions.filter((action) => action === "robotics_paused")).toHaveLength(1);
+      expect(actions.slice(actions.indexOf("robotics_paused") + 1)).toEqual([]);
+      const done = actions.filter((action) => /accepted|offered/.test(action)).length;
+      expect(done).toBe(open.length + results.length - refused.length);
+      expect((await world.events(filialId)).filter(({ eventType }) => eventType === "robotics.paused")).toHaveLength(1);
+    }
+  });
+});
+
+test("many offers expire once each, although several processes look for them", async () => {
+  const own = await world.openPlace();
+  const robots = await world.addFleet(own);
+  const tasks = await Promise.all(Array.from({ length: 120 }, () => world.offer(own, robots)));
+  const ids = tasks.map(({ taskId }) => taskId);
+  await world.database`update serving_tasks set expires_at = clock_timestamp() where task_id = any(${ids})`;
+  const looks = Array.from({ length: 6 }, () => expireDue({ database: world.database, figures }));
+  await Promise.all(looks);
+  const expired = async () =>
+    (await world.events(own.filialId)).flatMap(({ eventType, payload }) =>
+      eventType === "serving_task.expired" && "task_id" in payload ? [payload.task_id] : [],
+    );
+  await expect.poll(async () => (await expired()).length, { timeout: 10_000 }).toBeGreaterThanOrEqual(ids.length);
+  expect((await expired()).toSorted((a, b) => a - b)).toEqual(ids.toSorted((a, b) => a - b));
+}, 60_000);

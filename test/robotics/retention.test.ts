@@ -1,0 +1,74 @@
+/** How long tasks are kept, what the service tells about itself, and what it needs to start. */
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { roboticsHealth } from "../../services/bus/messages/health.ts";
+import * as robotics from "../../services/bus/messages/robotics.ts";
+import { addRoboticsFigures } from "../../services/robotics/figures.ts";
+import { removeEndedTasks } from "../../services/robotics/housekeeping.ts";
+import { roboticsSettingsSchema } from "../../services/robotics/settings.ts";
+import { readOldestDueAgeMs } from "../../services/robotics/sql/housekeeping.ts";
+import { accept } from "../../services/robotics/tasks/consumer-moves.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { parseSettings } from "../../services/runtime/settings.ts";
+import { type Fleet, type Place, type RoboticsWorld, refusalOf, startRoboticsWorld } from "./robotics-world.ts";
+
+let world: RoboticsWorld;
+let place: Place;
+let fleet: Fleet;
+beforeAll(async () => {
+  world = await startRoboticsWorld();
+  place = await world.openPlace();
+  fleet = await world.addFleet(place);
+});
+afterAll(() => world.stop());
+
+test("tasks that ended longer ago than they are kept are removed; what is open stays, and so does the trail", async () => {
+  const { caller: consumer } = fleet;
+  const cancel = (taskId: number) =>
+    world.ask(robotics.cancelTask, { caller: place.owner, taskId, reason: "No guest." });
+  const old = await world.offer(place, fleet, { idempotencyKey: "old" });
+  const recent = await world.offer(place, fleet);
+  const open = await world.offer(place, fleet);
+  await world.ask(robotics.acceptTask, { consumer, taskId: open.taskId });
+  await cancel(old.taskId);
+  await cancel(recent.taskId);
+  const ids = [old.taskId, open.taskId];
+  await world.database`
+    update serving_tasks set offered_at = now() - interval '9 days', ended_at = ended_at - interval '8 days'
+    where task_id = any(${ids})`;
+  const log = createLog({ service: "test", level: "silent" });
+  expect(await removeEndedTasks({ database: world.database, log, retentionDays: 8 })).toBe(1);
+  expect(await removeEndedTasks({ database: world.database, log, retentionDays: 8 })).toBe(0);
+  const { tasks } = await world.ask(robotics.listOwnTasks, { caller: place.owner });
+  expect(tasks.map(({ taskId }) => taskId)).toEqual([open.taskId, recent.taskId]);
+  const read = { caller: place.owner, taskId: old.taskId };
+  expect(await refusalOf(world.ask(robotics.getOwnTask, read))).toMatchObject({ code: "not_found" });
+  const { entries } = await world.ask(robotics.listRoboticsTrail, { caller: place.owner });
+  expect(entries.some(({ subject }) => subject.kind === "serving_task" && subject.id === old.taskId)).toBe(true);
+});
+
+test("how long they are kept is a setting, which a starting service applies at once", async () => {
+  expect(parseSettings(roboticsSettingsSchema, {})).toEqual({ ROBOTICS_TASK_RETENTION_DAYS: 90 });
+  expect(() => parseSettings(roboticsSettingsSchema, { ROBOTICS_TASK_RETENTION_DAYS: "0" })).toThrow(
+    "The setting ROBOTICS_TASK_RETENTION_DAYS is not usable: it must be a whole number from 1 to 3650.",
+  );
+  const { taskId } = await world.offer(place, fleet);
+  await world.ask(robotics.cancelTask, { caller: place.owner, taskId, reason: "No guest." });
+  await world.database`update serving_tasks set ended_at = now() - interval '2 days' where task_id = ${taskId}`;
+  await world.addService({ ROBOTICS_TASK_RETENTION_DAYS: "1" });
+  const count = async () => (await world.database`select 1 from serving_tasks where task_id = ${taskId}`).length;
+  await expect.poll(count, { timeout: 5_000 }).toBe(0);
+});
+
+test("it tells its health and its figures", async () => {
+  expect(await world.ask(roboticsHealth, {})).toEqual({ databaseReady: true, fault: null });
+  const registry = new Registry();
+  const { database } = world;
+  const figures = addRoboticsFigures(registry, { oldestDueAgeMs: () => readOldestDueAgeMs(database) });
+  const { taskId } = await world.offer(place, fleet);
+  await accept({ database, figures }, { consumer: fleet.caller, taskId });
+  await accept({ database, figures }, { consumer: fleet.caller, taskId });
+  const text = await registry.metrics();
+  expect(text).toContain('robotics_task_changes_total{status="accepted"} 1\n');
+  expect(text).toContain("robotics_oldest_due_offer_age_seconds 0\n");
+});

@@ -1,0 +1,256 @@
+/** Serving tasks from the offer to the end, as owner and fleet meet them. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as robotics from "../../services/bus/messages/robotics.ts";
+import { ROBOTICS_LIMITS } from "../../services/robotics/limits.ts";
+import { type Fleet, type Place, type RoboticsWorld, refusalOf, startRoboticsWorld } from "./robotics-world.ts";
+
+let world: RoboticsWorld;
+let place: Place;
+let fleet: Fleet;
+beforeAll(async () => {
+  world = await startRoboticsWorld();
+  place = await world.openPlace();
+  fleet = await world.addFleet(place);
+});
+afterAll(() => world.stop());
+
+const accept = (taskId: number, by = fleet) => world.ask(robotics.acceptTask, { consumer: by.caller, taskId });
+const complete = (taskId: number, by = fleet) => world.ask(robotics.completeTask, { consumer: by.caller, taskId });
+const cancel = (taskId: number, by = place) =>
+  world.ask(robotics.cancelTask, { caller: by.owner, taskId, reason: "No guest." });
+const look = async (taskId: number) => (await world.ask(robotics.getTask, { consumer: fleet.caller, taskId })).task;
+const typesOf = async (filialId: number) => (await world.events(filialId)).map(({ eventType }) => eventType);
+
+describe("a task", () => {
+  test("is offered, accepted and completed, and each repetition changes nothing", async () => {
+    const offered = await world.offer(place, fleet);
+    expect(offered).toMatchObject({ status: "offered", acceptedAtMs: null, endedAtMs: null });
+    expect(offered.expiresAtMs - offered.offeredAtMs).toBe(60_000);
+    const { task: accepted } = await accept(offered.taskId);
+    expect(accepted).toMatchObject({ status: "accepted", endedAtMs: null });
+    expect((await accept(offered.taskId)).task).toEqual(accepted);
+    const { task: completed } = await complete(offered.taskId);
+    expect(completed).toMatchObject({ status: "completed", acceptedAtMs: accepted.acceptedAtMs });
+    expect((await complete(offered.taskId)).task).toEqual(completed);
+    expect(await refusalOf(cancel(offered.taskId))).toMatchObject({ code: "task_not_actionable", status: "completed" });
+  });
+
+  test("is completed only when it was accepted", async () => {
+    const { taskId } = await world.offer(place, fleet);
+    expect(await refusalOf(complete(taskId))).toMatchObject({ code: "task_not_actionable", status: "offered" });
+  });
+
+  test("is cancelled with a reason, offered or accepted, once", async () => {
+    for (const isAccepted of [false, true]) {
+      const { taskId } = await world.offer(place, fleet);
+      if (isAccepted) await accept(taskId);
+      const { task } = await cancel(taskId);
+      expect(task).toMatchObject({ status: "cancelled", cancelReason: "No guest." });
+      const again = { caller: place.owner, taskId, reason: "Another reason." };
+      expect((await world.ask(robotics.cancelTask, again)).task).toEqual(task);
+      expect(await refusalOf(accept(taskId))).toMatchObject({ code: "task_not_actionable", status: "cancelled" });
+      const events = (await world.events(place.filialId)).filter(
+        ({ payload }) => "task_id" in payload && payload.task_id === taskId,
+      );
+      expect(events.map(({ eventType }) => eventType)).toEqual(["serving_task.offered", "serving_task.cancelled"]);
+    }
+  });
+
+  test("expires by itself soon after its deadline, and its fleet hears of it once", async () => {
+    const { taskId } = await world.offer(place, fleet);
+    await world.makeOverdue(taskId);
+    await expect.poll(async () => (await look(taskId)).status, { timeout: 5_000 }).toBe("expired");
+    await delay(3 * ROBOTICS_LIMITS.expiryIntervalMs);
+    const events = (await world.events(place.filialId)).filter(
+      ({ payload }) => "task_id" in payload && payload.task_id === taskId,
+    );
+    expect(events.map(({ eventType }) => eventType)).toEqual(["serving_task.offered", "serving_task.expired"]);
+    expect(await refusalOf(accept(taskId))).toMatchObject({ code: "task_expired", status: "expired" });
+    expect(await refusalOf(cancel(taskId))).toMatchObject({ code: "task_not_actionable", status: "expired" });
+  });
+
+  test("that was accepted does not expire", async () => {
+    const { taskId } = await world.offer(place, fleet);
+    await accept(taskId);
+    await world.makeOverdue(taskId, 10_000);
+    await delay(3 * ROBOTICS_LIMITS.expiryIntervalMs);
+    expect((await complete(taskId)).task.status).toBe("completed");
+  });
+
+  test("of another fleet or organization is not there", async () => {
+    const elsewhere = await world.openPlace();
+    const neighbour = await world.addFleet(place);
+    const stranger = await world.addFleet(elsewhere);
+    const { taskId } = await world.offer(place, fleet);
+    for (const other of [neighbour, stranger]) {
+      const { caller: consumer } = other;
+      expect(await refusalOf(accept(taskId, other))).toMatchObject({ code: "not_found" });
+      expect(await refusalOf(complete(taskId, other))).toMatchObject({ code: "not_found" });
+      expect(await refusalOf(world.ask(robotics.getTask, { consumer, taskId }))).toMatchObject({ code: "not_found" });
+      expect((await world.ask(robotics.listTasks, { consumer })).tasks).toEqual([]);
+    }
+    expect(await refusalOf(cancel(taskId, elsewhere))).toMatchObject({ code: "not_found" });
+    const foreign = { caller: elsewhere.owner, taskId };
+    expect(await refusalOf(world.ask(robotics.getOwnTask, foreign))).toMatchObject({ code: "not_found" });
+    expect(await refusalOf(world.offer(elsewhere, fleet))).toMatchObject({ code: "not_found" });
+  });
+});
+
+describe("an offer under a key", () => {
+  test("is made once, however often and however many at a time ask for it", async () => {
+    const idempotencyKey = "the same key";
+    const tasks = await Promise.all(
+      Array.from({ length: 8 }, async () => await world.offer(place, fleet, { idempotencyKey })),
+    );
+    expect(new Set(tasks.map(({ taskId }) => taskId)).size).toBe(1);
+    const [first] = tasks;
+    await cancel(first?.taskId ?? 0);
+    expect(await world.offer(place, fleet, { idempotencyKey })).toMatchObject({
+      taskId: first?.taskId,
+      status: "cancelled",
+    });
+  });
+
+  test("is refused for another request, also at another filial at the same moment", async () => {
+    const idempotencyKey = "another key";
+    await world.offer(place, fleet, { idempotencyKey });
+    const other = world.offer(place, fleet, { idempotencyKey, leg: "courier" });
+    expect(await refusalOf(other)).toMatchObject({ code: "idempotency_key_reused" });
+
+    const [row] = await world.database<[{ filial_id: number }]>`
+      insert into filials (organization_id, name) values (${place.organizationId}, 'Second') returning filial_id`;
+    const second = { ...place, filialId: row.filial_id };
+    const secondFleet = await world.addFleet(second);
+    const both = await Promise.allSettled([
+      world.offer(place, fleet, { idempotencyKey: "a third" }),
+      world.offer(second, secondFleet, { idempotencyKey: "a third" }),
+    ]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    const [refused] = both.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+    expect(await refusalOf(Promise.reject(refused as Error))).toMatchObject({ code: "idempotency_key_reused" });
+  });
+});
+
+describe("display numbers of a filial", () => {
+  test("have no gaps, whatever is offered at once and refused in between", async () => {
+    const busy = await world.openPlace();
+    const first = await world.addFleet(busy);
+    const second = await world.addFleet(busy);
+    const offers = Array.from({ length: 24 }, (_, index) => {
+      if (index % 6 === 5) {
+        const key = index === 5 ? {} : { leg: "courier" as const };
+        return world.offer(busy, first, { idempotencyKey: "key", ...key });
+      }
+      return world.offer(busy, index % 2 === 0 ? first : second);
+    });
+    const made = (await Promise.allSettled(offers)).flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const numbers = [...new Set(made.map(({ displayNumber }) => displayNumber))].toSorted((a, b) => a - b);
+    expect(numbers.length).toBeGreaterThan(20);
+    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => index + 1));
+  });
+});
+
+describe("bounds", () => {
+  test("a fleet has a bounded number of open tasks; one more is possible when one has ended", async () => {
+    const full = await world.addFleet(place);
+    const { organizationId, filialId } = place;
+    const [{ last: taken }] = await world.database<[{ last: number }]>`
+      update robotics_filials set last_display_number = last_display_number + ${ROBOTICS_LIMITS.openTasks - 1}
+      where filial_id = ${filialId} returning last_display_number as last`;
+    await world.database`
+      insert into serving_tasks (organization_id, filial_id, consumer_id, display_number, leg, manifest, destination, expires_at)
+      select ${organizationId}, ${filialId}, ${full.consumerId}, ${taken}::bigint - n, 'courier', '[]', '{"name":"Door"}',
+        now() + interval '1 hour'
+      from generate_series(0, ${ROBOTICS_LIMITS.openTasks - 2}::bigint) as n`;
+    const last = await world.offer(place, full);
+    expect(await refusalOf(world.offer(place, full))).toMatchObject({ code: "busy", retryAfterMs: 5_000 });
+    await cancel(last.taskId);
+    await world.offer(place, full);
+  });
+
+  test("a filial has a bounded number of consumers, also when they are added at once", async () => {
+    const crowded = await world.openPlace();
+    const most = ROBOTICS_LIMITS.consumersPerFilial;
+    const asked = Array.from({ length: most + 5 }, () => world.addFleet(crowded));
+    const results = await Promise.allSettled(asked);
+    expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(most);
+    expect(await refusalOf(world.addFleet(crowded))).toMatchObject({ code: "conflict" });
+  });
+});
+
+describe("lists", () => {
+  test("show a fleet the current tasks by id, or those of one status, page by page", async () => {
+    const own = await world.openPlace();
+    const robots = await world.addFleet(own);
+    const { caller: consumer } = robots;
+    const ids: number[] = [];
+    for (let count = 0; count < 5; count += 1) ids.push((await world.offer(own, robots)).taskId);
+    const [first = 0, second = 0, third = 0, fourth = 0, fifth = 0] = ids;
+    await world.ask(robotics.acceptTask, { consumer, taskId: second });
+    await world.ask(robotics.cancelTask, { caller: own.owner, taskId: third, reason: "No guest." });
+    const listed = async (more: object) => {
+      const { tasks, hasMore, paused } = await world.ask(robotics.listTasks, { consumer, ...more });
+      return { ids: tasks.map(({ taskId }) => taskId), hasMore, paused };
+    };
+    expect(await listed({})).toEqual({ ids: [first, second, fourth, fifth], hasMore: false, paused: false });
+    expect(await listed({ limit: 2 })).toEqual({ ids: [first, second], hasMore: true, paused: false });
+    expect(await listed({ limit: 2, sinceId: second })).toMatchObject({ ids: [fourth, fifth], hasMore: false });
+    expect(await listed({ status: "cancelled" })).toMatchObject({ ids: [third] });
+    const { tasks } = await world.ask(robotics.listOwnTasks, { caller: own.owner, limit: 2, beforeId: fifth });
+    expect(tasks.map(({ taskId }) => taskId)).toEqual([fourth, third]);
+    const accepted = await world.ask(robotics.listOwnTasks, { caller: own.owner, status: "accepted" });
+    expect(accepted.tasks.map(({ taskId }) => taskId)).toEqual([second]);
+  });
+});
+
+describe("the trail", () => {
+  test("tells who did what and why, newest first, and never what was carried or where to", async () => {
+    const own = await world.openPlace();
+    const robots = await world.addFleet(own);
+    const { caller } = robots;
+    const secret = { manifest: [{ name: "MANIFEST", quantity: 1 }], destination: { name: "DESTINATION" } };
+    const accepted = await world.offer(own, robots, secret);
+    await accept(accepted.taskId, robots);
+    await cancel(accepted.taskId, own);
+    const expired = await world.offer(own, robots, secret);
+    await world.makeOverdue(expired.taskId);
+    await expect.poll(() => typesOf(own.filialId), { timeout: 5_000 }).toContain("serving_task.expired");
+    await world.ask(robotics.pauseFilialRobotics, { caller: own.owner, filialId: own.filialId, reason: "Fire drill." });
+    const { entries, hasMore } = await world.ask(robotics.listRoboticsTrail, { caller: own.owner, limit: 6 });
+    expect(hasMore).toBe(true);
+    expect(entries.map(({ action, actor }) => [action, actor.kind, actor.id])).toEqual([
+      ["robotics_paused", "owner", own.owner.userId],
+      ["serving_task_expired", "system", 0],
+      ["serving_task_offered", "owner", own.owner.userId],
+      ["serving_task_cancelled", "owner", own.owner.userId],
+      ["serving_task_accepted", "robotics_consumer", caller.consumerId],
+      ["serving_task_offered", "owner", own.owner.userId],
+    ]);
+    expect(entries[3]?.data).toEqual({ display_number: 1, reason: "No guest." });
+    const beforeId = entries.at(-1)?.eventId ?? 0;
+    const rest = await world.ask(robotics.listRoboticsTrail, { caller: own.owner, beforeId });
+    expect(rest.entries.map(({ action }) => action)).toEqual(["robotics_consumer_created"]);
+    expect(JSON.stringify([entries, rest])).not.toMatch(/MANIFEST|DESTINATION|rc_/);
+  });
+});
+
+test("nobody but who manages the organization may do any of it", async () => {
+  const { cashier: caller, filialId } = place;
+  const { consumerId } = fleet;
+  const asked = [
+    world.ask(robotics.listConsumers, { caller }),
+    world.ask(robotics.createConsumer, { caller, filialId, name: "Theirs", mode: "test" }),
+    world.ask(robotics.changeConsumer, { caller, consumerId, name: "Theirs" }),
+    world.ask(robotics.resetConsumerCredential, { caller, consumerId }),
+    world.offer({ ...place, owner: caller }, fleet),
+    world.ask(robotics.cancelTask, { caller, taskId: 1, reason: "Theirs" }),
+    world.ask(robotics.listOwnTasks, { caller }),
+    world.ask(robotics.getOwnTask, { caller, taskId: 1 }),
+    world.ask(robotics.getFilialRobotics, { caller, filialId }),
+    world.ask(robotics.pauseFilialRobotics, { caller, filialId, reason: "Theirs" }),
+    world.ask(robotics.resumeFilialRobotics, { caller, filialId, reason: "Theirs" }),
+    world.ask(robotics.listRoboticsTrail, { caller }),
+  ];
+  for (const { code } of await Promise.all(asked.map(refusalOf))) expect(code).toBe("permission_denied");
+});

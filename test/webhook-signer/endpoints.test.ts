@@ -1,0 +1,407 @@
+/** What owners do with endpoints, what the service does with them by itself, and what nobody may see. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/webhooks.ts";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { expectedSignature, parseSignature } from "./receiver.ts";
+import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld();
+});
+afterAll(() => world.stop());
+
+const DAY_MS = 86_400_000;
+
+const ofStatus = (fleet: Fleet, status: messages.DeliveryStatus, count = 1) =>
+  waitFor(`${count} deliveries that are ${status}`, async () => {
+    const found = (await world.deliveries(fleet)).filter((one) => one.status === status);
+    return found.length >= count && found;
+  });
+
+const endpointOf = async ({ owner: caller }: Fleet, endpointId: number): Promise<messages.WebhookEndpoint> =>
+  (await world.ask(messages.getEndpoint, { caller, endpointId })).endpoint;
+
+const trailOf = ({ organizationId }: Fleet) =>
+  world.database<{ action: string; actor_kind: string; data: object }[]>`
+    select action, actor_kind, data from robotics_trail where organization_id = ${organizationId} order by event_id`;
+
+describe("registration", () => {
+  test("shows the secret once, of 32 random bytes, and passes the guard", async () => {
+    const { owner: caller, consumerId, ...fleet } = await world.openFleet();
+    const { endpoint, secret } = await world.ask(messages.registerEndpoint, {
+      caller,
+      consumerId,
+      url: world.receiver.url("/registered"),
+    });
+    expect(secret).toMatch(/^whsec_[\w-]{43}$/);
+    expect(endpoint).toMatchObject({ status: "active", consumerId, filialId: fleet.filialId, disabledReason: null });
+    const { endpoint: read } = await world.ask(messages.getEndpoint, { caller, endpointId: endpoint.endpointId });
+    expect(JSON.stringify(read)).not.toContain(secret);
+    expect(read.secrets).toHaveLength(1);
+  });
+
+  test.each([
+    ["http://example.com/", "not_https"],
+    ["https://10.0.0.1/", "host_not_public"],
+    ["https://user:p@example.com/", "credentials_in_url"],
+  ])("of %s is refused", async (url, reason) => {
+    const { owner: caller, consumerId } = await world.openFleet();
+    const refusal = await refusalOf(world.ask(messages.registerEndpoint, { caller, consumerId, url }));
+    expect(refusal).toMatchObject({ code: "webhook_target_refused", reason });
+  });
+
+  test("on this machine is for test consumers alone", async () => {
+    const { owner: caller, consumerId } = await world.openFleet({ mode: "live" });
+    const refusal = await refusalOf(
+      world.ask(messages.registerEndpoint, { caller, consumerId, url: world.receiver.url("/live") }),
+    );
+    expect(refusal.code).toBe("webhook_target_refused");
+  });
+
+  test("beyond the consumer's number is refused, ten at once included", async () => {
+    const fleet = await world.openFleet();
+    const asked = Array.from({ length: 10 }, (_, at) => world.addEndpoint(fleet, `/many/${at}`));
+    const results = await Promise.allSettled(asked);
+    expect(results.filter((one) => one.status === "fulfilled")).toHaveLength(SIGNER_LIMITS.endpointsPerConsumer);
+  });
+});
+
+describe("a target that answers 410", () => {
+  test("is disabled at once, with the reason for its owner; what waits has failed and nothing new is sent", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/gone");
+    world.receiver.behave("/gone", () => 410);
+    await world.emitMany([fleet], 6);
+    await waitFor("the end", async () => (await endpointOf(fleet, endpointId)).status === "disabled");
+    expect((await endpointOf(fleet, endpointId)).disabledReason).toBe("gone");
+    await ofStatus(fleet, "failed", 6);
+    expect((await trailOf(fleet)).at(-1)).toMatchObject({
+      action: "webhook_endpoint_disabled",
+      actor_kind: "system",
+      data: { reason: "gone" },
+    });
+    const sent = world.receiver.at("/gone").length;
+    await world.emitMany([fleet], 1);
+    const [unsent] = await ofStatus(fleet, "unsent");
+    expect(unsent?.endpointId).toBe(endpointId);
+    const again = { consumer: fleet.consumer, deliveryId: unsent?.deliveryId ?? 0 };
+    expect((await refusalOf(world.ask(messages.redeliver, again))).code).toBe("endpoint_unavailable");
+    world.receiver.behave("/gone", () => 200);
+    await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "active" });
+    expect(await endpointOf(fleet, endpointId)).toMatchObject({ status: "active", disabledReason: null });
+    await world.emitMany([fleet], 1);
+    await ofStatus(fleet, "delivered");
+    expect(world.receiver.at("/gone")).toHaveLength(sent + 1);
+  });
+});
+
+describe("a target that fails again and again", () => {
+  test("is left alone after five failures, uses up no attempts meanwhile, and starts anew when its owner says so", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/failing");
+    world.receiver.behave("/failing", () => 500);
+    await world.emitMany([fleet], 30);
+    const open = await waitFor("the open breaker", async () => {
+      const endpoint = await endpointOf(fleet, endpointId);
+      return endpoint.openUntilMs !== null && endpoint;
+    });
+    expect(open.openUntilMs).toBeGreaterThan(Date.now() + 25_000);
+    expect(open.openUntilMs).toBeLessThan(Date.now() + 31_000);
+    await waitFor("what was claimed", async () => {
+      const deliveries = await world.deliveries(fleet);
+      return deliveries.length === 30 && deliveries.every((one) => one.nextAttemptAtMs !== null);
+    });
+    await world.hurry(fleet);
+    await waitFor("a few looks", () => Date.now() - (world.receiver.at("/failing").at(-1)?.atMs ?? 0) > 2_500);
+    expect(world.receiver.at("/failing")).toHaveLength(5);
+    const attempts = (await world.deliveries(fleet)).reduce((sum, one) => sum + one.attempts, 0);
+    expect(attempts).toBe(5);
+    world.receiver.behave("/failing", () => 200);
+    const request = { caller: fleet.owner, endpointId };
+    await world.ask(messages.changeEndpoint, { ...request, status: "paused" });
+    await world.ask(messages.changeEndpoint, { ...request, status: "active" });
+    await ofStatus(fleet, "delivered", 30);
+  });
+
+  test("is disabled after five days and twenty failures, and its owner sees why", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/dead");
+    world.receiver.behave("/dead", () => 500);
+    await world.database`
+      update webhook_endpoints set failures_since_success = 19, failing_since = now() - interval '6 days'
+      where endpoint_id = ${endpointId}`;
+    await world.emitMany([fleet], 1);
+    await waitFor("the end", async () => (await endpointOf(fleet, endpointId)).disabledReason === "failing");
+    await ofStatus(fleet, "failed");
+  });
+});
+
+describe("a paused endpoint", () => {
+  test("gets nothing, loses nothing, and gets it all when it is active again", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/paused");
+    world.receiver.behave("/paused", () => ({ status: 200, afterMs: 50 }));
+    await world.emitMany([fleet], 200);
+    await waitFor("some", () => world.receiver.at("/paused").length > 5);
+    const request = { caller: fleet.owner, endpointId };
+    await world.ask(messages.changeEndpoint, { ...request, status: "paused" });
+    // What was under way arrives; what was claimed ahead is put down.
+    await waitFor("the last one", () => Date.now() - (world.receiver.at("/paused").at(-1)?.atMs ?? 0) > 1_000);
+    const sent = world.receiver.at("/paused").length;
+    expect(sent).toBeLessThan(100);
+    expect((await world.deliveries(fleet)).filter((one) => one.status === "pending")).toHaveLength(200 - sent);
+    await world.emitMany([fleet], 1);
+    world.receiver.behave("/paused", () => 200);
+    await world.ask(messages.changeEndpoint, { ...request, status: "active" });
+    await ofStatus(fleet, "delivered", 201);
+    expect(world.receiver.at("/paused")).toHaveLength(201);
+  });
+});
+
+describe("a deleted endpoint", () => {
+  test("gets nothing more, its deliveries stay readable, and its secret is gone", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/deleted");
+    world.receiver.behave("/deleted", () => ({ status: 200, afterMs: 50 }));
+    await world.emitMany([fleet], 200);
+    await waitFor("some", () => world.receiver.at("/deleted").length > 5);
+    await world.ask(messages.deleteEndpoint, { caller: fleet.owner, endpointId });
+    await waitFor("the last one", () => Date.now() - (world.receiver.at("/deleted").at(-1)?.atMs ?? 0) > 1_000);
+    const deliveries = await world.deliveries(fleet);
+    const delivered = deliveries.filter((one) => one.status === "delivered");
+    expect(deliveries).toHaveLength(200);
+    expect(delivered.length).toBe(world.receiver.at("/deleted").length);
+    expect(delivered.length).toBeLessThan(100);
+    expect(deliveries.filter((one) => one.status === "failed")).toHaveLength(200 - delivered.length);
+    const [row] = await world.database<[{ count: number }]>`
+      select count(*)::int as count from webhook_secrets where endpoint_id = ${endpointId}`;
+    expect(row.count).toBe(0);
+    const again = { consumer: fleet.consumer, deliveryId: delivered[0]?.deliveryId ?? 0 };
+    expect((await refusalOf(world.ask(messages.redeliver, again))).code).toBe("endpoint_unavailable");
+  });
+});
+
+describe("redelivery", () => {
+  test("ten times at once with one key is one more attempt, with the same id and bytes", async () => {
+    const fleet = await world.openFleet();
+    await world.addEndpoint(fleet, "/resent");
+    await world.emitMany([fleet], 1);
+    const [delivery] = await ofStatus(fleet, "delivered");
+    const deliveryId = delivery?.deliveryId ?? 0;
+    const request = { consumer: fleet.consumer, deliveryId, idempotencyKey: "once" };
+    await Promise.all(Array.from({ length: 10 }, () => world.ask(messages.redeliver, request)));
+    await waitFor("the second one", () => world.receiver.at("/resent").length === 2);
+    await waitFor(
+      "its record",
+      async () => (await world.ownDelivery(fleet, deliveryId)).delivery.status === "delivered",
+    );
+    await world.ask(messages.redeliver, request);
+    await waitFor("a while", () => Date.now() - (world.receiver.at("/resent").at(-1)?.atMs ?? 0) > 1_500);
+    const got = world.receiver.at("/resent");
+    expect(got).toHaveLength(2);
+    expect(new Set(got.map((one) => one.body)).size).toBe(1);
+    const { attempts } = await world.ownDelivery(fleet, deliveryId);
+    expect(attempts.map((one) => one.manual)).toEqual([true, false]);
+    await world.ask(messages.redeliver, { ...request, idempotencyKey: "twice" });
+    await waitFor("the third one", () => world.receiver.at("/resent").length === 3);
+  });
+
+  test("that fails leaves the delivery as it was", async () => {
+    const fleet = await world.openFleet();
+    await world.addEndpoint(fleet, "/resent-badly");
+    await world.emitMany([fleet], 1);
+    const [delivery] = await ofStatus(fleet, "delivered");
+    const deliveryId = delivery?.deliveryId ?? 0;
+    world.receiver.behave("/resent-badly", () => 500);
+    await world.ask(messages.redeliver, { consumer: fleet.consumer, deliveryId });
+    const after = await waitFor("its record", async () => {
+      const read = await world.ownDelivery(fleet, deliveryId);
+      return read.attempts.length === 2 && read;
+    });
+    expect(after.delivery).toMatchObject({
+      status: "delivered",
+      deliveredAtMs: delivery?.deliveredAtMs,
+      nextAttemptAtMs: null,
+    });
+    expect(after.attempts[0]).toMatchObject({ manual: true, error: "status_not_success" });
+  });
+});
+
+describe("a rotation", () => {
+  test("signs with both secrets during the overlap, the new one first; a third waits, unless the old ones are to end", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId, secret: first } = await world.addEndpoint(fleet, "/rotated");
+    const request = { caller: fleet.owner, endpointId };
+    const rotated = await world.ask(messages.rotateEndpointSecret, { ...request, overlapMs: DAY_MS });
+    expect(rotated.endpoint.secrets).toHaveLength(2);
+    await world.emitMany([fleet], 1);
+    await ofStatus(fleet, "delivered");
+    const got = world.receiver.at("/rotated")[0];
+    const { t, v1 } = parseSignature(got?.signature ?? "");
+    const body = got?.body ?? "";
+    expect(v1).toEqual([expectedSignature(rotated.secret, t, body), expectedSignature(first, t, body)]);
+    const third = world.ask(messages.rotateEndpointSecret, { ...request, overlapMs: DAY_MS });
+    expect((await refusalOf(third)).code).toBe("conflict");
+    const leaked = await world.ask(messages.rotateEndpointSecret, { ...request, overlapMs: 0 });
+    expect(leaked.endpoint.secrets).toHaveLength(1);
+    await world.emitMany([fleet], 1);
+    await ofStatus(fleet, "delivered", 2);
+    const last = world.receiver.at("/rotated")[1];
+    const signature = parseSignature(last?.signature ?? "");
+    expect(signature.v1).toEqual([expectedSignature(leaked.secret, signature.t, last?.body ?? "")]);
+  });
+
+  test("ends with its overlap", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/overlap");
+    await world.ask(messages.rotateEndpointSecret, { caller: fleet.owner, endpointId, overlapMs: 300 });
+    await waitFor("its end", async () => (await endpointOf(fleet, endpointId)).secrets.length === 1);
+    await world.emitMany([fleet], 1);
+    await ofStatus(fleet, "delivered");
+    expect(parseSignature(world.receiver.at("/overlap")[0]?.signature ?? "").v1).toHaveLength(1);
+  });
+});
+
+describe("an owner's test", () => {
+  test("is sent at once and signed, past an open breaker, and its failure is told and not repeated", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId, secret } = await world.addEndpoint(fleet, "/tested");
+    const request = { caller: fleet.owner, endpointId };
+    const good = await world.ask(messages.testEndpoint, request);
+    expect(good.delivery).toMatchObject({ status: "delivered", eventType: "webhook.test", eventId: null, attempts: 1 });
+    expect(good.attempt).toMatchObject({ status: 200, error: null, manual: true });
+    const got = world.receiver.at("/tested")[0];
+    const { t, v1 } = parseSignature(got?.signature ?? "");
+    expect(v1).toEqual([expectedSignature(secret, t, got?.body ?? "")]);
+    world.receiver.behave("/tested", () => 500);
+    await world.database`
+      update webhook_endpoints set open_until = now() + interval '10 minutes' where endpoint_id = ${endpointId}`;
+    const bad = await world.ask(messages.testEndpoint, request);
+    expect(bad.delivery).toMatchObject({ status: "failed", nextAttemptAtMs: null });
+    expect(bad.attempt).toMatchObject({ status: 500, error: "status_not_success" });
+    await waitFor("a while", () => Date.now() - (world.receiver.at("/tested").at(-1)?.atMs ?? 0) > 1_500);
+    expect(world.receiver.at("/tested")).toHaveLength(2);
+  });
+});
+
+describe("another owner's", () => {
+  test("endpoints and deliveries are not found", async () => {
+    const mine = await world.openFleet();
+    const theirs = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(theirs, "/theirs");
+    await world.emitMany([theirs], 1);
+    const [delivery] = await ofStatus(theirs, "delivered");
+    const deliveryId = delivery?.deliveryId ?? 0;
+    const caller = mine.owner;
+    const asked = [
+      () => world.ask(messages.getEndpoint, { caller, endpointId }),
+      () => world.ask(messages.changeEndpoint, { caller, endpointId, status: "paused" }),
+      () => world.ask(messages.rotateEndpointSecret, { caller, endpointId, overlapMs: 0 }),
+      () => world.ask(messages.deleteEndpoint, { caller, endpointId }),
+      () => world.ask(messages.testEndpoint, { caller, endpointId }),
+      () =>
+        world.ask(messages.registerEndpoint, { caller, consumerId: theirs.consumerId, url: world.receiver.url("/x") }),
+      () => world.ask(messages.getOwnDelivery, { caller, deliveryId }),
+      () => world.ask(messages.redeliver, { consumer: mine.consumer, deliveryId }),
+    ];
+    for (const ask of asked) expect((await refusalOf(ask())).code).toBe("not_found");
+    expect((await world.ask(messages.listEndpoints, { caller })).endpoints).toEqual([]);
+    expect((await world.ask(messages.listOwnDeliveries, { caller, consumerId: theirs.consumerId })).deliveries).toEqual(
+      [],
+    );
+    expect(await world.deliveries(mine)).toEqual([]);
+    const cashier = { ...caller, role: "cashier" as const, permissions: ["payments.collect" as const] };
+    const denied = await refusalOf(world.ask(messages.listEndpoints, { caller: cashier }));
+    expect(denied.code).toBe("permission_denied");
+  });
+});
+
+describe("reading again", () => {
+  test("comes in pages by since_id, with filters", async () => {
+    const fleet = await world.openFleet();
+    await world.emitMany([fleet], 7);
+    await ofStatus(fleet, "unsent", 7);
+    const { consumer } = fleet;
+    const first = await world.ask(messages.listDeliveries, { consumer, limit: 4 });
+    expect(first.hasMore).toBe(true);
+    const sinceId = first.deliveries.at(-1)?.deliveryId ?? 0;
+    const second = await world.ask(messages.listDeliveries, { consumer, limit: 4, sinceId });
+    expect(second.hasMore).toBe(false);
+    const ids = [...first.deliveries, ...second.deliveries].map((one) => one.deliveryId);
+    expect(new Set(ids).size).toBe(7);
+    expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+    expect((await world.ask(messages.listDeliveries, { consumer, status: "delivered" })).deliveries).toEqual([]);
+    const cancelled = await world.ask(messages.listDeliveries, { consumer, eventType: "serving_task.cancelled" });
+    expect(cancelled.deliveries).toHaveLength(7);
+    const newest = await world.ask(messages.listOwnDeliveries, { caller: fleet.owner, limit: 1 });
+    expect(newest.deliveries[0]?.deliveryId).toBe(ids.at(-1));
+  });
+
+  test("is possible for as many days as the operator has set, and what waits stays", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/old");
+    await world.emitMany([fleet], 2);
+    await ofStatus(fleet, "delivered", 2);
+    await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
+    await world.emitMany([fleet], 1);
+    const [waiting] = await ofStatus(fleet, "pending");
+    await world.database`
+      update webhook_deliveries set created_at = now() - interval '3 days' where consumer_id = ${fleet.consumerId}`;
+    const [kept] = await world.deliveries(fleet);
+    await world.database`
+      update webhook_deliveries set created_at = now() - interval '1 day' where delivery_id = ${kept?.deliveryId ?? 0}`;
+    const signer = await world.addSigner({ WEBHOOK_RETENTION_DAYS: "2" });
+    await waitFor("the removal", async () => (await world.deliveries(fleet)).length === 2);
+    await signer.stop();
+    expect((await world.deliveries(fleet)).map((one) => one.deliveryId)).toEqual([
+      kept?.deliveryId,
+      waiting?.deliveryId,
+    ]);
+  });
+});
+
+describe("a secret", () => {
+  test("is in no log, row or error, and is sealed anew when the key changes", async () => {
+    const signer = await world.addSignerProcess();
+    const fleet = await world.openFleet();
+    const { endpointId, secret } = await world.addEndpoint(fleet, "/secret");
+    const { secret: second } = await world.ask(messages.rotateEndpointSecret, {
+      caller: fleet.owner,
+      endpointId,
+      overlapMs: DAY_MS,
+    });
+    world.receiver.behave("/secret", () => 500);
+    await world.emitMany([fleet], 3);
+    await waitFor("failures", async () => (await world.deliveries(fleet)).some((one) => one.attempts > 0));
+    await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId });
+    const nextKey = randomBytes(32).toString("base64url");
+    const old = world.environment["WEBHOOK_SECRETS_KEY"] ?? "";
+    await expect(world.addSigner({ WEBHOOK_SECRETS_KEY: nextKey })).rejects.toMatchObject({
+      code: "webhook_secrets_key_unknown",
+    });
+    await signer.stop();
+    const looked = [readFileSync(signer.logFile, "utf8")];
+    const tables = await world.database<{ name: string }[]>`
+      select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public'`;
+    for (const { name } of tables) {
+      const rows = await world.database.unsafe(`select to_jsonb(t)::text as row from ${name} t`);
+      looked.push(rows.map((row) => String(row["row"])).join("\n"));
+    }
+    expect(looked.join("").length).toBeGreaterThan(10_000);
+    for (const text of looked) {
+      for (const one of [secret, second, old]) {
+        expect(text.includes(one)).toBe(false);
+        expect(text.includes(Buffer.from(one).toString("hex"))).toBe(false);
+      }
+    }
+    const before = await world.database<{ key_id: string }[]>`select distinct key_id from webhook_secrets`;
+    const resealing = await world.addSigner({ WEBHOOK_SECRETS_KEY: nextKey, WEBHOOK_SECRETS_OLD_KEYS: old });
+    await resealing.stop();
+    const after = await world.database<{ key_id: string }[]>`select distinct key_id from webhook_secrets`;
+    expect(after).toHaveLength(1);
+    expect(after).not.toEqual(before);
+  });
+});

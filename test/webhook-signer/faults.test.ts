@@ -1,0 +1,73 @@
+/** What is lost on the way, and servers that go away: everything is delivered all the same. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld();
+});
+afterAll(() => world.stop());
+
+const delivered = async ({ consumerId }: Fleet): Promise<number> => {
+  const [row] = await world.database<[{ count: number }]>`
+    select count(*)::int as count from webhook_deliveries where consumer_id = ${consumerId} and status = 'delivered'`;
+  return row.count;
+};
+
+test("events that the bus has lost are taken from the outbox, and one that cannot be read holds up no others", async () => {
+  const fleet = await world.openFleet();
+  await world.addEndpoint(fleet, "/lost");
+  await world.emit(fleet);
+  await world.emit(fleet);
+  await world.database`
+    insert into outbox (key, kind, payload) values (${`filial.${fleet.filialId}`}, 'robotics_event', '{"event": {"eventType": "?"}}')`;
+  // The relay says that it has delivered them, and the bus no longer has them.
+  await world.database`update outbox set delivered_at = now() - interval '30 seconds'`;
+  await waitFor("the deliveries", async () => (await delivered(fleet)) === 2, 20_000);
+  const [row] = await world.database<[{ count: number }]>`
+    select count(*)::int as count from webhook_events where event_type = 'unreadable'`;
+  expect(row.count).toBe(1);
+}, 30_000);
+
+test("connections to PostgreSQL that break again and again lose nothing, and nothing is left for longer than half a minute", async () => {
+  const fleets = await Promise.all(Array.from({ length: 5 }, () => world.openFleet()));
+  for (const [at, fleet] of fleets.entries()) await world.addEndpoint(fleet, `/broken/${at}`);
+  const emitting = world.emitMany(fleets, 2_000);
+  for (let turn = 0; turn < 12; turn += 1) {
+    await delay(250);
+    await world.database`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'webhook-signer' and datname = current_database()`;
+  }
+  await emitting;
+  const startedAtMs = Date.now();
+  await waitFor(
+    "all of them",
+    async () => {
+      const counts = await Promise.all(fleets.map(delivered));
+      return counts.reduce((sum, count) => sum + count, 0) === 2_000;
+    },
+    30_000,
+  );
+  expect(Date.now() - startedAtMs).toBeLessThan(30_000);
+  const arrived = new Set(
+    world.receiver.received.filter((one) => one.path.startsWith("/broken/")).map((one) => one.deliveryId),
+  );
+  expect(arrived.size).toBe(2_000);
+}, 60_000);
+
+test("a bus that goes away and comes back holds up what is due for no longer than it is away", async () => {
+  const fleet = await world.openFleet();
+  await world.addEndpoint(fleet, "/without-bus");
+  world.receiver.behave("/without-bus", () => (world.receiver.at("/without-bus").length <= 3 ? 500 : 200));
+  await world.emitMany([fleet], 3);
+  await waitFor("the failures", () => world.receiver.at("/without-bus").length === 3);
+  await world.nats.kill9();
+  // The first retry, after 5 s, needs no bus.
+  await waitFor("the retries", async () => (await delivered(fleet)) === 3, 15_000);
+  await world.nats.restart();
+  await waitFor("the bus", () => world.bus.isUp());
+  await world.emitMany([fleet], 3);
+  await waitFor("the new ones", async () => (await delivered(fleet)) === 6, 40_000);
+}, 80_000);

@@ -1,0 +1,85 @@
+/** One owner's slow targets cost others nothing. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld();
+});
+afterAll(() => world.stop());
+
+const TARGETS = 100;
+const SECONDS = 4;
+
+async function fleets(path: string, count: number): Promise<Fleet[]> {
+  const opened: Fleet[] = [];
+  for (let at = 0; at < count; at += 1) {
+    const fleet = await world.openFleet();
+    await world.addEndpoint(fleet, `${path}/${at}`);
+    opened.push(fleet);
+  }
+  return opened;
+}
+
+/** The same load for some seconds: one event for each healthy target every second. Returns how late each arrived. */
+async function load(healthy: readonly Fleet[], prefix: string): Promise<readonly number[]> {
+  const before = world.receiver.received.length;
+  for (let second = 0; second < SECONDS; second += 1) {
+    const startedAtMs = Date.now();
+    await world.emitMany(healthy, TARGETS);
+    await delay(Math.max(0, 1_000 - (Date.now() - startedAtMs)));
+  }
+  await delay(1_000);
+  const got = world.receiver.received.slice(before).filter((one) => one.path.startsWith(prefix));
+  const ids = got.map((one) => one.deliveryId);
+  const rows = await world.database<{ delivery_id: number; created_at: Date }[]>`
+    select delivery_id, created_at from webhook_deliveries where delivery_id = any(${ids}::bigint[])`;
+  const createdAtMs = new Map(rows.map((row) => [row.delivery_id, row.created_at.getTime()]));
+  return got.map((one) => one.atMs - (createdAtMs.get(one.deliveryId) ?? 0)).toSorted((a, b) => a - b);
+}
+
+test("a hundred tar-pits beside a hundred healthy targets: those keep their throughput and are sent to within a second", async () => {
+  const healthy = await fleets("/healthy", TARGETS);
+  const pits = await fleets("/pit", TARGETS);
+  for (let at = 0; at < TARGETS; at += 1) world.receiver.behave(`/pit/${at}`, () => "hang");
+  const alone = await load(healthy, "/healthy/");
+  await world.emitMany(pits, TARGETS * 5);
+  await waitFor(
+    "the tar-pits at work",
+    () => world.receiver.received.filter((one) => one.path.startsWith("/pit/")).length >= TARGETS,
+  );
+  const beside = await load(healthy, "/healthy/");
+  expect(beside.length).toBeGreaterThanOrEqual(alone.length * 0.95);
+  expect(beside.length).toBeGreaterThanOrEqual(TARGETS * SECONDS * 0.95);
+  expect(beside[Math.ceil(beside.length * 0.99) - 1]).toBeLessThan(1_000);
+}, 60_000);
+
+test("of one owner at most 16 are under way, at most 4 to one endpoint, and slow ones leave room for the others", async () => {
+  const consumers = [await world.openFleet()];
+  const [first] = consumers;
+  if (first === undefined) return;
+  for (let at = 0; at < 7; at += 1) consumers.push(await world.addConsumer(first));
+  for (const [at, consumer] of consumers.entries()) {
+    for (let endpoint = 0; endpoint < 5; endpoint += 1) {
+      const path = `/owner/${at}-${endpoint}`;
+      await world.addEndpoint(consumer, path);
+      // Ten of them never answer.
+      world.receiver.behave(path, () => (at < 2 ? "hang" : { status: 200, afterMs: 20 }));
+    }
+  }
+  await world.emitMany(consumers, 8);
+  await waitFor(
+    "the first ones",
+    () => world.receiver.received.filter((one) => /^\/owner\/[2-7]/.test(one.path)).length >= 30,
+  );
+  await world.emitMany(consumers.slice(2), 300);
+  const isOver = () => world.receiver.received.filter((one) => /^\/owner\/[2-7]/.test(one.path)).length >= 30 + 300 * 5;
+  await waitFor("the healthy ones", isOver, 25_000);
+  expect(world.receiver.mostAtOnce("/owner/")).toBeLessThanOrEqual(SIGNER_LIMITS.inFlightPerOwner);
+  expect(world.receiver.mostAtOnce("/owner/")).toBeGreaterThan(SIGNER_LIMITS.inFlightPerOwner - 4);
+  for (let endpoint = 0; endpoint < 5; endpoint += 1) {
+    expect(world.receiver.mostAtOnce(`/owner/5-${endpoint}`)).toBeLessThanOrEqual(SIGNER_LIMITS.inFlightPerEndpoint);
+  }
+}, 60_000);

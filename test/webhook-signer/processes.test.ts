@@ -1,0 +1,110 @@
+/** Several processes share the work; one that dies or stands still is succeeded. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Fleet, type SignerProcess, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeEach(async () => {
+  world = await startSignerWorld({ signers: 0 });
+});
+afterEach(() => world.stop());
+
+/** Fleets with a target each; registering them needs a process that answers. */
+async function openFleets(count: number, path: string): Promise<Fleet[]> {
+  const fleets: Fleet[] = [];
+  for (let at = 0; at < count; at += 1) {
+    const fleet = await world.openFleet();
+    await world.addEndpoint(fleet, `${path}/${at}`);
+    fleets.push(fleet);
+  }
+  return fleets;
+}
+
+async function countDelivered(): Promise<number> {
+  const [row] = await world.database<[{ count: number }]>`
+    select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
+  return row.count;
+}
+
+/** How often each delivery arrived. */
+function arrivals(): ReadonlyMap<number, number> {
+  const counts = new Map<number, number>();
+  for (const { deliveryId } of world.receiver.received) counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);
+  return counts;
+}
+
+test("three processes share the owners, and no delivery is sent twice, though owners change hands meanwhile", async () => {
+  await world.addSignerProcess();
+  const fleets = await openFleets(12, "/shared");
+  await world.emitMany(fleets, 600);
+  await world.addSignerProcess();
+  await world.addSignerProcess();
+  const holders = new Set<string>();
+  for (let turn = 0; turn < 16 && holders.size < 3; turn += 1) {
+    await world.emitMany(fleets, 120);
+    const rows = await world.database<{ leased_by: string }[]>`
+      select distinct leased_by::text as leased_by from webhook_owners where leased_until > now()`;
+    for (const { leased_by: holder } of rows) holders.add(holder);
+    await delay(500);
+  }
+  const [row] = await world.database<[{ count: number }]>`select count(*)::int as count from webhook_events`;
+  await waitFor("all of them", async () => (await countDelivered()) === row.count, 20_000);
+  expect(holders.size).toBe(3);
+  expect(arrivals().size).toBe(row.count);
+  expect(Math.max(...arrivals().values())).toBe(1);
+}, 60_000);
+
+test("the work of a killed process goes on within half a minute", async () => {
+  const first = await world.addSignerProcess();
+  const fleets = await openFleets(3, "/killed");
+  for (let at = 0; at < 3; at += 1) world.receiver.behave(`/killed/${at}`, () => ({ status: 200, afterMs: 100 }));
+  await world.emitMany(fleets, 600);
+  await waitFor("the first ones", () => world.receiver.received.length > 30);
+  await first.kill9();
+  const killedAtMs = Date.now();
+  const sent = world.receiver.received.length;
+  for (let at = 0; at < 3; at += 1) world.receiver.behave(`/killed/${at}`, () => 200);
+  await world.addSignerProcess();
+  await waitFor("all of them", async () => (await countDelivered()) === 600, 30_000);
+  expect(Date.now() - killedAtMs).toBeLessThan(30_000);
+  // What was under way when it died is sent again: four of each endpoint at most, and what had ended and was not written.
+  expect(world.receiver.received.length - sent).toBeGreaterThan(0);
+  expect(arrivals().size).toBe(600);
+}, 60_000);
+
+test("a process that stood still sends nothing of what others have taken over meanwhile", async () => {
+  const frozen = await world.addSignerProcess();
+  const fleets = await openFleets(2, "/frozen");
+  for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => ({ status: 200, afterMs: 20 }));
+  await world.emitMany(fleets, 2_000);
+  await waitFor("the first ones", () => world.receiver.received.length > 300);
+  frozen.signal("SIGSTOP");
+  await world.addSignerProcess();
+  await waitFor("the others' work", async () => (await countDelivered()) === 2_000, 40_000);
+  const before = world.receiver.received.length;
+  frozen.signal("SIGCONT");
+  await delay(2_500);
+  expect(world.receiver.received.length).toBe(before);
+  expect(arrivals().size).toBe(2_000);
+  // Those that were under way, or had ended and were not written.
+  expect([...arrivals().values()].filter((count) => count > 1).length).toBeLessThan(100);
+}, 80_000);
+
+test("ten thousand events while processes are killed at random: each is delivered, none is lost", async () => {
+  const EVENTS = 10_000;
+  const processes: SignerProcess[] = [await world.addSignerProcess(), await world.addSignerProcess()];
+  const fleets = await openFleets(40, "/chaos");
+  const emitting = world.emitMany(fleets, EVENTS);
+  for (let kill = 0; kill < 5; kill += 1) {
+    await delay(200 + Math.random() * 1_800);
+    const victim = processes.shift();
+    await victim?.kill9();
+    processes.push(await world.addSignerProcess());
+  }
+  await emitting;
+  await waitFor("all of them", async () => (await countDelivered()) === EVENTS, 60_000);
+  const [row] = await world.database<[{ events: number; deliveries: number }]>`
+    select (select count(*)::int from webhook_events) as events, (select count(*)::int from webhook_deliveries) as deliveries`;
+  expect(row).toEqual({ events: EVENTS, deliveries: EVENTS });
+  expect(arrivals().size).toBe(EVENTS);
+}, 120_000);

@@ -1,0 +1,118 @@
+/** A target of webhooks: a real HTTPS server on loopback that a test tells how to answer. */
+import { createHmac } from "node:crypto";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { type Authority, createAuthority } from "../support/certificates.ts";
+
+export interface Received {
+  readonly path: string;
+  readonly body: string;
+  readonly deliveryId: number;
+  readonly eventType: string;
+  readonly signature: string;
+  readonly atMs: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly afterMs?: number;
+}
+
+/** `hang` never answers; a number is a status. */
+export type Behaviour = (received: Received) => Answer | number | "hang";
+
+export interface Receiver {
+  /** Its authority's certificate, for WEBHOOK_CA_FILE. */
+  readonly authority: Authority;
+  readonly received: Received[];
+  /** What arrived at a path. */
+  at(path: string): readonly Received[];
+  url(path: string): string;
+  /** How it answers at a path; 200 unless told otherwise. */
+  behave(path: string, behaviour: Behaviour): void;
+  /** The most requests that were under way at once at paths that begin so. */
+  mostAtOnce(prefix: string): number;
+  stop(): Promise<void>;
+}
+
+export async function startReceiver(): Promise<Receiver> {
+  const authority = createAuthority();
+  const { cert, key } = authority.issue({ names: ["localhost"] });
+  const received: Received[] = [];
+  const behaviours = new Map<string, Behaviour>();
+  const underWay = new Map<string, number>();
+  const most = new Map<string, number>();
+  const server: Server = createServer({ cert, key }, (request, response) => {
+    const path = request.url ?? "/";
+    const now = (underWay.get(path) ?? 0) + 1;
+    underWay.set(path, now);
+    const all = [...underWay]
+      .filter(([one]) => one.startsWith(prefixOf(path)))
+      .reduce((sum, [, count]) => sum + count, 0);
+    most.set(path, Math.max(most.get(path) ?? 0, now));
+    most.set(prefixOf(path), Math.max(most.get(prefixOf(path)) ?? 0, all));
+    let body = "";
+    request.setEncoding("utf8").on("data", (chunk: string) => {
+      body += chunk;
+    });
+    response.once("close", () => underWay.set(path, (underWay.get(path) ?? 1) - 1));
+    request.on("end", () => {
+      const envelope = JSON.parse(body) as { delivery_id: number; event_type: string };
+      const one: Received = {
+        path,
+        body,
+        deliveryId: envelope.delivery_id,
+        eventType: envelope.event_type,
+        signature: String(request.headers["x-service-robotics-signature"]),
+        atMs: Date.now(),
+      };
+      received.push(one);
+      const answer = behaviours.get(path)?.(one) ?? 200;
+      if (answer === "hang") return;
+      const {
+        status,
+        headers,
+        body: text = "",
+        afterMs = 0,
+      } = typeof answer === "number" ? { status: answer } : answer;
+      const end = (): void => void response.writeHead(status, headers).end(text);
+      if (afterMs === 0) end();
+      else setTimeout(end, afterMs);
+    });
+  });
+  server.keepAliveTimeout = 30_000;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    authority,
+    received,
+    at: (path) => received.filter((one) => one.path === path),
+    url: (path) => `https://localhost:${port}${path}`,
+    behave: (path, behaviour) => void behaviours.set(path, behaviour),
+    mostAtOnce: (prefix) => most.get(prefix) ?? 0,
+    async stop() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** The path's first folder: `/a/1` and `/a/2` belong together. */
+function prefixOf(path: string): string {
+  return `/${path.split("/")[1] ?? ""}/`;
+}
+
+/** The parts of a signature header. */
+export function parseSignature(header: string): { readonly t: number; readonly v1: readonly string[] } {
+  const parts = header.split(",").map((part) => part.split("=") as [string, string]);
+  const values = (name: string): string[] => parts.filter(([key]) => key === name).map(([, value]) => value);
+  return { t: Number(values("t")[0]), v1: values("v1") };
+}
+
+/** What the contract says that a signature is, written down a second time. */
+export function expectedSignature(secret: string, t: number, body: string): string {
+  return createHmac("sha256", secret).update(`${t}.${body}`).digest("hex");
+}

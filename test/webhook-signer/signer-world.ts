@@ -1,0 +1,285 @@
+/** The webhook signer on real NATS and PostgreSQL, with a real TLS target, and owners who have robots. */
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { z } from "zod";
+import { startServiceProcess } from "../../deploy/service-process.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { Caller } from "../../services/bus/messages/caller.ts";
+import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { RoboticsEvent } from "../../services/bus/messages/robotics-events.ts";
+import * as messages from "../../services/bus/messages/webhooks.ts";
+import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+import { roboticsEventSubject } from "../../services/bus/subjects.ts";
+import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { startRelayService } from "../../services/relay/service.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
+import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type Receiver, startReceiver } from "./receiver.ts";
+
+const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
+
+export interface Fleet {
+  readonly organizationId: number;
+  readonly filialId: number;
+  readonly consumerId: number;
+  readonly owner: Caller;
+  readonly consumer: ConsumerCaller;
+}
+
+export interface SignerProcess {
+  readonly pid: number;
+  readonly logFile: string;
+  signal(signal: NodeJS.Signals): void;
+  kill9(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+type AnyOperation = Operation<z.ZodType, z.ZodType>;
+
+export interface SignerWorld {
+  readonly bus: Bus;
+  readonly nats: TestServer;
+  readonly database: Database;
+  readonly databaseUrl: string;
+  readonly receiver: Receiver;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly serviceDeps: ServiceDeps;
+  ask<TOperation extends AnyOperation>(
+    operation: TOperation,
+    request: RequestOf<TOperation>,
+  ): Promise<ReplyOf<TOperation>>;
+  /** A fleet of a fresh organization. */
+  openFleet(options?: { readonly mode?: "test" | "live" }): Promise<Fleet>;
+  /** Another fleet at the same filial. */
+  addConsumer(fleet: Fleet): Promise<Fleet>;
+  addEndpoint(fleet: Fleet, path: string): Promise<{ readonly endpointId: number; readonly secret: string }>;
+  /** Commits an event as the robotics service does, for the relay; returns the event's id. */
+  emit(
+    fleet: Fleet,
+    event?: Partial<Pick<RoboticsEvent, "eventType">> & { readonly expiresInMs?: number },
+  ): Promise<number>;
+  /** Commits events of these fleets in turn and gives them to the bus as the relay does, much faster. */
+  emitMany(fleets: readonly Fleet[], count: number): Promise<void>;
+  /** A consumer's deliveries from the beginning. */
+  deliveries(fleet: Fleet): Promise<readonly messages.Delivery[]>;
+  ownDelivery(fleet: Fleet, deliveryId: number): Promise<ReplyOf<typeof messages.getOwnDelivery>>;
+  /** What a consumer has becomes due now, instead of at its time. */
+  hurry(fleet: Fleet): Promise<void>;
+  addSigner(environment?: NodeJS.ProcessEnv): Promise<Service>;
+  addSignerProcess(environment?: NodeJS.ProcessEnv): Promise<SignerProcess>;
+  addRelay(): Promise<Service>;
+  stop(): Promise<void>;
+}
+
+export async function startSignerWorld(options: { readonly signers?: number } = {}): Promise<SignerWorld> {
+  const folder = temporaryFolder("webhooks");
+  const [nats, testDatabase, receiver] = await Promise.all([startNats(), cloneDatabase(), startReceiver()]);
+  const caFile = join(folder.path, "ca.pem");
+  writeFileSync(caFile, receiver.authority.cert);
+  const log = createLog({ service: "test", level: process.env["TEST_LOG"] === "1" ? "info" : "silent" });
+  const bus = await connectBus({ url: nats.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1 });
+  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
+  const environment: NodeJS.ProcessEnv = {
+    WEBHOOK_SECRETS_KEY: randomBytes(32).toString("base64url"),
+    WEBHOOK_ALLOW_LOOPBACK: "true",
+    WEBHOOK_CA_FILE: caFile,
+  };
+  const serviceDeps: ServiceDeps = { bus, log, settings, environment };
+  const database = openDatabase({ url: testDatabase.url, maxConnections: 4 });
+  const started: { stop(): Promise<void> }[] = [];
+  let processes = 0;
+  let tasks = 0;
+
+  const ask: SignerWorld["ask"] = (operation, request) =>
+    call(bus.nc, operation, request, 20_000) as Promise<ReplyOf<typeof operation>>;
+  const keep = <T extends { stop(): Promise<void> }>(service: T): T => {
+    let stopping: Promise<void> | undefined;
+    const once = { ...service, stop: () => (stopping ??= service.stop()) };
+    started.push(once);
+    return once;
+  };
+  const fleetOf = (
+    row: { organization_id: number; filial_id: number; consumer_id: number },
+    mode: "test" | "live",
+  ): Fleet => {
+    const { organization_id: organizationId, filial_id: filialId, consumer_id: consumerId } = row;
+    return {
+      organizationId,
+      filialId,
+      consumerId,
+      owner: { userId: 1, name: "Olga", organizationId, role: "owner", permissions: ["organization.manage"] },
+      consumer: { consumerId, name: "Fleet", organizationId, filialId, mode },
+    };
+  };
+  const addSigner: SignerWorld["addSigner"] = async (more = {}) =>
+    keep(await startWebhookSignerService({ ...serviceDeps, environment: { ...environment, ...more } }));
+  for (let at = 0; at < (options.signers ?? 1); at += 1) await addSigner();
+
+  return {
+    bus,
+    nats,
+    database,
+    databaseUrl: testDatabase.url,
+    receiver,
+    environment,
+    serviceDeps,
+    ask,
+    async openFleet({ mode = "test" } = {}) {
+      const [row] = await database<[{ organization_id: number; filial_id: number; consumer_id: number }]>`
+        with o as (insert into organizations (name) values ('Organization') returning organization_id),
+        f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o
+          returning organization_id, filial_id)
+        insert into robotics_consumers (organization_id, filial_id, name, mode, credential_hash)
+        select organization_id, filial_id, 'Fleet', ${mode}, ${randomBytes(32)} from f
+        returning organization_id, filial_id, consumer_id`;
+      return fleetOf(row, mode);
+    },
+    async addConsumer({ organizationId, filialId }) {
+      const [row] = await database<[{ organization_id: number; filial_id: number; consumer_id: number }]>`
+        insert into robotics_consumers (organization_id, filial_id, name, mode, credential_hash)
+        values (${organizationId}, ${filialId}, 'Fleet', 'test', ${randomBytes(32)})
+        returning organization_id, filial_id, consumer_id`;
+      return fleetOf(row, "test");
+    },
+    async addEndpoint({ owner: caller, consumerId }, path) {
+      const { endpoint, secret } = await ask(messages.registerEndpoint, {
+        caller,
+        consumerId,
+        url: receiver.url(path),
+      });
+      return { endpointId: endpoint.endpointId, secret };
+    },
+    async emit(fleet, { eventType = "serving_task.cancelled", expiresInMs = 600_000 } = {}) {
+      tasks += 1;
+      const event = eventOf(fleet, { eventType, taskId: tasks, expiresInMs });
+      return await database.begin((sql) =>
+        insertOutbox(sql, { key: filialKey(fleet.filialId), kind: "robotics_event", event }),
+      );
+    },
+    async emitMany(fleets, count) {
+      const BATCH = 500;
+      for (let at = 0; at < count; at += BATCH) {
+        const batch = Array.from({ length: Math.min(BATCH, count - at) }, (_, index) => {
+          tasks += 1;
+          const fleet = fleets[(at + index) % fleets.length];
+          if (fleet === undefined) throw new Error("There are no fleets.");
+          return {
+            fleet,
+            event: eventOf(fleet, { eventType: "serving_task.cancelled", taskId: tasks, expiresInMs: 0 }),
+          };
+        });
+        const rows = batch.map(({ fleet, event }) => ({ key: filialKey(fleet.filialId), payload: { event } }));
+        const ids = await database<{ outbox_id: number }[]>`
+          insert into outbox (key, kind, payload, delivered_at)
+          select r.key, 'robotics_event', r.payload, now()
+          from jsonb_to_recordset(${database.json(rows)}) as r (key text, payload jsonb)
+          returning outbox_id`;
+        await Promise.all(
+          batch.map(({ fleet, event }, index) => {
+            const published = { eventId: ids[index]?.outbox_id, event };
+            return bus.js.publish(roboticsEventSubject(fleet.filialId), JSON.stringify(published));
+          }),
+        );
+      }
+    },
+    async deliveries({ consumer }) {
+      return (await ask(messages.listDeliveries, { consumer, limit: 500 })).deliveries;
+    },
+    ownDelivery: ({ owner: caller }, deliveryId) => ask(messages.getOwnDelivery, { caller, deliveryId }),
+    async hurry({ consumerId }) {
+      await database`
+        update webhook_deliveries set due_at = now()
+        where consumer_id = ${consumerId} and status = 'pending' and claimed_by is null`;
+    },
+    addSigner,
+    async addSignerProcess(more = {}) {
+      processes += 1;
+      const logFile = join(folder.path, `signer-${processes}.log`);
+      const { child } = await startServiceProcess({
+        name: "webhook-signer",
+        script: MAIN,
+        args: ["webhook-signer"],
+        environment: {
+          ...process.env,
+          NATS_URL: nats.url,
+          DATABASE_URL: testDatabase.url,
+          LOG_LEVEL: "debug",
+          ...environment,
+          ...more,
+        },
+        logFile,
+        control: { stopping: new AbortController().signal },
+      });
+      const stoppable = keep({ stop: async () => void (await child.stop()) });
+      return {
+        ...stoppable,
+        pid: child.pid,
+        logFile,
+        signal: (signal) => void child.process.kill(signal),
+        kill9: async () => void (await child.kill()),
+      };
+    },
+    addRelay: async () => keep(await startRelayService(serviceDeps)),
+    async stop() {
+      for (const service of started.toReversed()) await service.stop();
+      await closeDatabase(database);
+      await bus.close();
+      await receiver.stop();
+      await Promise.all([nats.stop(), testDatabase.drop()]);
+      folder.remove();
+    },
+  };
+}
+
+function eventOf(
+  { organizationId, filialId, consumerId }: Fleet,
+  { eventType, taskId, expiresInMs }: { eventType: RoboticsEvent["eventType"]; taskId: number; expiresInMs: number },
+): RoboticsEvent {
+  const createdAt = new Date().toISOString();
+  const facts = { organizationId, filialId, consumerId, createdAt };
+  const task = { task_id: taskId, display_number: taskId, leg: "kitchen_to_table" } as const;
+  if (eventType === "serving_task.offered") {
+    const expires_at = new Date(Date.now() + expiresInMs).toISOString();
+    return { ...facts, eventType, payload: { ...task, status: "offered", expires_at } };
+  }
+  if (eventType === "serving_task.cancelled" || eventType === "serving_task.expired") {
+    const status = eventType === "serving_task.cancelled" ? "cancelled" : "expired";
+    return { ...facts, eventType, payload: { ...task, status } };
+  }
+  return { ...facts, consumerId: null, eventType, payload: { filial_id: filialId } };
+}
+
+/** The refusal that a request ends with; fails the test when it is answered. */
+export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
+  try {
+    await asked;
+  } catch (error) {
+    if (error instanceof RefusedError) return error.refusal;
+    throw error;
+  }
+  throw new Error("This request should have been refused.");
+}
+
+/** Looks until there is something to see, and fails after `timeoutMs`. */
+export async function waitFor<T>(
+  what: string,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+  timeoutMs = 10_000,
+): Promise<T> {
+  const deadlineMs = Date.now() + timeoutMs;
+  for (;;) {
+    const seen = await look();
+    if (seen !== undefined && seen !== false) return seen;
+    if (Date.now() > deadlineMs) throw new Error(`Not seen within ${timeoutMs} ms: ${what}.`);
+    await delay(20);
+  }
+}

@@ -1,0 +1,87 @@
+/** Webhook targets that a test writes byte by byte, and a sender that may call them. */
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
+import type { Sender, SendResult } from "../../../services/webhook-signer/http/send-result.ts";
+import { createSender, type SenderSettings } from "../../../services/webhook-signer/http/sender.ts";
+import { createAuthority } from "../../support/certificates.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+/** Called with each piece that comes in and with everything so far on that connection. */
+export type OnBytes = (socket: Socket, soFar: string) => void;
+
+export interface RawTarget {
+  readonly port: number;
+  /** Everything that each connection has brought, in the order in which they were opened. */
+  readonly received: readonly string[];
+  readonly sockets: readonly Socket[];
+  close(): Promise<void>;
+}
+
+export const authority = createAuthority();
+const folder = temporaryFolder("webhook-target");
+export const caFile = join(folder.path, "ca.pem");
+writeFileSync(caFile, authority.cert);
+export const removeFolder = folder.remove;
+
+const localhost = authority.issue({ names: ["localhost", "127.0.0.1"] });
+
+/** A target behind TLS; its certificate is for localhost unless the options bring another. */
+export async function startTlsTarget(onBytes: OnBytes, options: TlsOptions = {}): Promise<RawTarget> {
+  return await started((onSocket) => createTlsServer({ ...localhost, ...options }, onSocket), onBytes);
+}
+
+export async function startTarget(onBytes: OnBytes): Promise<RawTarget> {
+  return await started((onSocket) => createTcpServer(onSocket), onBytes);
+}
+
+async function started(create: (onSocket: (socket: Socket) => void) => Server, onBytes: OnBytes): Promise<RawTarget> {
+  const received: string[] = [];
+  const sockets: Socket[] = [];
+  const server = create((socket) => {
+    const at = sockets.push(socket) - 1;
+    received.push("");
+    socket.on("error", () => undefined);
+    socket.on("data", (chunk: Buffer) => {
+      received[at] += chunk.toString("latin1");
+      onBytes(socket, received[at] ?? "");
+    });
+  });
+  server.on("tlsClientError", () => undefined);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    received,
+    sockets,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** Answers each request, of which the body is `{}`, with these bytes. */
+export const answering =
+  (answer: string): OnBytes =>
+  (socket, soFar) => {
+    if (soFar.endsWith("\r\n\r\n{}")) socket.write(answer);
+  };
+
+export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+export const senderWith = (settings: SenderSettings = {}): Sender => createSender({ caFile, ...settings });
+
+/** Sends `{}` to a target on this machine, as where loopback is allowed. */
+export async function sendHere(sender: Sender, url: string, signal?: AbortSignal): Promise<SendResult> {
+  return await sender.send({
+    url,
+    headers: { "content-type": "application/json" },
+    body: "{}",
+    loopback: "allowed",
+    signal,
+  });
+}
