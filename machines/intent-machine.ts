@@ -21,8 +21,8 @@
  * `processing` there means that the provider's money is there and the seam refused: the cashier mends the order and
  * attests, or ends the intent and the money stays a named issue.
  *
- * OVERTAKEN ends what is `created` or `presented` when its order was paid by another way; MARK and CLEAR keep, and take
- * away, that money may have moved, and lead nowhere.
+ * OVERTAKEN ends what is `created` or `presented` when its order was paid by another way or voided, and a QR also when the
+ * order's amount is not the QR's any more; MARK and CLEAR keep, and take away, that money may have moved, and lead nowhere.
  *
  * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). A refusal by
  * the payment seam leads back to where the intent was attested from. A report never ends an intent (I3).
@@ -36,6 +36,7 @@ import {
   type DoubtReason,
   type IntentRecord,
   isConfirmed,
+  type OrderObstacle,
   type ProviderEndReason,
   type RecordedAttestation,
   type Report,
@@ -71,7 +72,7 @@ export type IntentEvent =
       readonly providerReference: string;
     }
   | { readonly type: "FAIL"; readonly atMs: number; readonly reason: ProviderEndReason }
-  | { readonly type: "OVERTAKEN"; readonly atMs: number }
+  | { readonly type: "OVERTAKEN"; readonly atMs: number; readonly reason: OrderObstacle }
   | { readonly type: "MARK"; readonly reason: DoubtReason }
   | { readonly type: "CLEAR" };
 
@@ -101,7 +102,7 @@ function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: DoubtReason
   return reason;
 }
 
-/** What was handed to a guest or a companion may have been paid by the time its order was paid by another way. */
+/** What was handed to a guest or a companion may have been paid by the time its order was paid, voided or changed. */
 function markedByOvertaking({ moneyMayHaveMoved, presentedAtMs, route }: IntentRecord): DoubtReason | "" {
   if (moneyMayHaveMoved !== "" || presentedAtMs === null) return moneyMayHaveMoved;
   return route === "dynamic_qr" ? "qr_presented" : "handoff_presented";
@@ -125,7 +126,7 @@ function confirmedOnRecord(
 
 function endReasonOf(event: IntentEvent): IntentRecord["endReason"] {
   if (event.type === "FAIL") return event.reason;
-  return event.type === "OVERTAKEN" ? "order_already_paid" : "";
+  return event.type === "OVERTAKEN" ? event.reason : "";
 }
 
 export const paymentIntentMachine = setup({
@@ -141,6 +142,9 @@ export const paymentIntentMachine = setup({
       (event.type === "SETTLED" && event.attestation !== undefined),
     // A cashier attests evidence; on a QR that is the provider's money, which the seam has refused once.
     hasEvidence: ({ context }) => context.route !== "dynamic_qr" || isConfirmed(context),
+    // A QR's amount is fixed in it; a guest who stands at a reader is not sent away, and the seam decides there.
+    isOvertaken: ({ context, event }) =>
+      event.type === "OVERTAKEN" && (event.reason !== "order_changed" || context.route === "dynamic_qr"),
     wasPresented: ({ context }) => context.presentedAtMs !== null,
     hasReportsOrConfirmation: ({ context }) => context.reportCount > 0 || isConfirmed(context),
   },
@@ -234,7 +238,7 @@ export const paymentIntentMachine = setup({
         QR_READY: { guard: "isByProvider", target: "presented", actions: "recordQr" },
         CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
         FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
-        OVERTAKEN: { target: "cancelled", actions: "recordEnd" },
+        OVERTAKEN: { guard: "isOvertaken", target: "cancelled", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
         MARK: { target: "created", actions: "recordMark" },
@@ -247,7 +251,7 @@ export const paymentIntentMachine = setup({
         SETTLED: { guard: "mayBeSettled", target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         CONFIRM: { guard: "isByProvider", target: "settling", actions: "recordConfirmation" },
         FAIL: { guard: "isByProvider", target: "cancelled", actions: "recordEnd" },
-        OVERTAKEN: { target: "cancelled", actions: "recordEnd" },
+        OVERTAKEN: { guard: "isOvertaken", target: "cancelled", actions: "recordEnd" },
         CANCEL: { target: "cancelled", actions: "recordEnd" },
         EXPIRE: { target: "expired", actions: "recordEnd" },
         MARK: { target: "presented", actions: "recordMark" },

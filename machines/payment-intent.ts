@@ -53,8 +53,11 @@ export const PROVIDER_DECLINES = ["payment_declined", "buyer_cancelled", "provid
 /** Why an intent on the route `dynamic_qr` was ended by its provider's side. */
 export const PROVIDER_END_REASONS = [...PROVIDER_FAILURES, ...PROVIDER_DECLINES] as const;
 export type ProviderEndReason = (typeof PROVIDER_END_REASONS)[number];
+/** What becomes of an order elsewhere, so that a collection of it can settle nothing any more. */
+export const ORDER_OBSTACLES = ["order_already_paid", "order_voided", "order_changed"] as const;
+export type OrderObstacle = (typeof ORDER_OBSTACLES)[number];
 /** Why an intent was ended by somebody other than its cashier or its deadline; `end_reason` on the wire. */
-export const END_REASONS = [...PROVIDER_END_REASONS, "order_already_paid"] as const;
+export const END_REASONS = [...PROVIDER_END_REASONS, ...ORDER_OBSTACLES] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
 /** Why money may have moved without being settled. */
@@ -109,6 +112,8 @@ export interface IntentRecord {
   readonly route: Route;
   readonly orderId: number;
   readonly orderDisplayNumber: number;
+  /** The order's when its money was snapshotted: an older description of the order does not concern this intent. */
+  readonly orderRevision: number;
   readonly amountMinor: AmountMinor;
   readonly currency: string;
   readonly stationName: string;

@@ -1,6 +1,13 @@
 /** A payment intent as the cashier sees it: the collection, its evidence and what can be done now. */
 import { z } from "zod";
-import { ATTESTERS, END_REASONS, type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
+import {
+  ATTESTERS,
+  END_REASONS,
+  type IntentStatus,
+  ORDER_OBSTACLES,
+  REPORTED_OUTCOMES,
+  ROUTES,
+} from "../../machines/payment-intent.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
@@ -12,7 +19,7 @@ const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
   processing: "there is evidence, or an attestation or a provider's confirmation is being settled",
   succeeded: "attested by the cashier or confirmed by the provider, and settled; the order is paid",
   cancelled:
-    "ended by a cashier or, where `end_reason` says so, by the provider's side or because the order was paid by another way",
+    "ended by a cashier or, where `end_reason` says so, by the provider's side or because the order was paid by another way, voided or changed",
   expired: "ended by its deadline",
 };
 export const INTENT_STATUSES = Object.keys(STATUS_MEANINGS) as readonly IntentStatus[];
@@ -103,13 +110,18 @@ export const intentSchema = z
     }),
     report_count: z.int().min(0).meta({ description: "How many reports were ever made." }),
     settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
+    settle_obstacle: z.enum(["", ...ORDER_OBSTACLES]).meta({
+      description:
+        "Why settling is not offered although the collection has come that far: its order was paid by another way, voided, or is of another amount now. Empty where nothing of that is known, and once it has ended.",
+    }),
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),
     provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
     ended_at: timestampSchema.nullable(),
-    end_reason: z
-      .enum(["", ...END_REASONS])
-      .meta({ description: "Why it ended when neither its cashier nor its deadline ended it; else empty." }),
+    end_reason: z.enum(["", ...END_REASONS]).meta({
+      description:
+        "Why it ended when neither its cashier nor its deadline ended it; else empty. `order_already_paid` and `order_voided` end what is `created` or `presented`, `order_changed` only a dynamic QR, whose amount is fixed in it; where money may have moved by then, another collection of the order asks for confirmation.",
+    }),
   })
   .meta({
     id: "Intent",
@@ -138,6 +150,7 @@ export const intentSchema = z
         ],
         report_count: 1,
         settle_offered: true,
+        settle_obstacle: "",
         cancel_offered: true,
         attestation: null,
         provider: null,

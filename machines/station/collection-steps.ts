@@ -34,6 +34,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     route,
     orderId: order.orderId,
     orderDisplayNumber: order.orderDisplayNumber,
+    orderRevision: order.revision,
     amountMinor: order.amountMinor,
     currency: order.currency,
     stationName: state.name,

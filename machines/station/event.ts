@@ -1,6 +1,6 @@
 /** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
 import type { AmountMinor } from "../currency.ts";
-import type { IntentStatus, ProviderEndReason, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { IntentStatus, OrderObstacle, ProviderEndReason, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { BlockedReason, DeviceStatus, StationStatus } from "../standing.ts";
 import type { SettlementRefusal } from "./command.ts";
 
@@ -96,11 +96,15 @@ export type StationEvent =
       readonly status: IntentStatus;
     }
   | {
-      /** The order was paid by another way while this collection waited; `mayBePaidTwice` when it had been handed over. */
+      /**
+       * The order was paid by another way, voided or changed while this collection waited; `moneyMayHaveMoved` when it had
+       * been handed over.
+       */
       readonly type: "intent_overtaken";
       readonly intentId: number;
       readonly orderId: number;
-      readonly mayBePaidTwice: boolean;
+      readonly reason: OrderObstacle;
+      readonly moneyMayHaveMoved: boolean;
     }
   /** The providers service knows that the intent has ended unpaid, and tells the provider. */
   | { readonly type: "end_told"; readonly intentId: number }

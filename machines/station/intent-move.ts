@@ -3,7 +3,7 @@
  * the end of a QR is to be told to its provider's side, and where money may have moved its order is in doubt from here on.
  */
 import { type IntentEvent, paymentIntentMachine } from "../intent-machine.ts";
-import { type IntentState, isEnded, type PaymentIntent } from "../payment-intent.ts";
+import { type IntentState, isEnded, type OrderObstacle, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { addDoubt, doubtAtEnd } from "./doubts.ts";
@@ -22,8 +22,8 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   if (intent.status === "succeeded") return ended;
   const { orderId, intentId, provider, endReason } = intent;
   const untold = provider === null ? ended : addUntoldEnd(ended, intentId);
-  // An order that is paid is in no doubt; the intent itself keeps that it may have been paid twice.
-  if (endReason === "order_already_paid") return untold;
+  // An order that is paid or voided is in no doubt; the intent itself keeps that its money may have moved.
+  if (endReason === "order_already_paid" || endReason === "order_voided") return untold;
   const reason = doubtAtEnd(state.intent, endReason);
   return reason === undefined ? untold : addDoubt(untold, { orderId, intentId, reason });
 }
@@ -33,18 +33,19 @@ function addUntoldEnd(state: StationState, intentId: number): StationState {
 }
 
 /**
- * The station once an order is paid by another way: a collection of it that is being waited for is over. What is in front
- * of the cashier or with the seam stays theirs to decide.
+ * The station once an order was paid by another way, voided or changed: a collection of it that is being waited for is over,
+ * after a change only that of a QR. What is in front of the cashier or with the seam stays theirs to decide.
  */
 export function endOvertaken(
   state: StationState,
-  orderId: number,
+  { orderId, reason }: { readonly orderId: number; readonly reason: OrderObstacle },
   atMs: number,
 ): { readonly state: StationState; readonly events: readonly StationEvent[] } {
-  const overtaken = state.intent?.orderId === orderId ? moveIntent(state, { type: "OVERTAKEN", atMs }) : undefined;
+  const overtaken =
+    state.intent?.orderId === orderId ? moveIntent(state, { type: "OVERTAKEN", atMs, reason }) : undefined;
   const [intent] = overtaken?.ended ?? [];
   if (overtaken === undefined || intent === undefined) return { state, events: [] };
-  const { intentId, moneyMayHaveMoved } = intent;
-  const event: StationEvent = { type: "intent_overtaken", intentId, orderId, mayBePaidTwice: moneyMayHaveMoved !== "" };
-  return { state: overtaken, events: [event] };
+  const { intentId } = intent;
+  const moneyMayHaveMoved = intent.moneyMayHaveMoved !== "";
+  return { state: overtaken, events: [{ type: "intent_overtaken", intentId, orderId, reason, moneyMayHaveMoved }] };
 }

@@ -3,8 +3,10 @@ import type { Attestation, PaymentIntent } from "../payment-intent.ts";
 import type { WireCommit } from "./commit.ts";
 import type { AttestationRow, IntentRow } from "./rows.ts";
 
+const REVISION_UNKNOWN = 0;
+
 type AttestationFrom1 = Omit<Attestation, "by">;
-type IntentFrom2 = Omit<PaymentIntent, "moneyMayHaveMoved">;
+type IntentFrom2 = Omit<PaymentIntent, "moneyMayHaveMoved" | "orderRevision">;
 type IntentFrom1 = Omit<IntentFrom2, "provider" | "endReason" | "attestation"> & {
   readonly attestation: AttestationFrom1 | null;
 };
@@ -27,7 +29,8 @@ export function liftFrom1(written: WireCommit): WireCommit {
 
 /**
  * Version 2 told the end of a QR without keeping that it has to be told, and kept no mark: what the reports of an active
- * intent say is its mark now, and an ended one had its doubt when it ended. A doubt that was pushed out is not known.
+ * intent say is its mark now, and an ended one had its doubt when it ended. A doubt that was pushed out is not known. Nor is
+ * the order's revision that an intent was made from: every description that comes after the lift is newer.
  */
 export function liftFrom2(written: WireCommit): WireCommit {
   const { state } = written;
@@ -39,7 +42,7 @@ export function liftFrom2(written: WireCommit): WireCommit {
       untoldEnds: [],
       refusedReportId: "",
       intent: state.intent === null ? null : liftIntent(state.intent),
-      ended: state.ended.map((row) => [...row.slice(0, 21), null] as unknown as IntentRow),
+      ended: state.ended.map((row) => [...row.slice(0, 21), null, REVISION_UNKNOWN] as unknown as IntentRow),
     },
   };
 }
@@ -50,7 +53,13 @@ export function liftFrom2(written: WireCommit): WireCommit {
  */
 export function liftIntent(intent: IntentFrom1 | IntentFrom2 | PaymentIntent): PaymentIntent {
   const { attestation } = intent;
-  const lifted = { provider: null, endReason: "", moneyMayHaveMoved: markOf(intent), ...intent } as const;
+  const lifted = {
+    provider: null,
+    endReason: "",
+    moneyMayHaveMoved: markOf(intent),
+    orderRevision: REVISION_UNKNOWN,
+    ...intent,
+  } as const;
   return { ...lifted, attestation: attestation === null ? null : { by: "cashier", ...attestation } };
 }
 

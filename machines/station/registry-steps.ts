@@ -9,6 +9,7 @@ import {
   type DeviceDescription,
   findDevice,
   type OrderSnapshot,
+  orderObstacle,
   type StationDescription,
   type StationState,
 } from "./state.ts";
@@ -88,14 +89,18 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   const remembered = rememberOrder(state, order);
   if (status !== "open") {
     // The station's own payments come by the seam's answer; a paid order that is told here was paid by another way.
-    const other = status === "paid" ? endOvertaken(remembered, orderId, atMs) : { state: remembered, events: [] };
+    const reason = status === "paid" ? "order_already_paid" : "order_voided";
+    const other = endOvertaken(remembered, { orderId, reason }, atMs);
     const events: StationEvent[] = [{ type: "order_cleared", orderId, status }, ...other.events];
     return { state: takeOrderOff(dropDoubts(other.state, orderId), orderId, atMs), events, reply: ACCEPTED };
   }
   if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
+  const shown = showOrder(remembered, { ...order, shownAtMs: atMs });
+  const reason = shown.intent === null ? undefined : orderObstacle(shown, shown.intent);
+  const changed = reason === undefined ? { state: shown, events: [] } : endOvertaken(shown, { orderId, reason }, atMs);
   return {
-    state: showOrder(remembered, { ...order, shownAtMs: atMs }),
-    events: [{ type: "order_shown", orderId, amountMinor, currency }],
+    state: changed.state,
+    events: [{ type: "order_shown", orderId, amountMinor, currency }, ...changed.events],
     reply: ACCEPTED,
   };
 }

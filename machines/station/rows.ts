@@ -77,6 +77,7 @@ export type IntentRow = readonly [
   provider: ProviderRow | null,
   endReason: Word | null,
   moneyMayHaveMoved: Word | null,
+  orderRevision: number,
 ];
 
 export function writeIntent(intent: PaymentIntent): IntentRow {
@@ -105,6 +106,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     provider === null ? null : [provider.configId, provider.providerReference, after(provider.confirmedAtMs)],
     endReason === "" ? null : END_REASONS.indexOf(endReason),
     moneyMayHaveMoved === "" ? null : DOUBT_REASONS.indexOf(moneyMayHaveMoved),
+    intent.orderRevision,
   ];
 }
 
@@ -117,6 +119,7 @@ export function readIntent(row: IntentRow): PaymentIntent {
     route: word(ROUTES, row[2]),
     orderId: row[3],
     orderDisplayNumber: row[4],
+    orderRevision: row[22],
     amountMinor: row[5],
     currency: row[6],
     stationName: row[7],

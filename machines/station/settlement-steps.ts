@@ -8,7 +8,7 @@ import { ACCEPTED, type Command, keepReply, type Outcome } from "./outcome.ts";
 import { rememberOrder } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
 import { takeOrderOff } from "./shown-orders.ts";
-import { findIntent, type StationState } from "./state.ts";
+import { findIntent, orderObstacle, type StationState } from "./state.ts";
 
 /** The seam has settled: the intent succeeds, the order leaves the display, and the attestation is answered. */
 export function finishSettlement(state: StationState, command: Command<"settlement_succeeded">, atMs: number): Outcome {
@@ -32,7 +32,7 @@ export function finishSettlement(state: StationState, command: Command<"settleme
 
 /**
  * The seam refuses: order truth has moved on. The intent goes back, unpaid, and the cashier decides anew. A deadline
- * that passed while the seam was at work is due now.
+ * that passed while the seam was at work is due now, and so is the end of what waits for an order that is gone.
  */
 export function refuseSettlement(state: StationState, command: Command<"settlement_refused">, atMs: number): Outcome {
   const { intentId, code, attestationId } = command;
@@ -43,9 +43,15 @@ export function refuseSettlement(state: StationState, command: Command<"settleme
   const moved = intent === undefined ? undefined : moveIntent(state, { type: "REFUSED" });
   if (intent === undefined || moved === undefined) return { reply: ACCEPTED };
   const due = applyDeadlines(moved, atMs);
-  const status = wireStatus(findIntent(due.state, intentId)?.status ?? "expired");
-  const events: StationEvent[] = [{ type: "settlement_refused", intentId, code }, ...due.events];
-  return answerAttestation(due.state, intent, events, { ok: false, code, status });
+  // What the station heard of the order while the seam was at work did not end the collection then.
+  const reason = orderObstacle(due.state, intent);
+  const other =
+    reason === undefined
+      ? { state: due.state, events: [] }
+      : endOvertaken(due.state, { orderId: intent.orderId, reason }, atMs);
+  const status = wireStatus(findIntent(other.state, intentId)?.status ?? "expired");
+  const events: StationEvent[] = [{ type: "settlement_refused", intentId, code }, ...due.events, ...other.events];
+  return answerAttestation(other.state, intent, events, { ok: false, code, status });
 }
 
 /** Told twice that an intent succeeded is nothing new; told that an unpaid one is paid must not be lost. */
@@ -54,7 +60,9 @@ function conflict(state: StationState, intent: PaymentIntent, transactionId: num
   const { intentId, orderId } = intent;
   const status = wireStatus(intent.status);
   // The order is paid: nobody can collect it again, whatever else may have moved, and who is just doing so need not go on.
-  const other = isEnded(intent.status) ? endOvertaken(state, orderId, atMs) : { state, events: [] };
+  const other = isEnded(intent.status)
+    ? endOvertaken(state, { orderId, reason: "order_already_paid" }, atMs)
+    : { state, events: [] };
   return {
     state: dropDoubts(other.state, orderId),
     events: [{ type: "settlement_conflict", intentId, transactionId, status }, ...other.events],

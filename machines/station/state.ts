@@ -5,7 +5,7 @@
 import type { AmountMinor } from "../currency.ts";
 import type { LeaseHolder } from "../lease.ts";
 import type { LivenessRecord, LivenessState } from "../liveness.ts";
-import type { DoubtReason, PaymentIntent } from "../payment-intent.ts";
+import type { DoubtReason, OrderObstacle, PaymentIntent } from "../payment-intent.ts";
 import type { DeviceStatus, StationStatus } from "../standing.ts";
 import type { StationReply } from "./reply.ts";
 
@@ -130,7 +130,22 @@ export function findIntent(state: StationState, intentId: number): PaymentIntent
     : state.ended.find((intent) => intent.intentId === intentId);
 }
 
-/** Whether the station has heard that an order was voided: the payment seam would refuse to settle it. */
-export function isVoided({ knownOrders }: Pick<StationState, "knownOrders">, orderId: number): boolean {
-  return knownOrders.some((order) => order.orderId === orderId && order.status === "voided");
+/** What a station knows of its orders. */
+export type OrderKnowledge = Pick<StationState, "order" | "waitingOrders" | "knownOrders">;
+
+/**
+ * Why the payment seam would refuse to settle an intent, as far as the station has heard of its order: paid, voided, or
+ * open with another amount or currency than the intent's. Undefined when nothing that it has heard says so.
+ */
+export function orderObstacle(
+  { order, waitingOrders, knownOrders }: OrderKnowledge,
+  intent: Pick<PaymentIntent, "orderId" | "orderRevision" | "amountMinor" | "currency">,
+): OrderObstacle | undefined {
+  const { orderId, orderRevision, amountMinor, currency } = intent;
+  const status = knownOrders.find((known) => known.orderId === orderId)?.status;
+  if (status === "paid") return "order_already_paid";
+  if (status === "voided") return "order_voided";
+  const open = order?.orderId === orderId ? order : waitingOrders.find((other) => other.orderId === orderId);
+  if (open === undefined || open.revision <= orderRevision) return undefined;
+  return open.amountMinor === amountMinor && open.currency === currency ? undefined : "order_changed";
 }

@@ -4,6 +4,7 @@
  */
 import type postgres from "postgres";
 import { parseAmount } from "../../machines/currency.ts";
+import { ORDER_OBSTACLES } from "../../machines/payment-intent.ts";
 import type { Collection } from "./collection-facts.ts";
 import type { TrailEvent } from "./intent-trail.ts";
 import type { ProviderSide } from "./provider-world.ts";
@@ -133,8 +134,14 @@ async function reckonDeliveries(sql: postgres.Sql): Promise<string[]> {
   );
 }
 
-const ENDINGS = new Set(["intent_succeeded", "intent_cancelled", "intent_expired", "provider_failed"]);
-/** What may happen to a QR collection; each of them once at most. */
+const ENDINGS = new Set([
+  "intent_succeeded",
+  "intent_cancelled",
+  "intent_expired",
+  "provider_failed",
+  "intent_overtaken",
+]);
+/** What may happen to a QR collection; each of them once at most but those of `REPEATED`. */
 const ALLOWED = new Set([
   ...ENDINGS,
   "intent_created",
@@ -142,7 +149,16 @@ const ALLOWED = new Set([
   "provider_confirmed",
   "late_money_kept",
   "doubt_cleared",
+  "end_told",
+  "money_differs",
 ]);
+/** A provider may take its word back and give it again. */
+const REPEATED = new Set(["doubt_cleared", "money_differs"]);
+
+function endingOf(intentStatus: string, endReason: string | undefined): string {
+  if (endReason === undefined || endReason === "") return `intent_${intentStatus}`;
+  return ORDER_OBSTACLES.some((obstacle) => obstacle === endReason) ? "intent_overtaken" : "provider_failed";
+}
 
 /** Each acknowledged step happened, what else happened may happen, and nothing happened twice. */
 export function reckonQrCollections(collections: readonly Collection[], trail: readonly TrailEvent[]): string[] {
@@ -152,11 +168,13 @@ export function reckonQrCollections(collections: readonly Collection[], trail: r
     const happened = trail.filter((event) => event.intentId === intentId).map(({ type }) => type);
     const title = `Intent ${intentId} (${plan.scenario}, ${plan.ending})`;
     const missing = events.filter((type) => !happened.includes(type));
-    const odd = happened.filter((type, index) => !ALLOWED.has(type) || happened.indexOf(type) !== index);
+    const odd = happened.filter(
+      (type, index) => !ALLOWED.has(type) || (!REPEATED.has(type) && happened.indexOf(type) !== index),
+    );
     if (missing.length > 0) complaints.push(`${title} lacks ${missing.join(", ")}: ${happened.join(", ")}.`);
     if (odd.length > 0) complaints.push(`${title} has ${odd.join(", ")}: ${happened.join(", ")}.`);
     const endings = happened.filter((type) => ENDINGS.has(type));
-    const expected = endReason === "" ? `intent_${intentStatus}` : "provider_failed";
+    const expected = endingOf(intentStatus, endReason);
     if (endings.join() !== expected) complaints.push(`${title} ended as ${endings.join(", ")} and not as ${expected}.`);
   }
   return complaints;

@@ -34,6 +34,7 @@ export const STORIES: Record<string, () => Scenario> = {
   "every-kind-of-qr-end": () => everyKindOfQrEnd(),
   "every-kind-of-end": () => everyKindOfEnd(),
   "every-kind-of-doubt": () => everyKindOfDoubt(),
+  "every-order-obstacle": () => everyOrderObstacle(),
   "a-full-memory": () => aFullMemory(),
 };
 
@@ -114,6 +115,24 @@ function everyKindOfDoubt(): Scenario {
     .picks("dynamic_qr")
     .givesQr()
     .differs("currency_mismatch");
+}
+
+function everyOrderObstacle(): Scenario {
+  return aQrCounter()
+    .picks("dynamic_qr")
+    .givesQr()
+    .order({ amountMinor: "1300", revision: 2 })
+    .picks("dynamic_qr", { confirms: true })
+    .givesQr({ reference: "PAY-2" })
+    .order({ status: "voided", revision: 3 })
+    .order({ orderId: 502, orderDisplayNumber: 8 })
+    .picks("smart_pos")
+    .fetches()
+    .order({ orderId: 502, orderDisplayNumber: 8, status: "paid", revision: 2 })
+    .order({ orderId: 503, orderDisplayNumber: 9 })
+    .picks("smart_pos")
+    .fetches()
+    .order({ orderId: 503, orderDisplayNumber: 9, amountMinor: "1300", revision: 2 });
 }
 
 function aFullMemory(): Scenario {

@@ -4,7 +4,7 @@
  */
 import { expect } from "vitest";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
-import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
+import { isEnded, ORDER_OBSTACLES, type PaymentIntent } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { StationCommandType } from "../../machines/station/command.ts";
 import { type Commit, decodeCommit, encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
@@ -108,19 +108,27 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
   }
 }
 
-/** What cancels an intent, by whose doing it was. An order is paid by another way by order truth, or by the seam's word. */
+/** What cancels an intent, by whose doing it was. What becomes of an order is told by order truth or by the seam's word. */
 const CANCELLERS = {
   cashier: ["intent_cancel"],
   provider: ["provider_failed"],
-  order: ["order_put", "settlement_succeeded"],
+  order: ["order_put", "settlement_succeeded", "settlement_refused"],
 } as const satisfies Record<string, readonly StationCommandType[]>;
 
 function endedBy(endReason: PaymentIntent["endReason"]): keyof typeof CANCELLERS {
   if (endReason === "") return "cashier";
-  return endReason === "order_already_paid" ? "order" : "provider";
+  return ORDER_OBSTACLES.some((obstacle) => obstacle === endReason) ? "order" : "provider";
 }
 
-const MONEY_FIELDS = ["intentId", "orderId", "orderDisplayNumber", "amountMinor", "currency", "expiresAtMs"] as const;
+const MONEY_FIELDS = [
+  "intentId",
+  "orderId",
+  "orderRevision",
+  "orderDisplayNumber",
+  "amountMinor",
+  "currency",
+  "expiresAtMs",
+] as const;
 
 function checkMoney(before: StationState | null, after: StationState): void {
   const known = new Map(intentsOf(before).map((intent) => [intent.intentId, intent]));

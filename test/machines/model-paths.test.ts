@@ -114,7 +114,7 @@ describe("the payment intent's paths, walked by the station", () => {
     { type: "QR_READY", atMs: 1, qrPayload: "000201", providerReference: "PAY-1" },
     { type: "CONFIRM", atMs: 1, attestation, providerReference: "PAY-1" },
     { type: "FAIL", atMs: 1, reason: "provider_timed_out" },
-    { type: "OVERTAKEN", atMs: 1 },
+    { type: "OVERTAKEN", atMs: 1, reason: "order_already_paid" },
     { type: "MARK", reason: "money_differs" },
     { type: "CLEAR" },
   ] as const satisfies readonly IntentEvent[];

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { replyMayBeForgotten } from "../../machines/station/reply.ts";
-import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, type Scenario } from "./scenario.ts";
+import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, type Scenario } from "./scenario.ts";
 
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(5_000);
 const doubtsOf = (counter: Scenario) => counter.station.doubts.map(({ intentId, reason }) => [intentId, reason]);
@@ -165,7 +165,7 @@ describe("an order that is paid by another way", () => {
         endReason: "order_already_paid",
         moneyMayHaveMoved: mark,
       });
-      expect(counter.commits.at(-1)?.events[1]).toMatchObject({ mayBePaidTwice: mark !== "" });
+      expect(counter.commits.at(-1)?.events[1]).toMatchObject({ moneyMayHaveMoved: mark !== "" });
       expect(counter.station.untoldEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
       expect(counter.station.doubts).toEqual([]);
     },
@@ -177,9 +177,9 @@ describe("an order that is paid by another way", () => {
     expect(paid(shown().confirms().refusesToSettle()).intent?.status).toBe("processing");
   });
 
-  it("ends no collection of another order, and a voided one ends none", () => {
+  it("ends no collection of another order", () => {
     expect(shown().order({ orderId: 502, status: "paid" }).intent?.status).toBe("presented");
-    expect(shown().order({ status: "voided", revision: 2 }).intent?.status).toBe("presented");
+    expect(shown().order({ orderId: 502, status: "voided" }).intent?.status).toBe("presented");
   });
 
   it("ends the next collection too when the seam had settled an earlier one that was cancelled", () => {
@@ -196,6 +196,93 @@ describe("an order that is paid by another way", () => {
     expect(counter.happened).toEqual([]);
     expect(counter.inquires(502).reply).toEqual({ ok: true, type: "accepted" });
     expect(counter.cancels().inquires().reply).toEqual({ ok: true, type: "accepted" });
+  });
+});
+
+describe("an order that is voided", () => {
+  const voided = (counter: Scenario): Scenario => counter.order({ status: "voided", revision: 2 });
+
+  it.each([
+    ["smart_pos", "created", "", () => aServedCounter().picks("smart_pos")],
+    ["smart_pos", "presented", "handoff_presented", () => aServedCounter().picks("smart_pos").fetches()],
+    ["dynamic_qr", "created", "", () => aQrCounter().picks("dynamic_qr")],
+    ["dynamic_qr", "presented", "qr_presented", () => shown()],
+    ["attested_terminal", "created", "", () => aServedCounter().picks("attested_terminal")],
+  ] as const)(
+    "ends a %s collection that is %s, and keeps whether money may have moved: %s",
+    (route, _at, mark, build) => {
+      const counter = voided(build());
+      expect(counter.commits.at(-1)?.events).toEqual([
+        { type: "order_cleared", orderId: 501, status: "voided" },
+        {
+          type: "intent_overtaken",
+          intentId: 1_001,
+          orderId: 501,
+          reason: "order_voided",
+          moneyMayHaveMoved: mark !== "",
+        },
+      ]);
+      expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_voided", moneyMayHaveMoved: mark });
+      expect(counter.station.untoldEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
+      // Nobody collects it again, so nobody is to be asked about it.
+      expect(counter.station.doubts).toEqual([]);
+      expect(counter.display).toMatchObject({ state: "idle", qr_payload: "" });
+    },
+  );
+
+  it("ends what the seam gives back, when it was voided while the seam was at work", () => {
+    const counter = voided(aServedCounter().picks("cash").attests());
+    expect(counter.intent?.status).toBe("settling");
+    counter.refusesToSettle("order_voided");
+    expect(counter.happened).toEqual(["settlement_refused", "intent_overtaken"]);
+    expect(counter.reply).toEqual({ ok: false, code: "order_voided", status: "cancelled" });
+  });
+
+  it("leaves to the cashier what is in front of them", () => {
+    expect(voided(aServedCounter().picks("smart_pos").reports("reported_success")).intent?.status).toBe("processing");
+    expect(voided(shown().confirms()).refusesToSettle("order_voided").intent?.status).toBe("processing");
+  });
+});
+
+describe("an order whose amount changes", () => {
+  const changed = (counter: Scenario): Scenario => counter.order({ amountMinor: "1300", revision: 2 });
+
+  it("ends a QR, whose amount is fixed in it, and asks before another one is made where it was shown", () => {
+    const counter = changed(shown());
+    expect(counter.commits.at(-1)?.events).toEqual([
+      { type: "order_shown", orderId: 501, amountMinor: "1300", currency: "EUR" },
+      { type: "intent_overtaken", intentId: 1_001, orderId: 501, reason: "order_changed", moneyMayHaveMoved: true },
+    ]);
+    expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed" });
+    expect([counter.station.untoldEnds, doubtsOf(counter)]).toEqual([[1_001], [[1_001, "qr_presented"]]]);
+    expect(counter.display).toMatchObject({ state: "total", amount: "13.00", qr_payload: "" });
+    expect(counter.picks("dynamic_qr").reply).toMatchObject({ code: "money_may_have_moved", earlierIntentId: 1_001 });
+    expect(counter.clears(1_001).picks("dynamic_qr").happened).toEqual(["intent_created"]);
+  });
+
+  it("ends a QR that is not there yet, of which nothing can have been paid", () => {
+    const counter = changed(aQrCounter().picks("dynamic_qr"));
+    expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed", moneyMayHaveMoved: "" });
+    expect([counter.station.untoldEnds, doubtsOf(counter)]).toEqual([[1_001], []]);
+  });
+
+  it("ends it for another currency too, and not for other lines that come to the same", () => {
+    expect(shown().order({ currency: "USD", revision: 2 }).intent?.status).toBe("cancelled");
+    expect(shown().order({ revision: 2 }).intent?.status).toBe("presented");
+  });
+
+  it("ends no collection that was made from a newer description", () => {
+    const order = { ...ORDER, amountMinor: "1400", revision: 3 };
+    const counter = aQrCounter().picks("dynamic_qr", { order }).givesQr();
+    expect(changed(counter).intent?.status).toBe("presented");
+    expect(counter.order({ amountMinor: "1400", revision: 3 }).intent?.status).toBe("presented");
+    expect(counter.order({ amountMinor: "1500", revision: 4 }).intent?.endReason).toBe("order_changed");
+  });
+
+  it("leaves every other route, and what is confirmed, as it is", () => {
+    expect(changed(aServedCounter().picks("smart_pos").fetches()).intent?.status).toBe("presented");
+    expect(changed(aServedCounter().picks("attested_terminal")).intent?.status).toBe("created");
+    expect(changed(shown().confirms()).refusesToSettle().intent?.status).toBe("processing");
   });
 });
 

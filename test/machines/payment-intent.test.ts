@@ -7,6 +7,7 @@ import {
   type IntentRecord,
   type IntentState,
   isEnded,
+  ORDER_OBSTACLES,
   type Report,
   ROUTES,
   type Route,
@@ -177,7 +178,7 @@ const EVENTS: Record<IntentEventType, IntentEvent> = {
     providerReference: "PAY-1",
   },
   FAIL: { type: "FAIL", atMs: CREATED_AT_MS + 500, reason: "provider_timed_out" },
-  OVERTAKEN: { type: "OVERTAKEN", atMs: CREATED_AT_MS + 5_000 },
+  OVERTAKEN: { type: "OVERTAKEN", atMs: CREATED_AT_MS + 5_000, reason: "order_already_paid" },
   MARK: { type: "MARK", reason: "money_differs" },
   CLEAR: { type: "CLEAR" },
 };
@@ -190,6 +191,7 @@ function created(route: Route): IntentRecord {
     route,
     orderId: 501,
     orderDisplayNumber: 7,
+    orderRevision: 1,
     amountMinor: "1250",
     currency: "EUR",
     stationName: "Counter 1",
@@ -374,6 +376,18 @@ describe("what an intent remembers of its provider", () => {
     expect(overtaken("dynamic_qr", ["QR_READY"])).toEqual(["order_already_paid", "qr_presented"]);
     expect(overtaken("dynamic_qr", ["QR_READY", "MARK"])).toEqual(["order_already_paid", "money_differs"]);
   });
+
+  it.each(ROUTES)(
+    "is ended on %s by what becomes of its order, by a changed amount only where a QR says it",
+    (route) => {
+      const context = { value: "created", context: created(route) };
+      for (const reason of ORDER_OBSTACLES) {
+        const overtaken = take(paymentIntentMachine, context, { type: "OVERTAKEN", atMs: CREATED_AT_MS + 1, reason });
+        const isEnded = reason !== "order_changed" || route === "dynamic_qr";
+        expect(overtaken?.context.endReason, reason).toBe(isEnded ? reason : undefined);
+      }
+    },
+  );
 
   it("is never attested by a cashier before its provider has confirmed", () => {
     const unconfirmed = { value: "processing", context: created("dynamic_qr") };

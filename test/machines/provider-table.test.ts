@@ -246,8 +246,8 @@ const QR_TABLE: Record<OtherCommandType, Record<QrSituation, string>> = {
     qr_overdue: "accepted + intent_expired, device_changed",
   },
   order_put: {
-    qr_asked: "accepted + order_shown",
-    qr_presented: "accepted + order_shown",
+    qr_asked: "accepted + order_shown, intent_overtaken",
+    qr_presented: "accepted + order_shown, intent_overtaken",
     qr_settling: "accepted + order_shown",
     qr_refused: "accepted + order_shown",
     qr_paid: "accepted",

@@ -8,7 +8,7 @@ import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { nextPollInMs } from "../../services/providers/tasks/poll.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { newKey, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { newKey, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
@@ -185,6 +185,9 @@ describe("a provider that misbehaves", () => {
     // The config was made with the sandbox's address of before; only the address has changed since.
     expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
     expect(Date.now() - startedAtMs).toBeLessThan(PROVIDER_LIMITS.createTotalMs);
+    const looks =
+      await bad.database`select outcome from provider_tasks where kind = 'poll' and intent_id = ${intent.intentId}`;
+    expect(looks, "there is nothing to look at").toEqual([{ outcome: reason }]);
     // The answer stands.
     behave.listener = (_request, response) => response.destroy();
     expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
@@ -213,6 +216,55 @@ describe("when it is over", () => {
 
   test("an intent that was never asked of a provider is withdrawn without a word", async () => {
     expect(await world.ask(messages.withdrawProviderPayment, { intentId: 987_654 })).toEqual({});
+  });
+
+  test("an intent whose end comes before the question is asked of no provider, also after a restart", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
+    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
+    await world.restartProviders();
+    expect(await refusalOf(world.askProvider(place, configId, intent))).toMatchObject({ code: "conflict" });
+    const asked = await world.database`select 1 from provider_payments where intent_id = ${intent.intentId}`;
+    expect(asked).toHaveLength(0);
+  });
+
+  test("an end and the question at the same moment leave no payment that a guest could pay", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intents = await Promise.all(Array.from({ length: 12 }, () => world.openIntent(place, 1203)));
+    await Promise.all(
+      intents.flatMap((intent) => [
+        world.askProvider(place, configId, intent).catch((error: unknown) => error),
+        world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId }),
+      ]),
+    );
+    const ids = intents.map(({ intentId }) => intentId);
+    await waitFor("nothing is payable", async () => {
+      const rows = await world.database`
+        select 1 from sandbox_provider_payments s join provider_payments p using (reference)
+        where p.intent_id = any(${ids}::bigint[]) and s.status <> 'cancelled'`;
+      return rows.length === 0;
+    });
+  });
+
+  test("a payment whose asker died, and which nobody asks for again, is looked at and withdrawn", async () => {
+    const dying = await world.openPlace();
+    const configId = await world.addSandboxConfig(dying);
+    const intent = await world.openIntent(dying, 1203);
+    const spoil = () =>
+      world.database`update provider_secrets set sealed = set_byte(sealed, 0, get_byte(sealed, 0) # 1) where config_id = ${configId}`;
+    await spoil();
+    await world.askProvider(dying, configId, intent).catch(() => undefined);
+    await spoil();
+    // As it stands when a process dies while it asks: the row, and no answer.
+    const [row] = await world.database`select status from provider_payments where intent_id = ${intent.intentId}`;
+    expect(row).toEqual({ status: "asked" });
+    await world.database`
+      update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
+    await world.database`update provider_tasks set due_at = now() where intent_id = ${intent.intentId}`;
+    await waitFor("it is withdrawn", async () => (await taskOf(intent.intentId, "withdraw"))?.outcome === "cancelled");
   });
 
   test("a decline of an intent that has ended already is the word that no money moved", async () => {

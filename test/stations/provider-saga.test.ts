@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { EndReason, PaymentIntent } from "../../machines/payment-intent.ts";
+import type { EndReason, PaymentIntent, ProviderEndReason } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
 import type { Service } from "../../services/runtime/service.ts";
@@ -87,7 +87,7 @@ describe("the provider saga", () => {
   });
 
   it("ends the collection with the provider's reason, and the next one can be begun", async () => {
-    const reasons: EndReason[] = ["provider_refused", "provider_timed_out"];
+    const reasons: ProviderEndReason[] = ["provider_refused", "provider_timed_out"];
     const providers = await script(({ intentId }) => {
       const reason = reasons.shift();
       return reason === undefined ? qrOf(intentId) : { created: false, reason };

@@ -2,10 +2,16 @@
 import type { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import { type IntentEvent, paymentIntentMachine } from "../../../machines/intent-machine.ts";
-import { type Attestation, type PaymentIntent, type Report, wireStatus } from "../../../machines/payment-intent.ts";
+import {
+  type Attestation,
+  isEnded,
+  type PaymentIntent,
+  type Report,
+  wireStatus,
+} from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
-import { isVoided, type StationState } from "../../../machines/station/state.ts";
+import { type OrderKnowledge, orderObstacle } from "../../../machines/station/state.ts";
 import type { intentSchema } from "../../contract/intent.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 
@@ -13,14 +19,15 @@ export type IntentWire = z.infer<typeof intentSchema>;
 
 /** What an intent is shown by beside itself. */
 export interface IntentFacts {
-  /** The station that it belongs to: one whose order it has heard is voided is not offered to be settled. */
-  readonly station: Pick<StationState, "knownOrders">;
+  /** The station that it belongs to: what the seam would refuse, as far as it has heard, is not offered to be settled. */
+  readonly station: OrderKnowledge;
   /** A provider that is frozen shows its QR nowhere. */
   readonly switches: KillSwitches;
   readonly nowMs: number;
 }
 
 export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentWire {
+  const obstacle = isEnded(intent.status) ? undefined : orderObstacle(station, intent);
   return {
     intent_id: intent.intentId,
     intent_display_number: intent.displayNumber,
@@ -36,7 +43,8 @@ export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: 
     presented_at: optionalTimestamp(intent.presentedAtMs),
     reports: intent.reports.map(reportWire),
     report_count: intent.reportCount,
-    settle_offered: !isVoided(station, intent.orderId) && isPossible(intent, attestNow(intent, nowMs), nowMs),
+    settle_offered: obstacle === undefined && isPossible(intent, attestNow(intent, nowMs), nowMs),
+    settle_obstacle: obstacle ?? "",
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
     attestation: attestationWire(intent),
     provider: providerWire(intent, switches),
@@ -67,9 +75,11 @@ function attestationWire({ attestation }: PaymentIntent): IntentWire["attestatio
   };
 }
 
+const NOTHING_KNOWN: OrderKnowledge = { order: null, waitingOrders: [], knownOrders: [] };
+
 /** As the intent was created: what could be done then is part of the answer, which a repetition gets as well. */
 export function createdIntentWire(intent: PaymentIntent): IntentWire {
-  return intentWire(intent, { station: { knownOrders: [] }, switches: NO_KILL_SWITCHES, nowMs: intent.createdAtMs });
+  return intentWire(intent, { station: NOTHING_KNOWN, switches: NO_KILL_SWITCHES, nowMs: intent.createdAtMs });
 }
 
 function providerWire({ provider }: PaymentIntent, switches: KillSwitches): IntentWire["provider"] {

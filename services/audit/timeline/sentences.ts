@@ -62,6 +62,8 @@ export const END_REASONS_TOLD: Readonly<Record<EndReason, string>> = {
   buyer_cancelled: "the guest cancelled at the provider",
   provider_expired: "the payment expired at the provider",
   order_already_paid: "the order was paid by another way",
+  order_voided: "the order was voided",
+  order_changed: "the order was changed to another amount",
 };
 
 /** How money differs, by the kind of its issue; a kind of a later program is told by its name. */
@@ -161,9 +163,14 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
       };
     }
     case "intent_overtaken": {
-      const consequence = step.mayBePaidTwice ? "; it had been handed over already, so money may have moved twice" : "";
-      const sentence = `The collection ended, because order ${intent.orderDisplayNumber} was paid by another way${consequence}.`;
-      return { sentence, moneyMoved: step.mayBePaidTwice ? "maybe" : "no" };
+      const twice = step.reason === "order_already_paid" ? " twice" : "";
+      const consequence = step.moneyMayHaveMoved
+        ? `; it had been handed over already, so money may have moved${twice}`
+        : "";
+      return {
+        sentence: `The collection ended, because ${END_REASONS_TOLD[step.reason]}${consequence}.`,
+        moneyMoved: step.moneyMayHaveMoved ? "maybe" : "no",
+      };
     }
     case "end_told":
       return no("The provider's side took note that the collection had ended.");

@@ -1,6 +1,6 @@
 /** Payment providers: what the actor host, the gateway and the relay ask of the providers service. Amounts are minor units. */
 import { z } from "zod";
-import { END_REASONS } from "../../../machines/payment-intent.ts";
+import { PROVIDER_END_REASONS } from "../../../machines/payment-intent.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
@@ -38,7 +38,7 @@ export const createProviderPayment = defineOperation(
   }),
   z.discriminatedUnion("created", [
     z.object({ created: z.literal(true), qrPayload: z.string(), providerReference: z.string() }),
-    z.object({ created: z.literal(false), reason: z.enum(END_REASONS) }),
+    z.object({ created: z.literal(false), reason: z.enum(PROVIDER_END_REASONS) }),
   ]),
 );
 

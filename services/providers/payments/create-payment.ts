@@ -13,7 +13,7 @@ import { PROVIDER_LIMITS } from "../limits.ts";
 import { accessOf } from "../secrets/live-secrets.ts";
 import { type ConfigRow, findConfig, findUsableConfig } from "../sql/configs.ts";
 import * as payments from "../sql/payments.ts";
-import { insertTask } from "../sql/tasks.ts";
+import { armTask, dropTask, insertTask, moveUntakenTask } from "../sql/tasks.ts";
 import { askedPaymentOf } from "../tasks/ask-about-payment.ts";
 import { newReference } from "./reference.ts";
 
@@ -33,15 +33,36 @@ export async function createPayment(deps: ProvidersDeps, request: Request): Prom
   // Whoever asks comes back for a while, and may meet a process that knows.
   if (!deps.switches.isTrusted()) throw new RefusedError({ code: "unavailable" });
   if (deps.switches.current().providers.has(config.config_id)) return { created: false, reason: "provider_frozen" };
-  const payment = await payments.insertPayment(deps.database, {
-    ...request,
-    reference: newReference(),
-    account: deps.adapters[config.kind].accountOf(config.settings),
-    askMs: PROVIDER_LIMITS.callMs + PROVIDER_LIMITS.createMarginMs,
-  });
+  const payment = await registerPayment(deps, request, config);
   if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
   return await ask(deps, { config, payment, callMs: PROVIDER_LIMITS.callMs });
 }
+
+/**
+ * Writes the payment with its first look, which finds it also when whoever asks dies before there is an answer; undefined
+ * when the intent has a payment already. Refuses with `conflict` what has ended before it was asked for.
+ */
+async function registerPayment(
+  deps: ProvidersDeps,
+  request: Request,
+  config: ConfigRow,
+): Promise<payments.PaymentRow | undefined> {
+  const { intentId } = request;
+  const adapter = deps.adapters[config.kind];
+  const askMs = PROVIDER_LIMITS.callMs + PROVIDER_LIMITS.createMarginMs;
+  const account = adapter.accountOf(config.settings);
+  return await deps.database.begin(async (sql) => {
+    await payments.lockIntent(sql, intentId);
+    if (await payments.isWithdrawn(sql, intentId)) throw hasEnded();
+    const payment = await payments.insertPayment(sql, { ...request, reference: newReference(), account, askMs });
+    if (payment !== undefined && adapter.answersQuestions)
+      await insertTask(sql, { intentId, kind: "poll", dueInMs: askMs + PROVIDER_LIMITS.firstPollMs });
+    return payment;
+  });
+}
+
+const hasEnded = () =>
+  new RefusedError({ code: "conflict", detail: "This collection has ended; no provider is asked." });
 
 /** Another has asked. If they are gone without an answer, the same question is asked again, with the same reference. */
 async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply> {
@@ -49,6 +70,8 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
     const payment = await payments.findPayment(deps.database, request.intentId);
     if (payment === undefined) throw new Error("A payment that was asked for has vanished.");
     if (payment.status !== "asked") return replyOf(payment);
+    // What the provider may have made is withdrawn by its task; asked once more, it would be made again.
+    if (payment.withdrawn_at !== null) throw hasEnded();
     if (Date.now() + PROVIDER_LIMITS.answerLookMs >= deadlineMs) {
       // Somebody else is just asking and may still get an answer; whoever waits comes back for it.
       if (payment.asked_until.getTime() > Date.now()) throw new RefusedError({ code: "unavailable" });
@@ -122,15 +145,22 @@ async function settleAnswer(deps: ProvidersDeps, payment: payments.PaymentRow, a
       if (await payments.markReady(sql, intentId, answer.created)) {
         const config = await findConfig(sql, { organizationId: payment.organization_id, configId: payment.config_id });
         const canBeAsked = config !== undefined && deps.adapters[config.kind].answersQuestions;
-        if (canBeAsked) await insertTask(sql, { intentId, kind: "poll", dueInMs: PROVIDER_LIMITS.firstPollMs });
+        const poll = { intentId, kind: "poll", dueInMs: PROVIDER_LIMITS.firstPollMs } as const;
+        // A payment that was registered by an older program has no look yet.
+        if (canBeAsked && (await insertTask(sql, poll)) === undefined) await moveUntakenTask(sql, poll);
       } else {
         await payments.keepProviderReference(sql, intentId, answer.created.providerReference);
       }
     } else if (await payments.markFailed(sql, intentId, answer.failure)) {
+      await dropTask(sql, { intentId, kind: "poll", outcome: answer.failure });
       // The provider may have made the payment all the same, and a guest must not be able to pay it.
       if (answer.mayHaveTakenEffect) await insertTask(sql, { intentId, kind: "withdraw", dueInMs: 0 });
     }
-    return await payments.findPayment(sql, intentId);
+    const found = await payments.findPayment(sql, intentId);
+    // The cancellation may have come to the provider before the payment did.
+    const isLate = "created" in answer && found !== undefined && found.withdrawn_at !== null;
+    if (isLate) await armTask(sql, { intentId, kind: "withdraw", detail: {}, dueInMs: 0 });
+    return found;
   });
   if (standing === undefined) throw new Error("A payment that was asked for has vanished.");
   return replyOf(standing);

@@ -3,16 +3,23 @@ import type { withdrawProviderPayment } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { markWithdrawn } from "../sql/payments.ts";
+import { keepWithdrawal, lockIntent, markWithdrawn } from "../sql/payments.ts";
 import { insertTask } from "../sql/tasks.ts";
 
-/** Harmless when it is asked again, and when nothing was ever asked of a provider. */
+/**
+ * Harmless when it is asked again. The wish is kept also when no payment was asked for yet: whoever does so afterwards is
+ * refused.
+ */
 export async function withdrawPayment(
   deps: ProvidersDeps,
   { intentId }: RequestOf<typeof withdrawProviderPayment>,
 ): Promise<ReplyOf<typeof withdrawProviderPayment>> {
   const task = await deps.database.begin(async (sql) => {
-    if (!(await markWithdrawn(sql, intentId))) return undefined;
+    await lockIntent(sql, intentId);
+    if (!(await markWithdrawn(sql, intentId))) {
+      await keepWithdrawal(sql, intentId);
+      return undefined;
+    }
     const claim = { dueInMs: PROVIDER_LIMITS.taskClaimMs, isTaken: true };
     return await insertTask(sql, { intentId, kind: "withdraw", ...claim });
   });

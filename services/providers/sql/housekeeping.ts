@@ -22,6 +22,14 @@ export async function deleteOldTasks(sql: Database, { olderThanDays, rows }: Rem
   return removed.count;
 }
 
+export async function deleteOldWithdrawals(sql: Database, { olderThanDays, rows }: Removal): Promise<number> {
+  const removed = await sql`
+    delete from provider_withdrawals where intent_id in (
+      select intent_id from provider_withdrawals
+      where asked_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+  return removed.count;
+}
+
 /** Also those beyond the newest `keep`, however young they are. */
 export async function deleteOldRefusals(
   sql: Database,

@@ -1,5 +1,5 @@
 /** Payments asked of providers. */
-import type { EndReason } from "../../../machines/payment-intent.ts";
+import type { ProviderEndReason } from "../../../machines/payment-intent.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 
 export interface PaymentRow {
@@ -15,7 +15,7 @@ export interface PaymentRow {
   readonly expires_at: Date;
   readonly status: "asked" | "ready" | "failed";
   readonly asked_until: Date;
-  readonly failure: EndReason | null;
+  readonly failure: ProviderEndReason | null;
   readonly qr_payload: string;
   readonly provider_reference: string;
   readonly paid_reference: string | null;
@@ -44,7 +44,7 @@ export interface NewPayment {
 }
 
 /** Writes the row; undefined when the intent has one already. */
-export async function insertPayment(database: Database, payment: NewPayment): Promise<PaymentRow | undefined> {
+export async function insertPayment(database: Queryable, payment: NewPayment): Promise<PaymentRow | undefined> {
   const { intentId, configId, organizationId, stationId, orderDisplayNumber, reference } = payment;
   const [row] = await database<PaymentRow[]>`
     insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
@@ -55,6 +55,22 @@ export async function insertPayment(database: Database, payment: NewPayment): Pr
     on conflict (intent_id) do nothing
     returning ${columns(database)}`;
   return row;
+}
+
+/** Holds an intent, which may have no payment yet, until the transaction ends: its payment and its end come one by one. */
+export async function lockIntent(sql: Transaction, intentId: number): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`provider payment ${intentId}`}, 0))`;
+}
+
+/** Writes down that an intent has ended for which nothing was asked. */
+export async function keepWithdrawal(sql: Transaction, intentId: number): Promise<void> {
+  await sql`insert into provider_withdrawals (intent_id) values (${intentId}) on conflict (intent_id) do nothing`;
+}
+
+/** Whether an intent has ended before anything was asked for it. */
+export async function isWithdrawn(sql: Transaction, intentId: number): Promise<boolean> {
+  const rows = await sql`select 1 from provider_withdrawals where intent_id = ${intentId}`;
+  return rows.length > 0;
 }
 
 /** Takes over a question whose asker has not answered within their time; undefined when there is nothing to take over. */
@@ -156,7 +172,7 @@ export async function markReady(
 }
 
 /** The first answer stands; false when another one does. */
-export async function markFailed(sql: Transaction, intentId: number, failure: EndReason): Promise<boolean> {
+export async function markFailed(sql: Transaction, intentId: number, failure: ProviderEndReason): Promise<boolean> {
   const updated = await sql`
     update provider_payments set status = 'failed', failure = ${failure}
     where intent_id = ${intentId} and status = 'asked'`;

@@ -104,6 +104,16 @@ export async function postponeTask(sql: Queryable, task: Task, pauseMs: number):
     where intent_id = ${task.intentId} and kind = ${task.kind} and attempts = ${task.attempts} and done_at is null`;
 }
 
+/** Moves a task that nobody has taken yet. */
+export async function moveUntakenTask(
+  sql: Queryable,
+  key: { readonly intentId: number; readonly kind: TaskKind; readonly dueInMs: number },
+): Promise<void> {
+  await sql`
+    update provider_tasks set due_at = now() + ${key.dueInMs}::float8 * interval '1 ms'
+    where intent_id = ${key.intentId} and kind = ${key.kind} and attempts = 0 and done_at is null`;
+}
+
 /** Ends a task that something else has made needless. */
 export async function dropTask(
   sql: Queryable,

@@ -5,10 +5,12 @@ import { intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
 import { leaseWire } from "../../../gateway/handlers/cashier/lease-wire.ts";
 import type { IntentState, PaymentIntent, ReportedOutcome, Route } from "../../../machines/payment-intent.ts";
 import { NO_KILL_SWITCHES } from "../../../machines/standing.ts";
+import type { OrderStatus, ShownOrder } from "../../../machines/station/state.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12);
 
-const FACTS = { station: { knownOrders: [] }, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
+const STATION = { order: null, waitingOrders: [], knownOrders: [] };
+const FACTS = { station: STATION, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
 
 function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
   return {
@@ -17,6 +19,7 @@ function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
     route: "smart_pos",
     orderId: 42,
     orderDisplayNumber: 12,
+    orderRevision: 2,
     amountMinor: "2500",
     currency: "EUR",
     stationName: "Counter 1",
@@ -103,11 +106,43 @@ describe("an intent on the wire", () => {
     });
   });
 
-  it("is not offered to be settled once its order is known to be voided", () => {
-    const voided = { ...FACTS, station: { knownOrders: [{ orderId: 42, revision: 2, status: "voided" as const }] } };
+  describe("whose order is not what it was", () => {
     const reported = intent({ status: "processing", reports: [report("reported_success")], reportCount: 1 });
-    expect(intentWire(reported, FACTS).settle_offered).toBe(true);
-    expect(intentWire(reported, voided).settle_offered).toBe(false);
+    const order = (changes: Partial<ShownOrder>): ShownOrder => ({
+      orderId: 42,
+      orderDisplayNumber: 12,
+      amountMinor: "2500",
+      currency: "EUR",
+      status: "open",
+      revision: 3,
+      shownAtMs: NOW_MS,
+      ...changes,
+    });
+    const known = (status: OrderStatus) => ({ ...STATION, knownOrders: [{ orderId: 42, revision: 3, status }] });
+    const OFFERED = [true, "", true];
+
+    it.each([
+      ["voided", known("voided"), [false, "order_voided", true]],
+      ["paid by another way", known("paid"), [false, "order_already_paid", true]],
+      ["of another amount", { ...STATION, order: order({ amountMinor: "3000" }) }, [false, "order_changed", true]],
+      [
+        "of another amount, behind another one",
+        { ...STATION, waitingOrders: [order({ amountMinor: "3000" })] },
+        [false, "order_changed", true],
+      ],
+      ["in another currency", { ...STATION, order: order({ currency: "USD" }) }, [false, "order_changed", true]],
+      ["of the same amount again", { ...STATION, order: order({ revision: 9 }) }, OFFERED],
+      ["told as it was before the intent", { ...STATION, order: order({ amountMinor: "1", revision: 2 }) }, OFFERED],
+      ["not the one that changed", { ...STATION, order: order({ orderId: 43, amountMinor: "1" }) }, OFFERED],
+    ])("is shown with why it cannot be settled: %s", (_what, station, offers) => {
+      const wire = intentWire(reported, { ...FACTS, station });
+      expect([wire.settle_offered, wire.settle_obstacle, wire.cancel_offered]).toEqual(offers);
+    });
+
+    it("says nothing of it once it has ended", () => {
+      const ended = intentWire({ ...reported, status: "succeeded" }, { ...FACTS, station: known("paid") });
+      expect([ended.settle_offered, ended.settle_obstacle]).toEqual([false, ""]);
+    });
   });
 
   it("shows no QR while its provider is frozen", () => {
