@@ -67,8 +67,14 @@ export const errorBodySchema = z
     code: z.enum(ERROR_CODES).meta({ description: "Stable word for a program; the list is closed." }),
     detail: z.string().meta({ description: "One sentence for a person; not stable." }),
     request_id: z.string().meta({ description: "Finds this request in the service's log." }),
-    status: z.string().optional().meta({ description: "The intent's status, where the refusal is about an intent." }),
-    reason: z.string().optional().meta({ description: "Why a route is withdrawn, or who holds a lease." }),
+    status: z
+      .string()
+      .optional()
+      .meta({ description: "The intent's or the serving task's status, where the refusal is about one." }),
+    reason: z
+      .string()
+      .optional()
+      .meta({ description: "Why a route is withdrawn or a webhook address refused, or who holds a lease." }),
     earlier_intent_id: idSchema.optional().meta({
       description:
         "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",

@@ -20,6 +20,8 @@ export class ConsumerCheck {
   readonly #bus: Pick<GatewayBus, "call">;
   readonly #known = new CredentialThrottle(CONSUMER_RATE, MAX_CONSUMERS);
   readonly #unknown = new AddressThrottle(UNKNOWN_CONSUMER_RATE);
+  /** First looks at credentials that are under way, by digest: never more than the addresses have tokens for. */
+  readonly #firstLooks = new Map<string, Promise<unknown>>();
 
   constructor(bus: Pick<GatewayBus, "call">) {
     this.#bus = bus;
@@ -32,25 +34,44 @@ export class ConsumerCheck {
 
   /**
    * Throws `credential_missing`, `credential_invalid`, `throttled`, or what the bus throws. A credential that is not known
-   * to be good takes a token of its sender's address before anybody is asked, so that nobody who tries credentials can
-   * load the service, nor lock out the fleets behind the same address.
+   * to be good takes a token of its sender's address before anybody is asked, and gets it back when it is good: so nobody
+   * who tries credentials can load the service, nor lock out the fleets behind the same address.
    */
   async check(facts: RequestFacts): Promise<ConsumerCaller> {
     const token = bearerToken(facts.headers.authorization ?? "");
     if (token === "") throw new Refusal("credential_missing");
     const digest = hash("sha256", token, "hex");
-    const nowMs = Date.now();
-    const isKnown = this.#known.knows(digest);
-    if (isKnown) requireToken("consumer", this.#known.rate, this.#known.take(digest, nowMs));
-    else requireToken("address", this.#unknown.rate, this.#unknown.take(facts.address, nowMs));
+    // A fleet's first requests come at once; those behind the first one wait to see whether its credential is good.
+    await this.#firstLooks.get(digest)?.catch(() => undefined);
+    return this.#known.knows(digest) ? await this.#lookAgain(digest) : await this.#lookFirst(digest, token, facts);
+  }
+
+  async #lookAgain(digest: string): Promise<ConsumerCaller> {
+    requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
+    const consumer = await this.#find(digest);
+    if (consumer !== null) return consumer;
+    this.#known.forget(digest);
+    throw new Refusal("credential_invalid");
+  }
+
+  async #lookFirst(digest: string, token: string, { address }: RequestFacts): Promise<ConsumerCaller> {
+    requireToken("address", this.#unknown.rate, this.#unknown.take(address, Date.now()));
     if (!CREDENTIAL.test(token)) throw new Refusal("credential_invalid");
-    const { consumer } = await this.#bus.call(authenticateConsumer, { credentialHash: digest });
-    if (consumer === null) {
-      this.#known.forget(digest);
-      throw new Refusal("credential_invalid");
+    const looking = this.#find(digest);
+    this.#firstLooks.set(digest, looking);
+    try {
+      const consumer = await looking;
+      if (consumer === null) throw new Refusal("credential_invalid");
+      this.#unknown.giveBack(address);
+      requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
+      return consumer;
+    } finally {
+      if (this.#firstLooks.get(digest) === looking) this.#firstLooks.delete(digest);
     }
-    if (!isKnown) requireToken("consumer", this.#known.rate, this.#known.take(digest, nowMs));
-    return consumer;
+  }
+
+  async #find(credentialHash: string): Promise<ConsumerCaller | null> {
+    return (await this.#bus.call(authenticateConsumer, { credentialHash })).consumer;
   }
 }
 

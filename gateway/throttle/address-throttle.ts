@@ -35,6 +35,13 @@ export class AddressThrottle {
     }
     return 0;
   }
+
+  /** Gives back a token that was taken for something that is not counted after all. */
+  giveBack(address: string): void {
+    const key = throttleKey(address);
+    const fullAtMs = this.#fullAtMs.get(key);
+    if (fullAtMs !== undefined) this.#fullAtMs.set(key, fullAtMs - this.rate.intervalMs);
+  }
 }
 
 /** An IPv4 address as it is, an IPv6 address as the first four of its eight groups. Expects the full form with eight groups. */

@@ -67,6 +67,18 @@ describe("a consumer's credential", () => {
   });
 });
 
+describe("a fleet whose first requests come at once", () => {
+  it("uses up nothing of its address: all that its own bucket has is answered, again and again", async () => {
+    const { ask } = startCheck();
+    for (const letter of ["a", "b", "c"]) {
+      const credential = `rc_${letter.repeat(43)}`;
+      const asked = Array.from({ length: CONSUMER_RATE.burst }, () => ask(`Bearer ${credential}`));
+      expect(new Set(await Promise.all(asked))).toEqual(new Set(["Fleet"]));
+    }
+    expect(service.asked).toHaveLength(3 * CONSUMER_RATE.burst);
+  });
+});
+
 describe("who tries credentials", () => {
   it("asks the service a bounded number of times, and does not lock out a fleet at the same address", async () => {
     const { check, ask } = startCheck();

@@ -1,7 +1,7 @@
 /** Owner, fleet, deadline and pause at once, on real PostgreSQL: whoever comes first decides, and all are told the same. */
 import { setTimeout as delay } from "node:timers/promises";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { nextTaskStatus, type ServingTaskEvent, type ServingTaskStatus } from "../../machines/serving-task.ts";
 import * as robotics from "../../services/bus/messages/robotics.ts";
 import type { BusRefusal } from "../../services/bus/refusals.ts";
@@ -33,6 +33,8 @@ async function outcomeOf(asked: Promise<{ readonly task: robotics.ServingTask }>
   }
 }
 
+/** A deadline that plays no part. */
+const FAR_MS = 60_000;
 const ACTS = ["accept", "complete", "cancel", "expire"] as const;
 type Act = (typeof ACTS)[number];
 
@@ -81,7 +83,7 @@ describe("accept, complete, cancel and the deadline at once", () => {
         maxLength: 8,
       }),
       /** When the offer's time is over, after the start of the race. */
-      deadlineMs: fc.oneof(fc.integer({ min: -5, max: 20 }), fc.constant(60_000)),
+      deadlineMs: fc.oneof(fc.integer({ min: -5, max: 20 }), fc.constant(FAR_MS)),
     });
     await fc.assert(
       fc.asyncProperty(race, async ({ acts, deadlineMs }) => {
@@ -93,8 +95,14 @@ describe("accept, complete, cancel and the deadline at once", () => {
             return { act, outcome: await run(act, taskId) };
           }),
         );
-        await expireDue({ database: world.database, figures });
-        const { task } = await world.ask(robotics.getOwnTask, { caller: place.owner, taskId });
+        // An offer whose time is over ends by itself; from then on nothing changes while it is looked at.
+        const isOver = deadlineMs < FAR_MS;
+        const look = async (): Promise<robotics.ServingTask> => {
+          const { task } = await world.ask(robotics.getOwnTask, { caller: place.owner, taskId });
+          if (isOver && task.status === "offered") throw new Error("The offer does not expire.");
+          return task;
+        };
+        const task = await vi.waitFor(look, { timeout: 5_000, interval: 20 });
         const happened = await story(taskId);
 
         // One story: each event is one that the machine takes, so exactly one of accept, cancel and expire comes first.
@@ -129,6 +137,42 @@ describe("accept, complete, cancel and the deadline at once", () => {
       { numRuns: 120 },
     );
   }, 60_000);
+});
+
+describe("the deadline of an offer", () => {
+  /** Holds the task's row for so long, with its deadline this far from now, while something is asked of it. */
+  async function heldWhile<T>(
+    { taskId, deadlineMs, heldMs }: { readonly taskId: number; readonly deadlineMs: number; readonly heldMs: number },
+    ask: () => Promise<T>,
+  ): Promise<T> {
+    const isHeld = Promise.withResolvers<void>();
+    const holding = world.database.begin(async (sql) => {
+      await sql`
+        update serving_tasks set expires_at = clock_timestamp() + ${deadlineMs}::float8 * interval '1 millisecond'
+        where task_id = ${taskId}`;
+      isHeld.resolve();
+      await delay(heldMs);
+    });
+    await isHeld.promise;
+    const asked = ask();
+    await holding;
+    return await asked;
+  }
+
+  test.each([
+    ["has passed", { deadlineMs: -1, heldMs: 100 }],
+    ["passes while the task is waited for", { deadlineMs: 150, heldMs: 400 }],
+  ])("that %s counts before anybody has looked: the offer expires with the refusal", async (_when, times) => {
+    for (const act of ["accept", "cancel", "complete"] as const) {
+      const { taskId } = await world.offer(place, fleet);
+      const outcome = await heldWhile({ taskId, ...times }, () => run(act, taskId));
+      const code = act === "accept" ? "task_expired" : "task_not_actionable";
+      expect(outcome, act).toEqual({ refused: { code, status: "expired" } });
+      // Known by the answer: the refusal and the end of the offer were one transaction.
+      expect(await story(taskId)).toEqual(["EXPIRE"]);
+      expect(await eventTypes(taskId)).toEqual(["serving_task.offered", "serving_task.expired"]);
+    }
+  });
 });
 
 describe("a pause", () => {

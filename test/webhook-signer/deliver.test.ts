@@ -129,7 +129,10 @@ describe("a delivery", () => {
     await world.addEndpoint(fleet, "/never");
     world.receiver.behave("/never", () => 500);
     await world.emit(fleet);
-    await waitFor("the first attempt", async () => (await world.deliveries(fleet))[0]?.nextAttemptAtMs);
+    await waitFor("the first attempt", async () => {
+      const [one] = await world.deliveries(fleet);
+      return one?.attempts === 1 && one.nextAttemptAtMs !== null;
+    });
     await world.database`
       update webhook_deliveries set attempts = 9, due_at = now() where consumer_id = ${fleet.consumerId} and claimed_by is null`;
     const [failed] = await ofStatus(fleet, "failed");

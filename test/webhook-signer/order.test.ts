@@ -56,7 +56,10 @@ test("fifty writers at once, and a reader with since_id misses none", async () =
         eventType: "serving_task.cancelled",
         payload,
       } as const;
-      await takeEvents(writing, [{ eventId, event }]);
+      // On a busy machine a writer may wait for the consumer's lock for too long; then the bus brings the event again.
+      for (let isTaken = false; !isTaken; ) {
+        isTaken = await takeEvents(writing, [{ eventId, event }]).then(() => true, isLockTimeout);
+      }
     }
     left -= 1;
   };
@@ -66,3 +69,9 @@ test("fifty writers at once, and a reader with since_id misses none", async () =
   expect(row.count).toBe(WRITERS * EVENTS_EACH);
   expect(seen.size).toBe(row.count);
 });
+
+/** False for the one refusal that is tried again; throws any other. */
+function isLockTimeout(error: unknown): false {
+  if (error instanceof Error && "code" in error && error.code === "55P03") return false;
+  throw error;
+}

@@ -44,7 +44,8 @@ create table webhook_secrets (
 create index webhook_secrets_by_endpoint on webhook_secrets (endpoint_id, secret_id);
 create unique index webhook_secrets_one_current on webhook_secrets (endpoint_id) where expires_at is null;
 
--- Events that have been turned into deliveries: each once, however often the bus brings it. The id is its outbox row's.
+-- Events that have been turned into deliveries: each once, however often the bus brings it, because its row is written in
+-- the transaction of its deliveries. The id is its outbox row's.
 create table webhook_events (
   event_id bigint primary key,
   organization_id bigint not null,
@@ -80,19 +81,17 @@ create table webhook_deliveries (
   lapses_at timestamptz,
   created_at timestamptz not null default clock_timestamp(),
   delivered_at timestamptz,
-  unique (event_id, consumer_id, endpoint_id),
   check ((due_at is not null) = (status = 'pending')),
   check (endpoint_id is not null or status = 'unsent')
 )
 -- Rows are updated twice each, the first time on their own page; the index of what is due must not wade through dead ones.
 with (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02);
-create unique index webhook_deliveries_once_unsent on webhook_deliveries (event_id, consumer_id) where endpoint_id is null;
+-- As few as possible: each of the others is written anew when a delivery is done with. An owner reads by consumer, too.
 create index webhook_deliveries_due on webhook_deliveries (endpoint_id, due_at, delivery_id) where status = 'pending';
 create index webhook_deliveries_due_owners on webhook_deliveries (organization_id, due_at) where status = 'pending';
 create index webhook_deliveries_lapsing on webhook_deliveries (lapses_at)
   where status = 'pending' and lapses_at is not null;
 create index webhook_deliveries_by_consumer on webhook_deliveries (consumer_id, delivery_id);
-create index webhook_deliveries_by_organization on webhook_deliveries (organization_id, delivery_id);
 -- Rows stand in the order of their time, so the ranges of pages that are old say enough.
 create index webhook_deliveries_old on webhook_deliveries using brin (created_at) with (autosummarize = true);
 

@@ -47,11 +47,7 @@ export async function followEvents({ bus, log, take }: FollowOptions): Promise<E
       if (signal.aborted) return;
       await delay(SIGNER_LIMITS.followPauseMs, undefined, { signal }).catch(() => undefined);
       // A bus that lost its data has lost the consumer as well; the stream is made anew by whoever publishes.
-      await consume(bus)
-        .then((again) => {
-          messages = again;
-        })
-        .catch(() => undefined);
+      messages = await consume(bus).catch(() => messages);
       if (signal.aborted) await messages.close();
     }
   };

@@ -88,7 +88,14 @@ export class OutcomeWriter {
         }
         return;
       } catch (error) {
-        if (attempt >= SIGNER_LIMITS.writeAttempts) {
+        if (isRefusedData(error) && outcomes.length > 1) {
+          // One of them cannot be stored: the others are not to wait for it, nor to be sent again.
+          const middle = Math.ceil(outcomes.length / 2);
+          await this.#writeBatch(outcomes.slice(0, middle), endpoints);
+          await this.#writeBatch(outcomes.slice(middle), []);
+          return;
+        }
+        if (attempt >= SIGNER_LIMITS.writeAttempts || isRefusedData(error)) {
           log.warn({ err: error, outcomes: outcomes.length }, "outcomes of deliveries could not be written");
           return;
         }
@@ -120,4 +127,9 @@ export class OutcomeWriter {
       return disabled;
     });
   }
+}
+
+/** PostgreSQL answered that a value is not one that it can store (SQLSTATE classes 22 and 23): trying again changes nothing. */
+function isRefusedData(error: unknown): boolean {
+  return error instanceof Error && "code" in error && /^2[23]\w{3}$/.test(String(error.code));
 }

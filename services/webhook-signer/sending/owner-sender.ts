@@ -160,12 +160,10 @@ export class OwnerSender {
 
   /** Starts what may be started, one of each endpoint in turn, so that a busy one does not take the owner's places. */
   #pump(): void {
-    let hasStarted = true;
-    while (hasStarted && !this.#stopped && this.#deps.isLeaseValid()) {
-      hasStarted = false;
-      for (const work of [...this.#endpoints.values()]) {
-        if (this.#start(work)) hasStarted = true;
-      }
+    // Who has started goes to the end and is visited again there, so that this ends when nobody may start.
+    for (const work of this.#endpoints.values()) {
+      if (this.#stopped || !this.#deps.isLeaseValid()) break;
+      this.#start(work);
     }
     const nowMs = Date.now();
     for (const work of this.#endpoints.values()) {
@@ -173,12 +171,11 @@ export class OwnerSender {
     }
   }
 
-  /** Whether one more is under way. */
-  #start(work: EndpointWork): boolean {
-    if (!work.mayStart(Date.now())) return false;
+  #start(work: EndpointWork): void {
+    if (!work.mayStart(Date.now())) return;
     const { inFlightPerOwner, keptForHealthyOfOwner } = SIGNER_LIMITS;
     const places = work.isHealthy ? inFlightPerOwner : inFlightPerOwner - keptForHealthyOfOwner;
-    if (this.#sending.size >= places || !this.#deps.slots.take(work.isHealthy, this.#pumpAgain)) return false;
+    if (this.#sending.size >= places || !this.#deps.slots.take(work.isHealthy, this.#pumpAgain)) return;
     const claimed = work.start();
     // It goes to the end, so that whoever waits for one of the owner's places comes first the next time.
     this.#endpoints.delete(work.endpointId);
@@ -191,7 +188,6 @@ export class OwnerSender {
       if (work.isLow) this.wake();
     });
     this.#sending.set(sending, claimed.delivery_id);
-    return true;
   }
 
   async #send(work: EndpointWork, claimed: Claimed): Promise<void> {

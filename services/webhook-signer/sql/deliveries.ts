@@ -51,17 +51,21 @@ export interface OwnPage extends DeliveryFilters {
   readonly limit: number;
 }
 
-/** An organization's, newest first. */
+/** An organization's, newest first: the newest of each of its consumers, and of those the newest. */
 export async function listBefore(sql: Queryable, page: OwnPage): Promise<readonly DeliveryRow[]> {
   const { endpointId, consumerId, beforeId } = page;
   return await sql<DeliveryRow[]>`
-    select ${columns(sql)} from webhook_deliveries
-    where organization_id = ${page.organizationId}
-      ${beforeId === undefined ? sql`` : sql`and delivery_id < ${beforeId}`}
-      ${endpointId === undefined ? sql`` : sql`and endpoint_id = ${endpointId}`}
-      ${consumerId === undefined ? sql`` : sql`and consumer_id = ${consumerId}`}
-      ${filtered(sql, page)}
-    order by delivery_id desc limit ${page.limit}`;
+    select own.* from robotics_consumers c cross join lateral (
+      select ${columns(sql)} from webhook_deliveries
+      where consumer_id = c.consumer_id
+        ${beforeId === undefined ? sql`` : sql`and delivery_id < ${beforeId}`}
+        ${endpointId === undefined ? sql`` : sql`and endpoint_id = ${endpointId}`}
+        ${filtered(sql, page)}
+      order by delivery_id desc limit ${page.limit}
+    ) own
+    where c.organization_id = ${page.organizationId}
+      ${consumerId === undefined ? sql`` : sql`and c.consumer_id = ${consumerId}`}
+    order by own.delivery_id desc limit ${page.limit}`;
 }
 
 export async function findOwn(

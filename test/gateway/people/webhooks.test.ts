@@ -43,7 +43,13 @@ interface Taken {
 let system: TestSystem;
 let owner: Person;
 let foreigner: Person;
-let target: { readonly url: string; readonly taken: Taken[]; answer: number; stop(): Promise<unknown> };
+let target: {
+  readonly url: string;
+  readonly taken: Taken[];
+  answer: number;
+  delayMs: number;
+  stop(): Promise<unknown>;
+};
 
 beforeAll(async () => {
   system = await startSystem({ webhookSigner: true, environment: { WEBHOOK_ALLOW_LOOPBACK: "true" } });
@@ -64,13 +70,13 @@ async function startTarget(): Promise<typeof target> {
     request.on("end", () => {
       const header = request.headers["x-service-robotics-signature"] as string | undefined;
       taken.push({ header, body: Buffer.concat(chunks).toString() });
-      response.writeHead(found.answer).end("taken");
+      setTimeout(() => response.writeHead(found.answer).end("taken"), found.delayMs);
     });
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const stop = () => (server.closeAllConnections(), once(server.close(), "close"));
-  const found = { url: `http://127.0.0.1:${port}/hook`, taken, answer: 200, stop };
+  const found = { url: `http://127.0.0.1:${port}/hook`, taken, answer: 200, delayMs: 0, stop };
   return found;
 }
 
@@ -116,9 +122,9 @@ describe("a delivery", () => {
       const { header, body } = takenBy(taskId)[0] as Taken;
       expect(verifyWebhook({ header, body, secrets: [secret] })).toBe("valid");
       expect(body).not.toMatch(/secret|manifest|destination/);
-      const sent = JSON.parse(body) as Record<string, unknown>;
+      const sent = JSON.parse(body) as Delivery;
       expect(Object.keys(sent)).toEqual(["delivery_id", "event_type", "created_at", "payload"]);
-      expect(sent["created_at"]).toMatch(/\.\d{3}Z$/);
+      expect(sent.created_at).toMatch(/\.\d{3}Z$/);
 
       await vi.waitFor(
         async () => expect(await deliveriesOf(fleet)).toMatchObject([{ ...sent, status: "delivered", attempts: 1 }]),
@@ -126,7 +132,7 @@ describe("a delivery", () => {
       );
       const detail = await owner.good<{ webhook_delivery: Delivery; attempts: object[] }>(
         "GET",
-        `webhook-deliveries/${sent["delivery_id"]}/`,
+        `webhook-deliveries/${sent.delivery_id}/`,
       );
       expect(detail.webhook_delivery).toMatchObject({ ...sent, endpoint_id: webhook_endpoint.endpoint_id });
       expect(detail.attempts).toMatchObject([{ status: 200, error: null, response_body: "taken", manual: false }]);
@@ -261,6 +267,19 @@ describe("an endpoint", () => {
       expect((await owner.call("DELETE", path)).status).toBe(204);
       await owner.refused("not_found", "GET", path);
       expect((await deliveriesOf(fleet)).length).toBe(3);
+    },
+    TEST_MS,
+  );
+
+  it(
+    "that takes its time is waited for while it is tried",
+    async () => {
+      const { webhook_endpoint } = await register(await newFleet());
+      // Longer than any other answer of a service is waited for.
+      target.delayMs = 6_000;
+      const tried = await owner.good("POST", `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`);
+      target.delayMs = 0;
+      expect(tried).toMatchObject({ attempt: { status: 200, error: null } });
     },
     TEST_MS,
   );
