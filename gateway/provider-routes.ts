@@ -2,6 +2,8 @@
 import { pageOfTrailQuery } from "./contract/page.ts";
 import {
   attributeIssueBodySchema,
+  callbackBodySchema,
+  callbackHeadersSchema,
   callbackReplySchema,
   changeProviderConfigBodySchema,
   closeIssueBodySchema,
@@ -47,6 +49,8 @@ export const providerRoutes: readonly Route[] = [
       "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. A signature that does not fit and a config that does not exist are answered alike. Repeat after 429 and 5xx.",
     who: anyone,
     rawBody: true,
+    signedBody: callbackBodySchema,
+    headers: callbackHeadersSchema,
     replies: {
       200: { description: "Recorded; what it says may still have become an issue.", schema: callbackReplySchema },
     },

@@ -38,6 +38,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly unstorableText?: "kept";
   /** The handler gets the body's bytes as they came, of any type: what is signed must not be parsed before. */
   readonly rawBody?: boolean;
+  /** What such bytes say, for the document only: they are checked by whoever knows the signature. */
+  readonly signedBody?: z.ZodType;
   /** JSON unless the contract says otherwise. */
   readonly bodyTypes?: readonly BodyType[];
   /** A `z.strictObject` of strings and `queryNumber`s. */

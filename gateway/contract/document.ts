@@ -128,7 +128,9 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
         }
       : {}),
     ...(route.rawBody === true
-      ? { requestBody: { required: true, content: { "application/json": { schema: z.unknown() } } } }
+      ? {
+          requestBody: { required: true, content: { "application/json": { schema: route.signedBody ?? z.unknown() } } },
+        }
       : {}),
     ...(route.body === undefined
       ? {}

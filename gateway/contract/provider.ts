@@ -12,10 +12,53 @@ export const callbackReplySchema = z
   .object({ received: z.literal(true), callback_id: idSchema })
   .meta({ id: "CallbackReceived" });
 
-const settingsSchema = z
-  .record(z.string(), z.unknown())
-  .meta({ description: "What the kind of provider needs and is no secret: merchant data, accounts." });
-const secretsSchema = z.record(z.string(), z.string());
+/** For the document: the providers service reads the bytes, after their signature. */
+export const callbackBodySchema = z
+  .looseObject({
+    id: z.string().meta({ description: "Names the event; the same one gets the same answer.", examples: ["evt-1"] }),
+    type: z.string().meta({
+      description:
+        "`payment.paid`, `payment.declined`, `payment.cancelled` or `payment.expired`; another is recorded and does nothing.",
+      examples: ["payment.paid"],
+    }),
+    data: z.looseObject({
+      reference: z
+        .string()
+        .meta({ description: "The payment's reference: the QR's reference label (tag 62, subtag 05)." }),
+      transaction_id: z
+        .string()
+        .optional()
+        .meta({
+          description: "The provider's own name of the money, once and for good; a paid event needs it.",
+          examples: ["tx-1"],
+        }),
+      merchant_id: z
+        .string()
+        .optional()
+        .meta({ description: "The account that the money went to.", examples: ["M-1"] }),
+      amount: amountSchema.optional(),
+      currency: currencySchema.optional(),
+    }),
+  })
+  .meta({
+    id: "ProviderCallback",
+    description: "As `emvco_generic` takes it. What is signed and differs from this is recorded, and pays nothing.",
+  });
+export const callbackHeadersSchema = z.object({
+  "X-Provider-Signature": z.string().meta({
+    description:
+      "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the text of `callback_secret`; the time may differ by five minutes.",
+    examples: ["t=1790000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd"],
+  }),
+});
+
+const settingsSchema = z.record(z.string(), z.unknown()).meta({
+  description:
+    "What the kind of provider needs and is no secret. `emvco_generic`: `merchant_account` {`tag`, `guid`, `merchant_id`, `terminal_id`}, `category_code`, `country`, `merchant_name`, `merchant_city`, `postal_code`; lengths in `docs/providers.md`. `sandbox`: nothing.",
+});
+const secretsSchema = z
+  .record(z.string(), z.string())
+  .meta({ description: "By name. `callback_secret` signs callbacks: 16 to 256 printable ASCII characters." });
 const newSecretsSchema = secretsSchema.meta({ description: "Secrets that were made now, by name; shown this once." });
 
 export const CONFIG_STATUSES = ["active", "disabled"] as const;

@@ -1,0 +1,42 @@
+/** The guide for providers: what it shows is what the service takes. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { emvcoGeneric } from "../../services/providers/adapters/emvco-generic.ts";
+import { verifySignature } from "../../services/providers/secrets/callback-signature.ts";
+
+const GUIDE = readFileSync(join(import.meta.dirname, "..", "..", "docs", "providers.md"), "utf8");
+
+function block(language: string, holding: string): string {
+  const found = [...GUIDE.matchAll(/```(\w+)\n([^`]*)```/g)].find(
+    (one) => one[1] === language && one[2]?.includes(holding),
+  );
+  if (found?.[2] === undefined) throw new Error(`The guide shows no ${language} with ${holding}.`);
+  return found[2];
+}
+
+test("the settings that it shows are taken", () => {
+  const { settings, secrets } = JSON.parse(block("json", "merchant_account")) as Record<string, unknown>;
+  expect(() => emvcoGeneric.checkSettings(settings as Record<string, unknown>)).not.toThrow();
+  expect(secrets).toEqual({ callback_secret: expect.stringMatching(/^[\x21-\x7e]{16,256}$/) });
+});
+
+test("the callback that it shows is read whole", () => {
+  const event = emvcoGeneric.decode(Buffer.from(block("json", "payment.paid")));
+  expect(event).toMatchObject({
+    eventId: "evt-1",
+    effect: { kind: "paid", money: { providerReference: expect.any(String) } },
+  });
+});
+
+test("the signature that its shell lines make holds, with the secret's text as the key", () => {
+  const [clock = "", signing = ""] = block("sh", "openssl").split("\n");
+  const body = '{"id":"evt-1"}';
+  const secret = "a secret as it stands";
+  const header = execFileSync("sh", ["-c", `${clock}\n${signing}\nprintf 't=%s,v1=%s' "$t" "$v1"`], {
+    env: { ...process.env, BODY: body, SECRET: secret },
+    encoding: "utf8",
+  });
+  expect(verifySignature({ header, body: Buffer.from(body) }, [secret], Date.now())).toBe("valid");
+});
