@@ -19,4 +19,6 @@ export const ROBOTICS_LIMITS = {
   rowsPerRemoval: 1_000,
   /** A figure that PostgreSQL does not give within this is told as unknown. */
   figureMs: 400,
+  /** How long the relay may take to say that it has delivered; nobody waits for it. */
+  flushTimeoutMs: 4_000,
 } as const;

@@ -8,6 +8,7 @@ import { repeat } from "../runtime/repeat.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { type Announce, announcer } from "./announce.ts";
 import { authenticate } from "./consumers/authenticate.ts";
 import { change, resetCredential } from "./consumers/change-consumer.ts";
 import { create } from "./consumers/create-consumer.ts";
@@ -38,7 +39,7 @@ export async function startRoboticsService(shared: ServiceDeps): Promise<Service
     oldestDueAgeMs: sample(() => readOldestDueAgeMs(database), ROBOTICS_LIMITS.figureMs),
   });
   const deps: RoboticsDeps = { database, log, figures, retentionDays: own.ROBOTICS_TASK_RETENTION_DAYS };
-  const subscriptions = serveAll(bus.nc, deps);
+  const subscriptions = serveAll(bus.nc, deps, announcer(bus.nc, log));
   const { expiryIntervalMs, housekeepingIntervalMs } = ROBOTICS_LIMITS;
   const repeated = [
     repeat({ everyMs: expiryIntervalMs, what: "expiring offers", log }, () => expireDue(deps)),
@@ -54,7 +55,15 @@ export async function startRoboticsService(shared: ServiceDeps): Promise<Service
   };
 }
 
-function serveAll(nc: ServiceDeps["bus"]["nc"], deps: RoboticsDeps): ReturnType<typeof serve>[] {
+function serveAll(nc: ServiceDeps["bus"]["nc"], deps: RoboticsDeps, announce: Announce): ReturnType<typeof serve>[] {
+  const ofTask = <T extends { readonly task: { readonly filialId: number } }>(reply: T): T => {
+    announce(reply.task.filialId);
+    return reply;
+  };
+  const ofFilial = <T extends { readonly robotics: { readonly filialId: number } }>(reply: T): T => {
+    announce(reply.robotics.filialId);
+    return reply;
+  };
   const responder = { nc, log: deps.log, queue: NAME };
   return [
     serve(responder, roboticsHealth, databaseHealth(deps.database)),
@@ -63,13 +72,13 @@ function serveAll(nc: ServiceDeps["bus"]["nc"], deps: RoboticsDeps): ReturnType<
     serve(responder, messages.createConsumer, (request) => create(deps, request)),
     serve(responder, messages.changeConsumer, (request) => change(deps, request)),
     serve(responder, messages.resetConsumerCredential, (request) => resetCredential(deps, request)),
-    serve(responder, messages.offerTask, (request) => offer(deps, request)),
-    serve(responder, messages.cancelTask, (request) => cancel(deps, request)),
+    serve(responder, messages.offerTask, async (request) => ofTask(await offer(deps, request))),
+    serve(responder, messages.cancelTask, async (request) => ofTask(await cancel(deps, request))),
     serve(responder, messages.listOwnTasks, (request) => reading.listOwn(deps, request)),
     serve(responder, messages.getOwnTask, (request) => reading.getOwn(deps, request)),
     serve(responder, messages.getFilialRobotics, (request) => filials.get(deps, request)),
-    serve(responder, messages.pauseFilialRobotics, (request) => filials.pause(deps, request)),
-    serve(responder, messages.resumeFilialRobotics, (request) => filials.resume(deps, request)),
+    serve(responder, messages.pauseFilialRobotics, async (request) => ofFilial(await filials.pause(deps, request))),
+    serve(responder, messages.resumeFilialRobotics, async (request) => ofFilial(await filials.resume(deps, request))),
     serve(responder, messages.listRoboticsTrail, (request) => listTrail(deps, request)),
     serve(responder, messages.listTasks, (request) => reading.list(deps, request)),
     serve(responder, messages.getTask, (request) => reading.get(deps, request)),

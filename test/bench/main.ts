@@ -10,6 +10,7 @@ import { type Figure, table } from "./figure.ts";
 import { startGround } from "./ground.ts";
 import { pollFigures } from "./polls.ts";
 import { measureVisibility, visibilityFigures } from "./visibility.ts";
+import { measureWebhooks, webhookFigures } from "./webhooks.ts";
 
 const isShort = process.argv.includes("--short");
 const only = process.argv.find((argument) => argument.startsWith("--only="))?.slice("--only=".length);
@@ -64,6 +65,16 @@ await part(
       burstRounds: isShort ? 1 : 5,
     }),
   callbackFigures,
+);
+await part(
+  "webhooks",
+  (ground) =>
+    measureWebhooks(ground, {
+      deliveries: isShort ? 1_000 : 5_000,
+      rounds: isShort ? 1 : 3,
+      lagEvents: isShort ? 100 : 300,
+    }),
+  webhookFigures,
 );
 await part("visibility", (ground) => measureVisibility(ground, { commits: isShort ? 500 : 5_000 }), visibilityFigures);
 await part(
