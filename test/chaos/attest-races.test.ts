@@ -141,7 +141,9 @@ describe("an order that changes while its collection is attested", () => {
         expect(after).toMatchObject({ status: "paid", total: "5.00", transaction: { amount: "5.00" } });
         expect(sales).toEqual([{ intent_id: intent.intent_id, amount: "5.00" }]);
       } else {
-        expect(end).toBe(isVoided ? "order_voided / done" : "order_changed / done");
+        // Whichever came first: the seam saw the void, or the station had ended the collection for it.
+        const refusals = isVoided ? ["order_voided / done", "intent_not_actionable / done"] : ["order_changed / done"];
+        expect(refusals).toContain(end);
         expect(after).toMatchObject(isVoided ? { status: "voided" } : { status: "open", total: "6.00" });
         expect([after.transaction, sales]).toEqual([null, []]);
         if (isVoided) {
@@ -156,9 +158,11 @@ describe("an order that changes while its collection is attested", () => {
       }
     }
     process.stderr.write(`order against attestation: ${JSON.stringify(Object.fromEntries(ends))}\n`);
-    // Each must have won now and then, or this has tested nothing.
-    expect([...ends.keys()].toSorted()).toEqual(["done / conflict", "order_changed / done", "order_voided / done"]);
-    for (const count of ends.values()) expect(count).toBeGreaterThan(3);
+    // Each must have won now and then, or this has tested nothing; a void has two ways to win.
+    const won = (...ways: readonly string[]): number => ways.reduce((sum, way) => sum + (ends.get(way) ?? 0), 0);
+    expect(won("done / conflict")).toBeGreaterThan(3);
+    expect(won("order_changed / done")).toBeGreaterThan(3);
+    expect(won("order_voided / done", "intent_not_actionable / done")).toBeGreaterThan(3);
   });
 
   async function late<T>(longestMs: number, send: () => Promise<T>): Promise<T> {

@@ -89,17 +89,17 @@ describe("an order that changes during its collection", () => {
     expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { amount: "11.00" } });
   });
 
-  it("is not settled once it is voided, and a voided order begins no collection", async () => {
+  it("ends its collection when it is voided, and begins no other", async () => {
     const order = await openOrder();
     const intent = await collect(order, "cash");
     expect(await cashier.good<Order>("POST", `orders/${order.order_id}/void/`)).toMatchObject({ status: "voided" });
     expect(await cashier.good<Intent>("GET", path(intent, ""))).toMatchObject({
-      status: "created",
+      status: "cancelled",
+      end_reason: "order_voided",
       settle_offered: false,
-      cancel_offered: true,
+      cancel_offered: false,
     });
-    expect((await cashier.refused("order_voided", "POST", path(intent, "attest/"))).status).toBe(409);
-    await cashier.good("POST", path(intent, "cancel/"));
+    expect((await cashier.refused("intent_not_actionable", "POST", path(intent, "attest/"))).status).toBe(409);
     const body = { order_id: order.order_id, route: "cash" };
     expect((await cashier.refused("order_voided", "POST", `${station}/intents/`, { body })).status).toBe(409);
   });
