@@ -7,10 +7,10 @@ export interface QrPlan {
   readonly route: "dynamic_qr";
   readonly scenario: Scenario;
   /**
-   * What the clients do and wait for: the payment, the provider's decline, the cashier's cancellation, a cancellation
-   * that races the guest's payment, or the deadline.
+   * What the clients do and wait for: the payment, the provider's decline, whichever of the two gets through first, the
+   * cashier's cancellation, a cancellation that races the guest's payment, or the deadline.
    */
-  readonly ending: "qr_paid" | "qr_declined" | "qr_cancelled" | "qr_raced" | "qr_abandoned";
+  readonly ending: "qr_paid" | "qr_declined" | "qr_overtaken" | "qr_cancelled" | "qr_raced" | "qr_abandoned";
   /** From the creation to the cancellation, where there is one. */
   readonly cancelAfterMs: number;
   readonly twice: boolean;
@@ -28,7 +28,7 @@ const KINDS: readonly Kind[] = [
   { scenario: "approve", ending: "qr_paid" },
   { scenario: "approve", ending: "qr_paid" },
   { scenario: "duplicate_callback", ending: "qr_paid" },
-  { scenario: "out_of_order", ending: "qr_paid" },
+  { scenario: "out_of_order", ending: "qr_overtaken" },
   { scenario: "early_callback", ending: "qr_paid" },
   { scenario: "lost_callback", ending: "qr_paid" },
   { scenario: "double_payment", ending: "qr_paid" },
