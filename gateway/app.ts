@@ -54,7 +54,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     {
       pipeline: {
         log,
-        handlerDeps: createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, metrics }),
+        handlerDeps: createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, log, metrics }),
         sessionCheck: replicas,
         deviceCheck,
         platformCheck: new PlatformCheck(settings.platformKey, new AddressThrottle(PLATFORM_RATE)),
@@ -119,9 +119,10 @@ function createHandlerDeps(parts: {
   readonly replicas: Replicas;
   readonly deviceCheck: DeviceCheck;
   readonly enrollThrottle: AddressThrottle;
+  readonly log: Log;
   readonly metrics: Registry | undefined;
 }): HandlerDeps {
-  const { bus, replicas, deviceCheck, enrollThrottle, metrics } = parts;
+  const { bus, log, replicas, deviceCheck, enrollThrottle, metrics } = parts;
   const failures = addCount(metrics, {
     name: "gateway_bus_failures_total",
     help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
@@ -148,6 +149,7 @@ function createHandlerDeps(parts: {
     readiness: async () => readiness(bus, replicas, await health.look()),
     enrollThrottle,
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
+    log,
     nowMs: Date.now,
   };
 }

@@ -10,6 +10,7 @@ import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
+import type { Log } from "../../services/runtime/log.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { Readiness } from "../contract/service.ts";
 import type { PollName } from "../polls/poll-name.ts";
@@ -34,6 +35,7 @@ export interface HandlerDeps {
   readonly enrollThrottle: AddressThrottle;
   /** Providers' callbacks, by client address. */
   readonly callbackThrottle: AddressThrottle;
+  readonly log: Pick<Log, "warn">;
   nowMs(): number;
 }
 
@@ -47,7 +49,11 @@ export interface GatewayBus {
    * Sends a command to a station's actor and waits (bounded) until this gateway's replica shows the commit. A reply
    * with `ok: false` is thrown as a `Refusal` with its code, status and reason.
    */
-  command(stationId: number, command: StationCommandRequest): Promise<AcceptedResponse>;
+  command(
+    stationId: number,
+    command: StationCommandRequest,
+    options?: { readonly timeoutMs?: number },
+  ): Promise<AcceptedResponse>;
   /** Stores a device's heartbeat; resolves when the stream has it. Throws `UnavailableError`. */
   heartbeat(device: DeviceCaller, heartbeat: { readonly atMs: number; readonly summary: object }): Promise<void>;
 }
