@@ -51,7 +51,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const pollCounts = new PollCounts();
   const enrollThrottle = new AddressThrottle(ENROLL_RATE);
   const liveSockets = new LiveSockets({ replicas, log });
-  const handlerDeps = createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, metrics });
+  const handlerDeps = createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, log, metrics });
   const consumerCheck = new ConsumerCheck(handlerDeps.bus);
   const server = new Server(
     {
@@ -127,9 +127,10 @@ function createHandlerDeps(parts: {
   readonly replicas: Replicas;
   readonly deviceCheck: DeviceCheck;
   readonly enrollThrottle: AddressThrottle;
+  readonly log: Log;
   readonly metrics: Registry | undefined;
 }): HandlerDeps {
-  const { bus, replicas, deviceCheck, enrollThrottle, metrics } = parts;
+  const { bus, log, replicas, deviceCheck, enrollThrottle, metrics } = parts;
   const failures = addCount(metrics, {
     name: "gateway_bus_failures_total",
     help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
@@ -156,6 +157,7 @@ function createHandlerDeps(parts: {
     readiness: async () => readiness(bus, replicas, await health.look()),
     enrollThrottle,
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
+    log,
     nowMs: Date.now,
   };
 }

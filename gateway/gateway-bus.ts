@@ -42,8 +42,8 @@ export function createGatewayBus(deps: {
       return reply;
     },
 
-    async command(stationId, request) {
-      const response = await watched("station.command", askStation(bus.nc, stationId, request));
+    async command(stationId, request, options) {
+      const response = await watched("station.command", askStation(bus.nc, stationId, request, options));
       await replicas.feeds.stations.waitFor(response.sequence, LIMITS.commandVisibleMs);
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;

@@ -52,6 +52,11 @@ export const LIMITS = {
   pollSilenceMs: 35_000,
   /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
   commandVisibleMs: 250,
+  /**
+   * How long a blocked device's report waits for its station to keep it: longer than a hand-over of its partition takes, and
+   * no longer than a device that is refused anyway should wait.
+   */
+  blockedReportMs: 1_000,
   /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */
   barrierVisibleMs: 1_000,
   /** How long a service may take to say how it is: it looks twice at what it depends on, 400 ms each (services/db/limits.ts). */

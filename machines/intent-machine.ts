@@ -34,10 +34,10 @@ import { assign, setup } from "xstate";
 import {
   type Attestation,
   type DoubtReason,
+  type FailureReason,
   type IntentRecord,
   isConfirmed,
   type OrderObstacle,
-  type ProviderEndReason,
   type RecordedAttestation,
   type Report,
   type ReportedOutcome,
@@ -71,7 +71,7 @@ export type IntentEvent =
       readonly attestation: Attestation;
       readonly providerReference: string;
     }
-  | { readonly type: "FAIL"; readonly atMs: number; readonly reason: ProviderEndReason }
+  | { readonly type: "FAIL"; readonly atMs: number; readonly reason: FailureReason }
   | { readonly type: "OVERTAKEN"; readonly atMs: number; readonly reason: OrderObstacle }
   | { readonly type: "MARK"; readonly reason: DoubtReason }
   | { readonly type: "CLEAR" };

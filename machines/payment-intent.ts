@@ -56,8 +56,18 @@ export type ProviderEndReason = (typeof PROVIDER_END_REASONS)[number];
 /** What becomes of an order elsewhere, so that a collection of it can settle nothing any more. */
 export const ORDER_OBSTACLES = ["order_already_paid", "order_voided", "order_changed"] as const;
 export type OrderObstacle = (typeof ORDER_OBSTACLES)[number];
+/** Why a station may not ask a provider any more, although the route was offered when the collection was created. */
+export const STANDING_END_REASONS = [
+  "station_suspended",
+  "station_closed",
+  "station_frozen",
+  "organization_frozen",
+  "platform_frozen",
+] as const;
+/** Why a QR intent failed before its QR was there, or after it. */
+export type FailureReason = ProviderEndReason | (typeof STANDING_END_REASONS)[number];
 /** Why an intent was ended by somebody other than its cashier or its deadline; `end_reason` on the wire. */
-export const END_REASONS = [...PROVIDER_END_REASONS, ...ORDER_OBSTACLES] as const;
+export const END_REASONS = [...PROVIDER_END_REASONS, ...ORDER_OBSTACLES, ...STANDING_END_REASONS] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
 /** Why money may have moved without being settled. */

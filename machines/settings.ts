@@ -48,6 +48,13 @@ export const STATE_LIMITS = {
   untoldEnds: 16,
   /** Characters of a QR payload: a payload in EMVCo form ends at 512; what a phone cannot scan from a counter is no use longer. */
   qrPayloadCharacters: 1_024,
+  /** Intents of which late evidence is remembered, so that the same report is not kept twice: all that a state knows, twice over. */
+  lateEvidenceIntents: 16,
+  /**
+   * Different reports kept of one intent after its end or from a blocked device: as many that say that money may have moved,
+   * and as many others. A device may report once a second for ever; four contents are a person's work already.
+   */
+  lateEvidencePerIntent: 4,
   /** Revoked devices remembered, so that a description from before the revocation does not bring one back. */
   revokedDevices: 16,
 } as const;

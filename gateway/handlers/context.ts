@@ -11,6 +11,7 @@ import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
+import type { Log } from "../../services/runtime/log.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { Readiness } from "../contract/service.ts";
 import type { PollName } from "../polls/poll-name.ts";
@@ -35,6 +36,7 @@ export interface HandlerDeps {
   readonly enrollThrottle: AddressThrottle;
   /** Providers' callbacks, by client address. */
   readonly callbackThrottle: AddressThrottle;
+  readonly log: Pick<Log, "warn">;
   nowMs(): number;
 }
 
@@ -49,7 +51,11 @@ export interface GatewayBus {
    * Sends a command to a station's actor and waits (bounded) until this gateway's replica shows the commit. A reply
    * with `ok: false` is thrown as a `Refusal` with its code, status and reason.
    */
-  command(stationId: number, command: StationCommandRequest): Promise<AcceptedResponse>;
+  command(
+    stationId: number,
+    command: StationCommandRequest,
+    options?: { readonly timeoutMs?: number },
+  ): Promise<AcceptedResponse>;
   /** Stores a device's heartbeat; resolves when the stream has it. Throws `UnavailableError`. */
   heartbeat(device: DeviceCaller, heartbeat: { readonly atMs: number; readonly summary: object }): Promise<void>;
 }

@@ -141,8 +141,8 @@ function refuseUnlessActive(state: StationState, intentId: number, input: StepIn
 }
 
 /**
- * The provider's reference of a QR payment, or the newest report's own (contract, "Reported outcome"); an empty one (an outcome without a slip) does not
- * erase an older one. What the cashier typed counts only where no device gave a reference.
+ * The provider's reference of a QR payment, or the newest report's own (contract, "Reported outcome"); an empty one (an
+ * outcome without a slip) does not erase an older one. What the cashier typed counts only where no device gave a reference.
  */
 function inheritedReference(intent: PaymentIntent): string {
   if (intent.provider !== null) return intent.provider.providerReference;

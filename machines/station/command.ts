@@ -1,5 +1,5 @@
 /** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside. */
-import type { ProviderEndReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { FailureReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { BlockedReason } from "../standing.ts";
 import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
@@ -44,7 +44,7 @@ export type StationCommand =
   // From the providers service; the actor of a confirmation is the provider config.
   | { readonly type: "provider_put"; readonly provider: ProviderChoice }
   | { readonly type: "provider_confirm"; readonly intentId: number; readonly providerReference: string }
-  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: ProviderEndReason }
+  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: FailureReason }
   /** The provider says for certain that no money moved for this intent and none will. */
   | { readonly type: "provider_cleared"; readonly intentId: number }
   /** The provider asserts money that differs from what was registered for this intent; `issue` is the kind that names it. */

@@ -4,6 +4,7 @@ import { isEnded, type PaymentIntent, type Report, wireStatus } from "../payment
 import { type BlockedReason, blockedReason } from "../standing.ts";
 import { addDoubt } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
+import { rememberEvidence } from "./late-evidence.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
 import { findDevice, type StationDevice, type StationState } from "./state.ts";
 
@@ -51,7 +52,8 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
 
 /**
  * Evidence that comes after the end, or from a device that is blocked, is refused and kept all the same: money may have
- * moved, and the order is in doubt from here on, or from the end of a collection that is still under way.
+ * moved, and the order is in doubt from here on, or from the end of a collection that is still under way. What was kept
+ * already, and what goes beyond the bound, is refused alike and commits nothing.
  */
 function keepLateEvidence(
   state: StationState,
@@ -60,14 +62,15 @@ function keepLateEvidence(
     readonly blocked: BlockedReason | "";
     readonly command: Command<"intent_report">;
   },
-  { commandId, actor }: StepInput,
+  { actor }: StepInput,
 ): Outcome {
   const { intent, blocked, command } = late;
   const { intentId, orderId } = intent;
   const { outcome, providerReference, providerCode } = command;
   const status = wireStatus(intent.status);
   const refusal = blocked === "" ? refuse("intent_not_actionable", { status }) : refuse(blocked);
-  if (state.refusedReportId === commandId) return refusal;
+  const lateEvidence = rememberEvidence(state, command);
+  if (lateEvidence === undefined) return refusal;
   let next = state;
   if (status !== "succeeded" && doubtOfOutcome(outcome) !== undefined) {
     const reason = "late_evidence";
@@ -78,7 +81,7 @@ function keepLateEvidence(
   const said = { outcome, providerReference, providerCode };
   return {
     ...refusal,
-    state: blocked === "" ? next : { ...next, refusedReportId: commandId },
+    state: { ...next, lateEvidence },
     events: [{ type: "late_evidence_kept", intentId, deviceId: actor.id, ...said, status, blockedReason: blocked }],
   };
 }

@@ -23,12 +23,13 @@ export function doubtAtEnd(intent: PaymentIntent, endReason: EndReason | ""): Do
 }
 
 /**
- * The station with one more doubt; a paid or voided order is in no doubt. At the bound the oldest is pushed out, and of it
- * only its order's id is kept, so that what is not known any more is not taken for clear.
+ * The station with one more doubt; a paid or voided order is in no doubt. What was said before about the same intent stays
+ * beside it: one reason does not take another one back. At the bound the oldest is pushed out, and of it only its order's
+ * id is kept, so that what is not known any more is not taken for clear.
  */
 export function addDoubt(state: StationState, doubt: Doubt): StationState {
   if (isClosed(state, doubt.orderId)) return state;
-  const others = state.doubts.filter((other) => other.intentId !== doubt.intentId);
+  const others = state.doubts.filter((other) => other.intentId !== doubt.intentId || other.reason !== doubt.reason);
   const doubts = [...others, doubt].slice(-STATE_LIMITS.doubts);
   const forgotten = others.slice(0, others.length + 1 - doubts.length).map(({ orderId }) => orderId);
   return { ...state, doubts, doubtsForgottenThrough: Math.max(state.doubtsForgottenThrough, ...forgotten) };

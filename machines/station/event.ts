@@ -1,6 +1,6 @@
 /** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
 import type { AmountMinor } from "../currency.ts";
-import type { IntentStatus, OrderObstacle, ProviderEndReason, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { FailureReason, IntentStatus, OrderObstacle, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { BlockedReason, DeviceStatus, StationStatus } from "../standing.ts";
 import type { SettlementRefusal } from "./command.ts";
 
@@ -79,7 +79,7 @@ export type StationEvent =
     }
   | { readonly type: "provider_changed"; readonly configId: number | null; readonly revision: number }
   | { readonly type: "qr_presented"; readonly intentId: number; readonly providerReference: string }
-  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: ProviderEndReason }
+  | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: FailureReason }
   | { readonly type: "provider_confirmed"; readonly intentId: number; readonly providerReference: string }
   | {
       /** A provider's money that pays nothing here: the intent had ended, or stands on another payment already. */

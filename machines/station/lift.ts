@@ -40,7 +40,7 @@ export function liftFrom2(written: WireCommit): WireCommit {
       ...state,
       doubtsForgottenThrough: 0,
       untoldEnds: [],
-      refusedReportId: "",
+      lateEvidence: [],
       intent: state.intent === null ? null : liftIntent(state.intent),
       ended: state.ended.map((row) => [...row.slice(0, 21), null, REVISION_UNKNOWN] as unknown as IntentRow),
     },

@@ -100,16 +100,16 @@ export function keepDifferingMoney(
   return { state: next, events: [{ type: "money_differs", intentId, issue, status }], reply: ACCEPTED };
 }
 
-/** The provider's word that nothing moved: it takes the doubt away, and the mark of an intent that is still under way. */
+/** The provider's word that nothing moved and nothing will: it takes the doubts of an intent away, and an active one's mark. */
 export function clearDoubt(state: StationState, command: Command<"provider_cleared">): Outcome {
   const { intentId } = command;
   const active =
     state.intent?.intentId === intentId && state.intent.moneyMayHaveMoved !== "" ? state.intent : undefined;
   const unmarked = active === undefined ? undefined : moveIntent(state, { type: "CLEAR" });
-  const doubt = state.doubts.find((other) => other.intentId === intentId);
+  const doubt = state.doubts.find((known) => known.intentId === intentId);
   const orderId = doubt?.orderId ?? (unmarked === undefined ? undefined : active?.orderId);
   if (orderId === undefined) return { reply: ACCEPTED };
-  const doubts = state.doubts.filter((other) => other !== doubt);
+  const doubts = state.doubts.filter((other) => other.intentId !== intentId);
   return {
     state: { ...(unmarked ?? state), doubts },
     events: [{ type: "doubt_cleared", intentId, orderId }],

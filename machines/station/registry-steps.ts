@@ -33,7 +33,7 @@ export function putStation(state: StationState | null, command: Command<"station
           doubts: [],
           doubtsForgottenThrough: 0,
           untoldEnds: [],
-          refusedReportId: "",
+          lateEvidence: [],
           lease: null,
           intent: null,
           ended: [],
@@ -78,8 +78,9 @@ export function putProvider(state: StationState, command: Command<"provider_put"
 }
 
 /**
- * An open order becomes the one shown; a paid or voided one leaves the display, and the newest other open one comes back. Deliveries may be repeated and overtake
- * one another, so the newest revision of each recent order is remembered and anything older is ignored.
+ * An open order becomes the one shown; a paid or voided one leaves the display, and the newest other open one comes back.
+ * Deliveries may be repeated and overtake one another, so the newest revision of each recent order is remembered and
+ * anything older is ignored.
  */
 export function putOrder(state: StationState, command: Command<"order_put">, atMs: number): Outcome {
   const order = describeOrder(command.order);

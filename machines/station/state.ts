@@ -80,6 +80,18 @@ export interface Doubt {
   readonly reason: DoubtReason;
 }
 
+/**
+ * What was kept of the reports about one intent, which one device at most can make, that were refused: the same content is
+ * kept once, under whatever idempotency key it comes, and of different contents no more than a bound.
+ */
+export interface LateEvidence {
+  readonly intentId: number;
+  /** Digests of the contents that say that money may have moved. */
+  readonly moved: readonly string[];
+  /** Digests of the others. */
+  readonly other: readonly string[];
+}
+
 export interface StoredReply {
   readonly commandId: string;
   readonly reply: StationReply;
@@ -97,17 +109,14 @@ export interface StationState extends StationDescription {
   /** Newest last. */
   readonly knownOrders: readonly KnownOrder[];
   readonly provider: ProviderChoice;
-  /** One per intent, newest last. */
+  /** One per intent and reason, newest last. */
   readonly doubts: readonly Doubt[];
   /** The highest order id whose doubt was pushed out of `doubts`, or 0: no order up to it is known to be clear. */
   readonly doubtsForgottenThrough: number;
   /** QR intents that ended unpaid and of which the providers service has not taken note yet, oldest first. */
   readonly untoldEnds: readonly number[];
-  /**
-   * The command id of the newest report that a blocked device was refused and whose evidence was kept; else empty. Its
-   * repetition keeps nothing more, and is heard as a report once the device is not blocked any more.
-   */
-  readonly refusedReportId: string;
+  /** Of which intents evidence was kept that came after their end or from a blocked device; the newest intent last. */
+  readonly lateEvidence: readonly LateEvidence[];
   readonly lease: LeaseHolder | null;
   /** The one collection that has not ended. */
   readonly intent: PaymentIntent | null;

@@ -1,8 +1,8 @@
 /** What a customer display shows (contract, "Display state"; design §4, "display"), without `server_time`. */
 import { formatAmount } from "../currency.ts";
-import { type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { PAID_SHOWN_MS } from "../settings.ts";
-import type { KillSwitches } from "../standing.ts";
+import { blockedReason, type KillSwitches } from "../standing.ts";
 import type { StationDevice, StationState } from "../station/state.ts";
 
 export interface DisplayView {
@@ -57,11 +57,26 @@ export function displayView(state: StationState, nowMs: number, rendersQr: boole
   return { view: idle, validUntilMs: null };
 }
 
-/** Whether a device's display shows QR payloads now: it declares so, and the provider of the collection is not frozen. */
+/** Whether a device's display shows QR payloads now: it declares so, and the payload may be shown at all. */
 export function rendersQrOn(state: StationState, device: StationDevice, switches: KillSwitches): boolean {
-  const configId = state.intent?.provider?.configId;
-  const isFrozen = configId !== undefined && switches.providers.has(configId);
-  return !isFrozen && device.capabilities.includes("qr_dynamic_present");
+  const provider = state.intent?.provider ?? null;
+  return (
+    device.capabilities.includes("qr_dynamic_present") && provider !== null && mayShowQr(state, provider, switches)
+  );
+}
+
+/**
+ * Whether anybody may be shown the QR of a collection now, a display or the cashier: not while its provider is frozen, nor
+ * while its station collects nothing electronically. Money that is paid all the same is heard in a freeze too.
+ */
+export function mayShowQr(
+  station: Pick<StationState, "organizationId" | "stationId" | "status">,
+  { configId }: Pick<ProviderPayment, "configId">,
+  switches: KillSwitches,
+): boolean {
+  const { organizationId, stationId, status: stationStatus } = station;
+  if (switches.providers.has(configId)) return false;
+  return blockedReason({ organizationId, stationId, stationStatus }, switches) === "";
 }
 
 function shownQr(intent: PaymentIntent): string {

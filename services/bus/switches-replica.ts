@@ -5,10 +5,16 @@ import { type FeedMessage, openFeed } from "./feed.ts";
 import { SequenceWait } from "./sequence-wait.ts";
 import { SWITCHES } from "./streams.ts";
 
-/** The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key is a switch that is on. */
+/**
+ * The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key
+ * is a switch that is on.
+ */
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
-/** A feed that was silent for longer may have missed a switch that must hold by now (design §5): the gateway answers no device then, a host offers cash alone. */
+/**
+ * A feed that was silent for longer may have missed a switch that must hold by now (design §5): the gateway answers no
+ * device then, a host offers cash alone.
+ */
 const TRUSTED_FOR_MS = 1_500;
 
 export interface SwitchesReplica {
@@ -20,7 +26,12 @@ export interface SwitchesReplica {
   waitFor(revision: number, timeoutMs: number): Promise<boolean>;
   /** Milliseconds since the feed was last heard. */
   silentForMs(): number;
-  /** False when the feed was silent for too long: then a switch may be on that is not in `current`. */
+  /**
+   * False while a switch may be on that is not in `current`: the feed was silent for too long, is still behind, or has just
+   * started over. A bucket that was made anew and lost its switches is followed as it is: until the relay has told them
+   * again (design §3), for about as long as it takes to lead and to look at the streams, they count as off, because nothing
+   * on the bus says that they are missing.
+   */
   isTrusted(): boolean;
   onChange(listener: (switches: KillSwitches) => void): void;
   stop(): void;
@@ -32,6 +43,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
   const listeners = new Set<(switches: KillSwitches) => void>();
   let current = toKillSwitches(on);
   const revision = new SequenceWait();
+  let startedOverAtMs = Number.NEGATIVE_INFINITY;
   const rebuild = (): void => {
     current = toKillSwitches(on);
     for (const listener of listeners) listener(current);
@@ -49,6 +61,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     keepsOnlyNewest: true,
     onMessage: receive,
     onReset: () => {
+      startedOverAtMs = performance.now();
       on.clear();
       revision.reached(0);
       rebuild();
@@ -61,7 +74,12 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     revision: () => revision.sequence,
     waitFor: (sequence, timeoutMs) => revision.waitFor(sequence, timeoutMs),
     silentForMs: () => feed.silentForMs(),
-    isTrusted: () => feed.silentForMs() <= TRUSTED_FOR_MS,
+    isTrusted: () => {
+      const silentForMs = feed.silentForMs();
+      // Heard since it started over, it knows what it has yet to read.
+      const isBegun = performance.now() - silentForMs > startedOverAtMs;
+      return silentForMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0;
+    },
     onChange: (listener) => listeners.add(listener),
     stop: () => feed.stop(),
   };

@@ -57,6 +57,8 @@ export const PROVIDER_LIMITS = {
   stationAttemptMs: 4_000,
   stationPauseMs: 200,
   longestStationPauseMs: 30_000,
+  /** Issues of one intent that its station is yet to be told of: it is in doubt by the first of them already. */
+  tellingsWaiting: 50,
   /** A station that does not know an intent is asked again for this long before the money becomes an issue. */
   intentUnknownMs: 60_000,
 
@@ -109,6 +111,9 @@ export const PROVIDER_LIMITS = {
   refusalRows: 100_000,
   /** Callbacks and their answers are kept this long: longer than any provider repeats one. */
   callbackRetentionDays: 400,
+  /** Other bodies of one event that are kept, each up to `callbackBytes`, and for how long; further ones are counted. */
+  variantsPerEvent: 20,
+  variantRetentionDays: 90,
   /** Finished tasks are kept for whoever looks into a fault. */
   taskRetentionDays: 30,
   housekeepingIntervalMs: 3_600_000,

@@ -7,6 +7,7 @@
  */
 import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
+import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import { renderReply, type StationReply } from "../../machines/station/reply.ts";
 import { step } from "../../machines/station/step.ts";
@@ -101,6 +102,7 @@ export class CommandRunner {
       if (result.state === null || result.events.length === 0) {
         // Whoever looks at a station wants its deadlines kept and its settlement seen through, changed or not.
         if (command.type === "tick") this.#deps.onKnown(stationId, known);
+        if (isLeftOut(command, result.reply)) this.#deps.figures.lateEvidenceLeftOut.add({});
         return await this.#answer(stationId, known, work, result.reply, gathered);
       }
       const committed = await this.#commit(stationId, known, {
@@ -211,6 +213,12 @@ function isOfSettlement(known: KnownStation, work: Work, command: HostCommand): 
     intent.provider?.configId === work.actor.id &&
     intent.provider.providerReference === command.providerReference
   );
+}
+
+/** Whether a report was refused without anything of it being kept: it was said before, or is one too many. */
+function isLeftOut(command: HostCommand, reply: StationReply): boolean {
+  if (command.type !== "intent_report" || reply.ok) return false;
+  return reply.code === "intent_not_actionable" || BLOCKED_REASONS.some((reason) => reason === reply.code);
 }
 
 function isBusy(error: unknown): boolean {

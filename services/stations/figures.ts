@@ -8,6 +8,7 @@ import { isFailure, type StationAnswer, type Work } from "./work.ts";
 export interface HostFigures {
   readonly commands: Count<"type" | "result">;
   readonly commandSeconds: Duration<"type">;
+  readonly lateEvidenceLeftOut: Count<never>;
   readonly conflicts: Count<never>;
   readonly doubts: Count<never>;
   readonly settlements: Count<"result">;
@@ -26,6 +27,10 @@ export function addHostFigures(metrics: Registry | undefined): HostFigures {
       name: "stations_command_duration_seconds",
       help: "From a command's turn in its mailbox to its answer.",
       labels: ["type"],
+    }),
+    lateEvidenceLeftOut: addCount(metrics, {
+      name: "stations_late_evidence_left_out_total",
+      help: "Refused reports of which nothing was kept: said before about the same intent, or one too many about it.",
     }),
     conflicts: addCount(metrics, {
       name: "stations_append_conflicts_total",

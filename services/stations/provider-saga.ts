@@ -10,13 +10,15 @@ import type { NatsConnection } from "nats";
 import type { Actor } from "../../machines/actor.ts";
 import { partitionOf } from "../../machines/partition.ts";
 import {
+  type FailureReason,
   type PaymentIntent,
   PROVIDER_DECLINES,
   PROVIDER_END_REASONS,
-  type ProviderEndReason,
   type ProviderPayment,
+  STANDING_END_REASONS,
 } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { blockedReason, type KillSwitches, type StationStatus } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { createProviderPayment } from "../bus/messages/providers.ts";
@@ -38,6 +40,8 @@ export interface ProviderSagaDeps {
 /** A QR collection whose provider this host asks; a station has one at most. */
 interface Collection {
   readonly intentId: number;
+  /** As of the newest state that was seen. */
+  stationStatus: StationStatus;
   /** True once the provider is not to be asked any more: answered, ended, or another host's. */
   isOver: boolean;
 }
@@ -45,7 +49,7 @@ interface Collection {
 type Reply = ReplyOf<typeof createProviderPayment>;
 interface Failed {
   readonly created: false;
-  readonly reason: ProviderEndReason;
+  readonly reason: FailureReason;
 }
 type Answer = Extract<Reply, { created: true }> | Failed;
 
@@ -66,8 +70,9 @@ export class ProviderSaga {
       known.isOver = true;
       this.#collections.delete(stationId);
     }
+    if (known !== undefined) known.stationStatus = state.status;
     if (!isAsked || intent.provider === null || known?.intentId === intent.intentId) return;
-    const collection: Collection = { intentId: intent.intentId, isOver: false };
+    const collection: Collection = { intentId: intent.intentId, stationStatus: state.status, isOver: false };
     this.#collections.set(stationId, collection);
     void this.#run({ stationId, organizationId: state.organizationId, intent, asked: intent.provider }, collection);
   }
@@ -106,8 +111,9 @@ export class ProviderSaga {
     const untilMs = performance.now() + STATION_LIMITS.providerPatienceMs;
     let pauseMs: number = STATION_LIMITS.providerPauseMs;
     while (!collection.isOver) {
-      // The switch may have been turned since the route was offered.
-      if (this.#deps.switches.current().providers.has(configId)) return failed("provider_frozen");
+      // A switch may have been turned, or the station suspended, since the route was offered.
+      const frozen = freezeOf({ organizationId, stationId, configId }, collection, this.#deps.switches.current());
+      if (frozen !== undefined) return failed(frozen);
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return failed("provider_unavailable");
       try {
@@ -161,9 +167,20 @@ function isProvidersWord(answer: Answer): boolean {
   return PROVIDER_DECLINES.some((decline) => decline === answer.reason);
 }
 
+/** Why the provider may not be asked now: what withdraws the route withdraws the collection that has no QR yet. */
+function freezeOf(
+  { organizationId, stationId, configId }: Pick<Question, "organizationId" | "stationId"> & { configId: number },
+  { stationStatus }: Collection,
+  switches: KillSwitches,
+): FailureReason | undefined {
+  const standing = blockedReason({ organizationId, stationId, stationStatus }, switches);
+  const known = STANDING_END_REASONS.find((reason) => reason === standing);
+  return known ?? (switches.providers.has(configId) ? "provider_frozen" : undefined);
+}
+
 const SWITCHES_UNKNOWN = new RefusedError({ code: "unavailable", detail: "The kill switches are not known now." });
 
-function failed(reason: ProviderEndReason): Failed {
+function failed(reason: FailureReason): Failed {
   return { created: false, reason };
 }
 

@@ -54,4 +54,24 @@ describe("the replica of the kill switches", () => {
     expect(replica.current()).toEqual({ ...NO_KILL_SWITCHES, stations: new Set([4]) });
     replica.stop();
   });
+
+  it("is not trusted from the moment its bucket was made anew until it has read it again", async () => {
+    const bucket = await new Kvm(bus.js).open("SWITCHES");
+    for (let id = 1; id <= 60; id += 1) await bucket.put(`device.${id}`, "");
+    const replica = await followSwitches(bus, QUIET);
+    expect([replica.isTrusted(), replica.current().devices.size]).toEqual([true, 60]);
+    /** What was said of trust whenever the switches changed, and how many were known then. */
+    const told: (readonly [isTrusted: boolean, known: number])[] = [];
+    replica.onChange((switches) => told.push([replica.isTrusted(), switches.devices.size]));
+    await bus.jsm.streams.delete("KV_SWITCHES");
+    await ensureStreams(bus, { replicas: 1 });
+    const anew = await new Kvm(bus.js).open("SWITCHES");
+    await Promise.all(Array.from({ length: 60 }, (_, index) => anew.put(`device.${index + 1}`, "")));
+    await eventually(() => told.some(([, known]) => known === 0) && replica.current().devices.size === 60, 15_000);
+    await eventually(() => replica.isTrusted());
+    const started = told.findIndex(([, known]) => known === 0);
+    const early = told.slice(started).filter(([isTrusted, known]) => isTrusted && known < 60);
+    expect(early, "nothing that is not complete is trusted").toEqual([]);
+    replica.stop();
+  });
 });

@@ -1,5 +1,6 @@
 /** Who may ask: credentials, scopes, standing, kill switches and the throttle of a credential. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LIMITS } from "../../gateway/limits.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import type { StationDevice } from "../../machines/station/state.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
@@ -127,9 +128,11 @@ describe("a blocked device", () => {
     }
     const answer = await ask("GET assignment/", credential);
     expect([answer.status, answer.body.code]).toEqual([403, reason]);
-    // A report is evidence: it is refused by the station, which keeps it, and here is no host to do so.
+    // A report is refused by the station, which keeps it as evidence; here is no host to do so, and the gateway refuses it.
+    const askedAtMs = performance.now();
     const report = await ask("POST assignment/report/", credential);
-    expect([report.status, report.body.code]).toEqual([503, "unavailable"]);
+    expect([report.status, report.body.code]).toEqual([403, reason]);
+    expect(performance.now() - askedAtMs).toBeLessThan(LIMITS.blockedReportMs + 500);
     await unblock();
     expect((await ask("GET assignment/", credential)).status).toBe(200);
   });

@@ -37,6 +37,19 @@ describe("money that differs from what was registered", () => {
     expect([counter.happened, doubtsOf(counter)]).toEqual([["money_differs"], DIFFERS]);
   });
 
+  it("stands beside what was said before, and another collection of the order takes neither away", () => {
+    const counter = shown().cancels().differs();
+    const both = [
+      [1_001, "qr_presented"],
+      [1_001, "money_differs"],
+    ];
+    expect(doubtsOf(counter)).toEqual(both);
+    counter.picks("dynamic_qr", { confirms: true }).givesQr({ reference: "PAY-2" }).cancels();
+    expect(doubtsOf(counter)).toEqual([...both, [1_002, "qr_presented"]]);
+    expect(doubtsOf(counter.clears(1_002))).toEqual(both);
+    expect(doubtsOf(counter.clears(1_001))).toEqual([]);
+  });
+
   it("is told once while it holds, and under the same id anew once it was cleared", () => {
     const counter = shown().differs("amount_mismatch", { key: "a" });
     expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);
@@ -115,6 +128,29 @@ describe("a report of a blocked device", () => {
     ]);
     expect(counter.intent).toMatchObject({ status: "presented", reportCount: 0, moneyMayHaveMoved: "late_evidence" });
     expect(doubtsOf(counter.cancels())).toEqual([[1_001, "late_evidence"]]);
+  });
+
+  it.each([
+    ["of a blocked device", () => frozen()],
+    ["after the end", () => aServedCounter().picks("smart_pos").fetches().cancels()],
+  ])("is kept once for its content, whatever its key, and within a bound: %s", (_what, begin) => {
+    const counter = begin();
+    const kept: string[] = [];
+    const report = (outcome: "reported_success" | "reported_declined", reference: string, key: string): void => {
+      const commits = counter.commits.length;
+      counter.reports(outcome, { reference, key });
+      expect(counter.reply?.ok).toBe(false);
+      kept.push(...counter.commits.slice(commits).flatMap((commit) => commit.events.map((event) => event.type)));
+    };
+    for (let turn = 0; turn < 26; turn += 1) report("reported_declined", "RRN-1", `key:${turn % 2}:${turn}`);
+    expect(kept).toEqual(["late_evidence_kept"]);
+    for (let turn = 0; turn < 26; turn += 1) report("reported_declined", `RRN-${turn}`, `more:${turn}`);
+    expect(kept).toHaveLength(STATE_LIMITS.lateEvidencePerIntent);
+    // What says that money may have moved is not pushed aside by declines.
+    for (let turn = 0; turn < 26; turn += 1) report("reported_success", `RRN-${turn}`, `success:${turn}`);
+    expect(kept).toHaveLength(2 * STATE_LIMITS.lateEvidencePerIntent);
+    if (counter.station.intent !== null) counter.cancels();
+    expect(doubtsOf(counter)).toEqual([[1_001, "late_evidence"]]);
   });
 
   it("puts the order in doubt at once when the collection has ended, and a decline puts nothing in doubt", () => {

@@ -4,12 +4,13 @@ import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from 
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
 import type { StepInput } from "../../machines/station/outcome.ts";
-import type { StationState } from "../../machines/station/state.ts";
+import type { Doubt, StationState } from "../../machines/station/state.ts";
 import type { Step } from "../../machines/station/step.ts";
 
 export function checkProviders(before: StationState | null, input: StepInput, after: Step): void {
   for (const intent of intentsOf(after.state)) checkProvider(before, input, intent);
   checkDoubts(after.state);
+  checkDoubtsStay(before, input, after.state);
   checkUntoldEnds(before, input, after);
   checkForgottenDoubts(before, after.state);
   checkSecondCollection(before, input, after);
@@ -44,13 +45,32 @@ function checkProvider(before: StationState | null, input: StepInput, intent: Pa
 
 function checkDoubts({ doubts, knownOrders }: StationState): void {
   expect(doubts.length, "M9: doubts").toBeLessThanOrEqual(STATE_LIMITS.doubts);
-  expect(new Set(doubts.map((doubt) => doubt.intentId)).size, "M22: one doubt per intent").toBe(doubts.length);
+  const distinct = new Set(doubts.map(({ intentId, reason }) => `${intentId} ${reason}`));
+  expect(distinct.size, "M22: one doubt per intent and reason").toBe(doubts.length);
   const closed = knownOrders.filter((order) => order.status !== "open").map((order) => order.orderId);
   const inDoubt = doubts.map((doubt) => doubt.orderId);
   expect(
     inDoubt.filter((orderId) => closed.includes(orderId)),
     "M22: a paid or voided order is in no doubt",
   ).toEqual([]);
+}
+
+/** A doubt leaves by payment or void of its order, by the clearing of its own intent, or by the bound: by nothing else. */
+function checkDoubtsStay(before: StationState | null, { command, recalled }: StepInput, state: StationState): void {
+  const { doubts, knownOrders } = state;
+  const settledId = command.type === "settlement_succeeded" ? command.intentId : undefined;
+  const settled = [...intentsOf(state), recalled].find((intent) => intent?.intentId === settledId);
+  const isThere = ({ intentId, reason }: Doubt): boolean =>
+    doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason);
+  const gone = (before?.doubts ?? []).filter((doubt) => !isThere(doubt));
+  const unexplained = gone.filter(({ orderId, intentId }) => {
+    const isClosed = knownOrders.some((known) => known.orderId === orderId && known.status !== "open");
+    const isCleared = command.type === "provider_cleared" && command.intentId === intentId;
+    const isPushedOut = doubts.length === STATE_LIMITS.doubts && orderId <= state.doubtsForgottenThrough;
+    const isPaid = orderId === settled?.orderId;
+    return !isClosed && !isPaid && !isCleared && !isPushedOut;
+  });
+  expect(unexplained, "M22: a doubt leaves by payment, void, its own clearing or the bound").toEqual([]);
 }
 
 /** An ended QR is to be told of until the providers service has taken note, and nothing but that takes it off. */

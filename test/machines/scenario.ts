@@ -7,7 +7,7 @@
  * invariants that hold of all steps.
  */
 import type { Actor } from "../../machines/actor.ts";
-import type { PaymentIntent, ProviderEndReason, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
+import type { FailureReason, PaymentIntent, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type BlockedReason, type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
@@ -215,7 +215,7 @@ export class Scenario {
     const { intentId = this.#intents, reference: providerReference = "PAY-1" } = more;
     return this.send({ type: "provider_confirm", intentId, providerReference }, more.by ?? PROVIDER, more.key);
   }
-  fails(reason: ProviderEndReason, more: Sending = {}): this {
+  fails(reason: FailureReason, more: Sending = {}): this {
     return this.send({ type: "provider_failed", intentId: more.intentId ?? this.#intents, reason }, PROVIDER);
   }
   /** The provider asserts money that differs from what was registered. */

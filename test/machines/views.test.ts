@@ -19,6 +19,7 @@ import {
   type Scenario,
   SECOND_COMPANION,
   START_MS,
+  STATION_ID,
 } from "./scenario.ts";
 
 const paid = (): Scenario => aServedCounter().picks("cash").attests().settles();
@@ -139,7 +140,13 @@ describe("the display of a QR collection", () => {
   const ROWS: readonly [what: string, counter: () => Scenario, withQr: string, without: string][] = [
     ["the provider is asked", () => aQrCounter().picks("dynamic_qr"), "total", "total"],
     ["the QR is there", () => presented(), "qr", "total"],
-    ["the QR is there, in a freeze of the platform", () => presented().freezes({ platform: true }), "qr", "total"],
+    ["the QR is there, in a freeze of the platform", () => presented().freezes({ platform: true }), "total", "total"],
+    [
+      "the QR is there, and its station is frozen",
+      () => presented().freezes({ stations: new Set([STATION_ID]) }),
+      "total",
+      "total",
+    ],
     ["its provider is frozen", () => presented().freezes({ providers: new Set([PROVIDER.id]) }), "total", "total"],
     ["another provider is frozen", () => presented().freezes({ providers: new Set([82]) }), "qr", "total"],
     ["its deadline has passed", () => presented().waits(180_000), "total", "total"],

@@ -81,11 +81,11 @@ describe("one money", () => {
   test("references that differ have names that differ, however long or odd they are", () => {
     const odd = [
       "a",
-      "a ",
+      "a b",
       'a"',
       "a\\",
       "\u00e9",
-      "e\u0301",
+      "e",
       "x".repeat(200),
       "x".repeat(201),
       "x".repeat(1_000),
@@ -95,5 +95,6 @@ describe("one money", () => {
     const names = odd.map((reference) => moneyName(reference, "e"));
     expect(new Set(names).size).toBe(odd.length);
     expect(names.every((name) => name.length <= 210)).toBe(true);
+    expect(moneyName(" e\u0301\n", "e")).toBe(moneyName("\u00e9", "e"));
   });
 });

@@ -155,6 +155,37 @@ describe("the provider saga", () => {
     }
   });
 
+  it.each([
+    ["platform_frozen", () => "platform"],
+    ["organization_frozen", () => "organization.1"],
+    ["station_frozen", (stationId: number) => `station.${stationId}`],
+  ] as const)("makes no QR for a collection from before a freeze: %s", async (reason, keyOf) => {
+    const host = await world.startHostProcess();
+    const stationId = await openQrStation();
+    const { intentId } = await pick(stationId);
+    await host.kill9();
+    await world.bus.js.publish(`$KV.${SWITCHES.name}.${keyOf(stationId)}`, "{}");
+    try {
+      const providers = await script();
+      await world.startHost();
+      expect(await endReason(stationId, intentId)).toBe(reason);
+      expect(providers.questions).toEqual([]);
+      expect((await world.newest(stationId)).actor.kind).toBe("system");
+    } finally {
+      await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`);
+    }
+  });
+
+  it("makes no QR either once its station is suspended while the providers service is away", async () => {
+    await world.startHost();
+    const stationId = await openQrStation();
+    const { intentId } = await pick(stationId);
+    const { organizationId, filialId, name, currency } = (await world.newest(stationId)).state;
+    const station = { organizationId, filialId, name, currency, status: "suspended", revision: 9 } as const;
+    await world.ask(stationId, { type: "station_put", stationId, station }, { actor: REGISTRY });
+    expect(await endReason(stationId, intentId)).toBe("station_suspended");
+  });
+
   it("is found by the next host when the one that asked is killed before the answer", async () => {
     let isHeld = true;
     const providers = await script(async ({ intentId }) => {

@@ -51,11 +51,10 @@ describe("the end of a QR collection", () => {
     await pause(100);
     expect(providers.withdrawn, "nobody is left to tell").toEqual([]);
     await world.startHostProcess();
-    const tookMs = await eventually(
-      () => providers.withdrawn.includes(cancelled.intentId),
-      STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS,
-    );
-    expect(tookMs).toBeLessThan(STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS);
+    const startedAtMs = performance.now();
+    const isTold = () => providers.withdrawn.includes(cancelled.intentId);
+    await eventually(isTold, 3 * (STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS));
+    expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS);
     await eventually(async () => (await untold(cancelled.stationId)).length === 0);
     await pause(500);
     expect(providers.withdrawn, "once it is noted it is told no more").toEqual([cancelled.intentId]);

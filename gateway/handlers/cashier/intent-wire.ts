@@ -11,17 +11,24 @@ import {
 } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
-import { type OrderKnowledge, orderObstacle } from "../../../machines/station/state.ts";
+import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
+import { mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 
 export type IntentWire = z.infer<typeof intentSchema>;
 
+/** What is asked of an intent's station. */
+export type StationFacts = OrderKnowledge & Pick<StationState, "organizationId" | "stationId" | "status">;
+
 /** What an intent is shown by beside itself. */
 export interface IntentFacts {
-  /** The station that it belongs to: what the seam would refuse, as far as it has heard, is not offered to be settled. */
-  readonly station: OrderKnowledge;
-  /** A provider that is frozen shows its QR nowhere. */
+  /**
+   * The station that it belongs to: what the seam would refuse, as far as it has heard, is not offered to be settled, and a
+   * station that is blocked shows no QR.
+   */
+  readonly station: StationFacts;
+  /** A freeze empties the QR here as it does on displays. */
   readonly switches: KillSwitches;
   readonly nowMs: number;
 }
@@ -47,7 +54,7 @@ export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: 
     settle_obstacle: obstacle ?? "",
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
     attestation: attestationWire(intent),
-    provider: providerWire(intent, switches),
+    provider: providerWire(intent, station, switches),
     ended_at: optionalTimestamp(intent.endedAtMs),
     end_reason: intent.endReason,
   };
@@ -75,18 +82,29 @@ function attestationWire({ attestation }: PaymentIntent): IntentWire["attestatio
   };
 }
 
-const NOTHING_KNOWN: OrderKnowledge = { order: null, waitingOrders: [], knownOrders: [] };
+const NOTHING_KNOWN: StationFacts = {
+  organizationId: 0,
+  stationId: 0,
+  status: "active",
+  order: null,
+  waitingOrders: [],
+  knownOrders: [],
+};
 
 /** As the intent was created: what could be done then is part of the answer, which a repetition gets as well. */
 export function createdIntentWire(intent: PaymentIntent): IntentWire {
   return intentWire(intent, { station: NOTHING_KNOWN, switches: NO_KILL_SWITCHES, nowMs: intent.createdAtMs });
 }
 
-function providerWire({ provider }: PaymentIntent, switches: KillSwitches): IntentWire["provider"] {
+function providerWire(
+  { provider }: PaymentIntent,
+  station: StationFacts,
+  switches: KillSwitches,
+): IntentWire["provider"] {
   if (provider === null) return null;
   return {
     config_id: provider.configId,
-    qr_payload: switches.providers.has(provider.configId) ? "" : provider.qrPayload,
+    qr_payload: mayShowQr(station, provider, switches) ? provider.qrPayload : "",
     provider_reference: provider.providerReference,
     confirmed_at: optionalTimestamp(provider.confirmedAtMs),
   };

@@ -64,6 +64,11 @@ export const END_REASONS_TOLD: Readonly<Record<EndReason, string>> = {
   order_already_paid: "the order was paid by another way",
   order_voided: "the order was voided",
   order_changed: "the order was changed to another amount",
+  station_suspended: "the station was suspended before a QR was made",
+  station_closed: "the station was closed before a QR was made",
+  station_frozen: "the station was frozen by a kill switch before a QR was made",
+  organization_frozen: "the organization was frozen by a kill switch before a QR was made",
+  platform_frozen: "the platform was frozen by a kill switch before a QR was made",
 };
 
 /** How money differs, by the kind of its issue; a kind of a later program is told by its name. */

@@ -19,15 +19,14 @@ export function overallMoneyMoved(facts: TimelineFacts, steps: readonly Told[]):
 }
 
 /**
- * What is left open when nothing is certain. The provider's word that nothing moved takes back what came before it; its
- * decline does so only as long as it has not asserted money that differs, of which the decline says nothing.
+ * What is left open when nothing is certain. The provider's word that nothing moved, and its decline, take back what came
+ * before them, unless it has asserted money that differs: that money was there, and neither says what became of it.
  */
 function openMoney(events: TimelineFacts["events"], steps: readonly Told[]): MoneyMoved {
   let moved: MoneyMoved = "no";
   let differs = false;
   for (const [index, event] of events.entries()) {
-    if (event.type === "doubt_cleared") [moved, differs] = ["no", false];
-    else if (isDecline(event) && !differs) moved = "no";
+    if ((event.type === "doubt_cleared" || isDecline(event)) && !differs) moved = "no";
     else if (steps[index]?.moneyMoved === "maybe") moved = "maybe";
     if (event.type === "money_differs") differs = true;
   }

@@ -7,17 +7,24 @@ import { createHash } from "node:crypto";
 /** Longer references are named by their hash, so that an index entry with one stays small. */
 const REFERENCE_CHARACTERS = 200;
 
-/**
- * The money within its config: the provider's own reference, or, where an older record has none, whatever told of it.
- * Two configs of one organization never hear of the same money, because no two have the same callback secret.
- */
-export function moneyName(providerReference: string, otherwise: string): string {
-  if (providerReference === "") return `event:${otherwise}`;
-  if (providerReference.length <= REFERENCE_CHARACTERS) return `money:${providerReference}`;
-  return `money-sha256:${createHash("sha256").update(providerReference).digest("hex")}`;
+/** A provider's reference as it is compared: without space around it, in NFC. */
+export function comparableReference(providerReference: string): string {
+  return providerReference.normalize("NFC").trim();
 }
 
-/** The money as the payment seam knows it. */
+/** The money within its config: the provider's own reference, or, where an older record has none, whatever told of it. */
+export function moneyName(providerReference: string, otherwise: string): string {
+  const reference = comparableReference(providerReference);
+  if (reference === "") return `event:${otherwise}`;
+  if (reference.length <= REFERENCE_CHARACTERS) return `money:${reference}`;
+  return `money-sha256:${createHash("sha256").update(reference).digest("hex")}`;
+}
+
+/**
+ * The money as the payment seam is asked about it. Two configs of one merchant account hear of the same money, so the seam
+ * adds a second name, by organization, kind, mode and account (`money_of_account` in PostgreSQL); either one that has paid
+ * pays nothing again.
+ */
 export function moneyKey(money: { readonly configId: number; readonly name: string }): string {
   return `provider:${money.configId}:${money.name}`;
 }

@@ -3,6 +3,7 @@
  * cannot be read is missing, does not match, and becomes an issue with the provider's own words.
  */
 import { amountFitsWire, parseAmount } from "../../../machines/currency.ts";
+import { comparableReference } from "../../bus/messages/money-key.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { AssertedMoney, CallbackEvent } from "./adapter.ts";
 
@@ -23,7 +24,7 @@ export function readMoney(said: SaidMoney, words: unknown): AssertedMoney {
   const currency = typeof said.currency === "string" && CURRENCY.test(said.currency) ? said.currency : null;
   return {
     reference: textOf(said.reference, PROVIDER_LIMITS.saidReferenceCharacters),
-    providerReference: textOf(said.providerReference, PROVIDER_LIMITS.providerReferenceCharacters),
+    providerReference: nameOf(said.providerReference),
     account: textOf(said.account, PROVIDER_LIMITS.saidReferenceCharacters),
     amountMinor: currency === null ? null : amountOf(said.amount, currency),
     currency,
@@ -60,6 +61,12 @@ export function nameOfEvent(
     eventId: eventId === "" ? null : eventId,
     type: type.slice(0, PROVIDER_LIMITS.eventTypeCharacters).toWellFormed(),
   };
+}
+
+/** The reference that money is known by, in the one way of writing it. */
+function nameOf(reference: unknown): string {
+  const { providerReferenceCharacters } = PROVIDER_LIMITS;
+  return textOf(comparableReference(textOf(reference, providerReferenceCharacters)), providerReferenceCharacters);
 }
 
 /** Null where the amount is none of this currency, or one that the contract cannot write: it is never cut. */

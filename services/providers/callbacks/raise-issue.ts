@@ -2,13 +2,21 @@
  * Money that does not fit becomes an issue, once for each difficulty, however often it is told; and the station of the
  * intent that it names hears of it, so that nobody there believes that no money has moved.
  */
+import { createHash } from "node:crypto";
 import { moneyName } from "../../bus/messages/money-key.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { AssertedMoney } from "../adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { addWords, type FurtherWords, type IssueKind, insertIssue } from "../sql/issues.ts";
+import {
+  addWordsTo,
+  type FurtherWords,
+  findIssueOfMoney,
+  type IssueKind,
+  insertIssue,
+  type Resolution,
+} from "../sql/issues.ts";
 import type { PaymentRow } from "../sql/payments.ts";
-import { armTask, type Task } from "../sql/tasks.ts";
+import { armTelling, type Task } from "../sql/tasks.ts";
 import type { KnownTask } from "../tasks/task-runner.ts";
 
 export interface MoneySource {
@@ -36,11 +44,8 @@ export interface Written {
 const NOTHING: Written = { task: undefined, issueId: undefined };
 export const writeNothing = async (): Promise<Written> => NOTHING;
 
-export async function raiseIssue(
-  sql: Transaction,
-  kind: IssueKind,
-  { source, money, payment }: Misfit,
-): Promise<Written> {
+export async function raiseIssue(sql: Transaction, kind: IssueKind, about: Misfit): Promise<Written> {
+  const { source, money, payment } = about;
   const { said, ...asserted } = money;
   const { configId, learnedFrom } = source;
   const name = nameOf(source, money);
@@ -56,23 +61,51 @@ export async function raiseIssue(
   });
   if (issueId === undefined) {
     // Known already. What the provider says differently now is evidence as well.
-    await addWords(sql, { configId, kind, moneyName: name }, wordsOf(source, money));
-    return NOTHING;
+    const known = await findIssueOfMoney(sql, { configId, kind, moneyName: name });
+    return known === undefined ? NOTHING : await keepWords(sql, known, about);
   }
   if (payment === undefined) return { task: undefined, issueId };
   const task = await tellOfIssue(sql, { intentId: payment.intent_id, kind, issueId });
   return { task: { ...task, payment }, issueId };
 }
 
+/**
+ * Keeps what is said now of a money that has an issue already. The station of the intent that it names now hears of it,
+ * also when the issue is closed, or names another intent or none.
+ */
+export async function keepWords(
+  sql: Transaction,
+  issue: Pick<Resolution, "issueId" | "kind" | "intentId"> & Partial<Pick<Resolution, "status">>,
+  { source, money, payment }: Misfit,
+): Promise<Written> {
+  const { issueId, kind, status } = issue;
+  const words = wordsOf(source, money);
+  const isNew = await addWordsTo(sql, issueId, words);
+  if (payment === undefined) return NOTHING;
+  const { intent_id: intentId } = payment;
+  const isOfIntent = issue.intentId === intentId;
+  // The money of this intent has paid an order, and the same is said again.
+  if (isOfIntent && (status === "attributed" || !isNew)) return NOTHING;
+  const about = isOfIntent ? { since: createHash("sha256").update(words.said).digest("hex").slice(0, 16) } : {};
+  const task = await tellOfIssue(sql, { intentId, kind, issueId, ...about });
+  return { task: { ...task, payment }, issueId: undefined };
+}
+
 /** The task of telling the intent's station; the caller starts it when the transaction has committed. */
 export async function tellOfIssue(
   sql: Queryable,
-  issue: { readonly intentId: number; readonly kind: IssueKind; readonly issueId: number },
+  issue: {
+    readonly intentId: number;
+    readonly kind: IssueKind;
+    readonly issueId: number;
+    /** Names a later telling of the same issue, which would be taken for a repetition otherwise. */
+    readonly since?: string;
+  },
 ): Promise<Task> {
-  const { intentId, kind, issueId } = issue;
-  const detail = { issue: kind, issueId };
-  const claim = { dueInMs: PROVIDER_LIMITS.taskClaimMs };
-  return await armTask(sql, { intentId, kind: "differ", detail, ...claim });
+  const { intentId, kind, issueId, since } = issue;
+  const telling = { issue: kind, issueId, nth: since === undefined ? `${issueId}` : `${issueId}:${since}` };
+  const { taskClaimMs: dueInMs, tellingsWaiting: atMost } = PROVIDER_LIMITS;
+  return await armTelling(sql, { intentId, telling, dueInMs, atMost });
 }
 
 /** One name for one money: the provider's own reference, or the event that told of it. */

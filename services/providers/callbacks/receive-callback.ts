@@ -60,7 +60,9 @@ async function take(deps: ProvidersDeps, request: RequestOf<typeof receiveCallba
   const eventKey = eventKeyOf(event, body);
   const received = { config, event, eventKey, body };
   const known = await findAnswer(deps.database, { configId: config.config_id, eventKey, body });
-  // A known event does nothing again, so its age is of no concern: its sender gets what it got before.
+  // A known event does nothing again, so its age is of no concern: its sender gets what it got before. An old signature
+  // under another body says nothing, so that nobody who has captured one opens an issue with it.
+  if (known !== undefined && verdict === "stale") return { answer: known.answer, as: "duplicate" };
   if (known !== undefined) return await repeat(deps, known, received);
   if (verdict === "stale") return await refuse(deps, request, "timestamp_stale");
   return await record(deps, received);

@@ -63,7 +63,7 @@ export async function record(deps: ProvidersDeps, received: Received): Promise<R
 
 /**
  * A known event gets its recorded answer. One that comes with another body is kept beside the first, because it may speak
- * of money: it pays nothing, and money in it is an issue, unless it is known already.
+ * of money: it pays nothing, and money in it is an issue, unless it is known already. Beyond a number they are counted.
  */
 export async function repeat(deps: ProvidersDeps, known: KnownCallback, received: Received): Promise<Recorded> {
   if (!known.isSameBody) {
@@ -71,7 +71,10 @@ export async function repeat(deps: ProvidersDeps, known: KnownCallback, received
     const bodyHash = sha256(received.body);
     const eventKey = `${received.eventKey}#${bodyHash.toString("hex")}`;
     const kept = await deps.database.begin(async (sql) => {
-      if (!(await insertVariant(sql, { callbackId, bodyHash, body: received.body }))) return undefined;
+      const { variantsPerEvent: atMost } = PROVIDER_LIMITS;
+      // One that is not kept is looked at all the same: money in it must not be lost.
+      if ((await insertVariant(sql, { callbackId, bodyHash, body: received.body, atMost })) === "known")
+        return undefined;
       const { outcome, intentId, write } = await holdVariant(sql, { ...received, eventKey });
       const [written] = await Promise.all([write(), setVariantOutcome(sql, { callbackId, bodyHash, outcome })]);
       return { callbackId, ...written, outcome, intentId };

@@ -5,7 +5,7 @@
 import type { Transaction } from "../../db/pool.ts";
 import type { AssertedMoney } from "../adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { addWordsTo, findResolutions, type IssueKind, type Resolution } from "../sql/issues.ts";
+import { findResolutions, type IssueKind, type Resolution } from "../sql/issues.ts";
 import {
   findPaymentByProviderReference,
   isTakenElsewhere,
@@ -16,12 +16,12 @@ import {
 } from "../sql/payments.ts";
 import { dropTask, insertTask } from "../sql/tasks.ts";
 import {
+  keepWords,
   type Misfit,
   type MoneySource,
   nameOf,
   raiseIssue,
   type Written,
-  wordsOf,
   writeNothing,
 } from "./raise-issue.ts";
 
@@ -43,14 +43,14 @@ export interface Decision {
 
 /** All questions go out at once, in this order: somebody waits for the display to say "paid". */
 export async function holdPayment(sql: Transaction, source: MoneySource, money: AssertedMoney): Promise<HeldPayment> {
-  const { configId } = source;
+  const { configId, organizationId } = source;
   const { reference, providerReference } = money;
   const named = { configId, providerReference };
   // Held first, so that the answers about the money are of the moment when nobody else decides about it.
   const [, payment, resolutions, isElsewhere] = await Promise.all([
-    providerReference === "" ? undefined : lockMoney(sql, named),
+    providerReference === "" ? undefined : lockMoney(sql, { organizationId, providerReference }),
     lockPaymentByReference(sql, { configId, reference }),
-    findResolutions(sql, { configId, moneyName: nameOf(source, money) }),
+    findResolutions(sql, { configId, moneyName: nameOf(source, money), reference }),
     isTakenElsewhere(sql, { ...named, reference }),
   ]);
   return { payment, resolutions, isTakenElsewhere: isElsewhere };
@@ -76,6 +76,9 @@ export async function decideMoney(
   const attributed = resolutions.find(({ status }) => status === "attributed");
   const resolved = closed ?? (attributed !== undefined && isOfAmount(attributed, money) ? attributed : undefined);
   if (resolved !== undefined) return record(sql, resolved, { source, money, payment });
+  // Another amount than what was attributed is news, as it is after a payment.
+  if (attributed !== undefined && payment === undefined)
+    return misfit(sql, differenceFrom(attributed, money), { source, money, payment });
   if (payment === undefined) return await decideUnknown(sql, source, money);
   if (payment.paid_reference !== null && !isTaken) return misfit(sql, "duplicate_money", { source, money, payment });
   if (held.isTakenElsewhere) return misfit(sql, "reference_mismatch", { source, money, payment });
@@ -87,6 +90,10 @@ export async function decideMoney(
 
 function isOfAmount({ amountMinor, currency }: Resolution, money: AssertedMoney): boolean {
   return amountMinor === money.amountMinor && currency === money.currency;
+}
+
+function differenceFrom({ currency }: Resolution, money: AssertedMoney): IssueKind {
+  return currency === money.currency ? "amount_mismatch" : "currency_mismatch";
 }
 
 /** All three statements go out at once; PostgreSQL does them in this order. */
@@ -127,13 +134,11 @@ function misfit(sql: Transaction, kind: IssueKind, about: Misfit): Decision {
   return { outcome: kind, intentId: about.payment?.intent_id ?? null, write: () => raiseIssue(sql, kind, about) };
 }
 
-function record(sql: Transaction, { issueId, status }: Resolution, { source, money, payment }: Misfit): Decision {
+function record(sql: Transaction, resolved: Resolution, about: Misfit): Decision {
+  const { payment } = about;
   return {
-    outcome: status,
+    outcome: resolved.status,
     intentId: payment?.intent_id ?? null,
-    async write() {
-      await addWordsTo(sql, issueId, wordsOf(source, money));
-      return await writeNothing();
-    },
+    write: () => keepWords(sql, resolved, about),
   };
 }

@@ -4,7 +4,6 @@
  * asked again, and the seam settles an intent once.
  */
 import { randomUUID } from "node:crypto";
-import { z } from "zod";
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import { requirePermission } from "../../bus/access.ts";
 import type { Caller } from "../../bus/messages/caller.ts";
@@ -21,8 +20,6 @@ import { finishAttribution } from "./finish-attribution.ts";
 import { holdMoneyOf, requireAttributable } from "./free-money.ts";
 import { issueOnWire } from "./issue-wire.ts";
 import { checkReason } from "./reason.ts";
-
-const furtherSchema = z.object({ further: z.array(z.object({ same_amount: z.boolean() })) });
 
 type Request = RequestOf<typeof attributeIssue>;
 
@@ -99,9 +96,7 @@ function requireAmount(issue: IssueRow, order: Pick<OrderSnapshot, "amountMinor"
   if (amountMinor === null || currency === null) {
     throw conflict("How much this money is cannot be read from what the provider has said; see the evidence.");
   }
-  // Written by `addWordsTo`.
-  const further = furtherSchema.safeParse(issue.evidence).data?.further ?? [];
-  if (further.some(({ same_amount: isSame }) => !isSame)) {
+  if (issue.said_differently) {
     throw conflict("The provider has said different amounts of this money; see the evidence.");
   }
   if (order.amountMinor !== amountMinor || order.currency !== currency) {

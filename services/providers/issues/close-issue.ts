@@ -5,7 +5,6 @@ import { RefusedError } from "../../bus/refusals.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { personActor, recordEvents } from "../sql/events.ts";
 import { findIssue, lockIssue, resolveIssue } from "../sql/issues.ts";
-import { clearDoubtOf } from "./clear-doubt.ts";
 import { holdMoneyOf, requireClosable } from "./free-money.ts";
 import { issueOnWire } from "./issue-wire.ts";
 import { checkReason } from "./reason.ts";
@@ -35,7 +34,6 @@ export async function close(
       });
     }
     await requireClosable(sql, issue);
-    await clearDoubtOf(sql, issue);
     const subject = { kind: "provider_issue", id: issueId } as const;
     const data = { kind: issue.kind, reason };
     const actor = personActor(caller);

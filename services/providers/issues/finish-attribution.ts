@@ -9,7 +9,6 @@ import type { Transaction } from "../../db/pool.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { recordAttribution } from "../sql/events.ts";
 import { clearAttribution, type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../sql/issues.ts";
-import { clearDoubtOf } from "./clear-doubt.ts";
 import { holdMoneyOf } from "./free-money.ts";
 
 export interface Finished {
@@ -46,7 +45,6 @@ export async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Pro
     const { reason } = attribution;
     const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
     const resolved = await resolveIssue(sql, issueId, resolution);
-    await clearDoubtOf(sql, resolved);
     await recordAttribution(sql, resolved, attribution);
     await tellOrder(sql, stationId, order);
     return { issue: resolved, refusal: undefined };

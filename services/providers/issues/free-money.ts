@@ -1,9 +1,9 @@
 /** Two ways must never be open to the same money: an operator's decision, and the payment that it was asserted for. */
-import { moneyKey } from "../../bus/messages/money-key.ts";
+import { comparableReference, moneyKey } from "../../bus/messages/money-key.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { findResolutions, type IssueKind, type IssueRow } from "../sql/issues.ts";
+import { findOtherIssues, type IssueKind, type IssueRow } from "../sql/issues.ts";
 import { findOrderPaidWith } from "../sql/orders.ts";
 import { lockMoney, lockPaidPayment } from "../sql/payments.ts";
 import { hasOpenTask } from "../sql/tasks.ts";
@@ -11,12 +11,13 @@ import { hasOpenTask } from "../sql/tasks.ts";
 /** With these the station has said for good that the money does not settle its intent. */
 const FINAL: ReadonlySet<IssueKind> = new Set(["late_money", "duplicate_money"]);
 
-type Money = Pick<IssueRow, "config_id" | "money_key" | "provider_reference">;
+type Money = Pick<IssueRow, "organization_id" | "config_id" | "money_key" | "provider_reference" | "account_money_key">;
 
 /** Holds the issue's money until the transaction ends. Comes before every row that the transaction holds. */
 export async function holdMoneyOf(sql: Transaction, issue: Money): Promise<void> {
-  const { config_id: configId, provider_reference: providerReference } = issue;
-  if (providerReference !== "") await lockMoney(sql, { configId, providerReference });
+  const { organization_id: organizationId } = issue;
+  const providerReference = comparableReference(issue.provider_reference);
+  if (providerReference !== "") await lockMoney(sql, { organizationId, providerReference });
 }
 
 /**
@@ -39,7 +40,8 @@ export async function requireClosable(sql: Transaction, issue: IssueRow): Promis
 }
 
 function findOrderPaidBy(sql: Transaction, issue: Money): ReturnType<typeof findOrderPaidWith> {
-  return findOrderPaidWith(sql, moneyKey({ configId: issue.config_id, name: issue.money_key }));
+  const { config_id: configId, money_key: name, account_money_key: accountMoneyKey } = issue;
+  return findOrderPaidWith(sql, { moneyKey: moneyKey({ configId, name }), accountMoneyKey });
 }
 
 /** No payment is about to take the money, and no cashier may settle it. */
@@ -57,17 +59,23 @@ async function requireUnclaimed(sql: Transaction, issue: IssueRow): Promise<void
 
 /** What can pay an order: money that has a name, of which one thing only is said, and of which nobody has disposed. */
 export async function requireAttributable(sql: Transaction, issue: IssueRow): Promise<void> {
-  const { config_id: configId, money_key: moneyName } = issue;
   if (issue.provider_reference === "") {
     throw conflict(
       "The provider has given this money no reference of its own, so nothing would keep it from paying twice.",
     );
   }
   await requireFreeMoney(sql, issue);
-  const resolutions = await findResolutions(sql, { configId, moneyName });
-  const other = resolutions.find(({ issueId }) => issueId !== issue.issue_id);
-  if (other?.status === "closed") throw conflict(`This money was dealt with and closed as issue ${other.issueId}.`);
-  if (other !== undefined) throw conflict(`This money pays an order already, by issue ${other.issueId}.`);
+  const others = await findOtherIssues(sql, issue);
+  const attributed = others.find(({ is_attributed: isAttributed }) => isAttributed);
+  if (attributed !== undefined) throw conflict(`This money pays an order already, by issue ${attributed.issue_id}.`);
+  // One that its own payment has closed has paid, and was refused above.
+  const closed = others.find(({ status }) => status === "closed");
+  if (closed !== undefined) throw conflict(`This money was dealt with and closed as issue ${closed.issue_id}.`);
+  const isOfOneAmount = (other: Pick<IssueRow, "amount_minor" | "currency" | "said_differently">): boolean =>
+    !other.said_differently && other.amount_minor === issue.amount_minor && other.currency === issue.currency;
+  if (![issue, ...others].every(isOfOneAmount)) {
+    throw conflict("The provider has said different amounts of this money; see the evidence.");
+  }
 }
 
 function conflict(detail: string): RefusedError {

@@ -3,6 +3,7 @@
  * finds it; the row's first answer stands, and whoever asks in the meantime waits for it.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import type { KillSwitches } from "../../../machines/standing.ts";
 import type { createProviderPayment } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -19,6 +20,7 @@ import { newReference } from "./reference.ts";
 
 type Request = RequestOf<typeof createProviderPayment>;
 type Reply = ReplyOf<typeof createProviderPayment>;
+type Place = Pick<Request, "organizationId" | "stationId" | "configId">;
 
 /**
  * Answers within `createTotalMs`. Never throws for what a provider does; refuses with `unavailable` when another's
@@ -30,12 +32,25 @@ export async function createPayment(deps: ProvidersDeps, request: Request): Prom
   if (earlier !== undefined) return await waitForAnswer(deps, request, deadlineMs);
   const config = await findUsableConfig(deps.database, request);
   if (config === undefined) return { created: false, reason: "provider_not_configured" };
-  // Whoever asks comes back for a while, and may meet a process that knows.
-  if (!deps.switches.isTrusted()) throw new RefusedError({ code: "unavailable" });
-  if (deps.switches.current().providers.has(config.config_id)) return { created: false, reason: "provider_frozen" };
+  if (isFrozen(deps, request)) return { created: false, reason: "provider_frozen" };
   const payment = await registerPayment(deps, request, config);
   if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
   return await ask(deps, { config, payment, callMs: PROVIDER_LIMITS.callMs });
+}
+
+/**
+ * Whether a switch forbids new electronic money here: the provider's, the platform's, the organization's, the station's.
+ * Whoever asked learns one reason for all; the station's own standing names the switch. Refuses with `unavailable` while
+ * the switches are not known: whoever asks comes back for a while, and may meet a process that knows.
+ */
+function isFrozen({ switches }: Pick<ProvidersDeps, "switches">, asked: Request): boolean {
+  if (!switches.isTrusted()) throw new RefusedError({ code: "unavailable" });
+  return isSwitchOn(switches.current(), asked);
+}
+
+function isSwitchOn({ platform, organizations, stations, providers }: KillSwitches, asked: Place): boolean {
+  const { organizationId, stationId, configId } = asked;
+  return platform || organizations.has(organizationId) || stations.has(stationId) || providers.has(configId);
 }
 
 /**
@@ -87,6 +102,7 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
 async function takeOver(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply | undefined> {
   const callMs = Math.min(PROVIDER_LIMITS.callMs, deadlineMs - Date.now() - PROVIDER_LIMITS.createMarginMs);
   if (callMs < PROVIDER_LIMITS.shortestCallMs) return undefined;
+  const isForbidden = isFrozen(deps, request);
   const payment = await payments.takeOverQuestion(
     deps.database,
     request.intentId,
@@ -94,12 +110,14 @@ async function takeOver(deps: ProvidersDeps, request: Request, deadlineMs: numbe
   );
   const config = payment === undefined ? undefined : await findConfig(deps.database, request);
   if (payment === undefined || config === undefined) return undefined;
+  // Whoever asked before may have been heard, so what the provider may have made is withdrawn.
+  if (isForbidden) return await settleAnswer(deps, payment, { failure: "provider_frozen", mayHaveTakenEffect: true });
   return await ask(deps, { config, payment, callMs });
 }
 
 type Answer =
   | { readonly created: CreatedPayment }
-  | { readonly failure: ProviderFailure; readonly mayHaveTakenEffect: boolean };
+  | { readonly failure: ProviderFailure | "provider_frozen"; readonly mayHaveTakenEffect: boolean };
 
 async function ask(
   deps: ProvidersDeps,
@@ -112,8 +130,12 @@ async function ask(
     await payments.giveUpQuestion(deps.database, payment.intent_id);
     throw error;
   });
-  const reply = await settleAnswer(deps, payment, answer);
-  const { intent_id: intentId, config_id: configId, station_id: stationId } = payment;
+  const { intent_id: intentId, config_id: configId, station_id: stationId, organization_id: organizationId } = payment;
+  // A switch was thrown while the provider made the payment: nobody is shown this QR.
+  const isStopped = "created" in answer && isSwitchOn(deps.switches.current(), { organizationId, stationId, configId });
+  if (isStopped) await payments.keepProviderReference(deps.database, intentId, answer.created.providerReference);
+  const standing = isStopped ? ({ failure: "provider_frozen", mayHaveTakenEffect: true } as const) : answer;
+  const reply = await settleAnswer(deps, payment, standing);
   const outcome = reply.created ? "created" : reply.reason;
   const tookMs = Math.round(performance.now() - startedAtMs);
   deps.log.info({ intentId, configId, stationId, kind: config.kind, outcome, tookMs }, "a provider was asked");

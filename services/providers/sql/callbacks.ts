@@ -73,16 +73,31 @@ export async function setOutcome(
     where callback_id = ${callbackId}`;
 }
 
-/** Keeps another body of a known event; false when it is kept already. */
+/** Keeps another body of a known event; beyond `atMost` it is counted only. The event is held until the transaction ends. */
 export async function insertVariant(
   sql: Transaction,
-  variant: { readonly callbackId: number; readonly bodyHash: Uint8Array; readonly body: Uint8Array },
-): Promise<boolean> {
-  const inserted = await sql`
+  variant: {
+    readonly callbackId: number;
+    readonly bodyHash: Uint8Array;
+    readonly body: Uint8Array;
+    readonly atMost: number;
+  },
+): Promise<"kept" | "known" | "counted"> {
+  const { callbackId, bodyHash, body, atMost } = variant;
+  await sql`select 1 from provider_callbacks where callback_id = ${callbackId} for update`;
+  const [found] = await sql<[{ kept: number; is_known: boolean }]>`
+    select count(*) as kept, coalesce(bool_or(body_hash = ${bodyHash}::bytea), false) as is_known
+    from provider_callback_variants where callback_id = ${callbackId}`;
+  if (found.is_known) return "known";
+  if (found.kept >= atMost) {
+    await sql`
+      update provider_callbacks set variants_not_kept = variants_not_kept + 1 where callback_id = ${callbackId}`;
+    return "counted";
+  }
+  await sql`
     insert into provider_callback_variants (callback_id, body_hash, body, outcome)
-    values (${variant.callbackId}, ${variant.bodyHash}, ${variant.body}, '')
-    on conflict (callback_id, body_hash) do nothing`;
-  return inserted.count === 1;
+    values (${callbackId}, ${bodyHash}, ${body}, '')`;
+  return "kept";
 }
 
 export async function setVariantOutcome(

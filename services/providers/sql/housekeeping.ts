@@ -14,6 +14,14 @@ export async function deleteOldCallbacks(sql: Database, { olderThanDays, rows }:
   return removed.count;
 }
 
+export async function deleteOldVariants(sql: Database, { olderThanDays, rows }: Removal): Promise<number> {
+  const removed = await sql`
+    delete from provider_callback_variants where (callback_id, body_hash) in (
+      select callback_id, body_hash from provider_callback_variants
+      where received_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+  return removed.count;
+}
+
 export async function deleteOldTasks(sql: Database, { olderThanDays, rows }: Removal): Promise<number> {
   const removed = await sql`
     delete from provider_tasks where (intent_id, kind) in (

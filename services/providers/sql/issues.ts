@@ -40,12 +40,16 @@ export interface IssueRow {
   readonly reason: string | null;
   readonly transaction_id: number | null;
   readonly attribution: Attribution | null;
+  /** The money within its account, whichever config tells of it; null where it has no name. */
+  readonly account_money_key: string | null;
+  /** Different amounts were said of it, also beyond what the evidence keeps. */
+  readonly said_differently: boolean;
 }
 
 const columns = (sql: Queryable) => sql`
   issue_id, organization_id, config_id, kind, status, money_key, station_id, intent_id, order_id,
   amount_minor::text as amount_minor, currency, provider_reference, evidence, opened_at, resolved_at, resolved_by,
-  reason, transaction_id, attribution`;
+  reason, transaction_id, attribution, account_money_key, said_differently`;
 
 export interface NewIssue {
   readonly organizationId: number;
@@ -62,18 +66,20 @@ export interface NewIssue {
   readonly evidence: Readonly<Record<string, unknown>>;
 }
 
-/** Opens an issue unless this money has it already; returns its id when it is new. */
+/** Opens an issue unless this money has it already and it is not attributed; returns its id when it is new. */
 export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<number | undefined> {
   const { organizationId, configId, kind, moneyName, payment, amountMinor, currency, providerReference } = issue;
   const stationId = payment?.stationId ?? null;
   const [row] = await sql<{ issue_id: number }[]>`
     insert into provider_issues (organization_id, config_id, kind, money_key, station_id, intent_id, order_id,
-      amount_minor, currency, provider_reference, evidence)
+      amount_minor, currency, provider_reference, evidence, account_money_key)
     values (${organizationId}, ${configId}, ${kind}, ${moneyName}, ${stationId}, ${payment?.intentId ?? null},
       (select order_id from orders
         where station_id = ${stationId}::bigint and display_number = ${payment?.orderDisplayNumber ?? null}::bigint),
-      ${amountMinor}::bigint, ${currency}, ${providerReference}, ${sql.json(issue.evidence as Json)})
-    on conflict (config_id, kind, money_key) do nothing
+      ${amountMinor}::bigint, ${currency}, ${providerReference}, ${sql.json(issue.evidence as Json)},
+      money_of_account(${configId},
+        (select account from provider_payments where intent_id = ${payment?.intentId ?? null}::bigint), ${moneyName}))
+    on conflict (config_id, kind, money_key) where status <> 'attributed' do nothing
     returning issue_id`;
   return row?.issue_id;
 }
@@ -81,27 +87,53 @@ export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<nu
 /** What a person has decided about a money: it pays, or is about to pay, an order; or it is closed as dealt with outside. */
 export interface Resolution {
   readonly issueId: number;
+  readonly kind: IssueKind;
+  readonly intentId: number | null;
   readonly status: "attributed" | "closed";
   readonly amountMinor: string | null;
   readonly currency: string | null;
 }
 
-/** Not of issues that were closed because their money has paid: the payment says so. */
+/**
+ * By whichever config of the money's account. Not of issues that were closed because their money has paid: the payment
+ * says so.
+ */
 export async function findResolutions(
   sql: Queryable,
-  money: { readonly configId: number; readonly moneyName: string },
+  money: { readonly configId: number; readonly moneyName: string; readonly reference: string },
 ): Promise<readonly Resolution[]> {
-  const rows = await sql<(Pick<IssueRow, "issue_id" | "amount_minor" | "currency"> & Pick<Resolution, "status">)[]>`
-    select issue_id, amount_minor::text as amount_minor, currency,
+  const { configId, moneyName, reference } = money;
+  const rows = await sql<
+    (Pick<IssueRow, "issue_id" | "kind" | "intent_id" | "amount_minor" | "currency"> & Pick<Resolution, "status">)[]
+  >`
+    select issue_id, kind, intent_id, amount_minor::text as amount_minor, currency,
       case status when 'closed' then 'closed' else 'attributed' end as status
     from provider_issues
-    where config_id = ${money.configId} and money_key = ${money.moneyName}
+    where ((config_id = ${configId} and money_key = ${moneyName}) or account_money_key = money_of_account(${configId},
+        (select account from provider_payments where config_id = ${configId} and reference = ${reference}), ${moneyName}))
       and (status = 'attributed' or attribution is not null or (status = 'closed' and transaction_id is null))
     order by issue_id`;
   return rows.map((row) => {
-    const { issue_id: issueId, status, amount_minor: amountMinor, currency } = row;
-    return { issueId, status, amountMinor, currency };
+    const { issue_id: issueId, kind, intent_id: intentId, status, amount_minor: amountMinor, currency } = row;
+    return { issueId, kind, intentId, status, amountMinor, currency };
   });
+}
+
+export type OtherIssue = Pick<IssueRow, "issue_id" | "status" | "amount_minor" | "currency" | "said_differently"> & {
+  /** It pays, or is about to pay, an order. */
+  readonly is_attributed: boolean;
+};
+
+/** The other issues of an issue's money, by whichever config of its account. */
+export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<readonly OtherIssue[]> {
+  return await sql<OtherIssue[]>`
+    select issue_id, status, amount_minor::text as amount_minor, currency, said_differently,
+      (status = 'attributed' or attribution is not null) as is_attributed
+    from provider_issues
+    where issue_id <> ${issue.issue_id}
+      and ((config_id = ${issue.config_id} and money_key = ${issue.money_key})
+        or account_money_key = ${issue.account_money_key})
+    order by issue_id`;
 }
 
 /** What a provider says of a money that has an issue already. */
@@ -112,10 +144,17 @@ export interface FurtherWords {
   readonly currency: string | null;
 }
 
-/** Keeps what a provider says anew of a money with an issue; what it has said before is not kept again. */
-export async function addWordsTo(sql: Transaction, issueId: number, words: FurtherWords): Promise<void> {
+/**
+ * Keeps what a provider says anew of a money with an issue, within the bound; what it has said before is not kept again.
+ * That it has said another amount is remembered beyond the bound. True when something was kept or remembered.
+ */
+export async function addWordsTo(sql: Transaction, issueId: number, words: FurtherWords): Promise<boolean> {
   const { said, learnedFrom, amountMinor, currency } = words;
-  await sql`
+  const differs = await sql`
+    update provider_issues set said_differently = true
+    where issue_id = ${issueId} and not said_differently
+      and (amount_minor, currency) is distinct from (${amountMinor}::bigint, ${currency}::text)`;
+  const kept = await sql`
     update provider_issues set evidence = jsonb_set(evidence, '{further}',
       coalesce(evidence -> 'further', '[]') || jsonb_build_array(jsonb_build_object(
         'at', to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
@@ -124,18 +163,19 @@ export async function addWordsTo(sql: Transaction, issueId: number, words: Furth
     where issue_id = ${issueId} and coalesce(evidence ->> 'said', '') <> ${said}
       and not coalesce(evidence -> 'further', '[]') @> jsonb_build_array(jsonb_build_object('said', ${said}::text))
       and jsonb_array_length(coalesce(evidence -> 'further', '[]')) < ${PROVIDER_LIMITS.furtherWords}`;
+  return differs.count + kept.count > 0;
 }
 
-/** The same, of the issue that this money has in this difficulty. */
-export async function addWords(
+/** The issue that this money has in this difficulty and that is not attributed. */
+export async function findIssueOfMoney(
   sql: Transaction,
   key: { readonly configId: number; readonly kind: IssueKind; readonly moneyName: string },
-  words: FurtherWords,
-): Promise<void> {
-  const [row] = await sql<{ issue_id: number }[]>`
-    select issue_id from provider_issues
-    where config_id = ${key.configId} and kind = ${key.kind} and money_key = ${key.moneyName}`;
-  if (row !== undefined) await addWordsTo(sql, row.issue_id, words);
+): Promise<Pick<Resolution, "issueId" | "kind" | "intentId"> | undefined> {
+  const [row] = await sql<{ issue_id: number; intent_id: number | null }[]>`
+    select issue_id, intent_id from provider_issues
+    where config_id = ${key.configId} and kind = ${key.kind} and money_key = ${key.moneyName}
+      and status <> 'attributed'`;
+  return row === undefined ? undefined : { issueId: row.issue_id, kind: key.kind, intentId: row.intent_id };
 }
 
 /** The newest open issue that names the intent. */
@@ -196,7 +236,8 @@ export async function startAttribution(sql: Transaction, issueId: number, attrib
     update provider_issues i set attribution = ${sql.json(attribution as unknown as Json)}, attributed_since = now()
     where i.issue_id = ${issueId} and not exists (
       select 1 from provider_issues o
-      where o.config_id = i.config_id and o.money_key = i.money_key and o.issue_id <> i.issue_id
+      where o.issue_id <> i.issue_id
+        and ((o.config_id = i.config_id and o.money_key = i.money_key) or o.account_money_key = i.account_money_key)
         and (o.status = 'attributed' or o.attribution is not null))`;
   return started.count === 1;
 }

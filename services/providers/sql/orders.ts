@@ -22,11 +22,13 @@ export async function findOrderPlace(
   return { stationId: row.station_id, filialId: row.filial_id, mode: row.sandbox ? "test" : "live" };
 }
 
-/** The order that this money has paid, by whatever intent, or undefined. */
+/** The order that this money has paid, by whatever intent and under whichever of its names, or undefined. */
 export async function findOrderPaidWith(
   sql: Queryable,
-  moneyKey: string,
+  money: { readonly moneyKey: string; readonly accountMoneyKey: string | null },
 ): Promise<{ readonly orderId: number } | undefined> {
-  const [row] = await sql<{ order_id: number }[]>`select order_id from transactions where money_key = ${moneyKey}`;
+  const [row] = await sql<{ order_id: number }[]>`
+    select order_id from transactions
+    where money_key = ${money.moneyKey} or account_money_key = ${money.accountMoneyKey} order by transaction_id limit 1`;
   return row === undefined ? undefined : { orderId: row.order_id };
 }

@@ -128,11 +128,15 @@ export interface MoneyName {
 
 /**
  * Holds a money until the transaction ends, whichever payment it is said to be of: two that are told the same money at
- * the same time come one after the other. Taken before any payment is held.
+ * the same time come one after the other, also by two configs of one account. Taken before any payment is held.
  */
-export async function lockMoney(sql: Transaction, money: MoneyName): Promise<void> {
+export async function lockMoney(
+  sql: Transaction,
+  money: { readonly organizationId: number; readonly providerReference: string },
+): Promise<void> {
+  const { organizationId, providerReference } = money;
   await sql`
-    select pg_advisory_xact_lock(hashtextextended(${`provider money ${money.configId} ${money.providerReference}`}, 0))`;
+    select pg_advisory_xact_lock(hashtextextended(${`provider money of ${organizationId} ${providerReference}`}, 0))`;
 }
 
 /** The payment that this money was taken for, held until the transaction ends. */
@@ -181,7 +185,7 @@ export async function markFailed(sql: Transaction, intentId: number, failure: Pr
 
 /** Keeps the provider's reference of an answer that came too late to count. */
 export async function keepProviderReference(
-  sql: Transaction,
+  sql: Queryable,
   intentId: number,
   providerReference: string,
 ): Promise<void> {

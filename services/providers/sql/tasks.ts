@@ -77,6 +77,38 @@ export async function armTask(
   return toTask(row);
 }
 
+/**
+ * As `armTask`, for telling a station of an issue: what it is still to be told stays before it, up to `atMost`, so that
+ * none of two is forgotten while the station is away.
+ */
+export async function armTelling(
+  sql: Queryable,
+  task: {
+    readonly intentId: number;
+    readonly telling: Readonly<Record<string, unknown>>;
+    readonly dueInMs: number;
+    readonly atMost: number;
+  },
+): Promise<Task> {
+  const tellings = sql.json([task.telling] as Json);
+  const [row] = await sql<[TaskRow]>`
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
+    values (${task.intentId}, 'differ', jsonb_build_object('issues', ${tellings}::jsonb),
+      now() + ${task.dueInMs}::float8 * interval '1 ms', 1)
+    on conflict (intent_id, kind) do update set due_at = excluded.due_at, attempts = t.attempts + 1, created_at = now(),
+      done_at = null, outcome = null,
+      detail = case
+        when t.done_at is not null then excluded.detail
+        -- Written by an older program, of one issue.
+        when not t.detail ? 'issues' then jsonb_build_object('issues', jsonb_build_array(t.detail) || ${tellings}::jsonb)
+        when t.detail -> 'issues' @> ${tellings}::jsonb then t.detail
+        when jsonb_array_length(t.detail -> 'issues') >= ${task.atMost} then t.detail
+        else jsonb_build_object('issues', (t.detail -> 'issues') || ${tellings}::jsonb)
+      end
+    returning intent_id, kind, detail, attempts, created_at`;
+  return toTask(row);
+}
+
 /** Takes up to `limit` due tasks for `claimMs`; others skip them, and whoever dies with one leaves it due again. */
 export async function takeDueTasks(database: Database, limit: number, claimMs: number): Promise<Task[]> {
   const rows = await database<TaskRow[]>`

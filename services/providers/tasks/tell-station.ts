@@ -20,7 +20,7 @@ export async function tellStation(
     readonly kind: TaskKind;
     readonly command: RequestedCommand;
     /** Tells commands of one kind apart that mean different things. */
-    readonly nth?: number | undefined;
+    readonly nth?: string | undefined;
   },
 ): Promise<StationResponse> {
   const { station_id: stationId, intent_id: intentId, config_id: configId } = payment;
@@ -49,30 +49,32 @@ export async function failAtStation(deps: ProvidersDeps, task: Task, payment: Pa
   return { outcome: reply.code };
 }
 
-/** Of what an issue is; several of one intent are told one after the other. */
-const differDetail = z.object({ issue: z.enum(ISSUE_KINDS), issueId: z.int() });
-/** After which issue's end the doubt goes; absent when the provider has said that no money moved. */
-const clearDetail = z.object({ issueId: z.int().optional() });
+const telling = z.object({ issue: z.enum(ISSUE_KINDS), issueId: z.int(), nth: z.string().optional() });
+/** Issues of one intent, told one after the other. An older program wrote one. */
+const differDetail = z.union([z.object({ issues: z.array(telling) }), telling.transform((one) => ({ issues: [one] }))]);
 
 /** The provider asserts money that differs from what was registered: nobody may believe that no money has moved. */
 export async function tellOfDifference(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
-  const { issue, issueId } = differDetail.parse(task.detail);
-  const command = { type: "provider_money_differs", intentId: payment.intent_id, issue } as const;
-  const { reply } = await tellStation(deps, payment, { kind: "differ", command, nth: issueId });
-  return { outcome: reply.ok ? "told" : reply.code };
+  const { issues } = differDetail.parse(task.detail);
+  let outcome = "told";
+  for (const { issue, issueId, nth = `${issueId}` } of issues) {
+    const command = { type: "provider_money_differs", intentId: payment.intent_id, issue } as const;
+    const { reply } = await tellStation(deps, payment, { kind: "differ", command, nth });
+    if (!reply.ok) outcome = reply.code;
+  }
+  return { outcome };
 }
 
-/** No money moved and none will, or a person has dealt with all that did. While an issue is open, the doubt stays. */
-export async function clearAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
+/** No money moved and none will: the provider has said so. While an issue is open, the doubt stays all the same. */
+export async function clearAtStation(deps: ProvidersDeps, payment: PaymentRow): Promise<TaskResult> {
   const { intent_id: intentId } = payment;
-  const { issueId } = clearDetail.parse(task.detail);
   if ((await findOpenIssueOf(deps.database, intentId)) !== undefined) return { outcome: "issue_open" };
   const command = { type: "provider_cleared", intentId } as const;
-  const { reply } = await tellStation(deps, payment, { kind: "clear", command, nth: issueId });
+  const { reply } = await tellStation(deps, payment, { kind: "clear", command });
   // One that was raised meanwhile may have been told first, and forgotten by this.
   const since = await findOpenIssueOf(deps.database, intentId);
   if (since !== undefined) {
-    const again = await tellOfIssue(deps.database, { intentId, ...since });
+    const again = await tellOfIssue(deps.database, { intentId, ...since, since: "cleared" });
     deps.tasks.start({ ...again, payment });
   }
   return { outcome: reply.ok ? "cleared" : reply.code };

@@ -66,7 +66,10 @@ export interface RegistryEventRow {
   readonly data: Record<string, unknown>;
 }
 
-/** The organization's events and the platform's: oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. */
+/**
+ * The organization's events and the platform's: oldest first after `sinceId`; without it newest first, before `beforeId` if
+ * that is given.
+ */
 export async function selectEvents(
   sql: Queryable,
   page: {

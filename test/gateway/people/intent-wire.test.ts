@@ -4,12 +4,19 @@ import { intentSchema } from "../../../gateway/contract/intent.ts";
 import { intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
 import { leaseWire } from "../../../gateway/handlers/cashier/lease-wire.ts";
 import type { IntentState, PaymentIntent, ReportedOutcome, Route } from "../../../machines/payment-intent.ts";
-import { NO_KILL_SWITCHES } from "../../../machines/standing.ts";
+import { NO_KILL_SWITCHES, type StationStatus } from "../../../machines/standing.ts";
 import type { OrderStatus, ShownOrder } from "../../../machines/station/state.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12);
 
-const STATION = { order: null, waitingOrders: [], knownOrders: [] };
+const STATION = {
+  organizationId: 1,
+  stationId: 2,
+  status: "active" as StationStatus,
+  order: null,
+  waitingOrders: [],
+  knownOrders: [],
+};
 const FACTS = { station: STATION, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
 
 function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
@@ -154,6 +161,22 @@ describe("an intent on the wire", () => {
       qr_payload: "",
       provider_reference: "PAY-1",
     });
+  });
+
+  it.each([
+    ["its platform is frozen", { platform: true }, {}],
+    ["its organization is frozen", { organizations: new Set([1]) }, {}],
+    ["its station is frozen", { stations: new Set([2]) }, {}],
+    ["its station is suspended", {}, { status: "suspended" as StationStatus }],
+  ])("shows no QR while %s, as no display does", (_what, on, standing) => {
+    const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
+    const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
+    const wire = intentWire(shown, {
+      ...FACTS,
+      station: { ...STATION, ...standing },
+      switches: { ...NO_KILL_SWITCHES, ...on },
+    });
+    expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
   });
 
   it("fits its published schema, which takes no unknown field", () => {

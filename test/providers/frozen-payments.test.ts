@@ -1,0 +1,59 @@
+/** No QR is made, taken over or handed out under a kill switch, whichever it is. */
+import { headers } from "nats";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+const KINDS = ["platform", "organization", "station", "provider"] as const;
+type Kind = (typeof KINDS)[number];
+
+async function flip(kind: Kind, { organizationId, stationId }: Place, options: { configId: number; isOn: boolean }) {
+  const id = { platform: 0, organization: organizationId, station: stationId, provider: options.configId }[kind];
+  const deletion = headers();
+  deletion.set("KV-Operation", "DEL");
+  const subject = `$KV.SWITCHES.${kind === "platform" ? kind : `${kind}.${id}`}`;
+  await world.bus.js.publish(subject, options.isOn ? "{}" : "", options.isOn ? {} : { headers: deletion });
+}
+
+/** Until the service has heard of the switch. */
+async function freeze(kind: Kind, place: Place, configId: number): Promise<void> {
+  await flip(kind, place, { configId, isOn: true });
+  await waitFor("the switch", async () => {
+    const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
+    return !answer.created && answer.reason === "provider_frozen";
+  });
+}
+
+describe.each(KINDS)("the switch of the %s", (kind) => {
+  test("stops a question that would be taken over, and withdraws what may have been made", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const { intentId, orderDisplayNumber } = await world.openIntent(place, 1203);
+    const intent = { intentId, orderId: 0, orderDisplayNumber, amountMinor: "1203", currency: "EUR" };
+    await world.database`
+      insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
+        account, amount_minor, currency, expires_at, asked_until)
+      values (${intentId}, ${configId}, ${place.organizationId}, ${place.stationId}, ${orderDisplayNumber},
+        ${`R-${intentId}`}, 'A', 1203, 'EUR', now() + interval '1 minute', now() - interval '1 second')`;
+    await freeze(kind, place, configId);
+    try {
+      expect(await world.askProvider(place, configId, intent)).toEqual({ created: false, reason: "provider_frozen" });
+      const tasks = await world.database`select kind from provider_tasks where intent_id = ${intentId}`;
+      expect(tasks).toEqual([{ kind: "withdraw" }]);
+      // The provider was not asked: nobody knows a reference of its own.
+      const rows = await world.database`select provider_reference from provider_payments where intent_id = ${intentId}`;
+      expect(rows).toEqual([{ provider_reference: "" }]);
+    } finally {
+      await flip(kind, place, { configId, isOn: false });
+    }
+    await waitFor("the switch back", async () => {
+      return (await world.askProvider(place, configId, await world.openIntent(place, 1203))).created;
+    });
+  });
+});

@@ -1,0 +1,149 @@
+/** One money pays once, also where its merchant account has several configs. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { moneyName } from "../../services/bus/messages/money-key.ts";
+import { changeProviderConfig } from "../../services/bus/messages/providers.ts";
+import { paidBody } from "./emvco-callback.ts";
+import { type Scene, Scenes } from "./emvco-scene.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+const OTHER_SECRET = "the-secret-of-the-config-that-came-after";
+
+/** A config of the same account in the place of the scene's own, which is disabled. */
+async function replaceConfig({ place, configId }: Scene): Promise<number> {
+  await world.ask(changeProviderConfig, { caller: place.owner, configId, status: "disabled", reason: "replaced" });
+  return await scenes.openConfig(place, "test", OTHER_SECRET);
+}
+
+describe("an account with two configs", () => {
+  test("money that has paid by the one is not attributed by the other", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene);
+    await scenes.paid(scene);
+    const configId = await replaceConfig(scene);
+    const body = paidBody(scenes.money(scene));
+    expect((await scenes.send({ configId }, body, OTHER_SECRET)).status).toBe(200);
+    const issue = await scenes.onlyIssueOf(scene.place);
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toEqual({
+      code: "conflict",
+      detail: `This money has paid order ${scene.intent.orderId}.`,
+    });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test("the seam itself refuses the second payment, and lets another account's equal reference pay", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { transaction_id: "EQUAL" });
+    await scenes.paid(scene);
+    const configId = await replaceConfig(scene);
+    const seam = async (): Promise<unknown> => {
+      const { intentId, orderId } = await world.openIntent(scene.place, 1250);
+      const [answer] = await world.database<{ refusal: string | null }[]>`
+        select refusal from settle_intent(${intentId}, 'a', ${scene.place.stationId}, ${orderId}, 'dynamic_qr', 1250, 'EUR',
+          'EQUAL', 0, ${`provider:${configId}:${moneyName(" EQUAL ", "")}`})`;
+      return answer?.refusal;
+    };
+    expect(await seam()).toBe("money_already_used");
+    await world.database`
+      update provider_configs set settings = jsonb_set(settings, '{merchant_account,merchant_id}', '"M-9"')
+      where config_id = ${configId}`;
+    expect(await seam()).toBeNull();
+  });
+
+  test("money that was closed by the one pays nothing by the other", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS", transaction_id: "BACK" });
+    await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
+    const configId = await replaceConfig(scene);
+    const second = await world.openIntent(scene.place, 1250);
+    world.stations.collect(second);
+    const answer = await world.askProvider(scene.place, configId, second);
+    const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(answer.created ? answer.qrPayload : "")?.[1] ?? "";
+    const body = paidBody(scenes.money({ ...scene, reference }, { transaction_id: "BACK" }));
+    expect((await scenes.send({ configId }, body, OTHER_SECRET)).status).toBe(200);
+    expect(await scenes.taskEnd(second, "differ")).toBe("told");
+    expect(scenes.heard(second)).toEqual(["provider_money_differs"]);
+    expect(await scenes.salesOf(second)).toEqual([]);
+  });
+
+  test.each([
+    ["space around it", "sp", " sp "],
+    ["other code points of the same letter", "e\u0301", "\u00e9"],
+  ])("a reference is the same with %s", async (_, first, second) => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { transaction_id: first });
+    await scenes.paid(scene);
+    await scenes.pay(scene, { transaction_id: second });
+    await delay(200);
+    expect(await scenes.issuesOf(scene.place)).toEqual([]);
+    await scenes.pay(scene, { reference: "NOBODYS", transaction_id: second });
+    const order = await world.openIntent(scene.place, 1250);
+    const { detail } = await refusalOf(scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order));
+    expect(detail).toBe(`This money has paid order ${scene.intent.orderId}.`);
+  });
+});
+
+describe("what was said of a money", () => {
+  test("blocks its attribution also where the evidence is full", async () => {
+    const scene = await scenes.open();
+    const told = { reference: "NOBODYS", amount: "19.00" };
+    for (let nth = 0; nth < 10; nth += 1) await scenes.pay(scene, { ...told, nth });
+    await scenes.pay(scene, { ...told, amount: "99.00" });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    expect(issue.evidence["further"]).toHaveLength(8);
+    expect(JSON.stringify(issue.evidence)).not.toContain("99.00");
+    const order = await world.openIntent(scene.place, 1900);
+    const { code, detail } = await refusalOf(scenes.attribute(scene.place, issue, order));
+    expect([code, detail]).toEqual([
+      "conflict",
+      "The provider has said different amounts of this money; see the evidence.",
+    ]);
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test("blocks it also where another issue has said it", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS", amount: "19.00" });
+    await scenes.pay(scene, { amount: "25.00" });
+    const issues = await scenes.issuesOf(scene.place);
+    const unmatched = issues.find(({ kind }) => kind === "unmatched_money");
+    if (unmatched === undefined || issues.length !== 2) throw new Error("There are no two issues.");
+    const order = await world.openIntent(scene.place, 1900);
+    const { code, detail } = await refusalOf(scenes.attribute(scene.place, unmatched, order));
+    expect([code, detail]).toEqual([
+      "conflict",
+      "The provider has said different amounts of this money; see the evidence.",
+    ]);
+  });
+
+  test.each([
+    ["never registered", { reference: "NOBODYS" }],
+    ["of a payment", { amount: "11.00" }],
+  ])("after its attribution opens an issue when it is another amount: money %s", async (_, more) => {
+    const scene = await scenes.open();
+    const amount = "amount" in more ? more.amount : "12.50";
+    await scenes.pay(scene, { ...more, amount });
+    const order = await world.openIntent(scene.place, amount === "12.50" ? 1250 : 1100);
+    await scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order);
+    await scenes.pay(scene, { ...more, amount });
+    expect(await scenes.issuesOf(scene.place)).toHaveLength(1);
+    for (const nth of [1, 2]) await scenes.pay(scene, { ...more, amount: "99.00", nth });
+    const issues = await scenes.issuesOf(scene.place);
+    expect(issues.map(({ kind, status, amountMinor }) => [kind, status, amountMinor])).toEqual([
+      ["amount_mismatch", "open", "9900"],
+      [expect.any(String), "attributed", amount.replace(".", "")],
+    ]);
+    const other = await world.openIntent(scene.place, 9900);
+    const [open] = issues;
+    if (open === undefined) throw new Error("There is no issue.");
+    expect((await refusalOf(scenes.attribute(scene.place, open, other))).code).toBe("conflict");
+  });
+});

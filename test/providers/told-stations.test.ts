@@ -1,0 +1,97 @@
+/** Which words of a provider a station hears: each issue of its intents, also when it was away. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { type Scene, Scenes, SECRET } from "./emvco-scene.ts";
+import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+const tellings = ({ intent }: Scene): string[] =>
+  world.stations
+    .about(intent.intentId)
+    .filter(({ command }) => command.type === "provider_money_differs")
+    .map(({ commandId }) => commandId);
+
+test("right money of a closed issue is told to the station of the intent that it names now", async () => {
+  const scene = await scenes.open();
+  await scenes.pay(scene, { reference: "NOBODYS" });
+  await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
+  await scenes.pay(scene);
+  await waitFor("the telling", () => tellings(scene).length === 1);
+  expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ status: "closed", intentId: null });
+  expect(await scenes.salesOf(scene.intent)).toEqual([]);
+});
+
+test("another amount of a money with an issue is told again, and the same amount is not", async () => {
+  const scene = await scenes.open();
+  await scenes.pay(scene, { amount: "9.00" });
+  await waitFor("the first", () => tellings(scene).length === 1);
+  await scenes.pay(scene, { amount: "9.00" });
+  await scenes.pay(scene, { amount: "8.00" });
+  await waitFor("the second", () => tellings(scene).length === 2);
+  await scenes.pay(scene, { amount: "8.00" });
+  const second = await scenes.open(scene);
+  await scenes.pay(second, { amount: "7.00", transaction_id: `T-${scene.intent.intentId}` });
+  await waitFor("the other intent's", () => tellings(second).length === 1);
+  expect(new Set(tellings(scene)).size).toBe(2);
+});
+
+test("two issues of one intent are both told when their station is back", async () => {
+  const scene = await scenes.open();
+  let isBack = false;
+  const answer = () => (isBack ? ({ ok: true, type: "accepted" } as const) : ("silence" as const));
+  world.stations.answer(scene.intent.intentId, "provider_money_differs", answer);
+  await scenes.pay(scene, { amount: "9.00" });
+  await waitFor("the first attempt", () => tellings(scene).length === 1);
+  await scenes.pay(scene, { merchant_id: "M-2", transaction_id: `B-${scene.intent.intentId}` });
+  await waitFor("the attempt after it", () => tellings(scene).length >= 2);
+  // Until every attempt that was begun has failed.
+  await delay(PROVIDER_LIMITS.stationAttemptMs + 500);
+  const whileAway = tellings(scene).length;
+  isBack = true;
+  expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+  const heard = new Set(tellings(scene).slice(whileAway));
+  const issues = await scenes.issuesOf(scene.place);
+  expect([...heard].toSorted()).toEqual(
+    issues.map(({ issueId }) => `provider:differ:${scene.intent.intentId}:${issueId}`).toSorted(),
+  );
+}, 30_000);
+
+test("an old signature under a known event id gets the recorded answer, and its other body nothing", async () => {
+  const scene = await scenes.open();
+  const pending = JSON.stringify({ id: "old", type: "payment.pending", data: {} });
+  const first = await scenes.send(scene, pending);
+  const body = paidBody(scenes.money(scene, { reference: "NOBODYS" }), "old");
+  const atMs = Date.now() - 30 * 24 * 3_600_000;
+  expect(await sendCallback(world, { configId: scene.configId, body, secret: SECRET, atMs })).toEqual(first);
+  expect(await scenes.issuesOf(scene.place)).toEqual([]);
+  expect(await variantsOf(scene)).toEqual({ kept: 0, not_kept: 0 });
+});
+
+test("so many other bodies of one event are kept, the others are counted, and no money in them is lost", async () => {
+  const scene = await scenes.open();
+  await scenes.send(scene, JSON.stringify({ id: "many", type: "payment.pending", data: {} }));
+  const bodies = Array.from({ length: 24 }, (_, nth) =>
+    paidBody(scenes.money(scene, { reference: "NOBODYS", transaction_id: `V-${nth}` }), "many"),
+  );
+  const answers = await Promise.all(bodies.map((body) => scenes.send(scene, body)));
+  expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+  expect(await variantsOf(scene)).toEqual({ kept: 20, not_kept: 4 });
+  expect(await scenes.issuesOf(scene.place)).toHaveLength(24);
+});
+
+async function variantsOf({ configId }: Scene): Promise<unknown> {
+  const [row] = await world.database`
+    select (select count(*) from provider_callback_variants v where v.callback_id = c.callback_id) as kept,
+      variants_not_kept as not_kept
+    from provider_callbacks c where config_id = ${configId}`;
+  return row;
+}
