@@ -6,8 +6,9 @@ export default defineConfig({
   test: {
     // No retries: a test that fails now and then is a defect in the test or in the product.
     retry: 0,
-    // Two cores are the smallest machine that this must pass on; more workers only make time-outs of each other.
-    maxWorkers: 2,
+    // Two cores are the smallest machine that this must pass on. Tests wait much, so one more worker than cores; more only
+    // make time-outs of each other.
+    maxWorkers: 3,
     pool: "forks",
     projects: [
       {

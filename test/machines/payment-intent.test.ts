@@ -383,8 +383,8 @@ describe("what an intent remembers of its provider", () => {
       const context = { value: "created", context: created(route) };
       for (const reason of ORDER_OBSTACLES) {
         const overtaken = take(paymentIntentMachine, context, { type: "OVERTAKEN", atMs: CREATED_AT_MS + 1, reason });
-        const isEnded = reason !== "order_changed" || route === "dynamic_qr";
-        expect(overtaken?.context.endReason, reason).toBe(isEnded ? reason : undefined);
+        const endsIt = reason !== "order_changed" || route === "dynamic_qr";
+        expect(overtaken?.context.endReason, reason).toBe(endsIt ? reason : undefined);
       }
     },
   );
