@@ -1,6 +1,18 @@
 import { defineConfig } from "vitest/config";
 
 const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lock-file.test.ts"];
+/** What holds milliseconds against a bound: run after the others and one at a time, or they would measure each other. */
+const TIMED = [
+  "test/webhook-signer/isolation.test.ts",
+  "test/webhook-signer/memory.test.ts",
+  "test/stations/ownership.test.ts",
+  "test/clients/pace.test.ts",
+];
+const SERVERS = {
+  globalSetup: ["test/support/global-servers.ts"],
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+};
 
 export default defineConfig({
   test: {
@@ -19,13 +31,15 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          ...SERVERS,
           name: "services",
           include: ["test/**/*.test.ts"],
-          exclude: [...PURE, "**/node_modules/**"],
-          globalSetup: ["test/support/global-servers.ts"],
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
+          exclude: [...PURE, ...TIMED, "**/node_modules/**"],
         },
+      },
+      {
+        extends: true,
+        test: { ...SERVERS, name: "timed", include: TIMED, maxWorkers: 1, sequence: { groupOrder: 1 } },
       },
     ],
   },

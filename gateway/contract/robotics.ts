@@ -10,6 +10,7 @@ import {
 } from "../../services/bus/messages/robotics.ts";
 import { LIMITS } from "../limits.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import { queryId } from "./query-number.ts";
 import { idSchema, nameSchema, timestampSchema } from "./shared.ts";
 
 const reasonSchema = z
@@ -51,7 +52,7 @@ export const newRoboticsConsumerSchema = z
   .meta({ id: "NewRoboticsConsumer" });
 export const roboticsConsumersQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  filial_id: z.coerce.number().int().positive().optional(),
+  filial_id: queryId().optional(),
 });
 export const createRoboticsConsumerBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, mode: z.enum(CONSUMER_MODES) })
@@ -139,8 +140,8 @@ export const ownServingTasksSchema = z.object({
 });
 export const ownServingTasksQuerySchema = z.strictObject({
   ...pageBeforeQuery,
-  filial_id: z.coerce.number().int().positive().optional(),
-  consumer_id: z.coerce.number().int().positive().optional(),
+  filial_id: queryId().optional(),
+  consumer_id: queryId().optional(),
   status: z.enum(SERVING_TASK_STATUSES).optional(),
 });
 const { min: leastMs, max: mostMs } = BOUNDS.offerLifetimeMs;

@@ -11,6 +11,7 @@ import {
 } from "../../services/bus/messages/webhooks.ts";
 import { LIMITS } from "../limits.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import { queryId } from "./query-number.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
 import { endedTaskSchema, filialPayloadSchema, offeredTaskSchema, testPayloadSchema } from "./webhook-events.ts";
 
@@ -47,7 +48,7 @@ export const webhookEndpointsSchema = z.object({
 });
 export const webhookEndpointsQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  consumer_id: z.coerce.number().int().positive().optional(),
+  consumer_id: queryId().optional(),
 });
 export const newWebhookEndpointSchema = z
   .object({
@@ -147,8 +148,8 @@ export const ownWebhookDeliveriesSchema = z.object({
 export const ownWebhookDeliveriesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
   ...filters,
-  endpoint_id: z.coerce.number().int().positive().optional(),
-  consumer_id: z.coerce.number().int().positive().optional(),
+  endpoint_id: queryId().optional(),
+  consumer_id: queryId().optional(),
 });
 
 const milliseconds = z.number().min(0).nullable();
