@@ -1,4 +1,5 @@
 /** Keeps what the service records bounded. */
+import { removeInBatches } from "../db/remove-in-batches.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import {
@@ -12,22 +13,19 @@ import {
 export async function removeOldRows({ database, log }: Pick<ProvidersDeps, "database" | "log">): Promise<void> {
   const { rowsPerRemoval: rows, refusalRows: keep } = PROVIDER_LIMITS;
   const { variantRetentionDays, callbackRetentionDays, taskRetentionDays, refusalRetentionDays } = PROVIDER_LIMITS;
-  const callbacks = await all(rows, () => deleteOldCallbacks(database, { olderThanDays: callbackRetentionDays, rows }));
-  const variants = await all(rows, () => deleteOldVariants(database, { olderThanDays: variantRetentionDays, rows }));
-  const tasks = await all(rows, () => deleteOldTasks(database, { olderThanDays: taskRetentionDays, rows }));
-  const withdrawals = await all(rows, () => deleteOldWithdrawals(database, { olderThanDays: taskRetentionDays, rows }));
-  const refusals = await all(rows, () =>
+  const callbacks = await removeInBatches(rows, () =>
+    deleteOldCallbacks(database, { olderThanDays: callbackRetentionDays, rows }),
+  );
+  const variants = await removeInBatches(rows, () =>
+    deleteOldVariants(database, { olderThanDays: variantRetentionDays, rows }),
+  );
+  const tasks = await removeInBatches(rows, () => deleteOldTasks(database, { olderThanDays: taskRetentionDays, rows }));
+  const withdrawals = await removeInBatches(rows, () =>
+    deleteOldWithdrawals(database, { olderThanDays: taskRetentionDays, rows }),
+  );
+  const refusals = await removeInBatches(rows, () =>
     deleteOldRefusals(database, { olderThanDays: refusalRetentionDays, rows, keep }),
   );
   if (callbacks + variants + tasks + withdrawals + refusals > 0)
     log.info({ callbacks, variants, tasks, withdrawals, refusals }, "removed old provider records");
-}
-
-async function all(rows: number, remove: () => Promise<number>): Promise<number> {
-  let total = 0;
-  for (;;) {
-    const removed = await remove();
-    total += removed;
-    if (removed < rows) return total;
-  }
 }

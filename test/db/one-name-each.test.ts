@@ -1,40 +1,21 @@
 /** Migration 0007 renames what older versions of this program wrote, and loses none of it. */
-import { copyFileSync, readdirSync } from "node:fs";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { migrate } from "../../services/db/migrate.ts";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+import { type Database } from "../../services/db/pool.ts";
+import { createOlderDatabase, type OlderDatabase } from "../support/older-database.ts";
 
-const MIGRATIONS = join(import.meta.dirname, "..", "..", "services", "db", "migrations");
-const NAME = `words_${process.pid}`;
-
-let admin: Database;
+let older: OlderDatabase;
 let sql: Database;
-let olderProgram: TemporaryFolder;
 let url: string;
 
 beforeAll(async () => {
-  olderProgram = temporaryFolder("older-migrations");
-  for (const file of readdirSync(MIGRATIONS).filter((name) => name < "0007")) {
-    copyFileSync(join(MIGRATIONS, file), join(olderProgram.path, file));
-  }
-  admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 1 });
-  await admin`create database ${admin(NAME)}`;
-  const address = new URL(inject("databaseAdminUrl"));
-  address.pathname = `/${NAME}`;
-  url = address.href;
-  sql = openDatabase({ url, maxConnections: 1 });
+  older = await createOlderDatabase("0007");
+  ({ sql, url } = older);
 });
-afterAll(async () => {
-  await closeDatabase(sql);
-  await admin`drop database ${admin(NAME)} with (force)`;
-  await closeDatabase(admin);
-  olderProgram.remove();
-});
+afterAll(() => older.stop());
 
 test("orders keep their revisions, answers their orders, events their actors, and the payment seam works", async () => {
-  await migrate({ databaseUrl: url, log: () => undefined, folder: olderProgram.path });
+  await older.migrateAsBefore();
   await sql`insert into organizations (name) values ('Old')`;
   await sql`insert into filials (organization_id, name) values (1, 'Old')`;
   await sql`insert into stations (organization_id, filial_id, name, currency) values (1, 1, 'Old', 'EUR')`;
