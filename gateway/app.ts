@@ -45,7 +45,11 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { bus, log, settings, metrics } = deps;
   const startedAtMs = performance.now();
   const replicas = await startReplicas(bus, log);
-  const gate = new DeviceGate(replicas.credentials.table, (nowMs) => replicas.isFreshForDevices(nowMs));
+  const gate = new DeviceGate({
+    table: replicas.credentials.table,
+    isFresh: (nowMs) => replicas.isFreshForDevices(nowMs),
+    isComplete: () => replicas.areCredentialsComplete(),
+  });
   const views = new ViewCache({ stations: replicas.stations, switches: () => replicas.switches.current() });
   const deviceCheck = new DeviceCheck({ gate, views });
   const pollCounts = new PollCounts();

@@ -73,9 +73,9 @@ function requiredReadiness(bus: Bus, replicas: Replicas): RequiredReadiness {
   return {
     bus: { ready: isUp, required: true, silent_ms: null, detail: isUp ? null : "disconnected" },
     stations: ofFeed(feeds.stations.ageMs(nowMs)),
-    credentials: ofFeed(feeds.credentials.ageMs(nowMs)),
-    sessions: ofFeed(feeds.sessions.ageMs(nowMs)),
-    switches: ofSwitches(switches),
+    credentials: ofBucket(feeds.credentials.ageMs(nowMs), feeds.credentials),
+    sessions: ofBucket(feeds.sessions.ageMs(nowMs), feeds.sessions),
+    switches: ofBucket(switches.silentForMs(), switches),
   };
 }
 
@@ -85,9 +85,9 @@ function ofFeed(ageMs: number): DependencyReadiness {
   return { ready, required: true, silent_ms: silentMs, detail: ready ? null : "silent" };
 }
 
-function ofSwitches(switches: Replicas["switches"]): DependencyReadiness {
-  const heard = ofFeed(switches.silentForMs());
-  return heard.ready && !switches.isTold() ? { ...heard, ready: false, detail: "not_told" } : heard;
+function ofBucket(ageMs: number, bucket: { isTold(): boolean }): DependencyReadiness {
+  const heard = ofFeed(ageMs);
+  return heard.ready && !bucket.isTold() ? { ...heard, ready: false, detail: "not_told" } : heard;
 }
 
 function informative(answeredAtMs: number | undefined, detail: DependencyFault | null): DependencyReadiness {

@@ -3,7 +3,7 @@
  * deadline of what it was told passes.
  *
  *   commit, switch, poll note ──► dirty ──► once per turn: the state decoded once per station, one message per socket
- *   every 200 ms ──► session over? end it · replica stale? say so, never old state · deadline over? dirty
+ *   every 200 ms ──► session over? end it · replica stale, session lost? say so, never old state · deadline over? dirty
  */
 import type { StationState } from "../../machines/station/state.ts";
 import type { Log } from "../../services/runtime/log.ts";
@@ -109,7 +109,9 @@ export class LiveSockets {
     const isFresh = this.#isFresh(nowMs);
     this.#forEach((socket) => {
       if (!isFresh) return this.#tellStale(socket, nowMs);
-      if (this.#replicas.sessions.findDigest(socket.facts.sessionDigest, nowMs) === undefined) {
+      if (!this.#hasSession(socket, nowMs)) {
+        // The bus may have lost a session that is valid.
+        if (!this.#replicas.areSessionsComplete()) return this.#tellStale(socket, nowMs);
         return socket.end(CLOSE_CODES.sessionEnded, "session_invalid");
       }
       if (socket.isToldStale || nowMs >= socket.validUntilMs) this.mark(socket);
@@ -126,8 +128,15 @@ export class LiveSockets {
     }
     for (const [stationId, sockets] of Map.groupBy(dirty, (socket) => socket.facts.stationId)) {
       const state = this.#replicas.stations.state(stationId);
-      for (const socket of sockets) this.#tell(socket, state, nowMs);
+      for (const socket of sockets) {
+        if (this.#hasSession(socket, nowMs)) this.#tell(socket, state, nowMs);
+        else this.#tellStale(socket, nowMs);
+      }
     }
+  }
+
+  #hasSession({ facts }: LiveSocket, nowMs: number): boolean {
+    return this.#replicas.sessions.findDigest(facts.sessionDigest, nowMs) !== undefined;
   }
 
   #tell(socket: LiveSocket, state: StationState | undefined, nowMs: number): void {

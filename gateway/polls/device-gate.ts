@@ -19,18 +19,27 @@ export const SHUT_CODES: Readonly<Record<number, ErrorCode>> = {
 
 const BEARER_CHARACTERS = "Bearer ".length;
 
+export interface DeviceGateDeps {
+  readonly table: CredentialTable;
+  readonly isFresh: (nowMs: number) => boolean;
+  /** False while a credential may be valid that is not in the table, because the bus has lost it. */
+  readonly isComplete: () => boolean;
+}
+
 export class DeviceGate {
   readonly table: CredentialTable;
   readonly #isFresh: (nowMs: number) => boolean;
+  readonly #isComplete: () => boolean;
   #freshAtMs = -1;
   /** Of the last throttled request: what the refusal says about waiting. */
   throttledUntilFullAtMs = 0;
   /** Requests that were throttled so far, polls and others. */
   throttledCount = 0;
 
-  constructor(table: CredentialTable, isFresh: (nowMs: number) => boolean) {
+  constructor({ table, isFresh, isComplete }: DeviceGateDeps) {
     this.table = table;
     this.#isFresh = isFresh;
+    this.#isComplete = isComplete;
   }
 
   /** The credential's slot in the table, or one of `SHUT`. Each request that gets to the throttle takes a token. */
@@ -44,7 +53,8 @@ export class DeviceGate {
     if (authorization.length > BEARER_CHARACTERS + LIMITS.credentialCharacters) return SHUT.invalid;
     const { table } = this;
     const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
-    if (slot < 0) return SHUT.invalid;
+    // A device that is told that its credential is invalid may never come back, so it is told only what is known.
+    if (slot < 0) return this.#isComplete() ? SHUT.invalid : SHUT.stale;
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);
     if (fullAtMs < 0) {
       this.throttledUntilFullAtMs = table.fullAtMs(slot);

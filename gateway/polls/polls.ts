@@ -63,9 +63,11 @@ export class Poll {
     const nowMs = Date.now();
     const slot = gate.pass(req.getHeader("authorization"), this.#scopeBit, nowMs);
     if (slot < 0) return this.#refuseShut(res, req, slot, nowMs);
-    const view = views.view(this.#name, slot, gate.table.deviceId(slot), gate.table.stationId(slot), nowMs);
-    // Its credential is about to be gone as well.
-    if (view === undefined) return this.#refuse(res, req, "credential_invalid");
+    const { table } = gate;
+    const view = views.view(this.#name, slot, table.deviceId(slot), table.stationId(slot), nowMs);
+    if (view === undefined) {
+      return this.#refuse(res, req, views.whyNone(table.deviceId(slot), table.stationId(slot)));
+    }
     if (this.#refusesBlocked && view.blocked !== "") return this.#refuse(res, req, view.blocked as ErrorCode);
     if (this.#name === "assignment") this.#deps.notes.note(gate.table, slot, nowMs);
     if (this.#hasEtag) {

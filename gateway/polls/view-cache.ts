@@ -78,6 +78,16 @@ export class ViewCache {
     return this.#render(name, slot, deviceId, stationId, nowMs);
   }
 
+  /**
+   * Why there is no view of a device whose credential is known: its station has revoked it, and the credential is about to
+   * be gone as well; or the bus has lost what the station knew, and is yet to be told that it has the device.
+   */
+  whyNone(deviceId: number, stationId: number): "credential_invalid" | "replica_stale" {
+    const commit = this.#deps.stations.cell(stationId)?.commit;
+    const isRevoked = commit !== undefined && stateOf(commit).revokedDevices.includes(deviceId);
+    return isRevoked ? "credential_invalid" : "replica_stale";
+  }
+
   #render(name: PollName, slot: number, deviceId: number, stationId: number, nowMs: number): Rendered | undefined {
     const cell = this.#deps.stations.cell(stationId);
     if (cell?.commit === undefined) return undefined;

@@ -14,6 +14,7 @@ export const scopeBit = (scope: DeviceScope): number => 1 << DEVICE_SCOPES.index
 export class CredentialReplica implements FeedTarget {
   readonly stream = `KV_${CREDENTIALS.name}`;
   readonly filter = `${PREFIX}>`;
+  readonly bucket = CREDENTIALS;
   readonly table = new CredentialTable();
   readonly #log: BusLog;
 

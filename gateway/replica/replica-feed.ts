@@ -12,6 +12,8 @@
 import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
 import { SequenceWait } from "../../services/bus/sequence-wait.ts";
+import type { BucketDefinition } from "../../services/bus/streams.ts";
+import { BucketTold } from "../../services/bus/told.ts";
 import { FEED_LIMITS } from "./limits.ts";
 
 /** What a replica follows and how it takes it in. */
@@ -19,6 +21,8 @@ export interface FeedTarget {
   readonly stream: string;
   /** Those subjects of the stream that it follows. */
   readonly filter: string;
+  /** The bucket behind the stream, where the relay says in it that it is told. */
+  readonly bucket?: BucketDefinition;
   /** Everything known is void; a full load follows. */
   reset(): void;
   /** Empty `data` is a deletion. `data` is a view of the socket's memory: what is kept must be copied. `storedAtMs` is the server's clock. */
@@ -28,6 +32,7 @@ export interface FeedTarget {
 export class ReplicaFeed {
   readonly #bus: Bus;
   readonly #feed: Feed;
+  readonly #told: BucketTold | undefined;
   readonly #look: NodeJS.Timeout;
   readonly #sequence = new SequenceWait();
   #isDoubtful = false;
@@ -37,16 +42,18 @@ export class ReplicaFeed {
 
   constructor(bus: Bus, log: BusLog, target: FeedTarget) {
     this.#bus = bus;
+    this.#told = target.bucket && new BucketTold(bus, target.bucket);
     this.#feed = openFeed(bus, {
       stream: target.stream,
       filter: target.filter,
       log,
       onReset: () => {
         this.#sequence.reached(0);
+        this.#told?.reset();
         target.reset();
       },
       onMessage: (message) => {
-        target.apply(message.subject, message.data, message.storedAtMs);
+        if (this.#told?.take(message) !== true) target.apply(message.subject, message.data, message.storedAtMs);
         if (message.pending === 0) this.#completeAtMs = Date.now();
         this.#sequence.reached(message.sequence);
       },
@@ -69,6 +76,16 @@ export class ReplicaFeed {
 
   isFresh(nowMs: number): boolean {
     return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
+  }
+
+  /** Whether the relay has said that the bucket holds everything (`services/bus/told.ts`); true where it says nothing. */
+  isTold(): boolean {
+    return this.#told?.isTold() ?? true;
+  }
+
+  /** Whether what a fresh replica does not have is nowhere. Until then it is not known, and nobody may be told otherwise. */
+  hasAll(): boolean {
+    return this.isTold() && this.#feed.behind() === 0;
   }
 
   /** Resolves true once the message with this sequence was applied, false when `timeoutMs` passes first. */

@@ -21,6 +21,10 @@ export interface Replicas {
   areStationsFresh(nowMs: number): boolean;
   areSessionsFresh(nowMs: number): boolean;
   areSwitchesFresh(): boolean;
+  /** Whether a credential that is not in the replica, which is fresh, is unknown; else it may be one that is yet to be told. */
+  areCredentialsComplete(): boolean;
+  /** The same of sessions. */
+  areSessionsComplete(): boolean;
   /** Resolves true once all replicas show the write that a barrier speaks of, false when time runs out. */
   waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
   stop(): void;
@@ -58,6 +62,8 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
     areStationsFresh: (nowMs) => feeds.stations.isFresh(nowMs),
     areSessionsFresh: (nowMs) => feeds.sessions.isFresh(nowMs),
     areSwitchesFresh,
+    areCredentialsComplete: () => feeds.credentials.hasAll(),
+    areSessionsComplete: () => feeds.sessions.hasAll(),
     async waitFor(barrier, timeoutMs) {
       const { stationLogSequence = 0, credentialsRevision = 0, sessionsRevision = 0, switchesRevision = 0 } = barrier;
       const reached = await Promise.all([

@@ -15,6 +15,7 @@ export const sessionDigest = (token: string): string => hash("sha256", token, "h
 export class SessionReplica implements FeedTarget {
   readonly stream = `KV_${SESSIONS.name}`;
   readonly filter = `${PREFIX}>`;
+  readonly bucket = SESSIONS;
   readonly #sessions = new Map<string, SessionEntry>();
   readonly #log: BusLog;
   #sweepAt = SWEEP_EVERY;

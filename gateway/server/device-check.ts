@@ -39,10 +39,15 @@ export class DeviceCheck {
     return device;
   }
 
-  /** A device's current view. Throws `credential_invalid` when its station no longer has it. */
+  /**
+   * A device's current view. Throws `credential_invalid` when its station has revoked it, `replica_stale` when the station
+   * is yet to be told of it.
+   */
   view(name: PollName, device: DeviceCaller, nowMs: number): Rendered {
-    const view = this.#deps.views.view(name, device.slot, device.deviceId, device.stationId, nowMs);
-    if (view === undefined) throw new Refusal("credential_invalid");
+    const { views } = this.#deps;
+    const { slot, deviceId, stationId } = device;
+    const view = views.view(name, slot, deviceId, stationId, nowMs);
+    if (view === undefined) throw new Refusal(views.whyNone(deviceId, stationId));
     return view;
   }
 

@@ -8,6 +8,8 @@ import type { RequestFacts } from "./facts.ts";
 export interface SessionCheckDeps {
   readonly sessions: SessionReplica;
   areSessionsFresh(nowMs: number): boolean;
+  /** False while a session may be valid that is not in the replica, because the bus has lost it. */
+  areSessionsComplete(): boolean;
 }
 
 /** Throws `replica_stale`, `session_missing`, `session_invalid`, `csrf_refused` or `permission_denied`. */
@@ -48,7 +50,7 @@ function findSession(
   if (bearer === "") checkOrigin(facts);
   const digest = sessionDigest(token);
   const session = deps.sessions.findDigest(digest, nowMs);
-  if (session === undefined) throw new Refusal("session_invalid");
+  if (session === undefined) throw new Refusal(deps.areSessionsComplete() ? "session_invalid" : "replica_stale");
   if (permission !== null && !session.permissions.includes(permission)) throw new Refusal("permission_denied");
   return { session, digest };
 }

@@ -2,13 +2,13 @@
 import type { KillSwitches } from "../../machines/standing.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { type FeedMessage, openFeed } from "./feed.ts";
-import { SWITCHES_TOLD_KEY, type SwitchesTold, switchesToldSchema } from "./messages/kill-switches.ts";
 import { SequenceWait } from "./sequence-wait.ts";
 import { SWITCHES } from "./streams.ts";
+import { BucketTold } from "./told.ts";
 
 /**
  * The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key
- * is a switch that is on. `told` is no switch but the relay's word that all of them are there.
+ * is a switch that is on. Those of the relay's word that all of them are there stand beside them.
  */
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
@@ -32,11 +32,7 @@ export interface SwitchesReplica {
    * started over, or the relay has not said yet that it has told this server everything.
    */
   isTrusted(): boolean;
-  /**
-   * Whether the relay has said so (design §3): a bucket that was made anew, and one of a server that was started anew, may
-   * have lost switches that are on. A server of a cluster is given back by the others what it lost, so that there the
-   * relay's word stands for all of them.
-   */
+  /** Whether the relay has said so (`told.ts`). */
   isTold(): boolean;
   onChange(listener: (switches: KillSwitches) => void): void;
   stop(): void;
@@ -49,17 +45,18 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
   let current = toKillSwitches(on);
   const revision = new SequenceWait();
   let startedOverAtMs = Number.NEGATIVE_INFINITY;
-  let told: SwitchesTold | undefined;
+  const told = new BucketTold(bus, SWITCHES);
   const rebuild = (): void => {
     current = toKillSwitches(on);
     for (const listener of listeners) listener(current);
   };
   const receive = (message: FeedMessage): void => {
-    const key = message.subject.slice(PREFIX.length);
-    const operation = message.headers?.get("KV-Operation") ?? "";
-    const isOff = operation === "DEL" || operation === "PURGE";
-    if (key === SWITCHES_TOLD_KEY) told = isOff ? undefined : readTold(message);
-    else if (isOff ? on.delete(key) : !on.has(key) && on.add(key)) rebuild();
+    if (!told.take(message)) {
+      const key = message.subject.slice(PREFIX.length);
+      const operation = message.headers?.get("KV-Operation") ?? "";
+      const isOff = operation === "DEL" || operation === "PURGE";
+      if (isOff ? on.delete(key) : !on.has(key) && on.add(key)) rebuild();
+    }
     revision.reached(message.sequence);
   };
   const feed = openFeed(bus, {
@@ -69,7 +66,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     onMessage: receive,
     onReset: () => {
       startedOverAtMs = performance.now();
-      told = undefined;
+      told.reset();
       on.clear();
       revision.reached(0);
       rebuild();
@@ -77,10 +74,6 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     log,
   });
   await feed.caughtUp;
-  const isTold = (): boolean => {
-    const { info } = bus.nc;
-    return told !== undefined && (told.serverId === info?.server_id || info?.cluster !== undefined);
-  };
   return {
     current: () => current,
     revision: () => revision.sequence,
@@ -90,21 +83,12 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
       const silentForMs = feed.silentForMs();
       // Heard since it started over, it knows what it has yet to read.
       const isBegun = performance.now() - silentForMs > startedOverAtMs;
-      return silentForMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && isTold();
+      return silentForMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && told.isTold();
     },
-    isTold,
+    isTold: () => told.isTold(),
     onChange: (listener) => listeners.add(listener),
     stop: () => feed.stop(),
   };
-}
-
-/** What cannot be read says nothing. */
-function readTold({ data }: FeedMessage): SwitchesTold | undefined {
-  try {
-    return switchesToldSchema.safeParse(JSON.parse(Buffer.from(data).toString("utf8"))).data;
-  } catch {
-    return undefined;
-  }
 }
 
 function toKillSwitches(keys: ReadonlySet<string>): KillSwitches {

@@ -6,6 +6,7 @@
 import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { headers } from "nats";
 import type { BucketDefinition } from "../bus/streams.ts";
+import { TOLD_KEYS, type ToldServer } from "../bus/told.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 
 /** The server's code for "wrong last sequence", when the expectation about a subject's last message does not hold. */
@@ -69,6 +70,19 @@ export async function hasEntry(
 /** Removes the marker that a deletion leaves, once no reader can depend on it any more. */
 export async function removeMarker(deps: BucketDeps, bucket: BucketDefinition, key: string): Promise<void> {
   await deps.jsm.streams.purge(streamOf(bucket), { filter: subjectOf(bucket, key) });
+}
+
+/**
+ * Says in the bucket that everything has been told to this server; until then its readers take nothing for missing. Throws
+ * when it is not known to be stored.
+ */
+export async function noteTold({ js, jsm }: BucketDeps, bucket: BucketDefinition, told: ToldServer): Promise<void> {
+  const [first, second] = TOLD_KEYS;
+  const sequenceOf = async (key: string): Promise<number> =>
+    (await jsm.streams.getMessage(streamOf(bucket), { last_by_subj: subjectOf(bucket, key) }))?.seq ?? 0;
+  const [firstSequence, secondSequence] = await Promise.all([sequenceOf(first), sequenceOf(second)]);
+  const older = firstSequence <= secondSequence ? first : second;
+  await js.publish(subjectOf(bucket, older), JSON.stringify(told), { timeout: RELAY_LIMITS.bucketTimeoutMs });
 }
 
 const subjectOf = (bucket: BucketDefinition, key: string): string => `$KV.${bucket.name}.${key}`;

@@ -53,6 +53,11 @@ export const RELAY_LIMITS = {
   announcedEntries: 500,
   /** Of those, how many at once: fewer than the outbox may, which must not wait for it. */
   announcedAtOnce: 32,
+  /**
+   * How often the word that a bucket is told is given anew: it vanishes with the age of seven days that entries of SESSIONS
+   * have, and should outlive a relay that is away for days.
+   */
+  toldAgainMs: 24 * 3_600_000,
   /** How long a stopping relay waits for deliveries under way; what is cut off is delivered again by the next one. */
   drainTimeoutMs: 3_000,
 } as const;

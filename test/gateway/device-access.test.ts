@@ -66,12 +66,26 @@ describe("a credential", () => {
     expect((await ask("GET display/", bearer(stays))).status).toBe(200);
   });
 
-  it("of a device that its station no longer has opens nothing", async () => {
+  it("of a device that its station has revoked is invalid, although it stands", async () => {
+    const other = await world.openStation(6);
+    const credential = await world.credential(other.displayId, 6, DISPLAY_SCOPES);
+    expect((await ask("GET display/", bearer(credential))).status).toBe(200);
+    const device = other.state().devices.find(({ deviceId }) => deviceId === other.displayId) as StationDevice;
+    await other.run({ type: "device_put", device: { ...device, status: "revoked", revision: 2 } });
+    for (const endpoint of ["GET display/", "POST heartbeat/"] as const) {
+      const answer = await ask(endpoint, bearer(credential));
+      expect([answer.status, answer.body.code], endpoint).toEqual([401, "credential_invalid"]);
+    }
+  });
+
+  it("of a device that its station has never heard of opens nothing, and may yet be told of", async () => {
     const orphan = await world.credential(777, 1, DISPLAY_SCOPES);
     const stray = await world.credential(1, 999, DISPLAY_SCOPES);
     for (const credential of [orphan, stray]) {
-      expect((await ask("GET display/", bearer(credential))).body.code).toBe("credential_invalid");
-      expect((await ask("POST heartbeat/", bearer(credential))).body.code).toBe("credential_invalid");
+      for (const endpoint of ["GET display/", "POST heartbeat/"] as const) {
+        const answer = await ask(endpoint, bearer(credential));
+        expect([answer.status, answer.body.code], endpoint).toEqual([503, "replica_stale"]);
+      }
     }
   });
 

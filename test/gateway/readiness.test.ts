@@ -12,12 +12,13 @@ import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { registryHealth } from "../../services/bus/messages/health.ts";
+import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
+import { noteTold } from "../../services/relay/buckets.ts";
 import { startRelayService } from "../../services/relay/service.ts";
-import { noteSwitchesTold } from "../../services/relay/switch-bucket.ts";
 import { startRoboticsService } from "../../services/robotics/service.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
@@ -305,24 +306,31 @@ describe("the bus", () => {
 });
 
 describe("a gateway that starts", () => {
-  it("waits for the relay's word that all kill switches are told, and is there without it, but not ready", async () => {
-    await noteSwitchesTold(bus, { serverId: "an earlier run of the server" });
-    await becomes({ switches: "not_told" });
-    expect((await look()).status).toBe(503);
-    const own = await connect("second gateway");
-    const replicas = await startReplicas(own, SILENT);
-    const startedAtMs = performance.now();
-    await waitUntilFresh(own, replicas, 500);
-    expect(performance.now() - startedAtMs).toBeGreaterThan(450);
-    // A relay that begins to lead compares what the bus has, and gives its word.
-    await services.get("relay")?.stop();
-    await start("relay");
-    await becomes({});
-    await waitUntilFresh(own, replicas, 500);
-    expect(replicas.switches.isTold()).toBe(true);
-    replicas.stop();
-    await own.close();
-  });
+  it.each([
+    ["switches", SWITCHES],
+    ["credentials", CREDENTIALS],
+    ["sessions", SESSIONS],
+  ] as const)(
+    "waits for the relay's word that all %s are told, and is there without it, but not ready",
+    async (name, bucket) => {
+      await noteTold(bus, bucket, { serverId: "an earlier run of the server" });
+      await becomes({ [name]: "not_told" });
+      expect((await look()).status).toBe(503);
+      const own = await connect("second gateway");
+      const replicas = await startReplicas(own, SILENT);
+      const startedAtMs = performance.now();
+      await waitUntilFresh(own, replicas, 500);
+      expect(performance.now() - startedAtMs).toBeGreaterThan(450);
+      // A relay that begins to lead compares what the bus has, and gives its word.
+      await services.get("relay")?.stop();
+      await start("relay");
+      await becomes({});
+      await waitUntilFresh(own, replicas, 500);
+      expect([replicas.switches, ...Object.values(replicas.feeds)].every((told) => told.isTold())).toBe(true);
+      replicas.stop();
+      await own.close();
+    },
+  );
 
   it("is not there before every feed is fresh: not after it stood still while it loaded", async () => {
     const own = await connect("second gateway");

@@ -4,7 +4,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import { stationKey } from "../../services/db/outbox.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
-import { deleteEntry, putOnce } from "../../services/relay/buckets.ts";
+import { deleteEntry, noteTold, putOnce } from "../../services/relay/buckets.ts";
 import { hasLost, markOf, streamInfo } from "../../services/relay/recovery/look-at-streams.ts";
 import type { Mark } from "../../services/relay/sql/bus-marks.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -93,6 +93,15 @@ describe("a stream", () => {
     await ensureStreams(fixture.bus, { replicas: 1 });
     await put(1);
     expect(await look(mark)).toBe(true);
+  });
+
+  test("whose newest message is the relay's own word has lost nothing when that is given anew", async () => {
+    await put(1);
+    await noteTold(fixture.bus, SESSIONS, { serverId: "one run of the server" });
+    const mark = await markNow();
+    await noteTold(fixture.bus, SESSIONS, { serverId: "another run of the server" });
+    expect((await markNow()).sequence).toBeGreaterThan(mark.sequence);
+    expect(await look(mark)).toBe(false);
   });
 
   test("whose newest message of then made room for another one is told too much rather than too little", async () => {

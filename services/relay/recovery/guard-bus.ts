@@ -6,7 +6,8 @@
  *                 ▲                                                                                   │
  *                 └── every second: note what the streams have now ◄── tell it, page by page ◄────────┘
  *
- * Until the switches are told, nobody believes those that are there: the relay says in their bucket when they are.
+ * Until a bucket is told, its readers take nothing for missing that they do not find in it: no kill switch for off, no
+ * credential and no session for unknown. The relay says in each bucket when it is.
  *
  * What has to be told is one row for each part, written together with the new marks, so that a relay that dies in the
  * middle is succeeded by one that goes on. Everything told is idempotent: states are compared by revision, entries of
@@ -16,15 +17,17 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../bus/connection.ts";
 import { ensureStreams } from "../../bus/ensure-streams.ts";
+import { type BucketDefinition, CREDENTIALS, SESSIONS, SWITCHES } from "../../bus/streams.ts";
+import { noteTold } from "../buckets.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 import {
+  ANNOUNCED_PARTS,
   type AnnouncedPart,
   noteAnnounced,
   requestAnnouncements,
   selectPendingAnnouncements,
 } from "../sql/bus-announcements.ts";
 import { type Mark, selectMarks, selectNotedSequences, upsertMarks } from "../sql/bus-marks.ts";
-import { noteSwitchesTold } from "../switch-bucket.ts";
 import { hasLost, markOf, streamInfo, WATCHED_STREAMS } from "./look-at-streams.ts";
 import type { TellDeps, Told } from "./tell.ts";
 import { tellCredentials, tellSessions } from "./tell-entries.ts";
@@ -41,6 +44,14 @@ const TELL: Readonly<Record<AnnouncedPart, (deps: TellDeps, sinceId: number) => 
   credentials: tellCredentials,
   sessions: tellSessions,
   switches: tellSwitches,
+};
+
+/** Where it is said that a part is told; the log of the stations takes nothing but commits. */
+const SAID_IN: Readonly<Record<AnnouncedPart, BucketDefinition | null>> = {
+  stations: null,
+  credentials: CREDENTIALS,
+  sessions: SESSIONS,
+  switches: SWITCHES,
 };
 
 /** Runs until the signal is aborted. Never rejects: what fails is tried again. */
@@ -62,8 +73,8 @@ class Guard {
   #lastReason = "";
   /** The server that has been compared, by the id of its run. */
   #serverId = "";
-  /** The one that is noted as told. */
-  #toldServerId = "";
+  /** When it was last said of a part that this server is told, in milliseconds of `performance.now()`. */
+  readonly #saidAtMs = new Map<AnnouncedPart, number>();
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: GuardDeps) {
@@ -104,7 +115,7 @@ class Guard {
     try {
       if (isInDoubt) {
         this.#serverId = bus.nc.info?.server_id ?? "";
-        this.#toldServerId = "";
+        this.#saidAtMs.clear();
         // A server with another data folder has no streams until somebody makes them.
         await ensureStreams(bus, { replicas });
         this.#marks = await selectMarks(sql);
@@ -148,7 +159,9 @@ class Guard {
   async #tell(signal: AbortSignal): Promise<void> {
     const { sql, log } = this.#deps;
     const pending = await selectPendingAnnouncements(sql);
-    if (!pending.some(({ part }) => part === "switches")) await this.#noteSwitchesTold();
+    for (const part of ANNOUNCED_PARTS) {
+      if (!pending.some((other) => other.part === part)) await this.#sayTold(part);
+    }
     for (const { part, told_through } of pending) {
       const startedAtMs = performance.now();
       let toldThrough = told_through;
@@ -166,15 +179,17 @@ class Guard {
         { part, news, tookMs: Math.round(performance.now() - startedAtMs) },
         "told the bus what it did not know",
       );
-      if (part === "switches") await this.#noteSwitchesTold();
+      await this.#sayTold(part);
     }
   }
 
-  /** Once for each run of the server: what the bus has lost meanwhile is in doubt, and noted again when that is over. */
-  async #noteSwitchesTold(): Promise<void> {
-    if (this.#isInDoubt || this.#toldServerId === this.#serverId) return;
-    await noteSwitchesTold(this.#deps, { serverId: this.#serverId });
-    this.#toldServerId = this.#serverId;
+  /** Once for each run of the server, and daily: what the bus has lost meanwhile is in doubt, and said again when that is over. */
+  async #sayTold(part: AnnouncedPart): Promise<void> {
+    const bucket = SAID_IN[part];
+    const saidForMs = performance.now() - (this.#saidAtMs.get(part) ?? Number.NEGATIVE_INFINITY);
+    if (bucket === null || this.#isInDoubt || saidForMs < RELAY_LIMITS.toldAgainMs) return;
+    await noteTold(this.#deps, bucket, { serverId: this.#serverId });
+    this.#saidAtMs.set(part, performance.now());
   }
 
   /** Said once and not at each try. */

@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Readiness } from "../../../gateway/contract/service.ts";
 import { ensureStreams } from "../../../services/bus/ensure-streams.ts";
-import { SWITCHES } from "../../../services/bus/streams.ts";
-import { noteSwitchesTold } from "../../../services/relay/switch-bucket.ts";
+import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
+import { TOLD_KEYS } from "../../../services/bus/told.ts";
+import { noteTold } from "../../../services/relay/buckets.ts";
+import { sayBucketsAreTold } from "../../support/buckets-told.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import { sayAllSwitchesAreTold } from "../../support/switches-told.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const PLATFORM_KEY = "platform-key-of-the-lost-switches-test";
@@ -47,13 +48,14 @@ const create = (route: string) =>
   });
 
 async function switchesOnTheBus(): Promise<string[]> {
-  const keys = ["platform", "told"];
+  const keys = ["platform", ...TOLD_KEYS];
   const found = await Promise.all(
     keys.map((key) =>
       system.bus.jsm.streams.getMessage(`KV_${SWITCHES.name}`, { last_by_subj: `$KV.${SWITCHES.name}.${key}` }),
     ),
   );
-  return keys.filter((_, index) => found[index] !== null);
+  const there = keys.filter((_, index) => found[index] !== null);
+  return [...new Set(there.map((key) => (key === "platform" ? key : "told")))];
 }
 
 it("answers that it cannot tell, collects cash, and begins nothing electronic until the freeze is there again", async () => {
@@ -110,15 +112,17 @@ it("is told again by itself when only its bucket was taken away, and nothing ele
   expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
 });
 
-it("collects cash from one end to the other while nobody knows what is frozen", async () => {
-  await noteSwitchesTold(system.bus, { serverId: "another run of the server" });
+it("collects cash from one end to the other while nobody knows what is frozen, or who else has a session", async () => {
+  for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
+    await noteTold(system.bus, bucket, { serverId: "another run of the server" });
+  }
   await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 5_000 }).toBe(false);
   expect((await create("attested_terminal")).body.code).toBe("unavailable");
   const cash = await create("cash");
   expect(cash.status, cash.text).toBe(201);
   const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, { body: {} });
   expect(paid).toMatchObject({ status: "succeeded" });
-  await sayAllSwitchesAreTold(system.bus);
+  await sayBucketsAreTold(system.bus);
   await expect.poll(async () => (await readiness()).status, { timeout: 5_000 }).toBe(200);
   expect((await platform("unfreeze")).status).toBe(200);
 });

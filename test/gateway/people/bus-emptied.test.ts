@@ -1,0 +1,193 @@
+/**
+ * A bus that has lost everything, or one of its parts: what a device or a person proves themselves by is known to
+ * PostgreSQL all the time, so nobody is ever told that it is invalid. Who is told so may never come back.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Readiness } from "../../../gateway/contract/service.ts";
+import { ensureStreams } from "../../../services/bus/ensure-streams.ts";
+import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../../services/bus/streams.ts";
+import { noteTold } from "../../../services/relay/buckets.ts";
+import type { ApiClient } from "../../support/api-client.ts";
+import { sayBucketsAreTold } from "../../support/buckets-told.ts";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { type Refused, send } from "../../support/http.ts";
+import { bearer, openLive } from "../../support/live-socket.ts";
+import { comeBackWith } from "../../support/nats-data.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+/** A device may ask once a second for long. */
+const THROTTLED_MS = 1_100;
+const PAUSE_MS = 20;
+const RECOVERED = { timeout: 30_000, interval: 100 };
+const NONSENSE = "nobody-has-ever-had-this-one";
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let system: TestSystem;
+let cashier: Person;
+let display: TestDevice;
+let companion: TestDevice;
+let stationId: number;
+
+beforeAll(async () => {
+  system = await startSystem();
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const [station] = system.sandbox.stations;
+  stationId = station?.stationId ?? 0;
+  const codeOf = (wanted: string) => station?.devices.find(({ kind }) => kind === wanted)?.enrollmentCode ?? "";
+  display = await enrollDevice(system.baseUrl, codeOf("customer_display"));
+  companion = await enrollDevice(system.baseUrl, codeOf("smart_pos_companion"));
+});
+afterAll(() => system.stop());
+
+const readiness = () => send<Readiness>(system.baseUrl, "GET", "/readyz");
+const isReady = () => expect.poll(async () => (await readiness()).status, RECOVERED).toBe(200);
+
+/** What an unknown device and an unknown person are answered. */
+async function unknown(): Promise<string[]> {
+  const asks = ["/api/payments/v1/devices/display/", "/api/cashier/v1/session/"];
+  return await Promise.all(
+    asks.map(async (path) => (await send<Refused>(system.baseUrl, "GET", path, { token: NONSENSE })).body.code),
+  );
+}
+
+/** What the devices and the cashier are answered. */
+async function known(): Promise<string[]> {
+  const answers = [
+    display.call<Refused>("GET", "display/"),
+    companion.call<Refused>("GET", "assignment/"),
+    cashier.call<Refused>("GET", "session/"),
+  ];
+  return (await Promise.all(answers)).map(({ status, body }) => (status === 200 ? "200" : `${status} ${body.code}`));
+}
+
+interface Asking {
+  /** Status and code of each answer so far. */
+  readonly seen: readonly string[];
+  /** The newest answer of somebody who was not throttled, which comes after it is known who asks. */
+  newest(): string | undefined;
+  stop(): Promise<void>;
+}
+
+/** Asks without a pause until it is stopped, a minute at most. */
+function keepAsking(client: ApiClient, path: string): Asking {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(60_000)]);
+  const seen: string[] = [];
+  const ask = async (): Promise<void> => {
+    while (!signal.aborted) {
+      const { status, body } = await client.call<Refused | undefined>("GET", path);
+      seen.push(status >= 400 ? `${status} ${body?.code}` : String(status));
+      await delay(PAUSE_MS);
+    }
+  };
+  const asking = ask();
+  return {
+    seen,
+    newest: () => seen.findLast((each) => each !== THROTTLED),
+    stop: async () => {
+      over.abort();
+      await asking;
+    },
+  };
+}
+
+const THROTTLED = "429 throttled";
+/** What says more than "not now": a device or a person may act upon it. */
+const refusalsOf = ({ seen }: Asking): string[] => [
+  ...new Set(seen.filter((each) => !["200", "503 replica_stale", THROTTLED].includes(each))),
+];
+
+it("tells no device and no cashier that they are unknown while a server that lost everything is told again", {
+  timeout: 90_000,
+}, async () => {
+  const asking = [
+    keepAsking(display, "display/"),
+    keepAsking(companion, "assignment/"),
+    keepAsking(cashier, "session/"),
+  ];
+  try {
+    // Who tells is away for a while, so that the time in between is long enough to be seen.
+    await system.processes.services.stop();
+    await comeBackWith(system.nats, undefined);
+    await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
+    await ensureStreams(system.bus, { replicas: 1 });
+    // What is frozen is told first; from here on devices are answered again.
+    await noteTold(system.bus, SWITCHES, { serverId: system.bus.nc.info?.server_id ?? "" });
+    await delay(THROTTLED_MS);
+    await system.processes.services.restart();
+    await isReady();
+    await delay(THROTTLED_MS);
+    await expect.poll(() => asking.map((each) => each.newest()), RECOVERED).toEqual(["200", "200", "200"]);
+  } finally {
+    await Promise.all(asking.map((each) => each.stop()));
+  }
+  for (const each of asking) expect(refusalsOf(each)).toEqual([]);
+  await expect.poll(unknown, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
+});
+
+it("answers 503 for as long as nobody is there who could tell, and says so to the balancer", async () => {
+  await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
+  const live = await openLive(system.baseUrl, stationId, bearer(cashier.token));
+  await live.until(({ type }) => type === "state");
+  const stays = Symbol("it stays open");
+  const end = async () => await Promise.race([live.closed, delay(0).then(() => stays)]);
+  await system.processes.services.stop();
+  for (const { name } of [CREDENTIALS, SESSIONS]) await system.bus.jsm.streams.delete(`KV_${name}`);
+  await ensureStreams(system.bus, { replicas: 1 });
+  await expect
+    .poll(async () => (await readiness()).body.dependencies, RECOVERED)
+    .toMatchObject({
+      switches: { ready: true },
+      credentials: { ready: false, detail: "not_told" },
+      sessions: { ready: false, detail: "not_told" },
+    });
+  expect((await readiness()).status).toBe(503);
+  expect(await known()).toEqual(["503 replica_stale", "503 replica_stale", "503 replica_stale"]);
+  expect(await unknown()).toEqual(["replica_stale", "replica_stale"]);
+  await live.until(({ type }) => type === "stale");
+  await delay(500);
+  expect(await end()).toBe(stays);
+
+  await system.processes.services.restart();
+  await isReady();
+  expect(await unknown()).toEqual(["credential_invalid", "session_invalid"]);
+  await live.until(({ type }) => type === "state");
+  expect(await end()).toBe(stays);
+  await expect.poll(known, { ...RECOVERED, interval: THROTTLED_MS }).toEqual(["200", "200", "200"]);
+  await live.close();
+});
+
+it("serves everybody whom it knows while it cannot tell who else there is", async () => {
+  await delay(THROTTLED_MS);
+  for (const bucket of [CREDENTIALS, SESSIONS]) {
+    await noteTold(system.bus, bucket, { serverId: "another run of the server" });
+  }
+  await expect.poll(unknown, RECOVERED).toEqual(["replica_stale", "replica_stale"]);
+  expect(await known()).toEqual(["200", "200", "200"]);
+  await sayBucketsAreTold(system.bus);
+  await expect.poll(unknown, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
+});
+
+it("does not take a device for revoked whose station has lost its log", { timeout: 90_000 }, async () => {
+  await delay(THROTTLED_MS);
+  await system.processes.services.stop();
+  await system.processes.stations.stop();
+  await system.bus.jsm.streams.delete(STATION_LOG.name);
+  await ensureStreams(system.bus, { replicas: 1 });
+  const lost = async () => (await known()).slice(0, 2);
+  await expect.poll(lost, { ...RECOVERED, interval: THROTTLED_MS }).toEqual(["503 replica_stale", "503 replica_stale"]);
+  // Nothing else is doubtful: it is the station alone that does not know its devices.
+  await isReady();
+  expect(await lost()).toEqual(["503 replica_stale", "503 replica_stale"]);
+
+  const asking = [keepAsking(display, "display/"), keepAsking(companion, "assignment/")];
+  try {
+    await system.processes.stations.restart();
+    await system.processes.services.restart();
+    await expect.poll(() => asking.map((each) => each.newest()), RECOVERED).toEqual(["200", "200"]);
+  } finally {
+    await Promise.all(asking.map((each) => each.stop()));
+  }
+  for (const each of asking) expect(refusalsOf(each)).toEqual([]);
+});
