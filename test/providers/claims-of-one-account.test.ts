@@ -1,0 +1,139 @@
+/** Two ways are never open to one money, also where its merchant account has several configs. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Scenes } from "./emvco-scene.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { SiblingConfigs } from "./sibling-configs.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+const siblings = new SiblingConfigs(() => world, scenes);
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+describe("money that a payment has taken at one config", () => {
+  test.each(["close", "attribute"] as const)(
+    "is nobody's to %s at the other before its station has answered",
+    async (how) => {
+      const scene = await scenes.open();
+      const { place, intent } = scene;
+      world.stations.answer(intent.intentId, "provider_confirm", "silence");
+      await scenes.pay(scene);
+      const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+      const order = await world.openIntent(place, 1250);
+      const asked = how === "close" ? scenes.close(place, issue) : scenes.attribute(place, issue, order);
+      expect(await refusalOf(asked)).toEqual({
+        code: "conflict",
+        reason: "money_may_settle",
+        detail: "The station is just being told of this money; look again in a moment.",
+      });
+      expect(await scenes.salesOf(order)).toEqual([]);
+    },
+  );
+
+  test.each(["close", "attribute"] as const)(
+    "is nobody's to %s at the other while the cashier may settle it",
+    async (how) => {
+      const scene = await scenes.open();
+      const { place, intent } = scene;
+      world.stations.answer(intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
+      await scenes.pay(scene);
+      expect(await scenes.taskEnd(intent, "confirm")).toBe("settlement_refused");
+      const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+      const order = await world.openIntent(place, 1250);
+      const asked = () => (how === "close" ? scenes.close(place, issue) : scenes.attribute(place, issue, order));
+      expect(await refusalOf(asked())).toMatchObject({ reason: "money_may_settle" });
+      // Once the collection has ended for good, it is the operator's.
+      await world.database`
+      update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${intent.intentId}`;
+      expect((await asked()).issue.status).toBe(how === "close" ? "closed" : "attributed");
+    },
+  );
+
+  test("is not closed as the duplicate of another intent while its own cashier may settle it", async () => {
+    const scene = await scenes.open();
+    world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
+    await scenes.pay(scene, { transaction_id: "TAKEN" });
+    await scenes.taskEnd(scene.intent, "confirm");
+    const other = await scenes.open(scene);
+    await scenes.pay(other, { transaction_id: "OWN" });
+    await scenes.paid(other);
+    await scenes.pay(other, { transaction_id: "TAKEN" });
+    const issues = await scenes.issuesOf(scene.place);
+    const duplicate = issues.find(({ kind }) => kind === "duplicate_money");
+    if (duplicate === undefined) throw new Error("There is no duplicate_money.");
+    expect(await refusalOf(scenes.close(scene.place, duplicate))).toMatchObject({ reason: "money_may_settle" });
+  });
+});
+
+test("the seam refuses money that a person has closed at another config of its account", async () => {
+  const scene = await scenes.open();
+  const configId = await siblings.replace(scene);
+  const issue = await siblings.tellAsNobodys(scene, configId, { transaction_id: "BACK" });
+  const order = await world.openIntent(scene.place, 1250);
+  await scenes.close(scene.place, issue);
+  expect(await siblings.askSeam(scene, order, "BACK")).toBe("money_already_used");
+  expect(await scenes.salesOf(order)).toEqual([]);
+  expect(await siblings.askSeam(scene, await world.openIntent(scene.place, 1250), "OTHER")).toBeNull();
+});
+
+test.each([
+  ["its own config", false],
+  ["the sibling of its config", true],
+])(
+  "the guest's right payment pays, although another's money was told of it first, taken at %s",
+  async (_, isSibling) => {
+    const scene = await scenes.open();
+    const transaction_id = `X-${scene.intent.intentId}`;
+    await scenes.pay(scene, { transaction_id });
+    await scenes.paid(scene);
+    const configId = isSibling ? await siblings.replace(scene) : scene.configId;
+    const second = await siblings.open(configId, scene.place);
+    const tell = (more: Readonly<Record<string, unknown>>) =>
+      isSibling ? siblings.tell(second, more) : scenes.pay(second, more);
+    await tell({ transaction_id });
+    expect(await scenes.taskEnd(second.intent, "differ")).toBe("told");
+    expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ kind: "reference_mismatch", status: "open" });
+    await tell({});
+    await scenes.paid(second);
+    expect(await scenes.salesOf(second.intent)).toMatchObject([{ reference: `T-${second.intent.intentId}` }]);
+  },
+);
+
+describe("accounts of equal numbers that two schemes have given out", () => {
+  test("are two: an equal reference pays at each", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { transaction_id: "1001" });
+    await scenes.paid(scene);
+    const configId = await siblings.replaceByScheme(scene, "org.other.bank");
+    const second = await siblings.payBy(configId, scene.place, { transaction_id: "1001" });
+    await waitFor("the second sale", async () => (await scenes.salesOf(second)).length === 1);
+    expect(await scenes.issuesOf(scene.place)).toEqual([]);
+  });
+
+  test("are one where only the letters of the scheme's name differ in case", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { transaction_id: "1001" });
+    await scenes.paid(scene);
+    const configId = await siblings.replaceByScheme(scene, "COM.example.PAY");
+    const second = await siblings.payBy(configId, scene.place, { transaction_id: "1001" });
+    expect(await scenes.taskEnd(second, "differ")).toBe("told");
+    expect(await scenes.salesOf(second)).toEqual([]);
+  });
+
+  test("keep the scheme that they had when the payment was asked for", async () => {
+    const scene = await scenes.open();
+    const configId = await siblings.replace(scene);
+    const second = await siblings.open(configId, scene.place);
+    await world.database`
+      update provider_configs set settings = jsonb_set(settings, '{merchant_account,guid}', '"org.other.bank"')
+      where config_id = ${configId}`;
+    await siblings.tell(second, { transaction_id: "1002" });
+    await scenes.paid(second);
+    await scenes.pay(scene, { transaction_id: "1002" });
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+  });
+});
