@@ -70,8 +70,10 @@ delete from scheme_of_config where scheme is null;
 
 create function pg_temp.names_with_schemes(the_config_id bigint, the_name text) returns setof text
 stable language sql as $$
-  select jsonb_set(the_name::jsonb, '{3}', jsonb_build_array(s.scheme, the_name::jsonb -> 3))::text
-    from scheme_of_config s where s.config_id = the_config_id and the_name ~ '^\[\d+, "emvco_generic", "(test|live)", "'
+  select jsonb_set(known.name, '{3}', jsonb_build_array(s.scheme, known.name -> 3))::text
+    from (select case when the_name ~ '^\[\d+, "emvco_generic", "(test|live)", "' then the_name::jsonb end as name) as known
+      join scheme_of_config s on s.config_id = the_config_id
+    where known.name is not null
 $$;
 
 -- What has paid keeps its names of before as well; nothing asks for them any more.
