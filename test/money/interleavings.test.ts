@@ -36,7 +36,15 @@ const seen = { strikes: 0, hits: 0, runs: 0, frozen: new Set<string>() };
 async function broken(plan: Schedule): Promise<string[]> {
   seen.runs += 1;
   const scheme = new Scheme(world);
-  const houses = await Promise.all(plan.houses.map((house) => world.openHouse(house)));
+  const [first, ...others] = plan.houses;
+  if (first === undefined) throw new Error("There is no house.");
+  const twinOf = await world.openHouse(first);
+  const houses = [
+    twinOf,
+    ...(await Promise.all(
+      others.map((house, nth) => world.openHouse(nth === 0 && plan.twins ? { ...house, twinOf } : house)),
+    )),
+  ];
   const playings = plan.houses.flatMap((housePlan, nth) => {
     const house = houses[nth];
     return house === undefined ? [] : [{ house, playing: new Playing({ world, scheme, house, plan: housePlan }) }];

@@ -102,6 +102,72 @@ test.each([
   },
 );
 
+describe("what was said of a money at the sibling", () => {
+  test("as closed keeps it from being attributed here", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const own = await scenes.onlyIssueOf(scene.place);
+    const other = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+    await scenes.close(scene.place, other);
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await refusalOf(scenes.attribute(scene.place, own, order))).toMatchObject({ reason: "money_closed" });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test("as another amount keeps it from being attributed here", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const own = await scenes.onlyIssueOf(scene.place);
+    await siblings.tellAsNobodys(scene, await siblings.replace(scene), { amount: "99.00" });
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await refusalOf(scenes.attribute(scene.place, own, order))).toMatchObject({ reason: "amount_contradicted" });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test("and at the accounts that were said there counts at the seam, for payments and for attributions", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { merchant_id: "M-2", transaction_id: "ATTRIBUTED" });
+    await scenes.attribute(
+      scene.place,
+      await scenes.onlyIssueOf(scene.place),
+      await world.openIntent(scene.place, 1250),
+    );
+    // A payment that was asked for before its config was moved.
+    const moved = await scenes.open(scene);
+    await siblings.move(scene, "M-9");
+    await scenes.pay(moved, { transaction_id: "CONFIRMED" });
+    await scenes.paid(moved);
+    const { place } = scene;
+    const ofSaid = { place, configId: await siblings.replace(scene, "M-2") };
+    expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "ATTRIBUTED")).toBe(
+      "money_already_used",
+    );
+    // The same config, moved to where the payment's money went.
+    await siblings.move(ofSaid, "M-1");
+    expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "CONFIRMED")).toBe("money_already_used");
+  });
+});
+
+test("of two payments that are told the same money at the same moment one takes it", async () => {
+  // Whoever writes down that a payment has its money takes long, so that the other would overtake it.
+  await world.database.unsafe(`
+    create function pause_before_paid() returns trigger language plpgsql as $$
+    begin perform pg_sleep(0.3); return new; end $$;
+    create trigger pause_before_paid before update of paid_reference on provider_payments
+      for each row execute function pause_before_paid();`);
+  try {
+    const first = await scenes.open();
+    const second = await scenes.open(first);
+    await Promise.all([first, second].map((scene) => scenes.pay(scene, { transaction_id: "BOTH" })));
+    const taken = await world.database`
+      select intent_id from provider_payments where config_id = ${first.configId} and paid_reference = 'BOTH'`;
+    expect(taken).toHaveLength(1);
+    expect(await scenes.onlyIssueOf(first.place)).toMatchObject({ kind: "reference_mismatch" });
+  } finally {
+    await world.database`drop function pause_before_paid cascade`;
+  }
+});
+
 describe("accounts of equal numbers that two schemes have given out", () => {
   test("are two: an equal reference pays at each", async () => {
     const scene = await scenes.open();
@@ -132,6 +198,8 @@ describe("accounts of equal numbers that two schemes have given out", () => {
       where config_id = ${configId}`;
     await siblings.tell(second, { transaction_id: "1002" });
     await scenes.paid(second);
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await siblings.askSeam(scene, order, "1002")).toBe("money_already_used");
     await scenes.pay(scene, { transaction_id: "1002" });
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
     expect(await scenes.salesOf(scene.intent)).toEqual([]);

@@ -1,36 +1,24 @@
 /** A provider that says something else at one look than at the next: the right word still counts. */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
 let world: ProvidersWorld;
-let server: Server;
-/** What the provider answers to every look. */
-let answer: Readonly<Record<string, unknown>> = {};
+let provider: AnsweringProvider;
 const scenes = new Scenes(() => world);
 beforeAll(async () => {
-  server = createServer((request, response) => {
-    request.resume();
-    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  world = await startProvidersWorld();
+  [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
 });
 afterAll(async () => {
   await world.stop();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await provider.stop();
 });
 
 /** A payment that nobody has paid, and what its provider would say of it when somebody had. */
 async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Record<string, unknown>> }> {
-  world.environment["SANDBOX_PROVIDER_URL"] = world.sandboxUrl;
-  await world.restartProviders();
+  await provider.giveBack(world);
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
   const intent = await world.openIntent(place, 1203);
@@ -39,8 +27,7 @@ async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Re
   const [payment] = await world.database<[{ payment_id: string; reference: string; account: string }]>`
     select provider_reference as payment_id, reference, account from provider_payments
     where intent_id = ${intent.intentId}`;
-  world.environment["SANDBOX_PROVIDER_URL"] = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await world.restartProviders();
+  await provider.takeOver(world);
   return { place, intent, paid: { ...payment, amount: "12.03", currency: "EUR", status: "paid" } };
 }
 
@@ -64,12 +51,12 @@ test.each([{ account: "A-thief" }, { amount: "0.01" }])(
   "after a look that said %j the right money is found",
   async (wrong) => {
     const { place, intent, paid } = await open();
-    answer = { ...paid, ...wrong };
+    provider.answer = () => ({ ...paid, ...wrong });
     for (const _ of [1, 2]) expect((await look(intent)).outcome).toBeNull();
     const issue = await scenes.onlyIssueOf(place);
     expect(issue).toMatchObject({ status: "open", intentId: intent.intentId });
     expect(issue.evidence["further"]).toBeUndefined();
-    answer = paid;
+    provider.answer = () => paid;
     expect((await look(intent)).outcome).toBe("paid");
     await waitFor("the sale", async () => (await scenes.salesOf(intent)).length === 1);
   },
@@ -78,7 +65,7 @@ test.each([{ account: "A-thief" }, { amount: "0.01" }])(
 
 test("the look after the deadline is the last one, whatever it says", async () => {
   const { place, intent, paid } = await open();
-  answer = { ...paid, amount: "0.01" };
+  provider.answer = () => ({ ...paid, amount: "0.01" });
   await world.database`
     update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
   expect((await look(intent)).outcome).toBe("amount_mismatch");
