@@ -208,6 +208,8 @@ async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: House
     heartbeatSubject(stationId, companionId),
     JSON.stringify({ atMs: Date.now(), summary: {} }),
   );
+  // One secret names one config, whichever account it is of.
+  const secret = twinOf === undefined ? CALLBACK_SECRET : `${CALLBACK_SECRET}-of-the-twin`;
   const { config } = await insist(() =>
     parts.ask(createProviderConfig, {
       caller: owner,
@@ -216,7 +218,7 @@ async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: House
       mode: "test",
       name: "Scheme",
       settings: emvcoSettings(ACCOUNT),
-      secrets: { callback_secret: CALLBACK_SECRET },
+      secrets: { callback_secret: secret },
     }),
   );
   const cashiers = [person("cashier", "payments.collect", "Ada"), person("cashier", "payments.collect", "Bo")] as const;
@@ -238,7 +240,7 @@ async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: House
     stationId,
     organizationId,
     configId,
-    secret: CALLBACK_SECRET,
+    secret,
     currency,
     companionId,
     owner,

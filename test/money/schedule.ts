@@ -101,7 +101,7 @@ export interface Freeze {
 
 export interface Schedule {
   readonly houses: readonly HousePlan[];
-  /** The second house has a config of the same merchant account as the first. */
+  /** The last house has a config of the same merchant account as the one before it. */
   readonly twins: boolean;
   readonly strikes: readonly Strike[];
   readonly freezes: readonly Freeze[];
@@ -285,7 +285,7 @@ export const STORY: Schedule = {
         ],
         [],
       ],
-      guests: [pays],
+      guests: [[{ act: "told_for_the_twins_qr", afterMs: 0 }]],
     },
   ],
   twins: true,
