@@ -49,7 +49,11 @@ const LOOK_FIRST = "Look at the collection again before you do anything else; it
 const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   path_not_found: { status: 404, sentence: "There is nothing at this path; paths end in a slash.", ...no },
   method_not_allowed: { status: 405, sentence: "This path does not take this method; see the Allow header.", ...no },
-  body_too_large: { status: 413, sentence: "The body is larger than 16 KiB.", ...no },
+  body_too_large: {
+    status: 413,
+    sentence: "The body is larger than 16 KiB, or than what this operation's description allows.",
+    ...no,
+  },
   unsupported_media_type: { status: 415, sentence: "The body's content type is not accepted here.", ...no },
   request_timeout: { status: 408, sentence: "The body did not arrive in time.", ...again },
   credential_missing: { status: 401, sentence: "Send the credential as a bearer token.", ...no },

@@ -64,7 +64,7 @@ export const registerWebhookEndpointBodySchema = z
     consumer_id: idSchema,
     url: z.string().min(1).max(BOUNDS.webhookUrlCharacters).meta({
       description:
-        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address.",
+        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address. The trail keeps it without its query.",
     }),
   })
   .meta({
@@ -93,7 +93,7 @@ const deliveryFields = {
   event_type: z.enum(DELIVERY_EVENT_TYPES),
   status: z.enum(DELIVERY_STATUSES).meta({
     description:
-      "`failed`: its attempts are used up, or its endpoint was disabled or deleted. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
+      "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, or its endpoint was disabled, deleted, or paused for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
   }),
   created_at: eventTime.meta({
     description: "When it happened, as in the body that is sent.",

@@ -5,7 +5,7 @@ import type * as messages from "../../bus/messages/webhooks.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { recordRoboticsTrail } from "../../db/robotics-trail.ts";
+import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
 import type { SignerDeps } from "../deps.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { newSecret, secretPlace } from "../secrets/endpoint-secrets.ts";
@@ -14,7 +14,6 @@ import { failPending } from "../sql/outcomes.ts";
 import { endOldSecrets, expireCurrentSecret, insertSecret, listLiveSecrets } from "../sql/secrets.ts";
 import { checkTarget } from "./check-target.ts";
 import { endpointOnWire } from "./endpoint-wire.ts";
-import { ownerActor } from "./owner-actor.ts";
 
 /** Refuses with `permission_denied`, `not_found`, or `webhook_target_refused` when a disabled or paused one is activated. */
 export async function change(
@@ -119,5 +118,5 @@ async function record(
   const { caller, endpointId, action, data = {} } = entry;
   const subject = { kind: "webhook_endpoint", id: endpointId } as const;
   const { organizationId } = caller;
-  await recordRoboticsTrail(sql, { organizationId, actor: ownerActor(caller), action, subject, data });
+  await recordRoboticsTrail(sql, { organizationId, actor: personActor(caller), action, subject, data });
 }
