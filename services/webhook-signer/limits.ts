@@ -41,23 +41,24 @@ export const SIGNER_LIMITS = {
   failingToDisableMs: 5 * 24 * HOUR_MS,
   failuresToDisable: 20,
 
-  /** Deliveries of one endpoint claimed ahead: at first as many as may be in flight, and more while it is fast. */
+  /** Deliveries of one endpoint read ahead: at first as many as may be in flight, and more while it is fast. */
   firstWindow: 4,
-  longestWindow: 64,
+  longestWindow: 256,
   /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
   successNewsMs: SECOND_MS,
   /** How long an endpoint without work is remembered with its breaker; its row knows the same by then. */
   endpointMemoryMs: MINUTE_MS,
-  /** An answer within this is fast: a full window is then sent within seconds, far within its claim. */
+  /** An answer within this is fast: a full window is then sent within seconds, and waits in memory for no longer. */
   fastMs: 250,
-  /** How long nobody else looks at a claimed delivery. A new holder of the lease does not wait for it. */
-  claimMs: 2 * MINUTE_MS,
   /** How long before its end a lease counts as over: what is sent quickly has ended when somebody else takes the owner. */
   leaseMarginMs: SECOND_MS,
   /** A process that gave an owner away leaves free ones to others for so long: each of them looks once a second. */
   ownerRestMs: 3 * SECOND_MS,
-  /** Outcomes that wait for PostgreSQL; beyond it nothing more is claimed. */
-  unwrittenOutcomes: 1_000,
+  /** Outcomes that wait for PostgreSQL; with more of them nothing is sent: whatever ends then may have to be sent again. */
+  unwrittenOutcomes: 2_000,
+  /** Outcomes in one statement, and how long after the last one began the next may begin: a statement costs as much as twenty of them. */
+  outcomesPerWrite: 500,
+  shortestWriteTurnMs: 20,
   /** How often, and after which growing pause, writing outcomes is tried; what cannot be written is sent again. */
   writeAttempts: 20,
   writePauseMs: 100,
@@ -115,7 +116,7 @@ export const SIGNER_LIMITS = {
   /** Old rows removed by one statement, and how often. */
   rowsPerRemoval: 1_000,
   housekeepingIntervalMs: 10 * MINUTE_MS,
-  /** Connections to PostgreSQL: requests, claims and outcomes side by side. */
+  /** Connections to PostgreSQL: requests, reads and outcomes side by side. */
   databaseConnections: 12,
   /**
    * How long a stopping process waits for what is under way: it is ended after ten seconds, and its leases must be given

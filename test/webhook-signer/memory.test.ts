@@ -33,7 +33,7 @@ test("thousands of deliveries, good and bad, leave nothing behind in the process
       "the deliveries",
       async () => {
         const [row] = await world.database<[{ count: number }]>`
-          select count(*)::int as count from webhook_deliveries where attempts > 0 and claimed_by is null`;
+          select count(*)::int as count from webhook_deliveries where attempts > 0`;
         return row.count >= emitted;
       },
       40_000,

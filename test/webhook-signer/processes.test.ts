@@ -40,17 +40,18 @@ test("three processes share the owners, and no delivery is sent twice, though ow
   await world.addSignerProcess();
   await world.addSignerProcess();
   const holders = new Set<string>();
+  let emitted = 600;
   for (let turn = 0; turn < 16 && holders.size < 3; turn += 1) {
     await world.emitMany(fleets, 120);
+    emitted += 120;
     const rows = await world.database<{ leased_by: string }[]>`
       select distinct leased_by::text as leased_by from webhook_owners where leased_until > now()`;
     for (const { leased_by: holder } of rows) holders.add(holder);
     await delay(500);
   }
-  const [row] = await world.database<[{ count: number }]>`select count(*)::int as count from webhook_events`;
-  await waitFor("all of them", async () => (await countDelivered()) === row.count, 20_000);
+  await waitFor("all of them", async () => (await countDelivered()) === emitted, 20_000);
   expect(holders.size).toBe(3);
-  expect(arrivals().size).toBe(row.count);
+  expect(arrivals().size).toBe(emitted);
   expect(Math.max(...arrivals().values())).toBe(1);
 }, 60_000);
 

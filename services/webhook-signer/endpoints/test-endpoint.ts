@@ -1,5 +1,4 @@
 /** An owner's test: one event of its own type, sent now, by the guard and the signature that every delivery has. */
-import { randomUUID } from "node:crypto";
 import { TEST_EVENT_TYPE, type testEndpoint } from "../../bus/messages/webhooks.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -8,7 +7,7 @@ import { envelope } from "../deliveries/envelope.ts";
 import type { SignerDeps } from "../deps.ts";
 import { TARGET_LIMITS } from "../limits.ts";
 import { openSecrets } from "../secrets/endpoint-secrets.ts";
-import { outcomeOf, sendOnce } from "../sending/attempt.ts";
+import { attemptIdNow, outcomeOf, sendOnce } from "../sending/attempt.ts";
 import { findOwn, listAttempts } from "../sql/deliveries.ts";
 import type { EndpointRow } from "../sql/endpoints.ts";
 import { insertDeliveries, type NewDelivery, takeDeliveryIds } from "../sql/intake.ts";
@@ -38,13 +37,13 @@ async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyO
   const { endpoint_id: endpointId, organization_id: organizationId, url, mode } = endpoint;
   const { deliveryId, body } = await insertTest(deps, endpoint);
   const secrets = (await openSecrets(deps, [endpointId])).get(endpointId) ?? [];
-  const startedAt = new Date();
+  const attemptId = attemptIdNow();
   const signal = AbortSignal.timeout(TARGET_LIMITS.attemptMs * 2);
   const result = await sendOnce(deps, { url, mode, secrets }, { body, signal });
   if (result === undefined) throw new Error("A test was not over within twice an attempt's time.");
-  // Nobody holds a claim on it: a success counts, a failure leaves it as it was written.
-  const made = { delivery_id: deliveryId, claimId: randomUUID(), attempts: 1, manual_of: "failed" } as const;
-  const outcome = outcomeOf(made, { result, startedAt, random: 0 });
+  // It does not wait for this attempt: a success counts, a failure leaves it as it was written.
+  const made = { delivery_id: deliveryId, attempts: 0, is_manual: true };
+  const outcome = outcomeOf(made, { attemptId, result, random: 0 });
   await writeOutcomes(deps.database, { outcomes: [outcome], endpoints: [] });
   const row = await findOwn(deps.database, { organizationId, deliveryId });
   const [attempt] = await listAttempts(deps.database, deliveryId, 1);
@@ -64,7 +63,7 @@ async function insertTest(
     const eventType = TEST_EVENT_TYPE;
     const body = envelope({ deliveryId, eventType, createdAt, payload: { endpoint_id: endpointId } });
     const facts = { organizationId, consumerId, endpointId, eventId: null, eventType, body, lapsesAt: null };
-    const delivery: NewDelivery = { ...facts, deliveryId, status: "failed", attempts: 1 };
+    const delivery: NewDelivery = { ...facts, deliveryId, status: "failed" };
     await insertDeliveries(sql, [delivery]);
     return { deliveryId, body };
   });

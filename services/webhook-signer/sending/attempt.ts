@@ -3,7 +3,7 @@
 import type { Log } from "../../runtime/log.ts";
 import type { Sender, SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
-import type { ClaimedRow } from "../sql/claims.ts";
+import type { DueRow } from "../sql/due.ts";
 import type { OutcomeRow } from "../sql/outcomes.ts";
 import type { LoopbackRule } from "../target/refusal.ts";
 import { retryInMs } from "./schedule.ts";
@@ -67,22 +67,24 @@ export function loopbackRule(
   return allowLoopback && mode === "test" ? "allowed" : "refused";
 }
 
-/** What is written of an attempt. */
+/** When an attempt begins, in microseconds since the epoch, which is also its key. */
+export function attemptIdNow(): number {
+  return Date.now() * 1_000 + Math.floor((performance.now() % 1) * 1_000);
+}
+
+/** What is written of an attempt. `attempts` of the delivery ended before it began. */
 export function outcomeOf(
-  claimed: Pick<ClaimedRow, "delivery_id" | "attempts" | "manual_of"> & { readonly claimId: string },
-  attempt: { readonly result: SendResult; readonly startedAt: Date; readonly random: number },
+  { delivery_id, attempts, is_manual }: Pick<DueRow, "delivery_id" | "attempts" | "is_manual">,
+  made: { readonly attemptId: number; readonly result: SendResult; readonly random: number },
 ): OutcomeRow {
-  const { result, startedAt, random } = attempt;
-  const succeeded = result.error === null;
-  const retryMs = succeeded
-    ? undefined
-    : retryInMs({ attempts: claimed.attempts, retryAfterMs: result.retryAfterMs, random });
+  const { attemptId: attempt_id, result, random } = made;
+  const attempt = attempts + 1;
+  const { retryAfterMs } = result;
   return {
-    delivery_id: claimed.delivery_id,
-    claim_id: claimed.claimId,
-    status: succeeded ? "delivered" : retryMs === undefined ? "failed" : "pending",
-    retry_in_ms: retryMs ?? null,
-    started_at: startedAt,
+    delivery_id,
+    attempt_id,
+    attempt,
+    retry_in_ms: result.error === null ? null : (retryInMs({ attempts: attempt, retryAfterMs, random }) ?? null),
     address: result.address,
     dns_ms: result.dnsMs,
     connect_ms: result.connectMs,
@@ -93,6 +95,6 @@ export function outcomeOf(
     error: result.error,
     response_body: result.responseBody,
     is_truncated: result.truncated,
-    is_manual: claimed.manual_of !== null,
+    is_manual,
   };
 }

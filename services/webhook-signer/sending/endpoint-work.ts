@@ -1,11 +1,10 @@
-/** What a process knows of one endpoint while it sends for its owner: its breaker, what is claimed, what is under way. */
+/** What a process knows of one endpoint while it sends for its owner: its breaker, and what it has in hand. */
 import { SIGNER_LIMITS } from "../limits.ts";
-import type { ClaimedRow, DueEndpointRow } from "../sql/claims.ts";
+import type { DueEndpointRow, DueRow } from "../sql/due.ts";
 import type { EndpointOutcomeRow } from "../sql/outcomes.ts";
 import { afterFailure, type BreakerState, CLOSED, disabledBy, roomOf } from "./breaker.ts";
 
-export interface Claimed extends ClaimedRow {
-  readonly claimId: string;
+export interface Waiting extends DueRow {
   /** For an offer: when it expires, by the clock that never jumps (`performance.now`). */
   readonly lapsesAtMs: number | null;
 }
@@ -25,7 +24,7 @@ export class EndpointWork {
   /** How many may be under way: one at first, more while the target answers well, so that many tar-pits hold few places. */
   #width = 1;
   #usedAtMs = Date.now();
-  /** How many are claimed ahead: more while the target is fast, so that claims go in batches. */
+  /** How many are read ahead: more while the target is fast, so that few reads bring many. */
   #window: number = SIGNER_LIMITS.firstWindow;
   #disabledReason: EndpointOutcomeRow["disabled_reason"] = null;
   #mayHaveMore = false;
@@ -36,8 +35,10 @@ export class EndpointWork {
   #secrets: readonly string[] = [];
   /** The owner paused or deleted it, or it was disabled elsewhere. */
   #isWithdrawn = false;
-  /** Claimed and not sent yet, the longest due first. */
-  readonly queue: Claimed[] = [];
+  /** Read and not sent yet, the longest due first. */
+  readonly #queue: Waiting[] = [];
+  /** The deliveries read whose outcome is not written yet: they look due to PostgreSQL and are not to be read again. */
+  readonly inHand = new Set<number>();
 
   constructor(row: DueEndpointRow) {
     this.endpointId = row.endpoint_id;
@@ -53,9 +54,13 @@ export class EndpointWork {
     return this.#row.mode;
   }
 
-  /** The secrets that sign, read with the last claim. */
+  /** The secrets that sign, as they were at the last look. */
   get secrets(): readonly string[] {
     return this.#secrets;
+  }
+
+  signWith(secrets: readonly string[]): void {
+    this.#secrets = secrets;
   }
 
   /** Whether it answered well the last time; whoever has never answered yet is not. */
@@ -78,52 +83,51 @@ export class EndpointWork {
     this.#isWithdrawn = true;
   }
 
-  /** How many more to claim now. */
+  /** How many more to read now. */
   wanted(nowMs: number): number {
     if (!this.#isUsable) return 0;
     const room = roomOf(this.#breaker, this.#inFlight, nowMs);
-    if (this.#breaker.openUntilMs !== null) return Math.max(0, room - this.queue.length);
-    return Math.max(0, this.#window - this.queue.length - this.#inFlight);
+    if (this.#breaker.openUntilMs !== null) return Math.max(0, room - this.#queue.length);
+    return Math.max(0, this.#window - this.#queue.length - this.#inFlight);
   }
 
-  /** What a claim brought; fewer than wanted means that nothing more is due now. */
-  claimed(
-    rows: readonly Claimed[],
-    { wanted, secrets }: { readonly wanted: number; readonly secrets: readonly string[] },
-  ): void {
-    this.#secrets = secrets;
-    this.queue.push(...rows);
+  /** What a read brought; fewer than wanted means that nothing more is due now. */
+  filled(rows: readonly Waiting[], wanted: number): void {
+    this.#queue.push(...rows);
+    for (const row of rows) this.inHand.add(row.delivery_id);
     if (rows.length > 0) this.#usedAtMs = Date.now();
     this.#mayHaveMore = rows.length >= wanted;
   }
 
-  /** Whether what is claimed will be used up soon, and there is more to claim. */
+  /** Whether what is read will be used up soon, and there is more to read. */
   get isLow(): boolean {
-    return this.#mayHaveMore && this.queue.length <= this.#window / 2;
+    return this.#mayHaveMore && this.#queue.length <= this.#window / 2;
   }
 
   mayStart(nowMs: number): boolean {
-    if (this.queue.length === 0 || !this.#isUsable || this.#inFlight >= this.#width) return false;
+    if (this.#queue.length === 0 || !this.#isUsable || this.#inFlight >= this.#width) return false;
     return roomOf(this.#breaker, this.#inFlight, nowMs) > 0;
   }
 
-  /** Whether what is claimed cannot be sent now: the breaker has opened, or nothing is to be sent to the endpoint. */
-  mustGiveBack(nowMs: number): boolean {
-    if (this.queue.length === 0) return false;
-    return !this.#isUsable || (this.#breaker.openUntilMs !== null && nowMs < this.#breaker.openUntilMs);
+  /** Puts down what cannot be sent now, because the breaker has opened or nothing is to be sent to the endpoint. */
+  putDownUnsendable(nowMs: number): void {
+    if (this.#queue.length === 0) return;
+    if (this.#isUsable && (this.#breaker.openUntilMs === null || nowMs >= this.#breaker.openUntilMs)) return;
+    for (const row of this.#queue.splice(0)) this.inHand.delete(row.delivery_id);
+    this.#mayHaveMore = true;
   }
 
   /** Whether it can be forgotten: what is known of its breaker has long been written. */
   isIdle(nowMs: number): boolean {
-    return this.#inFlight === 0 && this.queue.length === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
+    return this.inHand.size === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
   }
 
   /** Takes the next one; there is one when it `mayStart`. */
-  start(): Claimed {
-    const claimed = this.queue.shift();
-    if (claimed === undefined) throw new Error("There is nothing to send.");
+  start(): Waiting {
+    const next = this.#queue.shift();
+    if (next === undefined) throw new Error("There is nothing to send.");
     this.#inFlight += 1;
-    return claimed;
+    return next;
   }
 
   ended({ succeeded, status, tookMs }: AttemptEnd, nowMs: number): void {
@@ -145,13 +149,19 @@ export class EndpointWork {
       this.#hasFailed = true;
       this.#width = 1;
     }
-    if (this.#inFlight === 0 && this.queue.length === 0) this.#width = 1;
+    if (this.#inFlight === 0 && this.#queue.length === 0) this.#width = 1;
     this.#disabledReason ??= disabledBy(this.#breaker, { status, nowMs }) ?? null;
   }
 
   /** An attempt that was not made after all. */
-  abandoned(): void {
+  abandoned(deliveryId: number): void {
     this.#inFlight -= 1;
+    this.inHand.delete(deliveryId);
+  }
+
+  /** PostgreSQL knows what came of it, or never will: from now on what stands there counts. */
+  putDown(deliveryId: number): void {
+    this.inHand.delete(deliveryId);
   }
 
   get #isUsable(): boolean {

@@ -12,7 +12,6 @@ export interface DeliveryRow {
   readonly body: string;
   readonly status: DeliveryStatus;
   readonly attempts: number;
-  /** Null also while it is being sent. */
   readonly due_at: Date | null;
   readonly lapses_at: Date | null;
   readonly created_at: Date;
@@ -21,7 +20,7 @@ export interface DeliveryRow {
 
 const columns = (sql: Queryable) => sql`
   delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, status, attempts,
-  case when claimed_by is null then due_at end as due_at, lapses_at, created_at, delivered_at`;
+  due_at, lapses_at, created_at, delivered_at`;
 
 export interface DeliveryFilters {
   readonly eventType: string | undefined;
@@ -120,11 +119,14 @@ export async function insertRedelivery(
   return result.count === 1;
 }
 
-/** Due now, whatever the schedule says. What is being sent at this moment is left as it is: that attempt is the one asked for. */
+/**
+ * Due now, whatever the schedule says. Whoever is sending it at this moment goes on, and that attempt is the one asked for:
+ * what comes of it takes the place of this.
+ */
 export async function makeDue(sql: Transaction, deliveryId: number): Promise<DeliveryRow | undefined> {
   const [row] = await sql<DeliveryRow[]>`
     update webhook_deliveries set status = 'pending', due_at = now(), manual_of = coalesce(manual_of, status)
-    where delivery_id = ${deliveryId} and claimed_by is null
+    where delivery_id = ${deliveryId}
     returning ${columns(sql)}`;
   return row;
 }

@@ -50,7 +50,7 @@ export async function failForgottenDeliveries(
     where delivery_id in (
       select d.delivery_id from webhook_endpoints e cross join lateral (
         select delivery_id from webhook_deliveries
-        where endpoint_id = e.endpoint_id and status = 'pending' and claimed_by is null
+        where endpoint_id = e.endpoint_id and status = 'pending'
           and due_at < now() - ${olderThanDays}::float8 * interval '1 day'
         order by due_at limit ${rows} for no key update skip locked
       ) d

@@ -1,15 +1,16 @@
 /** What became of attempts: many at once, because each round trip and each commit costs as much as a delivery. */
 import type { AttemptError, DISABLED_REASONS } from "../../bus/messages/webhooks.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import { outcomeColumns } from "./outcome-columns.ts";
 
 export interface OutcomeRow {
   readonly delivery_id: number;
-  /** Whose claim the attempt was made under. */
-  readonly claim_id: string;
-  readonly status: "delivered" | "failed" | "pending";
-  /** For `pending`: milliseconds until the next attempt. */
+  /** When the attempt began, in microseconds since the epoch: no two attempts of one delivery share it. */
+  readonly attempt_id: number;
+  /** Which attempt of the delivery it was when it began, the first one being 1. */
+  readonly attempt: number;
+  /** Milliseconds until the next attempt; null after a success, and when there is none. */
   readonly retry_in_ms: number | null;
-  readonly started_at: Date;
   readonly address: string | null;
   readonly dns_ms: number | null;
   readonly connect_ms: number | null;
@@ -17,6 +18,7 @@ export interface OutcomeRow {
   readonly first_byte_ms: number | null;
   readonly total_ms: number | null;
   readonly http_status: number | null;
+  /** Null exactly for a success. */
   readonly error: AttemptError | null;
   readonly response_body: string;
   readonly is_truncated: boolean;
@@ -39,9 +41,13 @@ export interface EndpointOutcomeRow {
 }
 
 /**
- * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement. A delivery that is no
- * longer the claimant's, or no longer pending, keeps its state; a success counts all the same, because the target has it.
- * The endpoints come first: whoever deletes one holds it first, too, so the two never wait for each other.
+ * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement. Every attempt is counted.
+ * A failure moves its delivery only when that still waits for this very attempt, so whoever held the owner before changes
+ * nothing that a later holder has decided; a success counts in any case, because the target has it.
+ *
+ * The key of an attempt is made before it is written: the same outcomes written once more are refused as a whole
+ * (`isWrittenBefore`). The endpoints come first, then the deliveries in the order of their ids, as with whoever deletes or
+ * disables an endpoint: so none of them wait for each other.
  */
 export async function writeOutcomes(
   sql: Queryable,
@@ -53,8 +59,53 @@ export async function writeOutcomes(
     readonly endpoints: readonly EndpointOutcomeRow[];
   },
 ): Promise<void> {
+  const of = outcomeColumns(outcomes.toSorted((a, b) => a.delivery_id - b.delivery_id));
+  const isAwaited = sql`(d.status = 'pending' and d.attempts = i.attempt - 1)`;
+  const isDelivered = sql`(i.error is null and (d.delivered_at is null or ${isAwaited}))`;
+  // An attempt that somebody asked for beside the schedule changes nothing when it fails. An offer that expires before its
+  // next attempt has lapsed.
+  const isRepeated = sql`(${isAwaited} and i.error is not null and i.retry_in_ms is not null and d.delivered_at is null
+    and coalesce(d.manual_of, 'pending') = 'pending'
+    and (d.lapses_at is null or d.lapses_at > now() + i.retry_in_ms * interval '1 millisecond'))`;
   await sql`
-    with breakers as (
+    with ${breakersFirst(sql, endpoints)} counted as (
+      update webhook_deliveries d set
+        attempts = d.attempts + 1,
+        status = case
+          when ${isDelivered} then 'delivered'
+          when not ${isAwaited} or ${isRepeated} then d.status
+          when d.delivered_at is not null then 'delivered'
+          when d.manual_of in ('failed', 'unsent') then 'failed'
+          when d.manual_of = 'lapsed' or i.retry_in_ms is not null then 'lapsed'
+          else 'failed'
+        end,
+        manual_of = case when ${isDelivered} or ${isAwaited} then null else d.manual_of end,
+        due_at = case
+          when ${isDelivered} then null
+          when ${isRepeated} then now() + i.retry_in_ms * interval '1 millisecond'
+          when not ${isAwaited} then d.due_at
+        end,
+        delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
+      from ${endpoints.length === 0 ? sql`` : sql`(select count(*) from breakers) as written,`} unnest(
+        ${of.delivery_id}::bigint[], ${of.attempt_id}::bigint[], ${of.attempt}::int[], ${of.retry_in_ms}::float8[],
+        ${of.address}::text[], ${of.dns_ms}::real[], ${of.connect_ms}::real[], ${of.tls_ms}::real[],
+        ${of.first_byte_ms}::real[], ${of.total_ms}::real[], ${of.http_status}::smallint[], ${of.error}::text[],
+        ${of.response_body}::text[], ${of.is_truncated}::boolean[], ${of.is_manual}::boolean[]
+      ) as i (delivery_id, attempt_id, attempt, retry_in_ms, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
+        http_status, error, response_body, is_truncated, is_manual)
+      where d.delivery_id = i.delivery_id
+      returning i.*
+    )
+    insert into webhook_attempts (delivery_id, attempt_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms,
+      total_ms, status, error, response_body, is_truncated, is_manual)
+    select delivery_id, attempt_id, to_timestamp(attempt_id / 1e6::float8), address, dns_ms, connect_ms, tls_ms,
+      first_byte_ms, total_ms, http_status, error, response_body, is_truncated, is_manual
+    from counted`;
+}
+
+function breakersFirst(sql: Queryable, endpoints: readonly EndpointOutcomeRow[]) {
+  if (endpoints.length === 0) return sql``;
+  return sql`breakers as (
       update webhook_endpoints e set
         consecutive_failures = i.consecutive_failures,
         times_opened = i.times_opened,
@@ -69,41 +120,13 @@ export async function writeOutcomes(
         has_failed boolean)
       where e.endpoint_id = i.endpoint_id and e.generation = i.generation
       returning e.endpoint_id
-    ), input as materialized (
-      select i.*
-      from (select count(*) from breakers) as written, jsonb_to_recordset(${sql.json(outcomes.map(outcomeAsJson))}) as i (
-        delivery_id bigint, claim_id uuid, status text, retry_in_ms float8, started_at timestamptz, address text, dns_ms real,
-        connect_ms real, tls_ms real, first_byte_ms real, total_ms real, http_status smallint, error text,
-        response_body text, is_truncated boolean, is_manual boolean)
-    ), attempted as (
-      insert into webhook_attempts (delivery_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms,
-        total_ms, status, error, response_body, is_truncated, is_manual)
-      select delivery_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, http_status, error,
-        response_body, is_truncated, is_manual
-      from input
-    ), next as (
-      -- An attempt that somebody asked for beside the schedule changes nothing when it fails. An offer that expires before
-      -- its next attempt has lapsed.
-      select d.delivery_id, i.claim_id, i.retry_in_ms,
-        case
-          when i.status = 'delivered' or d.delivered_at is not null then 'delivered'
-          when d.manual_of in ('failed', 'unsent') then 'failed'
-          when d.manual_of = 'lapsed' then 'lapsed'
-          when i.status = 'pending' and d.lapses_at <= now() + i.retry_in_ms * interval '1 millisecond' then 'lapsed'
-          else i.status
-        end as status
-      from input i join webhook_deliveries d using (delivery_id)
-      where (d.claimed_by = i.claim_id and d.status = 'pending') or (i.status = 'delivered' and d.status <> 'delivered')
-    )
-    update webhook_deliveries d set
-      status = next.status,
-      claimed_by = null,
-      manual_of = null,
-      due_at = case when next.status = 'pending' then now() + next.retry_in_ms * interval '1 millisecond' end,
-      delivered_at = case when next.status = 'delivered' then coalesce(d.delivered_at, now()) else d.delivered_at end
-    from next
-    where d.delivery_id = next.delivery_id
-      and ((d.claimed_by = next.claim_id and d.status = 'pending') or (next.status = 'delivered' and d.status <> 'delivered'))`;
+    ),`;
+}
+
+/** Whether PostgreSQL refused outcomes because they stand there already: the answer to the first time was lost. */
+export function isWrittenBefore(error: unknown): boolean {
+  const { code, constraint_name: constraint } = error as { code?: unknown; constraint_name?: unknown };
+  return code === "23505" && constraint === "webhook_attempts_pkey";
 }
 
 export interface DisabledRow {
@@ -139,12 +162,15 @@ export async function disableEndpoints(
 export async function failPending(sql: Transaction | Database, endpointIds: readonly number[]): Promise<void> {
   if (endpointIds.length === 0) return;
   await sql`
+    with waiting as materialized (
+      select delivery_id from webhook_deliveries
+      where endpoint_id = any(${[...endpointIds]}::bigint[]) and status = 'pending'
+      order by delivery_id for no key update
+    )
     update webhook_deliveries set status = case when delivered_at is null then 'failed' else 'delivered' end,
-      due_at = null, claimed_by = null, manual_of = null
-    where endpoint_id = any(${[...endpointIds]}::bigint[]) and status = 'pending'`;
+      due_at = null, manual_of = null
+    where delivery_id in (select delivery_id from waiting)`;
 }
-
-const outcomeAsJson = (row: OutcomeRow) => ({ ...row, started_at: row.started_at.toISOString() });
 
 const endpointAsJson = (row: EndpointOutcomeRow) => ({
   ...row,
