@@ -158,6 +158,8 @@ export const TARGET_LIMITS = {
   /** Open connections without work: in all as many as can be at work, to one target as many as one owner may use. */
   idleConnections: 256,
   idleConnectionsPerTarget: 16,
+  /** Targets whose URL and addresses need not be read again for each delivery: a few hundred bytes each. */
+  rememberedTargets: 1_000,
   /** How long the list of this machine's own addresses is good: interfaces seldom change, and reading them takes a system call. */
   ownAddressesMs: 5 * SECOND_MS,
 } as const;

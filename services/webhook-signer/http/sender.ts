@@ -16,6 +16,7 @@ import { type Deadline, startDeadline } from "./deadline.ts";
 import { createIdleConnections } from "./idle-connections.ts";
 import { type ConnectionTimes, openConnection } from "./open-connection.ts";
 import { type Answer, noAnswer, type Post, post } from "./post.ts";
+import { remember } from "./remember.ts";
 import { retryAfterMs } from "./retry-after.ts";
 import type { Sender, SendResult } from "./send-result.ts";
 import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "./sender-settings.ts";
@@ -59,10 +60,16 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
   const { attemptMs, dnsMs, connectMs } = { ...TARGET_LIMITS, ...times };
   const networks = ownNetworkBlocks(ownNetworks ?? []);
   const isOwn = createOwnAddresses();
+  const { rememberedTargets } = TARGET_LIMITS;
+  const isLocalHost = remember(rememberedTargets, isLoopbackHost);
+  const isLocal = remember(rememberedTargets, isLoopbackAddress);
+  const isOutside = remember(rememberedTargets, (text) => isPublicAddress(text) && !isWithin(networks, text));
   const allows: ResolverSettings["allows"] = (host, address) =>
-    isLoopbackHost(host)
-      ? isLoopbackAddress(address)
-      : isPublicAddress(address) && !isOwn(address) && !isWithin(networks, address);
+    isLocalHost(host) ? isLocal(address) : isOutside(address) && !isOwn(address);
+  const checkUrl = {
+    allowed: remember(rememberedTargets, (raw) => checkTargetUrl(raw, { loopback: "allowed" })),
+    refused: remember(rememberedTargets, (raw) => checkTargetUrl(raw, { loopback: "refused" })),
+  };
   const resolver: ResolverSettings = { servers: checkedNameServers(dnsServers ?? []), dnsMs, allows };
   const connections = { secureContext: trustedRoots(caFile), connectMs, allows };
   const idle = createIdleConnections();
@@ -136,7 +143,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
 
   return {
     async send({ url: raw, headers, body, loopback, signal }) {
-      const checked = checkTargetUrl(raw, { loopback });
+      const checked = checkUrl[loopback](raw);
       if (!checked.ok) return REFUSED;
       const { url } = checked;
       const sending = sendTo(url, { path: `${url.pathname}${url.search}`, headers, body }, signal);
