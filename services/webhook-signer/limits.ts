@@ -26,11 +26,14 @@ export const SIGNER_LIMITS = {
   /** In this process: sockets, and memory for answers. */
   inFlight: 256,
   /**
-   * Of those, what is kept for endpoints whose last attempt succeeded: however many targets keep us waiting, those that
-   * do not are sent to at once.
+   * Of those, and of an owner's, what is kept for endpoints that answered well and within `promptMs` the last time, and for
+   * those that nobody knows yet, probes of open breakers included: however many targets keep us waiting, be it with an
+   * answer in the end, those that do not are sent to at once.
    */
-  keptForHealthy: 64,
-  keptForHealthyOfOwner: 4,
+  keptForPrompt: 64,
+  keptForPromptOfOwner: 4,
+  keptForUntried: 32,
+  keptForUntriedOfOwner: 2,
   /** An answer within this lets more be sent to its endpoint at once; it begins with one, so that many tar-pits hold few places. */
   promptMs: 2 * SECOND_MS,
   /** Failures in a row after which a target is left alone, and for how long at first and at most. */
@@ -46,6 +49,11 @@ export const SIGNER_LIMITS = {
   longestWindow: 256,
   /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
   successNewsMs: SECOND_MS,
+  /**
+   * How old what is known of an endpoint and its secrets may be when an attempt begins: whoever changes it tells all
+   * processes, and this holds when the word is lost.
+   */
+  knowledgeMs: SECOND_MS,
   /** How long an endpoint without work is remembered with its breaker; its row knows the same by then. */
   endpointMemoryMs: MINUTE_MS,
   /** An answer within this is fast: a full window is then sent within seconds, and waits in memory for no longer. */
@@ -75,6 +83,14 @@ export const SIGNER_LIMITS = {
   /** Owners taken at once, and held in all: each costs a few kilobytes and a query every ten seconds. */
   ownersPerTake: 100,
   owners: 2_000,
+  /**
+   * How often clocks are compared; a look that took longer than `clockLookMs` is repeated so often. A difference beyond
+   * `wrongClockMs` is told: consumers refuse signatures five minutes off, and other programs on the machine use its clock.
+   */
+  clockIntervalMs: MINUTE_MS,
+  clockLookMs: 50,
+  clockLooks: 3,
+  wrongClockMs: 2 * SECOND_MS,
   /** Processes that did not say good-bye are forgotten after this. */
   deadSignerMs: HOUR_MS,
 
@@ -102,8 +118,12 @@ export const SIGNER_LIMITS = {
   secretBytes: 32,
   /** Live secrets of one endpoint: each adds a signature to every delivery. */
   liveSecrets: 2,
-  /** Owners' test events under way in this process: each waits for its target, and a person waits for it. */
+  /**
+   * Owners' test events under way in this process, and of those one owner's: each waits for its target, and a person waits
+   * for it. Of one endpoint there is one: it comes beside the deliveries in flight.
+   */
   testsAtOnce: 16,
+  testsAtOncePerOwner: 4,
   /** Attempts of one delivery that an owner is shown: the schedule's ten, and as many by hand. */
   attemptsShown: 100,
   /** A look at what is due, for a monitor, and how many rows it counts: beyond that their number no longer matters. */

@@ -36,19 +36,25 @@ interface State {
   /** Whole seconds from now until it is due; null when it never is. */
   readonly due_in: number | null;
   readonly is_delivered: boolean;
+  /** How often it was asked for, when it is due by the schedule, in seconds, and how many attempts that does not count. */
+  readonly asked: number;
+  readonly planned_in: number | null;
+  readonly manual_attempts: number;
 }
 
-const WAITING: State = { status: "pending", attempts: 0, manual_of: null, due_in: 0, is_delivered: false };
+const UNASKED = { asked: 0, planned_in: null, manual_attempts: 0 };
+const WAITING: State = { status: "pending", attempts: 0, manual_of: null, due_in: 0, is_delivered: false, ...UNASKED };
 
 /** A delivery in this state; an offer when it lapses. */
 async function deliveryIn(state: Partial<State>, lapsesInMs: number | null = null): Promise<number> {
-  const { status, attempts: made, manual_of, due_in, is_delivered } = { ...WAITING, ...state };
+  const { status, attempts: made, manual_of, due_in, is_delivered, asked, planned_in } = { ...WAITING, ...state };
   const [row] = await sql<[{ delivery_id: number }]>`
     insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, attempts,
-      manual_of, due_at, delivered_at, lapses_at)
+      manual_of, due_at, delivered_at, lapses_at, asked, planned_at)
     values (${ids.organization_id}, ${ids.consumer_id}, ${ids.endpoint_id}, 'robotics.paused', '{}', ${status}, ${made},
       ${manual_of}, now() + ${due_in}::float8 * interval '1 second', case when ${is_delivered}::boolean then now() end,
-      now() + ${lapsesInMs}::float8 * interval '1 millisecond')
+      now() + ${lapsesInMs}::float8 * interval '1 millisecond', ${asked},
+      now() + ${planned_in}::float8 * interval '1 second')
     returning delivery_id`;
   return row.delivery_id;
 }
@@ -56,7 +62,8 @@ async function deliveryIn(state: Partial<State>, lapsesInMs: number | null = nul
 async function stateOf(deliveryId: number): Promise<State & { readonly records: number }> {
   const [row] = await sql<[State & { records: number }]>`
     select status, attempts, manual_of, round(extract(epoch from due_at - now()))::float8 as due_in,
-      delivered_at is not null as is_delivered,
+      delivered_at is not null as is_delivered, asked, manual_attempts,
+      round(extract(epoch from planned_at - now()))::float8 as planned_in,
       (select count(*)::int from webhook_attempts a where a.delivery_id = d.delivery_id) as records
     from webhook_deliveries d where delivery_id = ${deliveryId}`;
   return row;
@@ -69,6 +76,7 @@ const outcome = (deliveryId: number, facts: Partial<OutcomeRow> = {}): OutcomeRo
     delivery_id: deliveryId,
     attempt_id: Date.now() * 1_000 + attempts,
     attempt: 1,
+    asked: 0,
     retry_in_ms: null,
     address: "127.0.0.1",
     ...ms,
@@ -86,19 +94,55 @@ const write = (...outcomes: OutcomeRow[]): Promise<void> => writeOutcomes(sql, {
 
 describe("an outcome", () => {
   const delivered = { status: "delivered", manual_of: null, due_in: null, is_delivered: true };
-  const asked = (was: string): Partial<State> => ({ manual_of: was, attempts: 10 });
+  const asked = (was: string): Partial<State> => ({ manual_of: was, attempts: 10, asked: 1 });
+  const byHand: Partial<OutcomeRow> = { attempt: 11, asked: 1, is_manual: true };
   test.each<[string, Partial<State>, "success" | Partial<OutcomeRow>, Partial<State>]>([
     ["success", {}, "success", { ...delivered, attempts: 1 }],
     ["failure", {}, {}, { status: "pending", attempts: 1, due_in: 60 }],
     ["last failure", { attempts: 9 }, { attempt: 10, retry_in_ms: null }, { status: "failed", attempts: 10 }],
-    ["failure of one asked for that had failed", asked("failed"), { attempt: 11 }, { status: "failed", attempts: 11 }],
-    ["failure of one asked for that was unsent", asked("unsent"), { attempt: 11 }, { status: "failed", attempts: 11 }],
-    ["failure of one asked for that had lapsed", asked("lapsed"), { attempt: 11 }, { status: "lapsed", attempts: 11 }],
-    ["failure of one asked for that waited", { manual_of: "pending" }, {}, { status: "pending", due_in: 60 }],
+    ["failure of one asked for that had failed", asked("failed"), byHand, { status: "failed", attempts: 11 }],
+    ["failure of one asked for that was unsent", asked("unsent"), byHand, { status: "failed", attempts: 11 }],
+    ["failure of one asked for that had lapsed", asked("lapsed"), byHand, { status: "lapsed", attempts: 11 }],
+    [
+      "failure of one asked for that waited",
+      { manual_of: "pending", asked: 1, attempts: 3, planned_in: 400 },
+      { attempt: 4, asked: 1, is_manual: true, retry_in_ms: null },
+      { status: "pending", manual_of: null, due_in: 400, attempts: 4, manual_attempts: 1, planned_in: null },
+    ],
+    [
+      "failure of one that an older program was asked for while it waited",
+      { manual_of: "pending" },
+      { is_manual: true },
+      { status: "pending", due_in: 60 },
+    ],
+    [
+      "failure while one more was asked for",
+      { manual_of: "pending", asked: 1, planned_in: 0, due_in: 0 },
+      {},
+      { status: "pending", manual_of: "pending", due_in: 0, planned_in: 60, attempts: 1, manual_attempts: 0 },
+    ],
+    [
+      "last failure while one more was asked for",
+      { manual_of: "pending", asked: 1, planned_in: 0, attempts: 9 },
+      { attempt: 10, retry_in_ms: null },
+      { status: "pending", manual_of: "failed", due_in: 0, planned_in: null, attempts: 10 },
+    ],
+    [
+      "failure of one asked for while one more was asked for",
+      { manual_of: "pending", asked: 2, planned_in: 300, attempts: 1 },
+      { attempt: 2, asked: 1, is_manual: true },
+      { status: "pending", manual_of: "pending", due_in: 0, planned_in: 300, manual_attempts: 1 },
+    ],
+    [
+      "success while one more was asked for",
+      { manual_of: "pending", asked: 1, planned_in: 0 },
+      "success",
+      { status: "pending", manual_of: "delivered", due_in: 0, planned_in: null, is_delivered: true },
+    ],
     [
       "failure of one asked for that was delivered",
       { ...asked("delivered"), is_delivered: true },
-      { attempt: 11 },
+      byHand,
       { ...delivered, attempts: 11 },
     ],
     // Those below come from an attempt that the delivery no longer waits for.

@@ -30,6 +30,8 @@ export interface SenderSettings {
   readonly caFile?: string | undefined;
   /** Public addresses, or blocks of them, that lead to this service or its network, as behind a load balancer. */
   readonly ownNetworks?: readonly string[] | undefined;
+  /** The time, to which a Retry-After that names one is compared; this machine's when left out. */
+  readonly nowMs?: (() => number) | undefined;
   /** Shorter times than those of `TARGET_LIMITS`. */
   readonly times?: Partial<Pick<typeof TARGET_LIMITS, "attemptMs" | "dnsMs" | "connectMs">> | undefined;
 }
@@ -56,7 +58,7 @@ const REFUSED: SendResult = {
 };
 
 /** Throws UserError `invalid_setting` for a file, name server or network that cannot be read. */
-export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderSettings): Sender {
+export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: SenderSettings): Sender {
   const { attemptMs, dnsMs, connectMs } = { ...TARGET_LIMITS, ...times };
   const networks = ownNetworkBlocks(ownNetworks ?? []);
   const isOwn = createOwnAddresses();
@@ -83,8 +85,8 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
     const host = hostOf(url);
     const startedAt = performance.now();
     const resolution = await resolveTarget(host, resolver, signal);
-    if (!resolution.ok) throw new AttemptFailure(resolution.error);
     if (isLookedUp(host)) trace.dnsMs = performance.now() - startedAt;
+    if (!resolution.ok) throw new AttemptFailure(resolution.error);
     const isSecure = url.protocol === "https:";
     const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
     const target = { host, port, isSecure, addresses: resolution.addresses };
@@ -138,7 +140,9 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
     } finally {
       deadline.clear();
     }
-    return error === "target_refused" ? REFUSED : resultOf(trace, error, performance.now() - startedAt);
+    return error === "target_refused"
+      ? REFUSED
+      : resultOf(trace, error, { totalMs: performance.now() - startedAt, nowMs: (nowMs ?? Date.now)() });
   };
 
   return {
@@ -173,7 +177,11 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
   };
 }
 
-function resultOf({ answer, ...times }: Trace, error: AttemptError | null, totalMs: number): SendResult {
+function resultOf(
+  { answer, ...times }: Trace,
+  error: AttemptError | null,
+  { totalMs, nowMs }: { readonly totalMs: number; readonly nowMs: number },
+): SendResult {
   return {
     error,
     address: times.address,
@@ -185,7 +193,7 @@ function resultOf({ answer, ...times }: Trace, error: AttemptError | null, total
     status: answer.status,
     responseBody: answer.isEncoded ? "" : answerText(Buffer.concat(answer.chunks)),
     truncated: answer.truncated,
-    retryAfterMs: retryAfterMs(answer.retryAfter, Date.now()),
+    retryAfterMs: retryAfterMs(answer.retryAfter, nowMs),
   };
 }
 

@@ -1,6 +1,7 @@
 /** One attempt: signed afresh, sent through the guard, and what follows from it. */
 
 import type { Log } from "../../runtime/log.ts";
+import type { Clock } from "../clock.ts";
 import type { Sender, SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
 import type { DueRow } from "../sql/due.ts";
@@ -11,6 +12,7 @@ import { retryInMs } from "./schedule.ts";
 export interface AttemptDeps {
   readonly sender: Pick<Sender, "send">;
   readonly log: Pick<Log, "error">;
+  readonly clock: Pick<Clock, "nowMs">;
   /** Whether endpoints of `test` consumers may be on a loopback address, as the operator has set it. */
   readonly allowLoopback: boolean;
   readonly random: () => number;
@@ -38,12 +40,12 @@ const UNASKED: Omit<SendResult, "error"> = {
 
 /** Sends a body once. Undefined when the signal aborted it; whatever else goes wrong is the attempt's result. */
 export async function sendOnce(
-  deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log">,
+  deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log" | "clock">,
   target: Target,
   { body, signal }: { readonly body: string; readonly signal: AbortSignal },
 ): Promise<SendResult | undefined> {
   if (target.secrets.length === 0) return { ...UNASKED, error: "secret_unreadable" };
-  const signature = signatureHeader(target.secrets, { body, nowMs: Date.now() });
+  const signature = signatureHeader(target.secrets, { body, nowMs: deps.clock.nowMs() });
   try {
     return await deps.sender.send({
       url: target.url,
@@ -68,23 +70,27 @@ export function loopbackRule(
 }
 
 /** When an attempt begins, in microseconds since the epoch, which is also its key. */
-export function attemptIdNow(): number {
-  return Date.now() * 1_000 + Math.floor((performance.now() % 1) * 1_000);
+export function attemptIdAt(nowMs: number): number {
+  return Math.floor(nowMs * 1_000);
 }
+
+/** The delivery as it was when the attempt began. */
+type Attempted = Pick<DueRow, "delivery_id" | "attempts" | "manual_attempts" | "asked" | "is_manual">;
 
 /** What is written of an attempt. `attempts` of the delivery ended before it began. */
 export function outcomeOf(
-  { delivery_id, attempts, is_manual }: Pick<DueRow, "delivery_id" | "attempts" | "is_manual">,
+  { delivery_id, attempts, manual_attempts, asked, is_manual }: Attempted,
   made: { readonly attemptId: number; readonly result: SendResult; readonly random: number },
 ): OutcomeRow {
   const { attemptId: attempt_id, result, random } = made;
-  const attempt = attempts + 1;
+  const planned = attempts - manual_attempts + 1;
   const { retryAfterMs } = result;
   return {
     delivery_id,
     attempt_id,
-    attempt,
-    retry_in_ms: result.error === null ? null : (retryInMs({ attempts: attempt, retryAfterMs, random }) ?? null),
+    attempt: attempts + 1,
+    asked,
+    retry_in_ms: result.error === null ? null : (retryInMs({ attempts: planned, retryAfterMs, random }) ?? null),
     address: result.address,
     dns_ms: result.dnsMs,
     connect_ms: result.connectMs,

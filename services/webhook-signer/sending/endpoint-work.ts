@@ -3,6 +3,7 @@ import { SIGNER_LIMITS } from "../limits.ts";
 import type { DueEndpointRow, DueRow } from "../sql/due.ts";
 import type { EndpointOutcomeRow } from "../sql/outcomes.ts";
 import { afterFailure, type BreakerState, CLOSED, disabledBy, roomOf } from "./breaker.ts";
+import type { Pace } from "./slots.ts";
 
 export interface Waiting extends DueRow {
   /** For an offer: when it expires, by the clock that never jumps (`performance.now`). */
@@ -23,6 +24,8 @@ export class EndpointWork {
   #inFlight = 0;
   /** How many may be under way: one at first, more while the target answers well, so that many tar-pits hold few places. */
   #width = 1;
+  /** Whether the last answer was a good one and came soon; undefined while there was none here. */
+  #wasPrompt: boolean | undefined;
   #usedAtMs = Date.now();
   /** How many are read ahead: more while the target is fast, so that few reads bring many. */
   #window: number = SIGNER_LIMITS.firstWindow;
@@ -32,7 +35,8 @@ export class EndpointWork {
   #hasFailed = false;
   /** When its row was told last that all is well; zero when it was told of a failure since. */
   #successWrittenAtMs = 0;
-  #secrets: readonly string[] = [];
+  /** Undefined until they have been read: it is not sent to before. */
+  #secrets: readonly string[] | undefined;
   /** The owner paused or deleted it, or it was disabled elsewhere. */
   #isWithdrawn = false;
   /** Read and not sent yet, the longest due first. */
@@ -56,16 +60,23 @@ export class EndpointWork {
 
   /** The secrets that sign, as they were at the last look. */
   get secrets(): readonly string[] {
-    return this.#secrets;
+    return this.#secrets ?? [];
   }
 
   signWith(secrets: readonly string[]): void {
     this.#secrets = secrets;
   }
 
-  /** Whether it answered well the last time; whoever has never answered yet is not. */
-  get isHealthy(): boolean {
-    return this.#breaker.consecutiveFailures === 0 && this.#row.has_succeeded;
+  /** Which places are for it. A probe is for finding out, as a first attempt is. */
+  get pace(): Pace {
+    if (this.#breaker.openUntilMs !== null) return "untried";
+    if (this.#breaker.consecutiveFailures > 0 || this.#wasPrompt === false) return "slow";
+    return this.#wasPrompt === true ? "prompt" : "untried";
+  }
+
+  /** Whether its owner has paused or deleted it, or it was disabled or its consumer suspended, as far as is known here. */
+  get isWithdrawn(): boolean {
+    return this.#isWithdrawn;
   }
 
   /** What this process knows of the breaker is newer than the row, unless the owner has started the endpoint anew. */
@@ -73,9 +84,10 @@ export class EndpointWork {
     if (row.generation !== this.#row.generation) {
       this.#breaker = breakerOf(row);
       this.#disabledReason = null;
+      this.#wasPrompt = undefined;
     }
     this.#isWithdrawn = false;
-    this.#row = { ...row, has_succeeded: row.has_succeeded || this.#row.has_succeeded };
+    this.#row = row;
   }
 
   /** It must not be sent to any more; what is under way ends by itself. */
@@ -106,6 +118,7 @@ export class EndpointWork {
 
   mayStart(nowMs: number): boolean {
     if (this.#queue.length === 0 || !this.#isUsable || this.#inFlight >= this.#width) return false;
+    if (this.#secrets === undefined) return false;
     return roomOf(this.#breaker, this.#inFlight, nowMs) > 0;
   }
 
@@ -132,18 +145,18 @@ export class EndpointWork {
 
   ended({ succeeded, status, tookMs }: AttemptEnd, nowMs: number): void {
     this.#inFlight -= 1;
-    this.#usedAtMs = nowMs;
+    this.#usedAtMs = Date.now();
+    this.#wasPrompt = succeeded && tookMs < SIGNER_LIMITS.promptMs;
     this.#window =
       succeeded && tookMs < SIGNER_LIMITS.fastMs
         ? Math.min(this.#window * 2, SIGNER_LIMITS.longestWindow)
         : SIGNER_LIMITS.firstWindow;
-    if (succeeded && tookMs < SIGNER_LIMITS.promptMs) {
+    if (this.#wasPrompt) {
       this.#width = Math.min(this.#width * 2, SIGNER_LIMITS.inFlightPerEndpoint);
     }
     if (succeeded) {
       this.#breaker = CLOSED;
       this.#hasSucceeded = true;
-      this.#row = { ...this.#row, has_succeeded: true };
     } else {
       this.#breaker = afterFailure(this.#breaker, nowMs);
       this.#hasFailed = true;

@@ -12,10 +12,10 @@ import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { lapse, listDue, listDueEndpoints } from "../sql/due.ts";
-import { type AttemptDeps, attemptIdNow, outcomeOf, sendOnce } from "./attempt.ts";
+import { type AttemptDeps, attemptIdAt, outcomeOf, sendOnce } from "./attempt.ts";
 import { EndpointWork, type Waiting } from "./endpoint-work.ts";
 import type { OutcomeWriter } from "./outcome-writer.ts";
-import type { Slots } from "./slots.ts";
+import { type Pace, Slots } from "./slots.ts";
 
 export interface OwnerSenderDeps extends AttemptDeps {
   readonly database: Database;
@@ -38,6 +38,15 @@ export class OwnerSender {
   readonly #deps: OwnerSenderDeps;
   readonly #endpoints = new Map<number, EndpointWork>();
   readonly #running: Promise<void>;
+  readonly #places = new Slots({
+    count: SIGNER_LIMITS.inFlightPerOwner,
+    keptForPrompt: SIGNER_LIMITS.keptForPromptOfOwner,
+    keptForUntried: SIGNER_LIMITS.keptForUntriedOfOwner,
+  });
+  /** When PostgreSQL was asked for what is known of the endpoints, and of their secrets; and who is just asking again. */
+  #endpointsAtMs = Number.NEGATIVE_INFINITY;
+  #secretsAtMs = Number.NEGATIVE_INFINITY;
+  #learning: Promise<void> | undefined;
   /** Attempts under way; whoever waits for their end is told at each. */
   #sending = 0;
   #attemptEnded = Promise.withResolvers<void>();
@@ -96,22 +105,45 @@ export class OwnerSender {
 
   /** Looks what is due and reads it. */
   async #look(): Promise<void> {
-    const { organizationId } = this;
-    this.#refresh(await listDueEndpoints(this.#deps.database, { organizationId, known: [...this.#endpoints.keys()] }));
-    const nowMs = Date.now();
+    const askedAtMs = performance.now();
+    await this.#readEndpoints(askedAtMs);
+    const nowMs = this.#deps.clock.nowMs();
     const wanted = [...this.#endpoints.values()].flatMap((work) => {
       const count = work.wanted(nowMs);
       return count > 0 ? [{ endpointId: work.endpointId, count }] : [];
     });
     if (this.#stopped) return;
-    await Promise.all([this.#readSecrets(), wanted.length > 0 ? this.#read(wanted) : undefined]);
+    await Promise.all([this.#readSecrets(askedAtMs), wanted.length > 0 ? this.#read(wanted) : undefined]);
     this.#pump();
     this.#forgetIdle();
   }
 
+  /** What is known must not be older than `knowledgeMs` when an attempt begins; many ask once together. */
+  #learn(): Promise<void> {
+    const learn = async (askedAtMs: number): Promise<void> => {
+      await this.#readEndpoints(askedAtMs);
+      await this.#readSecrets(askedAtMs);
+    };
+    this.#learning ??= learn(performance.now()).finally(() => {
+      this.#learning = undefined;
+    });
+    return this.#learning;
+  }
+
+  async #readEndpoints(askedAtMs: number): Promise<void> {
+    const { organizationId } = this;
+    const known = [...this.#endpoints.keys()];
+    const rows = await listDueEndpoints(this.#deps.database, { organizationId, known });
+    if (askedAtMs < this.#endpointsAtMs) return;
+    this.#endpointsAtMs = askedAtMs;
+    this.#refresh(rows);
+  }
+
   /** Of everything that may be sent before the next look, so that a rotation counts at once. */
-  async #readSecrets(): Promise<void> {
+  async #readSecrets(askedAtMs: number): Promise<void> {
     const secrets = await this.#deps.secretsOf([...this.#endpoints.keys()]);
+    if (askedAtMs < this.#secretsAtMs) return;
+    this.#secretsAtMs = askedAtMs;
     for (const [endpointId, work] of this.#endpoints) work.signWith(secrets.get(endpointId) ?? []);
   }
 
@@ -149,7 +181,7 @@ export class OwnerSender {
       if (known === undefined) this.#endpoints.set(row.endpoint_id, new EndpointWork(row));
       else known.refresh(row);
     }
-    const nowMs = Date.now();
+    const nowMs = this.#deps.clock.nowMs();
     for (const [endpointId, work] of this.#endpoints) {
       if (!found.has(endpointId)) work.withdraw();
       work.putDownUnsendable(nowMs);
@@ -174,25 +206,26 @@ export class OwnerSender {
   }
 
   #start(work: EndpointWork): void {
-    if (!work.mayStart(Date.now())) return;
-    const { inFlightPerOwner, keptForHealthyOfOwner } = SIGNER_LIMITS;
-    const places = work.isHealthy ? inFlightPerOwner : inFlightPerOwner - keptForHealthyOfOwner;
-    if (this.#sending >= places || !this.#deps.slots.take(work.isHealthy, this.#pumpAgain)) return;
+    if (!work.mayStart(this.#deps.clock.nowMs())) return;
+    const { pace } = work;
+    if (!this.#places.hasRoom(pace) || !this.#deps.slots.take(pace, this.#pumpAgain)) return;
+    this.#places.take(pace);
     this.#sending += 1;
     // It goes to the end, so that whoever waits for one of the owner's places comes first the next time.
     this.#endpoints.delete(work.endpointId);
     this.#endpoints.set(work.endpointId, work);
-    void this.#send(work, work.start());
+    void this.#send(work, work.start(), pace);
   }
 
   /** Never rejects. */
-  async #send(work: EndpointWork, waiting: Waiting): Promise<void> {
+  async #send(work: EndpointWork, waiting: Waiting, pace: Pace): Promise<void> {
     try {
       await this.#attempt(work, waiting);
     } finally {
       this.#sending -= 1;
       this.#idleSinceMs = Date.now();
-      this.#deps.slots.give();
+      this.#places.give(pace);
+      this.#deps.slots.give(pace);
       this.#pump();
       if (work.isLow) this.wake();
       if (this.#stopped) {
@@ -203,7 +236,13 @@ export class OwnerSender {
   }
 
   async #attempt(work: EndpointWork, waiting: Waiting): Promise<void> {
-    const attemptId = attemptIdNow();
+    if (!(await this.#mayAttempt(work))) {
+      work.abandoned(waiting.delivery_id);
+      this.wake();
+      return;
+    }
+    const { clock } = this.#deps;
+    const attemptId = attemptIdAt(clock.nowMs());
     const startedAtMs = performance.now();
     if (waiting.lapsesAtMs !== null && waiting.lapsesAtMs <= startedAtMs) {
       // The next look sees that it has expired, and ends it.
@@ -219,13 +258,25 @@ export class OwnerSender {
       return;
     }
     const tookMs = performance.now() - startedAtMs;
-    const nowMs = Date.now();
+    const nowMs = clock.nowMs();
     const succeeded = result.error === null;
     work.ended({ succeeded, status: result.status, tookMs }, nowMs);
     if (!succeeded) work.putDownUnsendable(nowMs);
     const { random, writer, onAttempt } = this.#deps;
     writer.add({ outcome: outcomeOf(waiting, { attemptId, result, random: random() }), work });
     onAttempt({ outcome: result.error ?? "delivered", tookMs, lagMs });
+  }
+
+  /** Whether it may be sent to by what is known now; without PostgreSQL nobody knows. */
+  async #mayAttempt(work: EndpointWork): Promise<boolean> {
+    const oldestMs = performance.now() - SIGNER_LIMITS.knowledgeMs;
+    if (this.#secretsAtMs >= oldestMs && this.#endpointsAtMs >= oldestMs) return true;
+    try {
+      await this.#learn();
+    } catch {
+      return false;
+    }
+    return !work.isWithdrawn && !this.#stopped && this.#deps.isLeaseValid();
   }
 
   async #wakeOr(pauseMs: number): Promise<void> {

@@ -28,12 +28,12 @@ export function startOwners(deps: OwnersDeps): Owners {
   const senders = new Map<number, OwnerSender>();
   /** Those that are given back as soon as nothing of theirs is under way here any more. */
   const ending = new Map<number, Promise<void>>();
-  const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForHealthy } = SIGNER_LIMITS;
+  const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForPrompt, keptForUntried } = SIGNER_LIMITS;
   let woken = Promise.withResolvers<void>();
   let validUntilMs = 0;
   let restUntilMs = 0;
   const isLeaseValid = (): boolean => performance.now() < validUntilMs - leaseMarginMs;
-  const slots = new Slots({ count, keptForHealthy });
+  const slots = new Slots({ count, keptForPrompt, keptForUntried });
   const writer = new OutcomeWriter(deps);
   const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, writer };
 

@@ -78,19 +78,31 @@ export async function findOwn(
 }
 
 /**
- * The status of the delivery's endpoint; undefined where there is none, or it was deleted. It cannot be disabled or deleted
- * before the transaction ends.
+ * The delivery's endpoint; undefined where there is none, or it was deleted. Nothing about it changes before the transaction
+ * ends; it is held before its deliveries, as by whoever writes outcomes.
  */
 export async function holdEndpointOf(
   sql: Transaction,
   { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
-): Promise<"active" | "paused" | "disabled" | undefined> {
-  const [row] = await sql<{ status: "active" | "paused" | "disabled" }[]>`
-    select status from webhook_endpoints
+): Promise<HeldEndpointRow | undefined> {
+  const [row] = await sql<HeldEndpointRow[]>`
+    select endpoint_id, status from webhook_endpoints
     where deleted_at is null and endpoint_id = (
       select endpoint_id from webhook_deliveries where consumer_id = ${consumerId} and delivery_id = ${deliveryId})
-    for key share`;
-  return row?.status;
+    for no key update`;
+  return row;
+}
+
+export interface HeldEndpointRow {
+  readonly endpoint_id: number;
+  readonly status: "active" | "paused" | "disabled";
+}
+
+/** An open breaker lets its probe through now; whoever sends reads the row anew, because its generation is another. */
+export async function openForProbe(sql: Transaction, endpointId: number): Promise<void> {
+  await sql`
+    update webhook_endpoints set open_until = now() - interval '1 second', generation = generation + 1
+    where endpoint_id = ${endpointId} and open_until > now()`;
 }
 
 export interface RedeliverableRow extends DeliveryRow {
@@ -120,12 +132,16 @@ export async function insertRedelivery(
 }
 
 /**
- * Due now, whatever the schedule says. Whoever is sending it at this moment goes on, and that attempt is the one asked for:
- * what comes of it takes the place of this.
+ * Due now, before all that waits for the same endpoint, whatever the schedule says; what that said is kept. An attempt that
+ * is under way at this moment is another one.
  */
 export async function makeDue(sql: Transaction, deliveryId: number): Promise<DeliveryRow | undefined> {
   const [row] = await sql<DeliveryRow[]>`
-    update webhook_deliveries set status = 'pending', due_at = now(), manual_of = coalesce(manual_of, status)
+    update webhook_deliveries d set status = 'pending', asked = asked + 1,
+      planned_at = case when manual_of is null then due_at else planned_at end,
+      manual_of = coalesce(manual_of, status),
+      due_at = least(now(), (select min(due_at) - interval '1 microsecond' from webhook_deliveries other
+        where other.endpoint_id = d.endpoint_id and other.status = 'pending'))
     where delivery_id = ${deliveryId}
     returning ${columns(sql)}`;
   return row;

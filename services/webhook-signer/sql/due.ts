@@ -11,11 +11,11 @@ export interface DueEndpointRow {
   readonly open_until: Date | null;
   readonly failing_since: Date | null;
   readonly failures_since_success: number;
-  readonly has_succeeded: boolean;
 }
 
 /**
- * The owner's endpoints that may be sent to and have something due, whatever their breaker says; those in `known` in any
+ * The owner's endpoints that may be sent to and have something due, whatever their breaker says, but none of a suspended
+ * consumer: what is for it waits as for a paused endpoint; those in `known` in any
  * case, so that one that is missing from the answer is one that must not be sent to any more.
  */
 export async function listDueEndpoints(
@@ -24,9 +24,10 @@ export async function listDueEndpoints(
 ): Promise<readonly DueEndpointRow[]> {
   return await sql<DueEndpointRow[]>`
     select e.endpoint_id, e.url, c.mode, e.generation, e.consecutive_failures, e.times_opened, e.open_until,
-      e.failing_since, e.failures_since_success, e.last_success_at is not null as has_succeeded
+      e.failing_since, e.failures_since_success
     from webhook_endpoints e join robotics_consumers c using (consumer_id)
     where e.organization_id = ${organizationId} and e.deleted_at is null and e.status = 'active'
+      and c.status = 'active'
       and (e.endpoint_id = any(${[...known]}::bigint[]) or exists (select from webhook_deliveries d
         where d.endpoint_id = e.endpoint_id and d.status = 'pending' and d.due_at <= now()))
     order by e.endpoint_id`;
@@ -36,8 +37,11 @@ export interface DueRow {
   readonly delivery_id: number;
   readonly endpoint_id: number;
   readonly body: string;
-  /** That have ended so far. */
+  /** That have ended so far, and how many of them the schedule does not count because somebody asked for them. */
   readonly attempts: number;
+  readonly manual_attempts: number;
+  /** How often one more attempt has been asked for. */
+  readonly asked: number;
   /** Whether somebody asked for one more attempt; false for an attempt by the schedule. */
   readonly is_manual: boolean;
   /** For an offer: milliseconds until it expires, by the clock of PostgreSQL; not above zero for one that has lapsed. */
@@ -60,7 +64,7 @@ export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Pr
     from unnest(
       ${wanted.map((one) => one.endpointId)}::bigint[], ${wanted.map((one) => one.count)}::int[]
     ) as w (endpoint_id, most) cross join lateral (
-      select delivery_id, endpoint_id, body, attempts, manual_of is not null as is_manual,
+      select delivery_id, endpoint_id, body, attempts, manual_attempts, asked, manual_of is not null as is_manual,
         (extract(epoch from lapses_at - clock_timestamp()) * 1000)::float8 as lapses_in_ms,
         (extract(epoch from due_at) * 1000)::float8 as due_at_ms
       from webhook_deliveries

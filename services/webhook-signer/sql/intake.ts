@@ -31,7 +31,7 @@ export interface ConsumerRow {
   readonly filial_id: number;
 }
 
-/** The consumers named, and all active ones of the filials named. */
+/** The consumers named, and all of the filials named; what is for a suspended one waits until it is readmitted. */
 export async function listConsumers(
   sql: Transaction,
   of: { readonly consumerIds: readonly number[]; readonly filialIds: readonly number[] },
@@ -39,7 +39,7 @@ export async function listConsumers(
   return await sql<ConsumerRow[]>`
     select consumer_id, filial_id from robotics_consumers
     where consumer_id = any(${[...of.consumerIds]}::bigint[])
-      or (filial_id = any(${[...of.filialIds]}::bigint[]) and status = 'active')
+      or filial_id = any(${[...of.filialIds]}::bigint[])
     order by consumer_id`;
 }
 

@@ -11,6 +11,7 @@ export function outcomeColumns(outcomes: readonly OutcomeRow[]): OutcomeColumns 
     delivery_id: arrayOf(outcomes, (row) => row.delivery_id),
     attempt_id: arrayOf(outcomes, (row) => row.attempt_id),
     attempt: arrayOf(outcomes, (row) => row.attempt),
+    asked: arrayOf(outcomes, (row) => row.asked),
     retry_in_ms: arrayOf(outcomes, (row) => row.retry_in_ms),
     address: arrayOf(outcomes, (row) => quoted(row.address)),
     dns_ms: arrayOf(outcomes, (row) => row.dns_ms),

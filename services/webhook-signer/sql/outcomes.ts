@@ -9,6 +9,8 @@ export interface OutcomeRow {
   readonly attempt_id: number;
   /** Which attempt of the delivery it was when it began, the first one being 1. */
   readonly attempt: number;
+  /** How often one more had been asked for by then. */
+  readonly asked: number;
   /** Milliseconds until the next attempt; null after a success, and when there is none. */
   readonly retry_in_ms: number | null;
   readonly address: string | null;
@@ -43,7 +45,9 @@ export interface EndpointOutcomeRow {
 /**
  * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement. Every attempt is counted.
  * A failure moves its delivery only when that still waits for this very attempt, so whoever held the owner before changes
- * nothing that a later holder has decided; a success counts in any case, because the target has it.
+ * nothing that a later holder has decided; a success counts in any case, because the target has it. What an attempt decides
+ * is how the delivery stands beside what was asked for: one more attempt that was asked for while it was under way is made
+ * after it, whatever came of it.
  *
  * The key of an attempt is made before it is written: the same outcomes written once more are refused as a whole
  * (`isWrittenBefore`). The endpoints come first, then the deliveries in the order of their ids, as with whoever deletes or
@@ -62,36 +66,47 @@ export async function writeOutcomes(
   const of = outcomeColumns(outcomes.toSorted((a, b) => a.delivery_id - b.delivery_id));
   const isAwaited = sql`(d.status = 'pending' and d.attempts = i.attempt - 1)`;
   const isDelivered = sql`(i.error is null and (d.delivered_at is null or ${isAwaited}))`;
+  // How the delivery stands without what was asked for, and when it is due by the schedule.
+  const standing = sql`coalesce(d.manual_of, d.status)`;
+  const planned = sql`case when d.manual_of is null then d.due_at
+    else coalesce(d.planned_at, now() + i.retry_in_ms * interval '1 millisecond', now()) end`;
   // An attempt that somebody asked for beside the schedule changes nothing when it fails. An offer that expires before its
   // next attempt has lapsed.
-  const isRepeated = sql`(${isAwaited} and i.error is not null and i.retry_in_ms is not null and d.delivered_at is null
-    and coalesce(d.manual_of, 'pending') = 'pending'
+  const isByPlan = sql`(${isAwaited} and i.error is not null and not i.is_manual)`;
+  const isRepeated = sql`(i.retry_in_ms is not null and d.delivered_at is null
     and (d.lapses_at is null or d.lapses_at > now() + i.retry_in_ms * interval '1 millisecond'))`;
+  const stands = sql`case
+    when ${isDelivered} then 'delivered'
+    when ${isByPlan} then case
+      when ${isRepeated} then 'pending'
+      when d.delivered_at is not null then 'delivered'
+      when i.retry_in_ms is not null then 'lapsed'
+      else 'failed' end
+    when ${isAwaited} and ${standing} = 'unsent' then 'failed'
+    else ${standing} end`;
+  const due = sql`case
+    when ${isDelivered} then null
+    when ${isByPlan} then case when ${isRepeated} then now() + i.retry_in_ms * interval '1 millisecond' end
+    when ${standing} = 'pending' then ${planned} end`;
+  const isAskedStill = sql`(d.manual_of is not null and (d.asked > i.asked or not i.is_manual
+    or not (${isAwaited} or ${isDelivered})))`;
   await sql`
     with ${breakersFirst(sql, endpoints)} counted as (
       update webhook_deliveries d set
         attempts = d.attempts + 1,
-        status = case
-          when ${isDelivered} then 'delivered'
-          when not ${isAwaited} or ${isRepeated} then d.status
-          when d.delivered_at is not null then 'delivered'
-          when d.manual_of in ('failed', 'unsent') then 'failed'
-          when d.manual_of = 'lapsed' or i.retry_in_ms is not null then 'lapsed'
-          else 'failed'
-        end,
-        manual_of = case when ${isDelivered} or ${isAwaited} then null else d.manual_of end,
-        due_at = case
-          when ${isDelivered} then null
-          when ${isRepeated} then now() + i.retry_in_ms * interval '1 millisecond'
-          when not ${isAwaited} then d.due_at
-        end,
+        manual_attempts = d.manual_attempts + i.is_manual::int,
+        status = case when ${isAskedStill} then 'pending' else ${stands} end,
+        due_at = case when ${isAskedStill} then d.due_at else ${due} end,
+        manual_of = case when ${isAskedStill} then ${stands} end,
+        planned_at = case when ${isAskedStill} then ${due} end,
         delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
       from ${endpoints.length === 0 ? sql`` : sql`(select count(*) from breakers) as written,`} unnest(
-        ${of.delivery_id}::bigint[], ${of.attempt_id}::bigint[], ${of.attempt}::int[], ${of.retry_in_ms}::float8[],
+        ${of.delivery_id}::bigint[], ${of.attempt_id}::bigint[], ${of.attempt}::int[], ${of.asked}::int[],
+        ${of.retry_in_ms}::float8[],
         ${of.address}::text[], ${of.dns_ms}::real[], ${of.connect_ms}::real[], ${of.tls_ms}::real[],
         ${of.first_byte_ms}::real[], ${of.total_ms}::real[], ${of.http_status}::smallint[], ${of.error}::text[],
         ${of.response_body}::text[], ${of.is_truncated}::boolean[], ${of.is_manual}::boolean[]
-      ) as i (delivery_id, attempt_id, attempt, retry_in_ms, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
+      ) as i (delivery_id, attempt_id, attempt, asked, retry_in_ms, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
         http_status, error, response_body, is_truncated, is_manual)
       where d.delivery_id = i.delivery_id
       returning i.*
