@@ -45,6 +45,8 @@ export async function openConnection(
     const { remoteAddress } = tcp;
     if (remoteAddress === undefined || !settings.allows(target.host, remoteAddress)) {
       tcp.destroy();
+      // Who answered instead is nobody's business.
+      times.address = null;
       throw new AttemptFailure(remoteAddress === undefined ? "connect_failed" : "target_refused");
     }
     times.address = remoteAddress;
