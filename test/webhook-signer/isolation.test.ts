@@ -121,7 +121,7 @@ test("targets that answer well but slowly, more than there are places, keep nobo
   const promptPaths = { ofAnother: "/prompt/another", ofTheSame: "/prompt/same" };
   for (const name of ["ofAnother", "ofTheSame"] as const) await world.addEndpoint(prompt[name], promptPaths[name]);
   await lateness(prompt, promptPaths);
-  await world.emitMany(slow, slow.length * 8);
+  await world.emitMany(slow, slow.length * 16);
   await waitFor(
     "each of the slow ones at work",
     () => new Set(world.receiver.received.map((one) => one.path)).size >= paths.size,
@@ -135,6 +135,11 @@ test("targets that answer well but slowly, more than there are places, keep nobo
   for (const [name, ms] of [...(await lateness(fresh, freshPaths)), ...(await lateness(prompt, promptPaths))]) {
     expect(ms, name).toBeLessThan(2_000);
   }
+  // They are busy still.
+  const [left] = await world.database<[{ count: number }]>`
+    select count(*)::int as count from webhook_deliveries
+    where status = 'pending' and organization_id = any(${slow.map((fleet) => fleet.organizationId)}::bigint[])`;
+  expect(left.count).toBeGreaterThan(OWNERS * 20 * 2);
   expect(world.receiver.mostAtOnce("/slow-but-good/")).toBeLessThanOrEqual(256);
   expect(world.receiver.mostAtOnce("/slow-but-good/")).toBeGreaterThan(140);
   await world.database`
