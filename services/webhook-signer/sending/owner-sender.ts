@@ -104,7 +104,9 @@ export class OwnerSender {
       return count > 0 ? [{ endpointId: work.endpointId, count }] : [];
     });
     if (this.#stopped) return;
-    await Promise.all([this.#readSecrets(), wanted.length > 0 ? this.#read(wanted) : undefined]);
+    // One after the other, so that a failure of one leaves nothing of the other to come later.
+    await this.#readSecrets();
+    if (wanted.length > 0) await this.#read(wanted);
     this.#pump();
     this.#forgetIdle();
   }
