@@ -216,8 +216,10 @@ export class OwnerSender {
     const lagMs = Math.max(0, attemptId / 1_000 - waiting.due_at_ms);
     const result = await sendOnce(this.#deps, work, { body: waiting.body, signal: this.#aborting.signal });
     if (result === undefined) {
-      // Nobody knows what the target did, so it is sent again by whoever holds the owner next.
+      // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it expired before it could
+      // be sent, and the next look ends it.
       work.abandoned(waiting.delivery_id);
+      this.wake();
       return;
     }
     const tookMs = performance.now() - startedAtMs;

@@ -85,6 +85,8 @@ export async function writeOutcomes(
           when ${isRepeated} then now() + i.retry_in_ms * interval '1 millisecond'
           when not ${isAwaited} then d.due_at
         end,
+        -- Programs older than migration 0019 would take it for a claim.
+        claimed_by = null,
         delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
       from ${endpoints.length === 0 ? sql`` : sql`(select count(*) from breakers) as written,`} unnest(
         ${of.delivery_id}::bigint[], ${of.attempt_id}::bigint[], ${of.attempt}::int[], ${of.retry_in_ms}::float8[],
