@@ -64,9 +64,12 @@ export const SIGNER_LIMITS = {
   ownerRestMs: 3 * SECOND_MS,
   /** Outcomes that wait for PostgreSQL; with more of them nothing is sent: whatever ends then may have to be sent again. */
   unwrittenOutcomes: 2_000,
-  /** Outcomes in one statement, and how long after the last one began the next may begin: a statement costs as much as twenty of them. */
+  /**
+   * Outcomes in one statement, and how long after the last one began the next may begin: a statement by itself costs as much
+   * as twenty of them. What has gathered when a process is killed is sent again.
+   */
   outcomesPerWrite: 500,
-  shortestWriteTurnMs: 20,
+  shortestWriteTurnMs: 50,
   /** How often, and after which growing pause, writing outcomes is tried; what cannot be written is sent again. */
   writeAttempts: 20,
   writePauseMs: 100,

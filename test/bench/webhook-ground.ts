@@ -100,8 +100,9 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
     owners,
     arrived: async () => (await receiver.ask<{ arrived: [number, number][] }>()).arrived,
     async setStatus(status) {
-      for (const { caller, endpointId } of owners)
-        await call(ground.bus.nc, changeEndpoint, { caller, endpointId, status });
+      await Promise.all(
+        owners.map(({ caller, endpointId }) => call(ground.bus.nc, changeEndpoint, { caller, endpointId, status })),
+      );
     },
     async publish(count) {
       const BATCH = 500;

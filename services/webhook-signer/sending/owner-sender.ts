@@ -113,7 +113,9 @@ export class OwnerSender {
       return count > 0 ? [{ endpointId: work.endpointId, count }] : [];
     });
     if (this.#stopped) return;
-    await Promise.all([this.#readSecrets(askedAtMs), wanted.length > 0 ? this.#read(wanted) : undefined]);
+    // One after the other, so that a failure of one leaves nothing of the other to come later.
+    await this.#readSecrets(askedAtMs);
+    if (wanted.length > 0) await this.#read(wanted);
     this.#pump();
     this.#forgetIdle();
   }
@@ -253,8 +255,10 @@ export class OwnerSender {
     const lagMs = Math.max(0, attemptId / 1_000 - waiting.due_at_ms);
     const result = await sendOnce(this.#deps, work, { body: waiting.body, signal: this.#aborting.signal });
     if (result === undefined) {
-      // Nobody knows what the target did, so it is sent again by whoever holds the owner next.
+      // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it expired before it could
+      // be sent, and the next look ends it.
       work.abandoned(waiting.delivery_id);
+      this.wake();
       return;
     }
     const tookMs = performance.now() - startedAtMs;

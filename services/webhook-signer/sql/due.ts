@@ -59,6 +59,8 @@ export interface DueRequest {
 
 /** Due deliveries, of each endpoint the longest due first. */
 export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Promise<readonly DueRow[]> {
+  // Ids are written out here, because the driver would look for quotes in each of them.
+  const known = `{${inHand.join(",")}}`;
   return await sql<DueRow[]>`
     select d.*
     from unnest(
@@ -69,7 +71,7 @@ export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Pr
         (extract(epoch from due_at) * 1000)::float8 as due_at_ms
       from webhook_deliveries
       where endpoint_id = w.endpoint_id and status = 'pending' and due_at <= now()
-        and delivery_id not in (select known from unnest(${[...inHand]}::bigint[]) as known)
+        and delivery_id not in (select known from unnest(${known}::bigint[]) as known)
       order by due_at, delivery_id limit w.most
     ) d`;
 }

@@ -4,41 +4,45 @@
  */
 import type { OutcomeRow } from "./outcomes.ts";
 
-export type OutcomeColumns = { readonly [Column in keyof OutcomeRow]: string };
-
-export function outcomeColumns(outcomes: readonly OutcomeRow[]): OutcomeColumns {
-  return {
-    delivery_id: arrayOf(outcomes, (row) => row.delivery_id),
-    attempt_id: arrayOf(outcomes, (row) => row.attempt_id),
-    attempt: arrayOf(outcomes, (row) => row.attempt),
-    asked: arrayOf(outcomes, (row) => row.asked),
-    retry_in_ms: arrayOf(outcomes, (row) => row.retry_in_ms),
-    address: arrayOf(outcomes, (row) => quoted(row.address)),
-    dns_ms: arrayOf(outcomes, (row) => row.dns_ms),
-    connect_ms: arrayOf(outcomes, (row) => row.connect_ms),
-    tls_ms: arrayOf(outcomes, (row) => row.tls_ms),
-    first_byte_ms: arrayOf(outcomes, (row) => row.first_byte_ms),
-    total_ms: arrayOf(outcomes, (row) => row.total_ms),
-    http_status: arrayOf(outcomes, (row) => row.http_status),
-    error: arrayOf(outcomes, (row) => quoted(row.error)),
-    response_body: arrayOf(outcomes, (row) => quoted(row.response_body)),
-    is_truncated: arrayOf(outcomes, (row) => row.is_truncated),
-    is_manual: arrayOf(outcomes, (row) => row.is_manual),
-  };
+interface Column {
+  readonly name: keyof OutcomeRow;
+  readonly type: string;
+  readonly textOf: (row: OutcomeRow) => string;
 }
 
-function arrayOf(
-  outcomes: readonly OutcomeRow[],
-  valueOf: (row: OutcomeRow) => number | boolean | string | null,
-): string {
-  let text = "";
+const COLUMNS: readonly Column[] = [
+  { name: "delivery_id", type: "bigint", textOf: (row) => String(row.delivery_id) },
+  { name: "attempt_id", type: "bigint", textOf: (row) => String(row.attempt_id) },
+  { name: "attempt", type: "integer", textOf: (row) => String(row.attempt) },
+  { name: "asked", type: "integer", textOf: (row) => String(row.asked) },
   // A value that is null is written as this word, without quotes.
-  for (const row of outcomes) text += text === "" ? String(valueOf(row)) : `,${String(valueOf(row))}`;
-  return `{${text}}`;
+  { name: "retry_in_ms", type: "float8", textOf: (row) => String(row.retry_in_ms) },
+  { name: "address", type: "text", textOf: (row) => quoted(row.address) },
+  { name: "dns_ms", type: "real", textOf: (row) => String(row.dns_ms) },
+  { name: "connect_ms", type: "real", textOf: (row) => String(row.connect_ms) },
+  { name: "tls_ms", type: "real", textOf: (row) => String(row.tls_ms) },
+  { name: "first_byte_ms", type: "real", textOf: (row) => String(row.first_byte_ms) },
+  { name: "total_ms", type: "real", textOf: (row) => String(row.total_ms) },
+  { name: "http_status", type: "smallint", textOf: (row) => String(row.http_status) },
+  { name: "error", type: "text", textOf: (row) => quoted(row.error) },
+  { name: "response_body", type: "text", textOf: (row) => quoted(row.response_body) },
+  { name: "is_truncated", type: "boolean", textOf: (row) => String(row.is_truncated) },
+  { name: "is_manual", type: "boolean", textOf: (row) => String(row.is_manual) },
+];
+
+/** The rows of a statement that is given `outcomeArrays` as its first parameters. */
+export const OUTCOMES = `unnest(${COLUMNS.map(({ type }, at) => `$${at + 1}::${type}[]`).join(", ")})
+  as i (${COLUMNS.map(({ name }) => name).join(", ")})`;
+
+/** The parameter behind them. */
+export const PARAMETER_BEHIND_OUTCOMES = `$${COLUMNS.length + 1}`;
+
+export function outcomeArrays(outcomes: readonly OutcomeRow[]): string[] {
+  return COLUMNS.map(({ textOf }) => `{${outcomes.map(textOf).join(",")}}`);
 }
 
 /** In quotes any text is itself, even `null`, but for quotes and back-slashes. */
-function quoted(text: string | null): string | null {
-  if (text === null) return null;
+function quoted(text: string | null): string {
+  if (text === null) return "null";
   return text === "" ? '""' : `"${text.replace(/["\\]/g, "\\$&")}"`;
 }

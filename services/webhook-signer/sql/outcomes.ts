@@ -1,7 +1,7 @@
 /** What became of attempts: many at once, because each round trip and each commit costs as much as a delivery. */
 import type { AttemptError, DISABLED_REASONS } from "../../bus/messages/webhooks.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
-import { outcomeColumns } from "./outcome-columns.ts";
+import { OUTCOMES, outcomeArrays, PARAMETER_BEHIND_OUTCOMES } from "./outcome-columns.ts";
 
 export interface OutcomeRow {
   readonly delivery_id: number;
@@ -42,12 +42,83 @@ export interface EndpointOutcomeRow {
   readonly disabled_reason: (typeof DISABLED_REASONS)[number] | null;
 }
 
+/** The delivery still waits for this very attempt. */
+const IS_AWAITED = "(d.status = 'pending' and d.attempts = i.attempt - 1)";
+const IS_DELIVERED = `(i.error is null and (d.delivered_at is null or ${IS_AWAITED}))`;
+/** How the delivery stands without what was asked for, and when it is due by the schedule. */
+const STANDING = "coalesce(d.manual_of, d.status)";
+const PLANNED = `case when d.manual_of is null then d.due_at
+  else coalesce(d.planned_at, now() + i.retry_in_ms * interval '1 millisecond', now()) end`;
+/** An attempt that somebody asked for beside the schedule changes nothing when it fails. */
+const IS_BY_PLAN = `(${IS_AWAITED} and i.error is not null and not i.is_manual)`;
+/** An offer that expires before its next attempt has lapsed. */
+const IS_REPEATED = `(i.retry_in_ms is not null and d.delivered_at is null
+  and (d.lapses_at is null or d.lapses_at > now() + i.retry_in_ms * interval '1 millisecond'))`;
+const STANDS_THEN = `case
+  when ${IS_DELIVERED} then 'delivered'
+  when ${IS_BY_PLAN} then case
+    when ${IS_REPEATED} then 'pending'
+    when d.delivered_at is not null then 'delivered'
+    when i.retry_in_ms is not null then 'lapsed'
+    else 'failed' end
+  when ${IS_AWAITED} and ${STANDING} = 'unsent' then 'failed'
+  else ${STANDING} end`;
+const DUE_THEN = `case
+  when ${IS_DELIVERED} then null
+  when ${IS_BY_PLAN} then case when ${IS_REPEATED} then now() + i.retry_in_ms * interval '1 millisecond' end
+  when ${STANDING} = 'pending' then ${PLANNED} end`;
+/** One more attempt was asked for while this one was under way. */
+const IS_ASKED_STILL = `(d.manual_of is not null and (d.asked > i.asked or not i.is_manual
+  or not (${IS_AWAITED} or ${IS_DELIVERED})))`;
+
+const BREAKERS = `breakers as (
+  update webhook_endpoints e set
+    consecutive_failures = i.consecutive_failures,
+    times_opened = i.times_opened,
+    open_until = i.open_until,
+    failing_since = i.failing_since,
+    failures_since_success = i.failures_since_success,
+    last_success_at = case when i.has_succeeded then now() else e.last_success_at end,
+    last_failure_at = case when i.has_failed then now() else e.last_failure_at end
+  from jsonb_to_recordset(${PARAMETER_BEHIND_OUTCOMES}::text::jsonb) as i (
+    endpoint_id bigint, generation integer, consecutive_failures integer, times_opened integer,
+    open_until timestamptz, failing_since timestamptz, failures_since_success integer, has_succeeded boolean,
+    has_failed boolean)
+  where e.endpoint_id = i.endpoint_id and e.generation = i.generation
+  returning e.endpoint_id
+),`;
+
+const statement = (before: string, first: string): string => `
+with ${before} counted as (
+  update webhook_deliveries d set
+    attempts = d.attempts + 1,
+    manual_attempts = d.manual_attempts + i.is_manual::int,
+    status = case when ${IS_ASKED_STILL} then 'pending' else ${STANDS_THEN} end,
+    due_at = case when ${IS_ASKED_STILL} then d.due_at else ${DUE_THEN} end,
+    manual_of = case when ${IS_ASKED_STILL} then ${STANDS_THEN} end,
+    planned_at = case when ${IS_ASKED_STILL} then ${DUE_THEN} end,
+    -- Programs older than migration 0019 would take it for a claim.
+    claimed_by = null,
+    delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
+  from ${first} ${OUTCOMES}
+  where d.delivery_id = i.delivery_id
+  returning i.*
+)
+insert into webhook_attempts (delivery_id, attempt_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms,
+  total_ms, status, error, response_body, is_truncated, is_manual)
+select delivery_id, attempt_id, to_timestamp(attempt_id / 1e6::float8), address, dns_ms, connect_ms, tls_ms,
+  first_byte_ms, total_ms, http_status, error, response_body, is_truncated, is_manual
+from counted`;
+
+/** Texts of their own, because the driver would put one together from its parts each time. */
+const OUTCOMES_ONLY = statement("", "");
+const WITH_BREAKERS = statement(BREAKERS, "(select count(*) from breakers) as written,");
+
 /**
  * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement. Every attempt is counted.
  * A failure moves its delivery only when that still waits for this very attempt, so whoever held the owner before changes
- * nothing that a later holder has decided; a success counts in any case, because the target has it. What an attempt decides
- * is how the delivery stands beside what was asked for: one more attempt that was asked for while it was under way is made
- * after it, whatever came of it.
+ * nothing that a later holder has decided; a success counts in any case, because the target has it. One more
+ * attempt that was asked for while this one was under way is made after it, whatever came of this one.
  *
  * The key of an attempt is made before it is written: the same outcomes written once more are refused as a whole
  * (`isWrittenBefore`). The endpoints come first, then the deliveries in the order of their ids, as with whoever deletes or
@@ -63,79 +134,12 @@ export async function writeOutcomes(
     readonly endpoints: readonly EndpointOutcomeRow[];
   },
 ): Promise<void> {
-  const of = outcomeColumns(outcomes.toSorted((a, b) => a.delivery_id - b.delivery_id));
-  const isAwaited = sql`(d.status = 'pending' and d.attempts = i.attempt - 1)`;
-  const isDelivered = sql`(i.error is null and (d.delivered_at is null or ${isAwaited}))`;
-  // How the delivery stands without what was asked for, and when it is due by the schedule.
-  const standing = sql`coalesce(d.manual_of, d.status)`;
-  const planned = sql`case when d.manual_of is null then d.due_at
-    else coalesce(d.planned_at, now() + i.retry_in_ms * interval '1 millisecond', now()) end`;
-  // An attempt that somebody asked for beside the schedule changes nothing when it fails. An offer that expires before its
-  // next attempt has lapsed.
-  const isByPlan = sql`(${isAwaited} and i.error is not null and not i.is_manual)`;
-  const isRepeated = sql`(i.retry_in_ms is not null and d.delivered_at is null
-    and (d.lapses_at is null or d.lapses_at > now() + i.retry_in_ms * interval '1 millisecond'))`;
-  const stands = sql`case
-    when ${isDelivered} then 'delivered'
-    when ${isByPlan} then case
-      when ${isRepeated} then 'pending'
-      when d.delivered_at is not null then 'delivered'
-      when i.retry_in_ms is not null then 'lapsed'
-      else 'failed' end
-    when ${isAwaited} and ${standing} = 'unsent' then 'failed'
-    else ${standing} end`;
-  const due = sql`case
-    when ${isDelivered} then null
-    when ${isByPlan} then case when ${isRepeated} then now() + i.retry_in_ms * interval '1 millisecond' end
-    when ${standing} = 'pending' then ${planned} end`;
-  const isAskedStill = sql`(d.manual_of is not null and (d.asked > i.asked or not i.is_manual
-    or not (${isAwaited} or ${isDelivered})))`;
-  await sql`
-    with ${breakersFirst(sql, endpoints)} counted as (
-      update webhook_deliveries d set
-        attempts = d.attempts + 1,
-        manual_attempts = d.manual_attempts + i.is_manual::int,
-        status = case when ${isAskedStill} then 'pending' else ${stands} end,
-        due_at = case when ${isAskedStill} then d.due_at else ${due} end,
-        manual_of = case when ${isAskedStill} then ${stands} end,
-        planned_at = case when ${isAskedStill} then ${due} end,
-        delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
-      from ${endpoints.length === 0 ? sql`` : sql`(select count(*) from breakers) as written,`} unnest(
-        ${of.delivery_id}::bigint[], ${of.attempt_id}::bigint[], ${of.attempt}::int[], ${of.asked}::int[],
-        ${of.retry_in_ms}::float8[],
-        ${of.address}::text[], ${of.dns_ms}::real[], ${of.connect_ms}::real[], ${of.tls_ms}::real[],
-        ${of.first_byte_ms}::real[], ${of.total_ms}::real[], ${of.http_status}::smallint[], ${of.error}::text[],
-        ${of.response_body}::text[], ${of.is_truncated}::boolean[], ${of.is_manual}::boolean[]
-      ) as i (delivery_id, attempt_id, attempt, asked, retry_in_ms, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
-        http_status, error, response_body, is_truncated, is_manual)
-      where d.delivery_id = i.delivery_id
-      returning i.*
-    )
-    insert into webhook_attempts (delivery_id, attempt_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms,
-      total_ms, status, error, response_body, is_truncated, is_manual)
-    select delivery_id, attempt_id, to_timestamp(attempt_id / 1e6::float8), address, dns_ms, connect_ms, tls_ms,
-      first_byte_ms, total_ms, http_status, error, response_body, is_truncated, is_manual
-    from counted`;
-}
-
-function breakersFirst(sql: Queryable, endpoints: readonly EndpointOutcomeRow[]) {
-  if (endpoints.length === 0) return sql``;
-  return sql`breakers as (
-      update webhook_endpoints e set
-        consecutive_failures = i.consecutive_failures,
-        times_opened = i.times_opened,
-        open_until = i.open_until,
-        failing_since = i.failing_since,
-        failures_since_success = i.failures_since_success,
-        last_success_at = case when i.has_succeeded then now() else e.last_success_at end,
-        last_failure_at = case when i.has_failed then now() else e.last_failure_at end
-      from jsonb_to_recordset(${sql.json(endpoints.map(endpointAsJson))}) as i (
-        endpoint_id bigint, generation integer, consecutive_failures integer, times_opened integer,
-        open_until timestamptz, failing_since timestamptz, failures_since_success integer, has_succeeded boolean,
-        has_failed boolean)
-      where e.endpoint_id = i.endpoint_id and e.generation = i.generation
-      returning e.endpoint_id
-    ),`;
+  const arrays = outcomeArrays(outcomes.toSorted((a, b) => a.delivery_id - b.delivery_id));
+  if (endpoints.length === 0) await sql.unsafe(OUTCOMES_ONLY, arrays, { prepare: true });
+  else {
+    const breakers = JSON.stringify(endpoints.map(endpointAsJson));
+    await sql.unsafe(WITH_BREAKERS, [...arrays, breakers], { prepare: true });
+  }
 }
 
 /** Whether PostgreSQL refused outcomes because they stand there already: the answer to the first time was lost. */
