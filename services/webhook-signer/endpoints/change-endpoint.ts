@@ -56,6 +56,8 @@ export async function rotate(
     const data = { overlap_ms: overlapMs };
     await record(sql, { caller, endpointId, action: "webhook_secret_rotated", data });
   });
+  // Whoever sends to it signs with the new one from now on.
+  deps.wake([caller.organizationId]);
   return { endpoint, secret };
 }
 
