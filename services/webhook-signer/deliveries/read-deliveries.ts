@@ -47,8 +47,9 @@ export async function getOwn(
   { caller, deliveryId }: RequestOf<typeof messages.getOwnDelivery>,
 ): Promise<ReplyOf<typeof messages.getOwnDelivery>> {
   requirePermission(caller, "organization.manage");
+  // The attempts first, so that the delivery shows what followed from each of them.
+  const attempts = await listAttempts(database, deliveryId, SIGNER_LIMITS.attemptsShown);
   const row = await findOwn(database, { organizationId: caller.organizationId, deliveryId });
   if (row === undefined) throw new RefusedError({ code: "not_found" });
-  const attempts = await listAttempts(database, deliveryId, SIGNER_LIMITS.attemptsShown);
   return { delivery: deliveryOnWire(row), attempts: attempts.map(attemptOnWire) };
 }
