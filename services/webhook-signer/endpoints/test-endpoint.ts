@@ -13,10 +13,12 @@ import type { EndpointRow } from "../sql/endpoints.ts";
 import { insertDeliveries, type NewDelivery, takeDeliveryIds } from "../sql/intake.ts";
 import { writeOutcomes } from "../sql/outcomes.ts";
 import { find } from "./change-endpoint.ts";
+import { disableIfGone, findTested } from "./disable-gone.ts";
 
 /**
  * Past the breaker and whatever the endpoint's status is, so that an owner can see whether it would work again. A failure
- * is told, not repeated. Refuses with `permission_denied`, `not_found`, or `busy`.
+ * is told, not repeated, and changes nothing but for 410, which disables the endpoint as it does for a delivery. Refuses
+ * with `permission_denied`, `not_found`, or `busy`.
  */
 export async function test(
   deps: SignerDeps,
@@ -37,6 +39,7 @@ async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyO
   const { endpoint_id: endpointId, organization_id: organizationId, url, mode } = endpoint;
   const { deliveryId, body } = await insertTest(deps, endpoint);
   const secrets = (await openSecrets(deps, [endpointId])).get(endpointId) ?? [];
+  const tested = await findTested(deps.database, endpointId);
   const attemptId = attemptIdNow();
   const signal = AbortSignal.timeout(TARGET_LIMITS.attemptMs * 2);
   const result = await sendOnce(deps, { url, mode, secrets }, { body, signal });
@@ -44,7 +47,16 @@ async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyO
   // It does not wait for this attempt: a success counts, a failure leaves it as it was written.
   const made = { delivery_id: deliveryId, attempts: 0, is_manual: true };
   const outcome = outcomeOf(made, { attemptId, result, random: 0 });
-  await writeOutcomes(deps.database, { outcomes: [outcome], endpoints: [] });
+  const disabled = await deps.database.begin(async (sql) => {
+    const gone = tested === undefined ? undefined : await disableIfGone(sql, tested, result.status);
+    await writeOutcomes(sql, { outcomes: [outcome], endpoints: [] });
+    return gone;
+  });
+  if (disabled !== undefined) {
+    deps.log.warn({ endpointId, reason: disabled.disabled_reason }, "a webhook endpoint is disabled");
+    // Whoever sends to it puts down what it has in hand.
+    deps.wake([organizationId]);
+  }
   const row = await findOwn(deps.database, { organizationId, deliveryId });
   const [attempt] = await listAttempts(deps.database, deliveryId, 1);
   if (row === undefined || attempt === undefined) throw new Error("A test that was just written is not there.");

@@ -217,7 +217,8 @@ export class OwnerSender {
       return;
     }
     const lagMs = Math.max(0, attemptId / 1_000 - waiting.due_at_ms);
-    const result = await sendOnce(this.#deps, work, { body: waiting.body, signal: this.#aborting.signal });
+    const message = { body: waiting.body, signal: this.#aborting.signal, endsAtMs: waiting.lapsesAtMs };
+    const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
       // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it expired before it could
       // be sent, and the next look ends it.
