@@ -80,7 +80,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
     tag,
     summary: "Rename, suspend or readmit a robotics consumer",
     description:
-      "A suspended one is refused everything from the answer to this on. What it was offered or has accepted stays as it is, for the owner to cancel.",
+      "A suspended one is refused everything from the answer to this on. What it was offered or has accepted stays as it is, for the owner to cancel. Nothing is sent to its webhook endpoints meanwhile: deliveries wait until it is readmitted, and offers lapse.",
     who,
     body: changeRoboticsConsumerBodySchema,
     replies: { 200: { description: "The consumer after this.", schema: roboticsConsumerSchema } },
