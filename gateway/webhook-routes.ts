@@ -111,10 +111,10 @@ export const webhookRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Try a webhook endpoint",
     description:
-      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A failure changes nothing but for 410, which disables the endpoint as it does for a delivery.",
+      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. One test at a time is made of an endpoint; for a suspended consumer none is (`conflict`).",
     who,
     replies: { 200: { description: "The attempt, good or bad.", schema: webhookTestSchema } },
-    errors: ["not_found"],
+    errors: ["not_found", "conflict"],
     handler: testOwnEndpoint,
   }),
   route({
@@ -179,7 +179,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: "robotics",
     summary: "Have a delivery sent once more",
     description:
-      "One attempt now, with the same delivery id and body and a fresh signature. An offer is not sent after its expiry.",
+      "One attempt now, with the same delivery id and body and a fresh signature: after the one under way, if there is one, and past an open breaker, as its probe. What waits for its next attempt keeps its time when this one fails. An offer is not sent after its expiry, an owner's test not again (`conflict`).",
     who: consumer,
     headers: z.object({
       "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({
@@ -187,7 +187,7 @@ export const webhookRoutes: readonly Route[] = [
       }),
     }),
     replies: { 202: { description: "It will be sent.", schema: webhookDeliverySchema } },
-    errors: ["not_found", "delivery_lapsed", "endpoint_unavailable"],
+    errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],
     handler: redeliverWebhook,
   }),
 ];

@@ -85,10 +85,10 @@ test("of one owner at most 16 are under way, at most 4 to one endpoint, and slow
 }, 60_000);
 
 /** How long each took from when its event was emitted to its first delivery. */
-async function lateness(fleets: Readonly<Record<string, Fleet>>, paths: Readonly<Record<string, string>>) {
+async function lateness(to: Readonly<Record<string, Fleet>>, paths: Readonly<Record<string, string>>) {
   const startedAtMs = Date.now();
   const before = Object.fromEntries(Object.values(paths).map((path) => [path, world.receiver.at(path).length]));
-  await world.emitMany(Object.values(fleets), Object.keys(fleets).length);
+  await world.emitMany(Object.values(to), Object.keys(to).length);
   const arrived = Object.entries(paths).map(async ([name, path]) => {
     await waitFor(`the delivery to ${name}`, () => world.receiver.at(path).length > (before[path] ?? 0), 20_000);
     return [name, (world.receiver.at(path).at(-1)?.atMs ?? 0) - startedAtMs] as const;

@@ -97,7 +97,7 @@ const STEPS: Readonly<
     const before = world.receiver.received.length;
     await emit();
     await waitFor("answers", () => world.receiver.received.length >= before + FLEETS / 2);
-    await waitFor("the writing", () => waitsIn("%insert into webhook_attempts%"));
+    await waitFor("the writing", () => waitsIn("%counted as (%"));
     return release;
   },
   "it is stopping, and waits for requests under way": async (signer, emit) => {
