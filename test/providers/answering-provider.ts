@@ -1,5 +1,5 @@
 /** A provider with the sandbox's API that answers as a test tells it, in the place of the sandbox. */
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ProvidersWorld } from "./providers-world.ts";
 
@@ -24,11 +24,14 @@ export interface AnsweringProvider {
 
 export async function startAnsweringProvider(): Promise<AnsweringProvider> {
   const asked: Asked[] = [];
-  const server = createServer(async (request, response) => {
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const each = { method: request.method ?? "", path: request.url ?? "", body: await bodyOf(request) };
     asked.push(each);
     const answer = await provider.answer(each);
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+  };
+  const server = createServer((request, response) => {
+    void respond(request, response);
   });
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
