@@ -21,9 +21,10 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
     const found = await adapter.lookUp(access, asked, signal);
     if (found.status === "paid") {
       const outcome = await takeFoundMoney(deps, about, { money: found.money, by: "poll" });
-      // Money that does not fit is an issue; the right one may still be found.
+      // Money that does not fit is an issue; the right one may still be found while the collection goes on.
       const isTaken = outcome === "confirmed" || outcome === "known";
-      return isTaken || Date.now() >= lastAtMs ? { outcome } : { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+      const isLast = Date.now() >= lastAtMs || payment.withdrawn_at !== null;
+      return isTaken || isLast ? { outcome } : { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
     }
     if (found.status === "ended") return await end(deps, about, found.reason);
     if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
