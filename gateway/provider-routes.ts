@@ -1,16 +1,19 @@
 /** The rows about payment providers: their callbacks, the owner's configs, and the money that does not fit. */
-import { pageOfTrailQuery } from "./contract/page.ts";
 import {
   attributeIssueBodySchema,
+  closeIssueBodySchema,
+  ISSUE_CONFLICT_WORDS,
+  issueSchema,
+  issuesQuerySchema,
+  issuesSchema,
+} from "./contract/issue.ts";
+import { pageOfTrailQuery } from "./contract/page.ts";
+import {
   callbackBodySchema,
   callbackHeadersSchema,
   callbackReplySchema,
   changeProviderConfigBodySchema,
-  closeIssueBodySchema,
   createProviderConfigBodySchema,
-  issueSchema,
-  issuesQuerySchema,
-  issuesSchema,
   newProviderConfigSchema,
   providerConfigSchema,
   providerConfigsQuerySchema,
@@ -46,7 +49,7 @@ export const providerRoutes: readonly Route[] = [
     tag: "provider",
     summary: "Tell what became of a payment",
     description:
-      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. A signature that does not fit and a config that does not exist are answered alike. Repeat after 429 and 5xx.",
+      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. A signature that does not fit and a config that does not exist are answered alike. A body over 16 KiB is refused unread, whatever its signature: it is recorded and counted as refused, and what it says is not heard. Repeat after 429 and 5xx.",
     who: anyone,
     rawBody: true,
     signedBody: callbackBodySchema,
@@ -143,8 +146,7 @@ export const providerRoutes: readonly Route[] = [
     operationId: "reconciliation_issue_attribute",
     tag: "reconciliation",
     summary: "Pay an order with it after all",
-    description:
-      "Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once: 409 `conflict` says what it has paid, who may still settle it, or that it was closed.",
+    description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. ${ISSUE_CONFLICT_WORDS}`,
     who: operator,
     body: attributeIssueBodySchema,
     replies: issueReply,
@@ -157,7 +159,7 @@ export const providerRoutes: readonly Route[] = [
     operationId: "reconciliation_issue_close",
     tag: "reconciliation",
     summary: "Close it, resolved outside",
-    description: "For money that was paid back, or that another system accounts for; the reason stays in the trail.",
+    description: `For money that was paid back, or that another system accounts for; the reason stays in the trail, and the money pays nothing any more. ${ISSUE_CONFLICT_WORDS}`,
     who: operator,
     body: closeIssueBodySchema,
     replies: issueReply,

@@ -37,8 +37,9 @@ export function readiness(bus: Bus, replicas: Replicas, heard: ServicesHeard): R
 }
 
 /**
- * Resolves when every required dependency is ready; until then nobody should be told that this gateway is there. Throws
- * UserError `gateway_not_fresh` after `withinMs`.
+ * Resolves when every required dependency is ready; until then nobody should be told that this gateway is there. After
+ * `withinMs` it throws UserError `gateway_not_fresh` when feeds are not heard. What only the relay can mend ends no
+ * gateway: it is there, and refuses until the relay has spoken.
  */
 export async function waitUntilFresh(
   bus: Bus,
@@ -46,10 +47,14 @@ export async function waitUntilFresh(
   withinMs: number = LIMITS.freshWithinMs,
 ): Promise<void> {
   const deadlineMs = performance.now() + withinMs;
+  let wasHeard = false;
   for (;;) {
-    const late = missing(requiredReadiness(bus, replicas));
+    const required = requiredReadiness(bus, replicas);
+    const late = missing(required);
     if (late.length === 0) return;
+    wasHeard ||= late.every((name) => required[name].detail === "not_told");
     if (performance.now() >= deadlineMs) {
+      if (wasHeard) return;
       const sentence = `The gateway cannot start, because it does not hear the bus well enough: ${late.join(", ")}.`;
       throw new UserError(sentence, { code: "gateway_not_fresh" });
     }
@@ -57,7 +62,7 @@ export async function waitUntilFresh(
   }
 }
 
-function missing(required: RequiredReadiness): readonly string[] {
+function missing(required: RequiredReadiness): readonly (typeof REQUIRED)[number][] {
   return REQUIRED.filter((name) => !required[name].ready);
 }
 
@@ -70,7 +75,7 @@ function requiredReadiness(bus: Bus, replicas: Replicas): RequiredReadiness {
     stations: ofFeed(feeds.stations.ageMs(nowMs)),
     credentials: ofFeed(feeds.credentials.ageMs(nowMs)),
     sessions: ofFeed(feeds.sessions.ageMs(nowMs)),
-    switches: ofFeed(switches.silentForMs()),
+    switches: ofSwitches(switches),
   };
 }
 
@@ -78,6 +83,11 @@ function ofFeed(ageMs: number): DependencyReadiness {
   const ready = ageMs <= FEED_LIMITS.silenceMs;
   const silentMs = Number.isFinite(ageMs) ? Math.round(ageMs) : null;
   return { ready, required: true, silent_ms: silentMs, detail: ready ? null : "silent" };
+}
+
+function ofSwitches(switches: Replicas["switches"]): DependencyReadiness {
+  const heard = ofFeed(switches.silentForMs());
+  return heard.ready && !switches.isTold() ? { ...heard, ready: false, detail: "not_told" } : heard;
 }
 
 function informative(answeredAtMs: number | undefined, detail: DependencyFault | null): DependencyReadiness {

@@ -36,7 +36,10 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly bodyOptional?: boolean;
   /** Text that cannot be stored is refused at the door, unless the body's schema says what becomes of it: `kept`. */
   readonly unstorableText?: "kept";
-  /** The handler gets the body's bytes as they came, of any type: what is signed must not be parsed before. */
+  /**
+   * The handler gets the body's bytes as they came, of any type: what is signed must not be parsed before. Null where they
+   * are beyond the bound: they were not read, and the handler refuses them in its own way.
+   */
   readonly rawBody?: boolean;
   /** What such bytes say, for the document only: they are checked by whoever knows the signature. */
   readonly signedBody?: z.ZodType;
@@ -137,7 +140,7 @@ export type ErasedHandler = (
 export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
   readonly rawBody: true;
-  readonly handler: Handler<Buffer>;
+  readonly handler: Handler<Buffer | null>;
 }
 
 export const rawBodyRoute = (row: RawBodyRoute): Route => row as unknown as Route;

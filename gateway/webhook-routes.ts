@@ -111,7 +111,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Try a webhook endpoint",
     description:
-      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's. One test at a time is made of an endpoint; for a suspended consumer none is (`conflict`).",
+      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. One test at a time is made of an endpoint; for a suspended consumer none is (`conflict`).",
     who,
     replies: { 200: { description: "The attempt, good or bad.", schema: webhookTestSchema } },
     errors: ["not_found", "conflict"],

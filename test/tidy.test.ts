@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts";
 import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
 import { dependenciesArePinnedAndExplained } from "./tidy/package-rules.ts";
+import { settingsAreExplained, settingsIn } from "./tidy/settings-rules.ts";
 import { masked, type Rule, type SourceFile } from "./tidy/source-file.ts";
 import { trackedFiles } from "./tidy/tracked-files.ts";
 
@@ -325,5 +326,28 @@ describe("dependencies", () => {
   it("are pinned exactly and explained in the README", () => {
     const complaints = dependenciesArePinnedAndExplained(fileCalled("package.json").text, fileCalled("README.md").text);
     expect(complaints).toEqual([]);
+  });
+});
+
+describe("settings", () => {
+  const schema = (path: string): SourceFile => ({ path, text: "z.object({\n  /** OTHER: */\n  LIMIT_MS: x,\n});" });
+  const look: SourceFile = { path: "deploy/a.ts", text: 'f(process.env["LIMIT_B"], environment.LIMIT_C, env.PATH);' };
+
+  it("are found in schemas of settings and wherever the environment is looked at", () => {
+    expect(settingsIn(schema("services/a/settings.ts"))).toEqual(["LIMIT_MS"]);
+    expect(settingsIn(schema("services/a/codes.ts"))).toEqual([]);
+    expect(settingsIn(look)).toEqual(["LIMIT_B", "LIMIT_C"]);
+    expect(settingsIn({ ...look, path: "test/a.ts" })).toEqual([]);
+  });
+
+  it("that have no row in the README are refused, in one sentence each", () => {
+    expect(
+      settingsAreExplained([look], "| `LIMIT_B`, `X` | why |\n\nLIMIT_C is told elsewhere.\n| x | LIMIT_C |"),
+    ).toEqual(["deploy/a.ts reads LIMIT_C, which has no row in the README's table of settings."]);
+  });
+
+  it("all have a row in the README", () => {
+    expect(files.flatMap(settingsIn).length).toBeGreaterThan(40);
+    expect(settingsAreExplained(files, fileCalled("README.md").text)).toEqual([]);
   });
 });

@@ -1,12 +1,20 @@
-/** Whole collections as lines to paste into a shell: needs curl and sed only, and each line works as it stands. */
-import type { SandboxDevice, SandboxFacts, SandboxStation } from "./facts.ts";
-
-const JSON_TYPE = `-H 'content-type: application/json'`;
-
-const FIELD = String.raw`field() { sed -n 's/.*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p'; }`;
-const AS_CASHIER = `-H "authorization: Bearer $CASHIER"`;
-const AS_OWNER = `-H "authorization: Bearer $OWNER"`;
-const DEVICES = "$BASE/api/payments/v1/devices";
+/** Collections on the smart POS route, and a serving task, as lines to paste into a shell. */
+import type { SandboxDevice, SandboxFacts } from "./facts.ts";
+import {
+  AS_CASHIER,
+  AS_OWNER,
+  attestLine,
+  cashierLine,
+  cashierPath,
+  DEVICES,
+  FIELD,
+  intentLine,
+  JSON_TYPE,
+  leaseLines,
+  orderLine,
+  ownerLine,
+  untilIntentLine,
+} from "./shell-lines.ts";
 
 /** At the newcomer's own station, whose devices are played by curl. A comment line says what each step shows. */
 export function collectionLines(facts: SandboxFacts): readonly string[] {
@@ -26,13 +34,13 @@ export function collectionLines(facts: SandboxFacts): readonly string[] {
       ["DISPLAY", display],
     ]),
     "# The cashier takes the station and opens an order; the display shows its total.",
-    leaseLine(path),
+    ...leaseLines(path),
     orderLine(path, { name: "Soup of the day", quantity: 2, unit_amount: "6.25" }),
     displayLine(),
     "# The companion is live for 25 seconds after a heartbeat, so the smart POS route is offered; the cashier picks it.",
     `curl -sS -X POST ${DEVICES}/heartbeat/ -H "authorization: Bearer $COMPANION"; echo`,
     `for second in 1 2 3 4 5 6 7 8 9 10; do ROUTES=$(curl -sS ${path}/routes/ ${AS_CASHIER}); case $ROUTES in *'"smart_pos","offered":true'*) break;; esac; sleep 1; done; echo "$ROUTES"`,
-    intentLine(path),
+    intentLine(path, "smart_pos"),
     "# The companion fetches the assignment and reports what its payment application said.",
     `curl -sS ${DEVICES}/assignment/ -H "authorization: Bearer $COMPANION"; echo`,
     `curl -sS ${DEVICES}/assignment/report/ -H "authorization: Bearer $COMPANION" ${JSON_TYPE} -d '{"intent_id":'$INTENT',"outcome":"reported_success","provider_reference":"SLIP-0001","client_idempotency_key":"first-try"}'; echo`,
@@ -51,12 +59,12 @@ export function demoLines(facts: SandboxFacts): readonly string[] {
     `BASE=${facts.baseUrl}`,
     FIELD,
     cashierLine(facts),
-    "# The cashier takes the station, opens an order and picks the smart POS route.",
-    leaseLine(path),
+    "# The cashier takes the station, ends what earlier lines may have left, opens an order and picks the smart POS route.",
+    ...leaseLines(path),
     orderLine(path, { name: "Tea", quantity: 1, unit_amount: "3.10" }),
-    intentLine(path),
+    intentLine(path, "smart_pos"),
     "# The virtual companion fetches the assignment and reports within seconds; the cashier looks until it has, and attests.",
-    `for second in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do STATE=$(curl -sS ${path}/intents/$INTENT/ ${AS_CASHIER}); case $STATE in *'"status":"processing"'*) break;; esac; sleep 1; done; echo "$STATE"`,
+    untilIntentLine(path, '"status":"processing"'),
     attestLine(path),
   ];
 }
@@ -84,34 +92,6 @@ export function servingTaskLines(facts: SandboxFacts): readonly string[] {
     `curl -sS -X POST ${tasks}$TASK/accept/ ${asRobots}; echo`,
     `curl -sS -X POST ${tasks}$TASK/complete/ ${asRobots}; echo`,
   ];
-}
-
-function ownerLine(facts: SandboxFacts): string {
-  return `OWNER=$(curl -sS $BASE/api/backoffice/v1/session/ ${JSON_TYPE} -d '${JSON.stringify(facts.owner)}' | field token)`;
-}
-
-function cashierPath(station: SandboxStation): string {
-  return `$BASE/api/cashier/v1/stations/${station.stationId}`;
-}
-
-function cashierLine(facts: SandboxFacts): string {
-  return `CASHIER=$(curl -sS $BASE/api/cashier/v1/session/ ${JSON_TYPE} -d '${JSON.stringify(facts.cashier)}' | field token)`;
-}
-
-function leaseLine(path: string): string {
-  return `curl -sS -X POST ${path}/lease/ ${AS_CASHIER}; echo`;
-}
-
-function orderLine(path: string, line: object): string {
-  return `ORDER=$(curl -sS ${path}/orders/ ${AS_CASHIER} ${JSON_TYPE} -d '${JSON.stringify({ lines: [line] })}' | field order_id); echo "order $ORDER"`;
-}
-
-function intentLine(path: string): string {
-  return `INTENT=$(curl -sS ${path}/intents/ ${AS_CASHIER} ${JSON_TYPE} -d '{"order_id":'$ORDER',"route":"smart_pos"}' | field intent_id); echo "intent $INTENT"`;
-}
-
-function attestLine(path: string): string {
-  return `curl -sS -X POST ${path}/intents/$INTENT/attest/ ${AS_CASHIER}; echo`;
 }
 
 function displayLine(): string {

@@ -30,6 +30,8 @@ export interface SandboxFacts {
   readonly baseUrl: string;
   readonly owner: { readonly email: string; readonly password: string };
   readonly cashier: { readonly email: string; readonly password: string };
+  /** Who attributes or closes money that does not fit. */
+  readonly operator: { readonly email: string; readonly password: string };
   /** A fleet of robots at the sandbox's filial, with the credential that it sends as a bearer token. */
   readonly robotics: { readonly consumerId: number; readonly credential: string };
   /** The station whose devices are the newcomer's own. */

@@ -1,12 +1,15 @@
 /** What the newcomer reads when everything runs. */
 import { collectionLines, demoLines, servingTaskLines } from "./curl-lines.ts";
 import type { MagicBehaviourFacts, SandboxFacts, SandboxStation } from "./facts.ts";
+import { operatorLines, qrLines } from "./qr-lines.ts";
 
 export interface PrintedPaths {
   /** The facts as JSON. */
   readonly facts: string;
   /** What the virtual display shows, line by line. */
   readonly displayLog: string;
+  /** Where the virtual display keeps its credential. */
+  readonly displayCredential: string;
 }
 
 export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
@@ -16,6 +19,7 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
     "",
     `  owner     ${facts.owner.email}  ${facts.owner.password}`,
     `  cashier   ${facts.cashier.email}  ${facts.cashier.password}`,
+    `  operator  ${facts.operator.email}  ${facts.operator.password}`,
     `  robots    consumer ${facts.robotics.consumerId}  ${facts.robotics.credential}`,
     ...stationLines(facts.station),
     ...stationLines(facts.demoStation),
@@ -42,6 +46,14 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
     `A collection at "${facts.demoStation.name}", where the virtual devices do their part (as often as you like):`,
     "",
     ...demoLines(facts),
+    "",
+    `A QR collection at "${facts.demoStation.name}", with the guest's page (as often as you like):`,
+    "",
+    ...qrLines(facts, shellWord(paths.displayCredential)),
+    "",
+    `A QR collection at "${facts.demoStation.name}" whose money does not fit, and what an operator does (as often as you like):`,
+    "",
+    ...operatorLines(facts),
     "",
     "A serving task for a fleet of robots, which lists, accepts and completes it (as often as you like):",
     "",

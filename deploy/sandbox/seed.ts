@@ -27,7 +27,11 @@ const ROBOTICS_CREDENTIAL_BYTES = 32;
 /** Throws UserError `sandbox_not_seeded` when the services do not do it. */
 export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
   const secrets = openSecrets(deps.dataDir);
-  const passwords = { ownerPassword: secrets.value("sandboxOwner"), cashierPassword: secrets.value("sandboxCashier") };
+  const passwords = {
+    ownerPassword: secrets.value("sandboxOwner"),
+    cashierPassword: secrets.value("sandboxCashier"),
+    operatorPassword: secrets.value("sandboxOperator"),
+  };
   const silent = { info: () => undefined, warn: () => undefined };
   const bus = await connectBus({ url: deps.natsUrl, name: "start", log: silent });
   try {
@@ -44,6 +48,7 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
       baseUrl: deps.baseUrl,
       owner: { ...seeded.owner, password: passwords.ownerPassword },
       cashier: { ...seeded.cashier, password: passwords.cashierPassword },
+      operator: { ...seeded.operator, password: passwords.operatorPassword },
       robotics: { consumerId, credential },
       station,
       demoStation,

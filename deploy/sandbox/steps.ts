@@ -4,7 +4,7 @@ import type { Step } from "../supervisor.ts";
 import { type SandboxFacts, writeFacts } from "./facts.ts";
 import { printout } from "./printout.ts";
 import { seed } from "./seed.ts";
-import { DISPLAY_PROGRAM, virtualDevicesStep } from "./virtual-devices.ts";
+import { credentialFile, DISPLAY_PROGRAM, virtualDevicesStep } from "./virtual-devices.ts";
 
 export function sandboxSteps(context: ApplicationContext): Step[] {
   let facts: SandboxFacts | undefined;
@@ -35,6 +35,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
         const paths = {
           facts: writeFacts(context.settings.dataDir, told),
           displayLog: logFile(context, DISPLAY_PROGRAM),
+          displayCredential: credentialFile(context, DISPLAY_PROGRAM),
         };
         context.say(printout(told, paths));
         return undefined;

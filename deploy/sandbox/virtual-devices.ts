@@ -49,7 +49,7 @@ async function startDevice(
   const { facts, kind, program } = which;
   const device = facts.demoStation.devices.find((candidate) => candidate.kind === kind);
   if (device === undefined) return undefined;
-  const credentialFile = join(context.settings.dataDir, `${program}.json`);
+  const ownCredential = credentialFile(context, program);
   const log = logFile(context, program);
   const options = {
     name: program,
@@ -58,8 +58,8 @@ async function startDevice(
     environment: {
       PATH: context.environment["PATH"],
       BASE_URL: facts.baseUrl,
-      CREDENTIAL_FILE: credentialFile,
-      ENROLLMENT_CODE: await enrollmentCode(facts, device, credentialFile),
+      CREDENTIAL_FILE: ownCredential,
+      ENROLLMENT_CODE: await enrollmentCode(facts, device, ownCredential),
       LOG_LEVEL: context.settings.logLevel,
     },
     logFile: log,
@@ -75,10 +75,15 @@ async function startDevice(
   return stop;
 }
 
+/** Where a virtual device keeps its credential between two starts. */
+export function credentialFile(context: ApplicationContext, program: string): string {
+  return join(context.settings.dataDir, `${program}.json`);
+}
+
 /** The seed's code, or a new one when the device has enrolled but its credential file is gone or damaged. */
-async function enrollmentCode(facts: SandboxFacts, device: SandboxDevice, credentialFile: string): Promise<string> {
+async function enrollmentCode(facts: SandboxFacts, device: SandboxDevice, storedIn: string): Promise<string> {
   if (device.enrollmentCode !== null) return device.enrollmentCode;
-  if (holdsCredential(credentialFile)) return "";
+  if (holdsCredential(storedIn)) return "";
   const { token } = await post(facts, "session/", z.object({ token: z.string() }), facts.owner);
   await post(facts, `devices/${device.deviceId}/reset/`, z.looseObject({}), {}, token);
   const path = `devices/${device.deviceId}/enrollment-codes/`;

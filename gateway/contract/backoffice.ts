@@ -34,7 +34,10 @@ export const stationSchema = z
     name: z.string(),
     currency: currencySchema,
     status: z.enum(STATION_STATUSES),
-    sandbox: z.boolean(),
+    sandbox: z.boolean().meta({
+      description:
+        "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
+    }),
     created_at: timestampSchema,
   })
   .meta({ id: "Station" });

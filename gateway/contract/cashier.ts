@@ -51,7 +51,10 @@ export const cashierStationSchema = z
     name: z.string(),
     currency: currencySchema,
     status: z.enum(STATION_STATUSES),
-    sandbox: z.boolean(),
+    sandbox: z.boolean().meta({
+      description:
+        "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
+    }),
     blocked_reason: z
       .enum(["", ...BLOCKED_REASONS])
       .meta({ description: "Why the station is blocked now; empty when it is not." }),

@@ -2,6 +2,8 @@
 import { z } from "zod";
 import {
   ATTESTERS,
+  DOUBT_REASONS,
+  type DoubtReason,
   END_REASONS,
   type IntentStatus,
   ORDER_OBSTACLES,
@@ -84,12 +86,30 @@ export const providerPaymentSchema = z
   .object({
     config_id: idSchema,
     qr_payload: z.string().meta({
-      description: "What displays show; empty before it is there, once it is over and while the provider is frozen.",
+      description:
+        "What displays show; empty before it is there, once it is over, during a freeze, and as soon as the provider tells of money that differs: the same QR would be paid twice.",
     }),
     provider_reference: z.string().meta({ description: "The provider's own; empty until it is known." }),
     confirmed_at: timestampSchema.nullable().meta({ description: "When the provider confirmed the money." }),
   })
   .meta({ id: "ProviderPayment" });
+
+/** What each doubt means to a cashier; one that is missing does not compile. */
+const DOUBT_MEANINGS: Readonly<Record<DoubtReason, string>> = {
+  outcome_unknown: "a device reported that it does not know",
+  success_reported: "a device reported a success",
+  qr_presented: "its QR was shown and it ended unpaid",
+  provider_confirmed: "the provider has the money, and it could not be settled",
+  late_evidence: "evidence came after its end, or from a blocked device",
+  late_money: "the provider's money came after its end",
+  money_differs:
+    "the provider tells of money of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and its QR is shown no longer. End the collection; the next one of this order asks for confirmation",
+  handoff_presented: "a device had it when its order was paid by another way or voided",
+};
+const DOUBT_DESCRIPTION = [
+  "Why money may have moved without being settled; empty where nothing says so, and once the order is paid, save for a collection that the payment overtook.",
+  ...Object.entries(DOUBT_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
+].join(" ");
 
 export const intentSchema = z
   .object({
@@ -108,7 +128,10 @@ export const intentSchema = z
     reports: z.array(intentReportSchema).meta({
       description: "Evidence, oldest first. The newest few are here; the timeline has them all.",
     }),
-    report_count: z.int().min(0).meta({ description: "How many reports were ever made." }),
+    report_count: z.int().min(0).meta({
+      description:
+        "How many reports were taken as evidence while it was under way. Late evidence, which comes after the end or from a blocked device, is refused, is not counted here and stands in the timeline.",
+    }),
     settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
     settle_obstacle: z.enum(["", ...ORDER_OBSTACLES]).meta({
       description:
@@ -117,6 +140,7 @@ export const intentSchema = z
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),
     provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
+    money_may_have_moved: z.enum(["", ...DOUBT_REASONS]).meta({ description: DOUBT_DESCRIPTION }),
     ended_at: timestampSchema.nullable(),
     end_reason: z.enum(["", ...END_REASONS]).meta({
       description:
@@ -154,6 +178,7 @@ export const intentSchema = z
         cancel_offered: true,
         attestation: null,
         provider: null,
+        money_may_have_moved: "success_reported",
         ended_at: null,
         end_reason: "",
       },

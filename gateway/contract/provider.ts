@@ -1,9 +1,9 @@
 /** Payment providers on the wire: what they call, how the owner configures them, and money that does not fit. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { ISSUE_KINDS, PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
+import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
 import { LIMITS } from "../limits.ts";
-import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
+import { hasMoreAfter, pageAfterQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
 import { amountSchema, currencySchema, idSchema, nameSchema, timestampSchema } from "./shared.ts";
 
@@ -78,7 +78,8 @@ export const providerConfigSchema = z
     created_at: timestampSchema,
   })
   .meta({ id: "ProviderConfig" });
-const reasonSchema = z
+/** What a person gives as the reason of a change. */
+export const reasonSchema = z
   .string()
   .trim()
   .min(1)
@@ -129,37 +130,3 @@ export const rotateSecretBodySchema = z
     reason: reasonSchema.optional(),
   })
   .meta({ id: "RotateProviderSecret" });
-
-export const ISSUE_STATUSES = ["open", "attributed", "closed"] as const;
-export const issueSchema = z
-  .object({
-    issue_id: idSchema,
-    kind: z.enum(ISSUE_KINDS),
-    status: z.enum(ISSUE_STATUSES),
-    config_id: idSchema,
-    station_id: idSchema.nullable(),
-    intent_id: idSchema.nullable(),
-    order_id: idSchema.nullable(),
-    amount: amountSchema.nullable(),
-    currency: currencySchema.nullable(),
-    provider_reference: z.string(),
-    evidence: z.record(z.string(), z.unknown()).meta({
-      description:
-        "What was registered, beside what the provider says: `said` are its own words, `further` what it has said of this money since.",
-    }),
-    opened_at: timestampSchema,
-    resolved_at: timestampSchema.nullable(),
-    resolved_by: z.int().nullable().meta({ description: "A person's id; 0 when it resolved by itself." }),
-    reason: z.string().nullable(),
-    transaction_id: idSchema.nullable().meta({ description: "What it was attributed by, through the payment seam." }),
-  })
-  .meta({ id: "Issue" });
-export const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
-export const issuesQuerySchema = z.strictObject({ ...pageBeforeQuery, status: z.enum(ISSUE_STATUSES).optional() });
-
-export const attributeIssueBodySchema = z
-  .strictObject({ order_id: idSchema, reason: reasonSchema })
-  .meta({ id: "AttributeIssue", examples: [{ order_id: 42, reason: "The guest paid after the collection expired." }] });
-export const closeIssueBodySchema = z
-  .strictObject({ reason: reasonSchema })
-  .meta({ id: "CloseIssue", examples: [{ reason: "Paid back by the provider on 2026-11-20." }] });

@@ -9,6 +9,7 @@ export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "He
 export const DEPENDENCY_FAULTS = [
   "disconnected",
   "silent",
+  "not_told",
   "no_answer",
   ...SERVICE_FAULTS,
   "partitions_unowned",
@@ -19,6 +20,7 @@ const FAULTS_EXPLAINED = [
   "Why it is not ready, null while it is.",
   "`disconnected`: the connection to the bus is down.",
   "`silent`: the feed is not heard, or what it has told is not complete.",
+  "`not_told`: the bus was started or made anew, and the relay has yet to tell it which kill switches are on.",
   "`no_answer`: no process of the service answers, or none that could tell.",
   "`database_unreachable`: PostgreSQL does not answer the service.",
   "`copy_late`: commits wait too long for their audit copy.",

@@ -74,7 +74,10 @@ export const errorBodySchema = z
     reason: z
       .string()
       .optional()
-      .meta({ description: "Why a route is withdrawn or a webhook address refused, or who holds a lease." }),
+      .meta({
+        description:
+          "Why a route is withdrawn, a webhook address refused or an issue not resolved, or who holds a lease.",
+      }),
     earlier_intent_id: idSchema.optional().meta({
       description:
         "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",

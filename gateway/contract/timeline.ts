@@ -7,19 +7,21 @@ import { INTENT_STATUSES } from "./intent.ts";
 import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "./page.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
 
+const WIRE_ACTOR_KINDS = ACTOR_KINDS.map((kind) => (kind === "registry" ? ("platform" as const) : kind));
+
 /** Who caused it, in every trail. */
 export const actorSchema = z
   .object({
-    kind: z.enum(ACTOR_KINDS).meta({
+    kind: z.enum(WIRE_ACTOR_KINDS).meta({
       description:
-        "A person's role, or `device`; `registry` is whoever operates the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
+        "A person's role, or `device`; `platform` is whoever operates the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
       examples: ["cashier"],
     }),
     id: z
       .int()
       .min(0)
       .meta({ description: "A person's, a device's or, of a provider, its config's; 0 for the others." }),
-    name: z.string().meta({ description: "As it was at that moment." }),
+    name: z.string().meta({ description: "As it was at that moment; of the platform, who said that it was them." }),
   })
   .meta({ id: "Actor" });
 
@@ -111,15 +113,20 @@ export const timelineSchema = z
     status: z.enum(INTENT_STATUSES),
     summary: z.string().meta({ description: "The whole payment in one sentence." }),
     money_moved: z.enum(MONEY_MOVED).meta({ description: "`maybe` where only evidence says so." }),
-    entries: z.array(
-      z.object({
-        at: timestampSchema,
-        type: z.string(),
-        actor: actorSchema,
-        sentence: z.string(),
-        money_moved: z.enum(MONEY_MOVED),
-        data: dataSchema,
+    entries: z
+      .array(
+        z.object({
+          at: timestampSchema,
+          type: z.string(),
+          actor: actorSchema,
+          sentence: z.string(),
+          money_moved: z.enum(MONEY_MOVED),
+          data: dataSchema,
+        }),
+      )
+      .meta({
+        description:
+          "The creation first, then in the order of time: the payment's own steps, kill switches that were thrown while it was under way (`platform_frozen` and the like; one that held already stands directly behind the creation, with its own time), and what an operator attributed of its money (`provider_issue_attributed`, whose `attribution_intent_id` is the payment that tells the rest).",
       }),
-    ),
   })
   .meta({ id: "PaymentTimeline" });

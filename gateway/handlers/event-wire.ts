@@ -4,6 +4,7 @@ import { formatAmount } from "../../machines/currency.ts";
 import type { AuditEvent } from "../../services/bus/messages/audit.ts";
 import { toTimestamp } from "../contract/shared.ts";
 import type { stationEventSchema } from "../contract/timeline.ts";
+import { actorWire } from "./actor-wire.ts";
 
 export function stationEventWire(event: AuditEvent): z.infer<typeof stationEventSchema> {
   const { version, ordinal, atMs, type, actor, intentId, data } = event;
@@ -12,7 +13,7 @@ export function stationEventWire(event: AuditEvent): z.infer<typeof stationEvent
     ordinal,
     at: toTimestamp(atMs),
     type,
-    actor,
+    actor: actorWire(actor),
     intent_id: intentId,
     data: eventDataWire(data),
   };

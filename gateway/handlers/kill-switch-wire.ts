@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { KillSwitch } from "../../services/bus/messages/kill-switches.ts";
 import type { killSwitchSchema } from "../contract/kill-switch.ts";
 import { toTimestamp } from "../contract/shared.ts";
+import { actorWire } from "./actor-wire.ts";
 
 export function killSwitchWire(killSwitch: KillSwitch): z.infer<typeof killSwitchSchema> {
   const { switchId, subject, isOn, reason, changedBy, changedAtMs } = killSwitch;
@@ -11,7 +12,7 @@ export function killSwitchWire(killSwitch: KillSwitch): z.infer<typeof killSwitc
     subject,
     frozen: isOn,
     reason,
-    changed_by: changedBy,
+    changed_by: actorWire(changedBy),
     changed_at: toTimestamp(changedAtMs),
   };
 }

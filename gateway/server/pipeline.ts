@@ -97,13 +97,22 @@ function findCaller(
 
 async function takeBody(route: Route, exchange: Exchange): Promise<unknown> {
   const { headers } = exchange.facts;
+  if (route.rawBody === true) return await takeBytes(exchange);
   if (announcesTooMuch(headers["content-length"])) throw new Refusal("body_too_large");
   const bytes = await readBody(exchange);
-  if (route.rawBody === true) return bytes;
   if (bytes.length === 0 && route.bodyOptional === true) return {};
   const value = parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
   if (route.unstorableText !== "kept") requireStorableText(value);
   return value;
+}
+
+/** Null where the body is beyond the bound: its handler refuses it. */
+async function takeBytes(exchange: Exchange): Promise<Buffer | null> {
+  if (announcesTooMuch(exchange.facts.headers["content-length"])) return null;
+  return await readBody(exchange).catch((error: unknown) => {
+    if (error instanceof Refusal && error.code === "body_too_large") return null;
+    throw error;
+  });
 }
 
 /** A row of a poll has a handler only where memory may not be enough. */

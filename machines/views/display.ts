@@ -79,8 +79,16 @@ export function mayShowQr(
   return blockedReason({ organizationId, stationId, stationStatus }, switches) === "";
 }
 
+/**
+ * Whether the guest's money deviates from what was asked for, as its provider says: shown further, the same QR would be
+ * paid a second time. It is shown again when the provider says that nothing has moved.
+ */
+export function isPaidOtherwise({ moneyMayHaveMoved }: Pick<PaymentIntent, "moneyMayHaveMoved">): boolean {
+  return moneyMayHaveMoved === "money_differs";
+}
+
 function shownQr(intent: PaymentIntent): string {
-  return intent.status === "presented" ? (intent.provider?.qrPayload ?? "") : "";
+  return intent.status === "presented" && !isPaidOtherwise(intent) ? (intent.provider?.qrPayload ?? "") : "";
 }
 
 function totalView(

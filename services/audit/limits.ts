@@ -44,6 +44,10 @@ export const AUDIT_LIMITS = {
 
   /** Steps told in one timeline; a device may report once a second for half an hour. The creation and the newest are told. */
   timelineSteps: 500,
+  /** Kill switches told in one timeline, the newest: more in half an hour are somebody's script, and the owner's trail has all. */
+  timelineSwitches: 50,
+  /** Attributions told in one timeline: each is an operator's own decision about another money of the same payment. */
+  timelineAttributions: 20,
 
   /** How often rows past their retention are removed, and how many by one statement, so that it holds no lock for long. */
   purgeIntervalMs: 3_600_000,

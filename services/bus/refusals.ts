@@ -51,7 +51,7 @@ export const busRefusalSchema = z.object({
   detail: z.string().optional(),
   /** The intent's or the serving task's status, where the refusal is about one. */
   status: z.string().optional(),
-  /** Why a route is withdrawn, or who holds a lease. */
+  /** Why a route is withdrawn or an issue not resolved, or who holds a lease. */
   reason: z.string().optional(),
   errors: z.array(fieldErrorSchema).optional(),
   retryAfterMs: z.number().optional(),

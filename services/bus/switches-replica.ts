@@ -2,12 +2,13 @@
 import type { KillSwitches } from "../../machines/standing.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { type FeedMessage, openFeed } from "./feed.ts";
+import { SWITCHES_TOLD_KEY, type SwitchesTold, switchesToldSchema } from "./messages/kill-switches.ts";
 import { SequenceWait } from "./sequence-wait.ts";
 import { SWITCHES } from "./streams.ts";
 
 /**
  * The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key
- * is a switch that is on.
+ * is a switch that is on. `told` is no switch but the relay's word that all of them are there.
  */
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
@@ -28,22 +29,27 @@ export interface SwitchesReplica {
   silentForMs(): number;
   /**
    * False while a switch may be on that is not in `current`: the feed was silent for too long, is still behind, or has just
-   * started over. A bucket that was made anew and lost its switches is followed as it is: until the relay has told them
-   * again (design §3), for about as long as it takes to lead and to look at the streams, they count as off, because nothing
-   * on the bus says that they are missing.
+   * started over, or the relay has not said yet that it has told this server everything.
    */
   isTrusted(): boolean;
+  /**
+   * Whether the relay has said so (design §3): a bucket that was made anew, and one of a server that was started anew, may
+   * have lost switches that are on. A server of a cluster is given back by the others what it lost, so that there the
+   * relay's word stands for all of them.
+   */
+  isTold(): boolean;
   onChange(listener: (switches: KillSwitches) => void): void;
   stop(): void;
 }
 
-/** Resolves when the switches that are on now are known. */
+/** Resolves when everything that the bucket holds was read; whether that is all there is, `isTrusted` says. */
 export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesReplica> {
   const on = new Set<string>();
   const listeners = new Set<(switches: KillSwitches) => void>();
   let current = toKillSwitches(on);
   const revision = new SequenceWait();
   let startedOverAtMs = Number.NEGATIVE_INFINITY;
+  let told: SwitchesTold | undefined;
   const rebuild = (): void => {
     current = toKillSwitches(on);
     for (const listener of listeners) listener(current);
@@ -52,7 +58,8 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     const key = message.subject.slice(PREFIX.length);
     const operation = message.headers?.get("KV-Operation") ?? "";
     const isOff = operation === "DEL" || operation === "PURGE";
-    if (isOff ? on.delete(key) : !on.has(key) && on.add(key)) rebuild();
+    if (key === SWITCHES_TOLD_KEY) told = isOff ? undefined : readTold(message);
+    else if (isOff ? on.delete(key) : !on.has(key) && on.add(key)) rebuild();
     revision.reached(message.sequence);
   };
   const feed = openFeed(bus, {
@@ -62,6 +69,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     onMessage: receive,
     onReset: () => {
       startedOverAtMs = performance.now();
+      told = undefined;
       on.clear();
       revision.reached(0);
       rebuild();
@@ -69,6 +77,10 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     log,
   });
   await feed.caughtUp;
+  const isTold = (): boolean => {
+    const { info } = bus.nc;
+    return told !== undefined && (told.serverId === info?.server_id || info?.cluster !== undefined);
+  };
   return {
     current: () => current,
     revision: () => revision.sequence,
@@ -78,11 +90,21 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
       const silentForMs = feed.silentForMs();
       // Heard since it started over, it knows what it has yet to read.
       const isBegun = performance.now() - silentForMs > startedOverAtMs;
-      return silentForMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0;
+      return silentForMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && isTold();
     },
+    isTold,
     onChange: (listener) => listeners.add(listener),
     stop: () => feed.stop(),
   };
+}
+
+/** What cannot be read says nothing. */
+function readTold({ data }: FeedMessage): SwitchesTold | undefined {
+  try {
+    return switchesToldSchema.safeParse(JSON.parse(Buffer.from(data).toString("utf8"))).data;
+  } catch {
+    return undefined;
+  }
 }
 
 function toKillSwitches(keys: ReadonlySet<string>): KillSwitches {

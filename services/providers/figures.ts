@@ -8,7 +8,12 @@ import type { DueTasks } from "./sql/tasks.ts";
 export type CallbackAnswer = "recorded" | "duplicate" | "signature_invalid" | "throttled" | "body_too_large" | "failed";
 
 /** Why a callback was refused, as its record says. */
-export type RefusalReason = "config_unknown" | "signature_invalid" | "signature_missing" | "timestamp_stale";
+export type RefusalReason =
+  | "config_unknown"
+  | "signature_invalid"
+  | "signature_missing"
+  | "timestamp_stale"
+  | "body_too_large";
 
 /** What a provider is asked for. */
 export type CallOperation = "account_open" | "secret_renew" | "payment_create" | "payment_look_up" | "payment_cancel";

@@ -98,6 +98,8 @@ export const PROVIDER_LIMITS = {
   /** Later words about a money that has an issue already: how many are kept beside the first, and characters of each. */
   furtherWords: 8,
   furtherWordsCharacters: 4_096,
+  /** Names that an issue keeps of its money: one for each account that was said. With more it is attributed to nothing. */
+  moneyNames: 16,
   /**
    * Refused callbacks of one process per window (`CALLBACK_REFUSAL_RATE`): those that are answered as such, which bounds
    * the sources that are remembered, about 200 bytes each; those that are recorded; and, apart from these, those recorded

@@ -12,7 +12,7 @@ import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import { createAdapters } from "./adapters/adapters.ts";
 import { createHttpClient } from "./adapters/http-client.ts";
-import { receive } from "./callbacks/receive-callback.ts";
+import { receive, refuseLarge } from "./callbacks/receive-callback.ts";
 import { createRefusalThrottle } from "./callbacks/refusal-throttle.ts";
 import { tellStations } from "./configs/announce.ts";
 import { changeConfig } from "./configs/change-config.ts";
@@ -116,6 +116,7 @@ function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
     serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),
     serve(responder, messages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
     serve(responder, messages.receiveCallback, (request) => receive(deps, request)),
+    serve(responder, messages.refuseLargeCallback, (request) => refuseLarge(deps, request)),
     serve(responder, messages.listProviderConfigs, (request) => listConfigs(deps, request)),
     serve(responder, messages.createProviderConfig, (request) => createConfig(deps, request)),
     serve(responder, messages.changeProviderConfig, (request) => changeConfig(deps, request)),

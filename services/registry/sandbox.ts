@@ -25,6 +25,11 @@ export const SANDBOX = {
   filial: "Sandbox Filial",
   owner: { email: "owner@sandbox.example", name: "Sandbox Owner", role: "owner" } satisfies SandboxUser,
   cashier: { email: "cashier@sandbox.example", name: "Sandbox Cashier", role: "cashier" } satisfies SandboxUser,
+  operator: {
+    email: "operator@sandbox.example",
+    name: "Sandbox Operator",
+    role: "reconciliation_operator",
+  } satisfies SandboxUser,
   stations: [
     /** For trying the API by hand. */
     { seed: "counter", name: "Sandbox Counter", currency: "EUR", devices: DEVICES },

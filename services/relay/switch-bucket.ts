@@ -5,7 +5,7 @@
  */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { headers } from "nats";
-import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
+import { SWITCHES_TOLD_KEY, type SwitchEntry, type SwitchesTold } from "../bus/messages/kill-switches.ts";
 import { SWITCHES } from "../bus/streams.ts";
 import { type BucketDeps, WRONG_LAST_SEQUENCE } from "./buckets.ts";
 import { RELAY_LIMITS } from "./limits.ts";
@@ -32,6 +32,15 @@ export async function setSwitch(deps: BucketDeps, entry: SwitchEntry): Promise<S
     if (sequence !== undefined) return { sequence, isNews: true };
   }
   throw new Error(`The kill switch ${entry.key} is being written by others all the time.`);
+}
+
+/**
+ * Says in the bucket that everything has been told to this server; until then its readers offer nothing but cash. Throws
+ * when it is not known to be stored.
+ */
+export async function noteSwitchesTold({ js }: Pick<BucketDeps, "js">, told: SwitchesTold): Promise<void> {
+  const subject = `$KV.${SWITCHES.name}.${SWITCHES_TOLD_KEY}`;
+  await js.publish(subject, JSON.stringify(told), { timeout: RELAY_LIMITS.bucketTimeoutMs });
 }
 
 /** The new entry's sequence; undefined when another one has come since `lastSequence`. */

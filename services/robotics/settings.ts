@@ -3,7 +3,7 @@ import { z } from "zod";
 import { wholeNumber } from "../runtime/settings.ts";
 
 export const roboticsSettingsSchema = z.object({
-  /** How many days a task that has ended can still be read; its entries in the trail stay. */
+  /** How many days a task that has ended can still be read; its entries in the trail are kept for ever. */
   ROBOTICS_TASK_RETENTION_DAYS: wholeNumber(1, 3_650).default(90),
 });
 export type RoboticsSettings = z.infer<typeof roboticsSettingsSchema>;

@@ -48,25 +48,29 @@ export const MAGIC_AMOUNTS = [
     ending: "07",
     scenario: "wrong_amount",
     provider: "takes one whole unit of the currency too much",
-    outcome: "an issue amount_mismatch; the intent stays unpaid",
+    outcome:
+      "an issue amount_mismatch; the intent stays unpaid, its QR is shown no longer, and another collection of the order needs the cashier's confirmation",
   },
   {
     ending: "08",
     scenario: "wrong_currency",
     provider: "takes the amount in another currency",
-    outcome: "an issue currency_mismatch; the intent stays unpaid",
+    outcome:
+      "an issue currency_mismatch; the intent stays unpaid, its QR is shown no longer, and another collection of the order needs the cashier's confirmation",
   },
   {
     ending: "09",
     scenario: "wrong_reference",
     provider: "names a reference that nobody gave it",
-    outcome: "an issue reference_mismatch; the intent stays unpaid",
+    outcome:
+      "an issue reference_mismatch; the intent stays unpaid, its QR is shown no longer, and another collection of the order needs the cashier's confirmation",
   },
   {
     ending: "11",
     scenario: "wrong_account",
     provider: "pays to another account",
-    outcome: "an issue account_mismatch; the intent stays unpaid",
+    outcome:
+      "an issue account_mismatch; the intent stays unpaid, its QR is shown no longer, and another collection of the order needs the cashier's confirmation",
   },
   {
     ending: "12",

@@ -125,7 +125,10 @@ export class ProviderSaga {
           { intentId, stationId, organizationId, configId, orderDisplayNumber, amountMinor, currency, expiresAtMs },
           Math.min(STATION_LIMITS.providerAskMs, leftMs),
         );
-        return usable(answer);
+        return named(
+          usable(answer),
+          freezeOf({ organizationId, stationId, configId }, collection, this.#deps.switches.current()),
+        );
       } catch (error) {
         this.#deps.log.warn({ err: error, intentId, pauseMs }, "the providers service did not answer");
         if (isFinal(error)) return failed("provider_unavailable");
@@ -182,6 +185,12 @@ const SWITCHES_UNKNOWN = new RefusedError({ code: "unavailable", detail: "The ki
 
 function failed(reason: FailureReason): Failed {
   return { created: false, reason };
+}
+
+/** The providers service says of every switch that the provider is frozen; the cashier is told which one it was. */
+function named(answer: Answer, freeze: FailureReason | undefined): Answer {
+  const isFrozen = !answer.created && answer.reason === "provider_frozen";
+  return isFrozen && freeze !== undefined ? failed(freeze) : answer;
 }
 
 /** What does not fit a commit is no QR: the station's state is bounded, and nothing could scan it. */

@@ -47,6 +47,8 @@ export const SIGNER_LIMITS = {
   /** Deliveries of one endpoint read ahead: at first as many as may be in flight, and more while it is fast. */
   firstWindow: 4,
   longestWindow: 256,
+  /** Deliveries in hand in all, about a kilobyte each; with more of them each endpoint reads only the first window ahead. */
+  inHand: 20_000,
   /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
   successNewsMs: SECOND_MS,
   /**

@@ -44,7 +44,7 @@ describe("a timeline", () => {
     await station.settled(101, transactionId);
     const timeline = await timelineOf(station, 101);
     expect(told(timeline)).toEqual([
-      "no: Ada started to collect EUR 12.50 for order 7 by smart POS on Renamed terminal.",
+      "no: Ada started to collect EUR 12.50 for order 7 by smart POS on Counter terminal.",
       "no: Counter terminal fetched the collection.",
       "maybe: Counter terminal reported an approval, reference RRN-77, code 00; this is evidence and settles nothing.",
       "maybe: Ada attested that the payment was received, reference RRN-77.",

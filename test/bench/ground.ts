@@ -12,6 +12,7 @@ import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { migrate } from "../../services/db/migrate.ts";
+import { keepSwitchesTold } from "../support/switches-told.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const DATABASE_NAME = "bench";
@@ -49,6 +50,7 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
   const silent = { info: () => undefined, warn: () => undefined };
   const bus = await connectBus({ url: nats.url, name: "bench", log: silent });
   await ensureStreams(bus, { replicas: 1 });
+  await keepSwitchesTold(bus);
   let database: Promise<string> | undefined;
   let postgresPid: number | undefined;
   const startDatabase = async (): Promise<string> => {

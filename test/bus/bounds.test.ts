@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createFilialBodySchema, issueCodeBodySchema } from "../../gateway/contract/backoffice.ts";
 import { leaseBodySchema, orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
-import { closeIssueBodySchema } from "../../gateway/contract/provider.ts";
+import { closeIssueBodySchema } from "../../gateway/contract/issue.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { createFilial, issueEnrollmentCode } from "../../services/bus/messages/registry.ts";
 import { openOrder } from "../../services/bus/messages/settlement.ts";

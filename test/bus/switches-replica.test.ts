@@ -4,7 +4,9 @@ import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
+import { noteSwitchesTold } from "../../services/relay/switch-bucket.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
+import { sayAllSwitchesAreTold } from "../support/switches-told.ts";
 import { eventually, QUIET } from "./waiting.ts";
 
 describe("the replica of the kill switches", () => {
@@ -55,8 +57,32 @@ describe("the replica of the kill switches", () => {
     replica.stop();
   });
 
+  it("is trusted only when it was told that the server that runs now knows everything", async () => {
+    const replica = await followSwitches(bus, QUIET);
+    expect([replica.isTold(), replica.isTrusted()]).toEqual([false, false]);
+    await noteSwitchesTold(bus, { serverId: "another" });
+    await eventually(() => replica.revision() > 0);
+    expect([replica.isTold(), replica.isTrusted()]).toEqual([false, false]);
+    await sayAllSwitchesAreTold(bus);
+    await eventually(() => replica.isTrusted());
+
+    await nats.kill9();
+    await nats.restart();
+    await eventually(() => bus.isUp());
+    // Heard again, and nobody has said that this start of the server has lost nothing.
+    await eventually(() => replica.silentForMs() < 300);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect([replica.isTold(), replica.isTrusted()]).toEqual([false, false]);
+    await sayAllSwitchesAreTold(bus);
+    await eventually(() => replica.isTrusted());
+    await new Kvm(bus.js).open("SWITCHES").then((bucket) => bucket.delete("told"));
+    await eventually(() => !replica.isTrusted());
+    replica.stop();
+  });
+
   it("is not trusted from the moment its bucket was made anew until it has read it again", async () => {
     const bucket = await new Kvm(bus.js).open("SWITCHES");
+    await sayAllSwitchesAreTold(bus);
     for (let id = 1; id <= 60; id += 1) await bucket.put(`device.${id}`, "");
     const replica = await followSwitches(bus, QUIET);
     expect([replica.isTrusted(), replica.current().devices.size]).toEqual([true, 60]);
@@ -67,6 +93,7 @@ describe("the replica of the kill switches", () => {
     await ensureStreams(bus, { replicas: 1 });
     const anew = await new Kvm(bus.js).open("SWITCHES");
     await Promise.all(Array.from({ length: 60 }, (_, index) => anew.put(`device.${index + 1}`, "")));
+    await sayAllSwitchesAreTold(bus);
     await eventually(() => told.some(([, known]) => known === 0) && replica.current().devices.size === 60, 15_000);
     await eventually(() => replica.isTrusted());
     const started = told.findIndex(([, known]) => known === 0);

@@ -142,9 +142,13 @@ describe("what is no webhook or no question", () => {
   it("is told by name", () => {
     for (const none of [undefined, null, ""]) expect(ask({ header: none })).toBe("header_missing");
     expect(ask({ header: [header, header] })).toBe("header_malformed");
+    expect(ask({ header: [header] })).toBe("header_malformed");
     const nine = header + `,v1=${"0".repeat(64)}`.repeat(8);
     expect(ask({ header: nine })).toBe("header_malformed");
     expect(ask({ header: `${header},v2=${"0".repeat(1_000)}` })).toBe("header_malformed");
+    const further = `,v2=${"0".repeat(256)}`;
+    expect(ask({ header: header + further.repeat(3) })).toBe("valid");
+    expect(ask({ header: header + further.repeat(4) })).toBe("header_malformed");
   });
 
   it("without a secret is an error, for everybody could sign with an empty one", () => {

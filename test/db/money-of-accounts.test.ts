@@ -1,4 +1,4 @@
-/** Migration 0018 names the money of each account, remembers what was said of it and tells stations of open issues. */
+/** Migrations 0018 and 0020 name the money of each account, remember what was said of it and tell stations of open issues. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { migrate } from "../../services/db/migrate.ts";
 import { type Database } from "../../services/db/pool.ts";
@@ -49,11 +49,15 @@ test("money that has paid by one config pays by no other of its account; open is
 
   await migrate({ databaseUrl: url, log: () => undefined });
 
-  const named = await sql`select intent_id, account_money_key from transactions order by intent_id`;
-  expect(named).toEqual([
-    { intent_id: 1, account_money_key: '[1, "emvco_generic", "live", "M-0", "money:T-1"]' },
-    { intent_id: 2, account_money_key: '[1, "emvco_generic", "live", "M-1", "money:T-2"]' },
-    { intent_id: 3, account_money_key: null },
+  const named = await sql`
+    select intent_id, name from paid_money_names join transactions using (transaction_id) order by intent_id, name collate "C"`;
+  expect(named.map((row) => [row["intent_id"], row["name"]])).toEqual([
+    [1, '[1, "emvco_generic", "live", "M-0", "money:T-1"]'],
+    [1, "provider:1:money: T-1"],
+    [1, "provider:1:money:T-1"],
+    [2, '[1, "emvco_generic", "live", "M-1", "money:T-2"]'],
+    [2, "provider:1:money:T-2"],
+    [3, "provider:2:money:T-2"],
   ]);
   const asked = async (orderId: number, key: string): Promise<unknown> => {
     const [row] = await sql`

@@ -39,11 +39,19 @@ async function start(): Promise<RunningProgram> {
   return program;
 }
 
-/** A block of the printout's lines, pasted into a shell: the own station's, the demo station's, and that of the robots. */
-async function paste(program: RunningProgram, block: 1 | 2 | 3 = 1, end = "Ctrl-C"): Promise<string> {
-  const blocks = program.output().split(/^A .*(?:collection at|serving task for) .*:$/m);
-  expect(blocks).toHaveLength(4);
-  const lines = blocks[block]?.split(end)[0] ?? "";
+const BLOCKS = ["collection", "demo", "qr", "operator", "robots"] as const;
+
+/** The lines of one block of the printout. */
+function linesOf(program: RunningProgram, name: (typeof BLOCKS)[number]): string {
+  const [, ...blocks] = program.output().split(/^A .*(?:collection at|serving task for) .*:$/m);
+  expect(blocks).toHaveLength(BLOCKS.length);
+  return blocks[BLOCKS.indexOf(name)]?.split("Ctrl-C")[0] ?? "";
+}
+
+const paste = (program: RunningProgram, name: (typeof BLOCKS)[number] = "collection"): Promise<string> =>
+  run(linesOf(program, name));
+
+async function run(lines: string): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)("bash", ["-c", lines], { timeout: LINES_MS });
   return stdout + stderr;
 }
@@ -110,6 +118,42 @@ async function showQr({ baseUrl, cashier: person, station: { stationId } }: Sand
   return { path, qrPayload: intent.provider.qr_payload };
 }
 
+/** Twice, and once more behind a collection that somebody has left: it is ended first, or told in words. */
+async function expectDemoTwice(program: RunningProgram): Promise<void> {
+  const lines = linesOf(program, "demo");
+  const [upToIntent = ""] = lines.split("# The virtual companion fetches");
+  for (const before of ["", upToIntent]) {
+    await run(before);
+    const demo = await run(lines);
+    expect(demo).toMatch(/^intent \d+$/m);
+    expect(demo).toContain('"provider_reference":"VIRT-');
+    expect(demo).toContain('"status":"succeeded"');
+  }
+  const withoutCancelling = upToIntent.split("\n").filter((line) => !line.startsWith("LEFT="));
+  await run(upToIntent);
+  expect(await run(withoutCancelling.join("\n"))).toContain(
+    "No collection was begun: The station already has a collection under way. (collection_active)",
+  );
+}
+
+/** The display shows the QR, the guest approves on the page behind it, and the display shows that it is paid. */
+function expectWholeQr(output: string): void {
+  expect(output).toMatch(/^intent \d+$/m);
+  expect(output).toContain('"state":"qr"');
+  expect(output).toContain("12.03 EUR");
+  expect(output).toMatch(/"attestation":\{"by":"provider"/);
+  expect(output).toContain('"state":"paid"');
+}
+
+/** One issue attributed with a timeline that says so, the other closed, and its order collected again with the confirmation. */
+function expectIssuesResolved(output: string): void {
+  for (const kind of ["reference_mismatch", "amount_mismatch"]) expect(output).toContain(`"kind":"${kind}"`);
+  for (const status of ["attributed", "closed", "paid"]) expect(output).toContain(`"status":"${status}"`);
+  expect(output).toContain("Sandbox Operator attributed the provider's EUR 12.09");
+  expect(output).toMatch(/No collection was begun: .* \(money_may_have_moved\)/);
+  expect(output.trimEnd()).toMatch(/"status":"succeeded".*$/);
+}
+
 function expectWholeTask(output: string): void {
   expect(output).toMatch(/^task \d+$/m);
   expect(output).toContain('"manifest":[{"name":"Soup of the day","quantity":2}],"destination":{"name":"Table 12"');
@@ -125,13 +169,14 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   expect(first.output()).toContain("(once, because it spends the codes;");
   expect(first.output()).toContain(`tail -f ${join(folder.path, "logs", "virtual-display.log")}`);
   expectWholeCollection(await paste(first));
-  expect(await paste(first, 1, "# The cashier takes")).toContain(
+  expect(await run(linesOf(first, "collection").split("# The cashier takes")[0] ?? "")).toContain(
     "Device 1 did not enroll: its code is spent or has expired. Start again for new lines.",
   );
-  const demo = await paste(first, 2);
-  expect(demo).toContain('"provider_reference":"VIRT-');
-  expect(demo).toContain('"status":"succeeded"');
-  expectWholeTask(await paste(first, 3));
+  await expectDemoTwice(first);
+  expectWholeQr(await paste(first, "qr"));
+  expectWholeQr(await paste(first, "qr"));
+  expectIssuesResolved(await paste(first, "operator"));
+  expectWholeTask(await paste(first, "robots"));
   const before = facts();
   expect(statSync(join(folder.path, "sandbox.json")).mode & 0o777).toBe(0o600);
   expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
@@ -150,7 +195,7 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   const after = facts();
   expect(after.cashier).toEqual(before.cashier);
   expect(after.robotics).toEqual(before.robotics);
-  expectWholeTask(await paste(second, 3));
+  expectWholeTask(await paste(second, "robots"));
   expect(after.station.stationId).toBe(before.station.stationId);
   // A guest who has the QR on the phone can still pay with it.
   const guestPage = await fetch(shown.qrPayload);

@@ -106,6 +106,9 @@ describe("who tries credentials", () => {
     for (let count = 0; count < 2 * UNKNOWN_CONSUMER_RATE.burst; count += 1) codes.push(await ask(`Bearer ${GOOD}`));
     expect(codes.at(-1)).toBe("throttled");
     expect(service.asked.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 2);
+    // What is used up is its address's, and nothing of its own is left to be asked with.
+    expect(await ask(`Bearer rc_${"n".repeat(43)}`)).toBe("throttled");
+    expect(await ask(`Bearer ${GOOD}`, "10.0.0.2")).toBe("credential_invalid");
   });
 });
 

@@ -19,6 +19,7 @@ import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
+import { keepSwitchesTold } from "../support/switches-told.ts";
 
 export const CASHIER: Actor = { kind: "cashier", id: 7, name: "Ana" };
 export const REGISTRY: Actor = { kind: "registry", id: 0 };
@@ -67,6 +68,7 @@ export async function startGatewayWorld(
   const nats = await startNats();
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   await ensureStreams(bus, { replicas: 1 });
+  await keepSwitchesTold(bus);
   const gatewayBus = await connectBus({ url: nats.url, name: "gateway", log: SILENT });
   const settings = {
     host: "127.0.0.1",

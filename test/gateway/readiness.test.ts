@@ -17,6 +17,7 @@ import { migrate } from "../../services/db/migrate.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
+import { noteSwitchesTold } from "../../services/relay/switch-bucket.ts";
 import { startRoboticsService } from "../../services/robotics/service.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
@@ -304,6 +305,25 @@ describe("the bus", () => {
 });
 
 describe("a gateway that starts", () => {
+  it("waits for the relay's word that all kill switches are told, and is there without it, but not ready", async () => {
+    await noteSwitchesTold(bus, { serverId: "an earlier run of the server" });
+    await becomes({ switches: "not_told" });
+    expect((await look()).status).toBe(503);
+    const own = await connect("second gateway");
+    const replicas = await startReplicas(own, SILENT);
+    const startedAtMs = performance.now();
+    await waitUntilFresh(own, replicas, 500);
+    expect(performance.now() - startedAtMs).toBeGreaterThan(450);
+    // A relay that begins to lead compares what the bus has, and gives its word.
+    await services.get("relay")?.stop();
+    await start("relay");
+    await becomes({});
+    await waitUntilFresh(own, replicas, 500);
+    expect(replicas.switches.isTold()).toBe(true);
+    replicas.stop();
+    await own.close();
+  });
+
   it("is not there before every feed is fresh: not after it stood still while it loaded", async () => {
     const own = await connect("second gateway");
     const starting = startGateway({ bus: own, log: SILENT, settings: GATEWAY_SETTINGS });

@@ -2,13 +2,21 @@
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { replyMayBeForgotten } from "../../machines/station/reply.ts";
-import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, type Scenario } from "./scenario.ts";
+import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, QR, type Scenario } from "./scenario.ts";
 
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(5_000);
 const doubtsOf = (counter: Scenario) => counter.station.doubts.map(({ intentId, reason }) => [intentId, reason]);
 const DIFFERS = [[1_001, "money_differs"]];
 
 describe("money that differs from what was registered", () => {
+  it("takes the QR from displays until the provider says that nothing moved, and the right money still pays", () => {
+    const counter = shown();
+    expect(counter.display).toMatchObject({ state: "qr", qr_payload: QR });
+    expect(counter.differs().display).toMatchObject({ state: "total", qr_payload: "", amount: "12.50" });
+    expect(counter.clears().display).toMatchObject({ state: "qr", qr_payload: QR });
+    expect(counter.differs("currency_mismatch").confirms().settles().intent?.status).toBe("succeeded");
+  });
+
   it.each([
     ["the provider declines it afterwards", (counter: Scenario) => counter.fails("provider_expired")],
     ["the provider says that the buyer cancelled", (counter: Scenario) => counter.fails("buyer_cancelled")],

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type MoneyWorld, startMoneyWorld } from "./money-world.ts";
 import { Playing } from "./people.ts";
 import { type Played, reckon, repeatAll, untilQuiet } from "./reckoning.ts";
-import { type Schedule, STORY, schedule } from "./schedule.ts";
+import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
 import { freeze, strike, tellOfConfirmations } from "./weather.ts";
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 /** What was seen over all runs: a property that nothing happens to would hold as well. */
-const seen = { strikes: 0, hits: 0, runs: 0 };
+const seen = { strikes: 0, hits: 0, runs: 0, frozen: new Set<string>() };
 
 async function broken(plan: Schedule): Promise<string[]> {
   seen.runs += 1;
@@ -50,7 +50,10 @@ async function broken(plan: Schedule): Promise<string[]> {
   await Promise.all([
     ...playings.map(({ playing }) => playing.play()),
     strikes(),
-    ...plan.freezes.map((each) => freeze(world, houses, each)),
+    ...plan.freezes.map(async (each) => {
+      await freeze(world, houses, each);
+      seen.frozen.add(each.what);
+    }),
   ]);
   const played: Played[] = playings.map(({ house, playing }) => ({ house, diary: playing.diary }));
   await untilQuiet(world, played);
@@ -92,8 +95,10 @@ test("and a great deal has happened in them", async () => {
   const routes = await world.database<{ route: string }[]>`select distinct route from transactions order by route`;
   const issues = await world.database<{ kind: string; count: number }[]>`
     select kind, count(*)::int as count from provider_issues group by kind`;
-  if (process.env["MONEY_LOUD"] === "1") process.stderr.write(`${JSON.stringify({ seen, routes, issues })}\n`);
+  if (process.env["MONEY_LOUD"] === "1")
+    process.stderr.write(`${JSON.stringify({ ...seen, frozen: [...seen.frozen], routes, issues })}\n`);
   expect(seen.hits).toBeGreaterThan(0);
+  expect([...seen.frozen].toSorted()).toEqual(FREEZES.toSorted());
   expect(routes.map(({ route }) => route)).toEqual(["attested_terminal", "cash", "dynamic_qr", "smart_pos"]);
   expect(issues.length).toBeGreaterThanOrEqual(4);
 });

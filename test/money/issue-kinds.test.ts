@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Answer, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -53,13 +54,7 @@ beforeAll(async () => {
         kind: "emvco_generic",
         mode: "test",
         name: "Scheme",
-        settings: {
-          merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-          category_code: "5812",
-          country: "DE",
-          merchant_name: "Bistro",
-          merchant_city: "Berlin",
-        },
+        settings: emvcoSettings(),
         secrets: { callback_secret: SECRET },
       },
     },

@@ -23,6 +23,7 @@ import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 import { type KillableProcess, startKillable } from "./killable-process.ts";
 import { followLog, type LogReader } from "./log-reader.ts";
@@ -155,7 +156,6 @@ async function slowDownSomeWrites(database: Database): Promise<void> {
 }
 
 let people = 0;
-let devices = 1_000_000;
 let commands = 0;
 
 type Parts = Pick<MoneyWorld, "bus" | "database" | "log" | "ask" | "command">;
@@ -181,7 +181,10 @@ async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions)
   const station = { organizationId, filialId, name: "Counter", currency, status: "active", revision: 1 } as const;
   await tell(registry, { type: "station_put", stationId, station });
   const owner = person("owner", "organization.manage", "Olga");
-  const companionId = (devices += 1);
+  const [{ device_id: companionId }] = await parts.database<[{ device_id: number }]>`
+    insert into devices (organization_id, station_id, name, kind, capabilities, status)
+    values (${organizationId}, ${stationId}, 'Terminal', 'smart_pos_companion', '{handoff_present,outcome_report}', 'active')
+    returning device_id`;
   const device = {
     deviceId: companionId,
     name: "Terminal",
@@ -203,13 +206,7 @@ async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions)
       kind: "emvco_generic",
       mode: "test",
       name: "Scheme",
-      settings: {
-        merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: ACCOUNT },
-        category_code: "5812",
-        country: "DE",
-        merchant_name: "Bistro",
-        merchant_city: "Berlin",
-      },
+      settings: emvcoSettings(ACCOUNT),
       secrets: { callback_secret: CALLBACK_SECRET },
     }),
   );

@@ -118,5 +118,9 @@ test.each(Array.from({ length: ROUNDS }, (_, nth) => nth))(
       select o.status, o.total_minor::int, t.amount_minor::int from orders o join transactions t using (order_id)
       where order_id = ${orderId}`;
     expect(sales).toEqual([{ status: "paid", total_minor: AMOUNT_MINOR, amount_minor: AMOUNT_MINOR }]);
+    // Nobody changed or voided it: whoever lost is told that it is paid, or that its money is.
+    const refusals = await world.database<{ refusal: string }[]>`select distinct refusal from settlement_refusals`;
+    const reasons = ["order_already_paid", "money_already_used"];
+    expect(refusals.filter(({ refusal }) => !reasons.includes(refusal))).toEqual([]);
   },
 );

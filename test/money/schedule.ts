@@ -85,8 +85,13 @@ export interface Strike {
   readonly afterMs: number;
 }
 
+/** `suspended_device`: the owner suspends the companion, which is no kill switch. */
+export const FREEZES = ["provider", "station", "organization", "platform", "device", "suspended_device"] as const;
+
 export interface Freeze {
-  readonly what: "provider" | "station" | "organization";
+  readonly what: (typeof FREEZES)[number];
+  /** Begins by taking a freeze back that is not there, or is another one's, which is just under way. */
+  readonly thawsFirst: boolean;
   readonly house: number;
   readonly afterMs: number;
   readonly forMs: number;
@@ -209,14 +214,15 @@ export const schedule: fc.Arbitrary<Schedule> = fc.record(
     freezes: fc.array(
       fc.record(
         {
-          what: fc.constantFrom("provider", "provider", "station", "organization"),
+          what: fc.constantFrom("provider", ...FREEZES),
+          thawsFirst: fc.boolean(),
           house: fc.nat(HOUSES - 1),
           afterMs: fc.nat(800),
           forMs: fc.integer({ min: 50, max: 500 }),
         },
         PLAIN,
       ),
-      { maxLength: 3 },
+      { maxLength: 6 },
     ),
   },
   PLAIN,
@@ -281,5 +287,12 @@ export const STORY: Schedule = {
     { kills: "both_hosts", at: "settling", afterMs: 0 },
     { kills: "providers", at: "confirming", afterMs: 0 },
   ],
-  freezes: [{ what: "provider", house: 3, afterMs: 500, forMs: 100 }],
+  // When the first collections are over, which would be refused in a freeze.
+  freezes: FREEZES.map((what, nth) => ({
+    what,
+    thawsFirst: nth % 2 === 1,
+    house: 3,
+    afterMs: 500 + 100 * nth,
+    forMs: 50,
+  })),
 };

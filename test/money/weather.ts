@@ -1,6 +1,8 @@
 /** What befalls the system while people work: processes that are killed, and kill switches that are thrown. */
 import { setTimeout as delay } from "node:timers/promises";
-import { setOwnSwitch } from "../../services/bus/messages/kill-switches.ts";
+import { setOwnSwitch, setPlatformSwitch } from "../../services/bus/messages/kill-switches.ts";
+import { moveDevice } from "../../services/bus/messages/registry.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
 import type { KillableProcess } from "./killable-process.ts";
 import { type House, insist, type MoneyWorld } from "./money-world.ts";
 import type { Freeze, Strike } from "./schedule.ts";
@@ -78,24 +80,40 @@ async function passClaims({ database }: MoneyWorld): Promise<void> {
     update provider_issues set attributed_since = attributed_since - interval '1 minute' where attribution is not null`;
 }
 
-/** Throws a kill switch and takes it back. */
+/** Throws a kill switch, or suspends a device, and takes it back. */
 export async function freeze(
   world: MoneyWorld,
   houses: readonly House[],
-  { what, house: nth, afterMs, forMs }: Freeze,
+  { what, thawsFirst, house: nth, afterMs, forMs }: Freeze,
 ): Promise<void> {
   const house = houses[nth % houses.length];
   if (house === undefined) return;
   await delay(afterMs);
-  const { owner: caller, stationId, configId } = house;
+  const set = (isOn: boolean): Promise<unknown> => insist(() => setFrozen(world, house, what, isOn));
+  if (thawsFirst) await set(false);
+  await set(true);
+  await delay(forMs);
+  await set(false);
+}
+
+async function setFrozen(world: MoneyWorld, house: House, what: Freeze["what"], isOn: boolean): Promise<unknown> {
+  const { owner: caller, stationId, configId, companionId } = house;
+  const reason = "a drill";
+  if (what === "platform") return await world.ask(setPlatformSwitch, { by: "operator", isOn, reason });
+  if (what === "suspended_device") {
+    const move = isOn ? "SUSPEND" : "RESUME";
+    return await world.ask(moveDevice, { caller, deviceId: companionId, move }).catch(ignoreMoved);
+  }
   const subject = {
     organization: { kind: "organization" },
     station: { kind: "station", id: stationId },
     provider: { kind: "provider", id: configId },
+    device: { kind: "device", id: companionId },
   } as const;
-  const set = (isOn: boolean) =>
-    insist(() => world.ask(setOwnSwitch, { caller, subject: subject[what], isOn, reason: "a drill" }));
-  await set(true);
-  await delay(forMs);
-  await set(false);
+  return await world.ask(setOwnSwitch, { caller, subject: subject[what], isOn, reason });
+}
+
+/** Another drill has suspended or resumed it already. */
+function ignoreMoved(error: unknown): void {
+  if (!(error instanceof RefusedError && error.refusal.code === "conflict")) throw error;
 }

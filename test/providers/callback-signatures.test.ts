@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import * as messages from "../../services/bus/messages/providers.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { verifySignature } from "../../services/providers/secrets/callback-signature.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { sendCallback, signature } from "./emvco-callback.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 
@@ -24,13 +25,7 @@ async function openConfig(): Promise<{ readonly configId: number; readonly owner
     kind: "emvco_generic",
     mode: "test",
     name: "Acquirer",
-    settings: {
-      merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-      category_code: "5812",
-      country: "DE",
-      merchant_name: "Bistro",
-      merchant_city: "Berlin",
-    },
+    settings: emvcoSettings(),
     secrets: { callback_secret: SECRET },
   });
   return { configId: config.configId, owner };

@@ -3,18 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../services/bus/messages/providers.ts";
 import * as messages from "../../services/bus/messages/providers.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback, signature } from "./emvco-callback.ts";
 import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
 const SECRET = "the-secret-of-the-callbacks-in-this-test";
-const MERCHANT = {
-  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-  category_code: "5812",
-  country: "DE",
-  merchant_name: "Bistro",
-  merchant_city: "Berlin",
-};
+const MERCHANT = emvcoSettings();
 
 let world: ProvidersWorld;
 beforeAll(async () => {

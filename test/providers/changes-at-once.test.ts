@@ -4,16 +4,11 @@ import * as messages from "../../services/bus/messages/providers.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { updateConfig } from "../../services/providers/sql/configs.ts";
 import { OPERATOR, recordEvents } from "../../services/providers/sql/events.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
-const SETTINGS = {
-  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-  category_code: "5812",
-  country: "DE",
-  merchant_name: "Bistro",
-  merchant_city: "Berlin",
-};
+const SETTINGS = emvcoSettings();
 
 let world: ProvidersWorld;
 beforeAll(async () => {

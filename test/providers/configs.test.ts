@@ -5,17 +5,12 @@ import { providerSecretPlace } from "../../services/providers/secrets/secret-pla
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { insertConfig } from "../../services/providers/sql/configs.ts";
 import { createKeyring } from "../../services/runtime/keyring.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { newKey, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
 const SECRET = "a-secret-that-nobody-may-see-again";
-const SETTINGS = {
-  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-  category_code: "5812",
-  country: "DE",
-  merchant_name: "Bistro",
-  merchant_city: "Berlin",
-};
+const SETTINGS = emvcoSettings();
 
 let world: ProvidersWorld;
 beforeAll(async () => {

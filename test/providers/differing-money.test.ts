@@ -118,7 +118,7 @@ describe("the same money with other words", () => {
     ]);
     const order = await world.openIntent(scene.place, 500);
     const { detail } = await refusalOf(scenes.attribute(scene.place, issue, order));
-    expect(detail).toBe("The provider has said different amounts of this money; see the evidence.");
+    expect(detail).toBe("The provider has said different amounts or accounts of this money; see the evidence.");
     for (let cents = 10; cents < 30; cents += 1) await scenes.pay(scene, { amount: `6.${cents}` });
     expect((await scenes.onlyIssueOf(scene.place)).evidence["further"]).toHaveLength(8);
   });
@@ -158,7 +158,7 @@ describe("an event id that comes again with another body", () => {
 });
 
 describe("the station of an intent with an issue", () => {
-  test("is told of each, and that no money moved by the provider alone, whatever becomes of the issues", async () => {
+  test("is told of each, and that no money moved by the provider alone, once the last of them is resolved", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "9.00" });
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
@@ -183,10 +183,11 @@ describe("the station of an intent with an issue", () => {
       () => scenes.heard(scene.intent).filter((type) => type === "provider_money_differs").length === 2,
     );
     await scenes.close(scene.place, first);
+    await delay(300);
+    expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");
     const order = await world.openIntent(scene.place, 1250);
     await scenes.attribute(scene.place, second, order);
-    await delay(500);
-    expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");
+    await waitFor("the provider's word", () => scenes.heard(scene.intent).includes("provider_cleared"));
     // A new one is told anew.
     await scenes.pay(scene, { transaction_id: "T-third", amount: "8.00" });
     await waitFor("a third telling", () => scenes.heard(scene.intent).at(-1) === "provider_money_differs");

@@ -2,6 +2,7 @@
 import { expect } from "vitest";
 import type { Issue } from "../../services/bus/messages/providers.ts";
 import * as messages from "../../services/bus/messages/providers.ts";
+import { emvcoSettings, MERCHANT_ID } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import type { Intent, Place, ProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
@@ -25,20 +26,19 @@ export class Scenes {
     this.#world = world;
   }
 
-  async openConfig(place: Place, mode: "test" | "live" = "test", secret = SECRET): Promise<number> {
+  async openConfig(
+    place: Place,
+    mode: "test" | "live" = "test",
+    secret = SECRET,
+    merchantId = MERCHANT_ID,
+  ): Promise<number> {
     const { config } = await this.#world().ask(messages.createProviderConfig, {
       caller: place.owner,
       filialId: place.filialId,
       kind: "emvco_generic",
       mode,
       name: "Acquirer",
-      settings: {
-        merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-        category_code: "5812",
-        country: "DE",
-        merchant_name: "Bistro",
-        merchant_city: "Berlin",
-      },
+      settings: emvcoSettings(merchantId),
       secrets: { callback_secret: secret },
     });
     return config.configId;

@@ -2,19 +2,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as messages from "../../services/bus/messages/providers.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { figure, type Series } from "../support/scrape.ts";
 import { paidBody, type SignedBody, sendCallback } from "./emvco-callback.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
 const SECRET = "the secret of these callbacks";
-const SETTINGS = {
-  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-  category_code: "5812",
-  country: "DE",
-  merchant_name: "Bistro",
-  merchant_city: "Berlin",
-};
+const SETTINGS = emvcoSettings();
 
 let world: ProvidersWorld;
 beforeAll(async () => {
@@ -104,6 +99,7 @@ describe("callbacks", () => {
         signature_invalid: 1,
         timestamp_stale: 1,
         config_unknown: 1,
+        body_too_large: 1,
       }),
     });
   });

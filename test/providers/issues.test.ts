@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../services/bus/messages/providers.ts";
 import * as messages from "../../services/bus/messages/providers.ts";
 import { changeOrderLines } from "../../services/bus/messages/settlement.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
@@ -22,13 +23,7 @@ async function openConfig(place: Place): Promise<number> {
     kind: "emvco_generic",
     mode: "test",
     name: "Acquirer",
-    settings: {
-      merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-      category_code: "5812",
-      country: "DE",
-      merchant_name: "Bistro",
-      merchant_city: "Berlin",
-    },
+    settings: emvcoSettings(),
     secrets: { callback_secret: SECRET },
   });
   return config.configId;
@@ -75,6 +70,12 @@ const attribute = (place: Place, issue: Issue, intent: Intent, reason = "the gue
     reason,
   });
 
+/** The same place with another operator. */
+const colleagueOf = (place: Place): Place => ({
+  ...place,
+  operator: { ...place.operator, userId: place.operator.userId + 1_000 },
+});
+
 describe("attributing", () => {
   test("pays the order through the seam, once, with who and why, and the station learns of it", async () => {
     const { place, issue } = await strayMoney();
@@ -94,7 +95,7 @@ describe("attributing", () => {
       resolvedBy: place.operator.userId,
       reason: "the guest showed the receipt",
     });
-    // Again: the same answer, and no more money.
+    // Again by the same person: the same answer, and no more money.
     expect((await attribute(place, issue, intent)).issue).toEqual(resolved);
     expect(await transactionsOf(intent)).toHaveLength(1);
     const rows = await world.database<{ payload: { command: unknown } }[]>`
@@ -112,6 +113,23 @@ describe("attributing", () => {
         transaction_id: resolved.transactionId,
       },
     });
+  });
+
+  test("again by another person, to another order or for another reason is refused by name", async () => {
+    const { place, issue } = await strayMoney();
+    const intent = await world.openIntent(place, 1250);
+    const other = await world.openIntent(place, 1250);
+    await attribute(place, issue, intent);
+    const differing = [
+      () => attribute(place, issue, other),
+      () => attribute(place, issue, intent, "another reason"),
+      () => attribute(colleagueOf(place), issue, intent),
+      () => close(place, issue, "the guest showed the receipt"),
+    ];
+    for (const ask of differing)
+      expect(await refusalOf(ask())).toMatchObject({ code: "conflict", reason: "issue_attributed" });
+    expect(await transactionsOf(intent)).toHaveLength(1);
+    expect(await transactionsOf(other)).toEqual([]);
   });
 
   test("ten at once to ten orders: one order is paid", async () => {
@@ -140,8 +158,14 @@ describe("attributing", () => {
   test("money that has no amount, and money that pays an order already by another issue, is refused", async () => {
     const nameless = await strayMoney("no amount");
     expect(nameless.issue.amountMinor).toBeNull();
-    const intent = await world.openIntent(nameless.place, 1250);
-    expect((await refusalOf(attribute(nameless.place, nameless.issue, intent))).code).toBe("conflict");
+    // That comes before whatever else is in the way: an order that is paid, or another filial's.
+    const elsewhere = await world.openPlace({ isSandbox: false });
+    const orders = [await world.openIntent(nameless.place, 1250), await world.openIntent(elsewhere, 1250)];
+    for (const order of orders)
+      expect(await refusalOf(attribute(nameless.place, nameless.issue, order))).toMatchObject({
+        code: "conflict",
+        reason: "amount_unknown",
+      });
     // The same money in two issues: first with a wrong account, then for a reference that nobody knows.
     const place = await world.openPlace();
     const configId = await openConfig(place);
@@ -256,13 +280,20 @@ describe("closing", () => {
     const further = [{ learned_from: "payment.paid", same_amount: true }];
     expect((await listOf(place)).issues).toMatchObject([{ ...closed, evidence: { ...evidence, further } }]);
     const intent = await world.openIntent(place, 1250);
-    expect((await refusalOf(attribute(place, issue, intent))).code).toBe("conflict");
-    expect((await refusalOf(close(place, issue))).code).toBe("conflict");
+    // Again by the same person: the same answer, and one entry of the trail.
+    const [known] = (await listOf(place)).issues;
+    expect((await close(place, issue)).issue).toEqual(known);
+    const differing = [
+      () => attribute(place, issue, intent),
+      () => close(place, issue, "lost"),
+      () => close(colleagueOf(place), issue),
+    ];
+    for (const ask of differing)
+      expect(await refusalOf(ask())).toMatchObject({ code: "conflict", reason: "issue_closed" });
     const { events } = await world.ask(messages.listProviderEvents, { caller: place.owner, sinceId: 0, limit: 100 });
-    expect(events.at(-1)).toMatchObject({
-      action: "provider_issue_closed",
-      data: { reason: "paid back by bank transfer" },
-    });
+    expect(events.filter(({ action }) => action === "provider_issue_closed")).toMatchObject([
+      { data: { reason: "paid back by bank transfer" } },
+    ]);
   });
 
   test("needs a reason, the permission and an issue of one's own", async () => {

@@ -5,7 +5,7 @@ import { moneyName } from "../../services/bus/messages/money-key.ts";
 import { changeProviderConfig } from "../../services/bus/messages/providers.ts";
 import { paidBody } from "./emvco-callback.ts";
 import { type Scene, Scenes } from "./emvco-scene.ts";
-import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);
@@ -17,9 +17,20 @@ afterAll(() => world.stop());
 const OTHER_SECRET = "the-secret-of-the-config-that-came-after";
 
 /** A config of the same account in the place of the scene's own, which is disabled. */
-async function replaceConfig({ place, configId }: Scene): Promise<number> {
+async function replaceConfig({ place, configId }: Scene, merchantId?: string): Promise<number> {
   await world.ask(changeProviderConfig, { caller: place.owner, configId, status: "disabled", reason: "replaced" });
-  return await scenes.openConfig(place, "test", OTHER_SECRET);
+  return await scenes.openConfig(place, "test", OTHER_SECRET, merchantId);
+}
+
+/** A guest has a QR of that config before them, and its provider says that this money has paid it, as it fits. */
+async function payBy(configId: number, place: Place, more: Readonly<Record<string, unknown>>): Promise<Intent> {
+  const intent = await world.openIntent(place, 1250);
+  world.stations.collect(intent);
+  const answer = await world.askProvider(place, configId, intent);
+  const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(answer.created ? answer.qrPayload : "")?.[1] ?? "";
+  const body = paidBody(scenes.money({ place, configId, intent, reference }, more));
+  expect((await scenes.send({ configId }, body, OTHER_SECRET)).status).toBe(200);
+  return intent;
 }
 
 describe("an account with two configs", () => {
@@ -34,6 +45,7 @@ describe("an account with two configs", () => {
     const order = await world.openIntent(scene.place, 1250);
     expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toEqual({
       code: "conflict",
+      reason: "money_has_paid",
       detail: `This money has paid order ${scene.intent.orderId}.`,
     });
     expect(await scenes.salesOf(order)).toEqual([]);
@@ -63,12 +75,7 @@ describe("an account with two configs", () => {
     await scenes.pay(scene, { reference: "NOBODYS", transaction_id: "BACK" });
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     const configId = await replaceConfig(scene);
-    const second = await world.openIntent(scene.place, 1250);
-    world.stations.collect(second);
-    const answer = await world.askProvider(scene.place, configId, second);
-    const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(answer.created ? answer.qrPayload : "")?.[1] ?? "";
-    const body = paidBody(scenes.money({ ...scene, reference }, { transaction_id: "BACK" }));
-    expect((await scenes.send({ configId }, body, OTHER_SECRET)).status).toBe(200);
+    const second = await payBy(configId, scene.place, { transaction_id: "BACK" });
     expect(await scenes.taskEnd(second, "differ")).toBe("told");
     expect(scenes.heard(second)).toEqual(["provider_money_differs"]);
     expect(await scenes.salesOf(second)).toEqual([]);
@@ -91,6 +98,78 @@ describe("an account with two configs", () => {
   });
 });
 
+describe("money that its provider has told with another account", () => {
+  const elsewhere = { merchant_id: "M-2", transaction_id: "ELSEWHERE" };
+
+  test.each([
+    ["account_mismatch", {}, "M-2"],
+    ["unmatched_money", { reference: "NOBODYS" }, "M-2"],
+    ["account_mismatch", {}, " M-2 "],
+  ])("and that was attributed as %s %j of %j pays nothing by the config of that account", async (kind, more, said) => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { ...elsewhere, ...more, merchant_id: said });
+    const issue = await scenes.onlyIssueOf(scene.place);
+    expect(issue.kind).toBe(kind);
+    const order = await world.openIntent(scene.place, 1250);
+    await scenes.attribute(scene.place, issue, order);
+    expect(await scenes.salesOf(order)).toHaveLength(1);
+    const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
+    expect(await scenes.taskEnd(third, "differ")).toBe("told");
+    expect(await scenes.salesOf(third)).toEqual([]);
+    expect(scenes.heard(third)).toEqual(["provider_money_differs"]);
+  });
+
+  test("and that was closed pays nothing there", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, elsewhere);
+    await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
+    const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
+    expect(await scenes.taskEnd(third, "differ")).toBe("told");
+    expect(scenes.heard(third)).toEqual(["provider_money_differs"]);
+    expect(await scenes.salesOf(third)).toEqual([]);
+  });
+
+  test("and that has paid there is not attributed here", async () => {
+    const scene = await scenes.open();
+    const configId = await replaceConfig(scene, "M-2");
+    const third = await payBy(configId, scene.place, elsewhere);
+    await scenes.paid({ ...scene, intent: third });
+    await scenes.pay(scene, elsewhere);
+    const order = await world.openIntent(scene.place, 1250);
+    const refusal = await refusalOf(scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order));
+    expect(refusal).toEqual({
+      code: "conflict",
+      reason: "money_has_paid",
+      detail: `This money has paid order ${third.orderId}.`,
+    });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test.each([
+    ["before it was told rightly", true],
+    ["after it was", false],
+  ])("%s pays once, also at the seam", async (_, isBefore) => {
+    const scene = await scenes.open();
+    const right = { transaction_id: "ELSEWHERE" };
+    await scenes.pay(scene, isBefore ? elsewhere : right);
+    await scenes.pay(scene, isBefore ? right : elsewhere);
+    await scenes.paid(scene);
+    const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
+    expect(await scenes.taskEnd(third, "confirm")).toBe("duplicate_money");
+    expect(await scenes.salesOf(third)).toEqual([]);
+  });
+
+  test("again and again with other accounts is known by each of them", async () => {
+    const scene = await scenes.open();
+    for (const account of ["M-2", "M-3"]) await scenes.pay(scene, { ...elsewhere, merchant_id: account });
+    const order = await world.openIntent(scene.place, 1250);
+    await scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order);
+    const third = await payBy(await replaceConfig(scene, "M-3"), scene.place, { ...elsewhere, merchant_id: "M-3" });
+    expect(await scenes.taskEnd(third, "differ")).toBe("told");
+    expect(await scenes.salesOf(third)).toEqual([]);
+  });
+});
+
 describe("what was said of a money", () => {
   test("blocks its attribution also where the evidence is full", async () => {
     const scene = await scenes.open();
@@ -104,7 +183,7 @@ describe("what was said of a money", () => {
     const { code, detail } = await refusalOf(scenes.attribute(scene.place, issue, order));
     expect([code, detail]).toEqual([
       "conflict",
-      "The provider has said different amounts of this money; see the evidence.",
+      "The provider has said different amounts or accounts of this money; see the evidence.",
     ]);
     expect(await scenes.salesOf(order)).toEqual([]);
   });
@@ -120,8 +199,21 @@ describe("what was said of a money", () => {
     const { code, detail } = await refusalOf(scenes.attribute(scene.place, unmatched, order));
     expect([code, detail]).toEqual([
       "conflict",
-      "The provider has said different amounts of this money; see the evidence.",
+      "The provider has said different amounts or accounts of this money; see the evidence.",
     ]);
+  });
+
+  test("blocks it also where another issue of the same amount has said another one since", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS", amount: "19.00" });
+    await scenes.pay(scene, { amount: "19.00" });
+    await scenes.pay(scene, { amount: "25.00" });
+    const unmatched = (await scenes.issuesOf(scene.place)).find(({ kind }) => kind === "unmatched_money");
+    if (unmatched === undefined) throw new Error("There is no issue.");
+    const order = await world.openIntent(scene.place, 1900);
+    const refusal = await refusalOf(scenes.attribute(scene.place, unmatched, order));
+    expect(refusal).toMatchObject({ code: "conflict", reason: "amount_contradicted" });
+    expect(await scenes.salesOf(order)).toEqual([]);
   });
 
   test.each([

@@ -22,7 +22,11 @@ describe("money that has paid", () => {
     const issue = await scenes.onlyIssueOf(scene.place);
     const other = await world.openIntent(scene.place, 1250);
     const refusal = await refusalOf(scenes.attribute(scene.place, issue, other));
-    expect(refusal).toEqual({ code: "conflict", detail: `This money has paid order ${scene.intent.orderId}.` });
+    expect(refusal).toEqual({
+      code: "conflict",
+      reason: "money_has_paid",
+      detail: `This money has paid order ${scene.intent.orderId}.`,
+    });
     expect(await scenes.salesOf(other)).toEqual([]);
     const name = moneyName(`T-${scene.intent.intentId}`, "");
     expect(await scenes.salesOf(scene.intent)).toMatchObject([{ money_key: moneyKey({ ...scene, name }) }]);
@@ -47,6 +51,12 @@ describe("money that has paid", () => {
     const issue = await scenes.onlyIssueOf(scene.place);
     const other = await world.openIntent(scene.place, 700);
     expect((await refusalOf(scenes.attribute(scene.place, issue, other))).code).toBe("conflict");
+    // Also when no cashier can settle it any more.
+    await world.database`
+      update provider_payments set expires_at = now() - interval '1 day' where intent_id = ${scene.intent.intentId}`;
+    const refusal = await refusalOf(scenes.attribute(scene.place, issue, other));
+    expect(refusal).toMatchObject({ code: "conflict", reason: "money_may_settle" });
+    expect(await scenes.salesOf(other)).toEqual([]);
   });
 
   test("a confirmation of money that pays another order since is duplicate_money, and pays nothing", async () => {
@@ -58,6 +68,35 @@ describe("money that has paid", () => {
       intentId: scene.intent.intentId,
       evidence: { station: { code: "money_already_used" } },
     });
+  });
+
+  test("told for another payment as well is named there, and that station is not asked to settle", async () => {
+    const first = await scenes.open();
+    await scenes.pay(first, { transaction_id: "TWICE" });
+    await scenes.paid(first);
+    const second = await scenes.open(first);
+    await scenes.pay(second, { transaction_id: "TWICE" });
+    expect(await scenes.onlyIssueOf(first.place)).toMatchObject({
+      kind: "reference_mismatch",
+      intentId: second.intent.intentId,
+    });
+    expect(await scenes.taskEnd(second.intent, "differ")).toBe("told");
+    expect(scenes.heard(second.intent)).toEqual(["provider_money_differs"]);
+    expect(await scenes.salesOf(second.intent)).toEqual([]);
+  });
+
+  test("under another name than the provider gave the payment when it made it pays nothing", async () => {
+    const scene = await scenes.open();
+    await world.database`
+      update provider_payments set provider_reference = 'MADE-AS' where intent_id = ${scene.intent.intentId}`;
+    await scenes.pay(scene, { transaction_id: "PAID-AS" });
+    expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({
+      kind: "reference_mismatch",
+      providerReference: "PAID-AS",
+    });
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+    await scenes.pay(scene, { transaction_id: "MADE-AS" });
+    await scenes.paid(scene);
   });
 
   test("attributed and rightly told at the same time: one order is paid", async () => {
@@ -134,7 +173,11 @@ describe("money and the order that it is to pay", () => {
       select ${scene.place.organizationId}, filial_id, 'Counter', 'EUR', true from f returning station_id`;
     const order = await world.openIntent({ ...scene.place, stationId }, 1250);
     const refusal = await refusalOf(scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order));
-    expect(refusal).toEqual({ code: "conflict", detail: "The money went to the account of another filial." });
+    expect(refusal).toEqual({
+      code: "conflict",
+      reason: "other_filial",
+      detail: "The money went to the account of another filial.",
+    });
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 

@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { closeIssue } from "../../services/bus/messages/providers.ts";
 import { openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
 import type { RequestedCommand } from "../../services/bus/messages/station.ts";
 import { askStation } from "../../services/bus/station-client.ts";
@@ -75,22 +76,77 @@ async function present({ place, configId }: { place: Place; configId: number }):
   return { place, configId, intent: { ...order, intentId }, reference };
 }
 
+async function expire(scene: Scene, id = "e"): Promise<void> {
+  const body = JSON.stringify({ id, type: "payment.expired", data: { reference: scene.reference } });
+  expect((await scenes.send(scene, body)).status).toBe(200);
+}
+
 const collectAgain = ({ place, intent }: Scene) =>
   act(place, { type: "intent_create", route: "cash", orderId: intent.orderId });
 
 describe("money that differs", () => {
-  test("leaves a doubt that neither the provider's expiry nor the issue's end takes away", async () => {
+  test("leaves a doubt that the provider's expiry does not take away before the last issue is closed", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { amount: "9.00" });
+    await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
-    const expired = JSON.stringify({ id: "e", type: "payment.expired", data: { reference: scene.reference } });
-    expect((await scenes.send(scene, expired)).status).toBe(200);
+    await expire(scene);
     expect(await scenes.taskEnd(scene.intent, "fail")).toBe("provider_expired");
     expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
+    const [last, first] = await scenes.issuesOf(scene.place);
+    if (first === undefined || last === undefined) throw new Error("There are no two issues.");
+    await scenes.close(scene.place, first);
+    await delay(300);
+    expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");
+    await scenes.close(scene.place, last);
+    expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
+    expect(await collectAgain(scene)).toMatchObject({ ok: true });
+  });
+
+  test("two issues that are closed at the same time leave no doubt behind", async () => {
+    const scene = await present(await openPlace());
+    await scenes.pay(scene, { amount: "9.00" });
+    await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
+    await expire(scene);
+    expect(await scenes.taskEnd(scene.intent, "fail")).toBe("provider_expired");
+    const issues = await scenes.issuesOf(scene.place);
+    await Promise.all(issues.map((issue) => scenes.close(scene.place, issue)));
+    expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
+  });
+
+  test("an end that came while an issue was open is told when its money was attributed to another order", async () => {
+    const scene = await present(await openPlace());
+    await scenes.pay(scene, { merchant_id: "M-2" });
+    const { intentId } = scene.intent;
+    expect(await act(scene.place, { type: "intent_cancel", intentId })).toMatchObject({ ok: true });
+    await expire(scene);
+    expect(await scenes.taskEnd(scene.intent, "clear")).toBe("issue_open");
+    const other = await openOrderOf(scene.place);
+    await scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), other);
+    await waitFor("the station's word", () => scenes.heard(scene.intent).includes("provider_cleared"));
+    expect(await collectAgain(scene)).toMatchObject({ ok: true });
+  });
+
+  test.each([
+    ["was never ended by the provider", false],
+    ["was ended before the money was told", true],
+  ])("a doubt about what %s outlives the issue", async (_, hasEnded) => {
+    const scene = await present(await openPlace());
+    if (hasEnded) await expire(scene);
+    else {
+      const { intentId } = scene.intent;
+      expect(await act(scene.place, { type: "intent_cancel", intentId })).toMatchObject({ ok: true });
+    }
+    await scenes.pay(scene, { amount: "9.00" });
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
     await delay(500);
     expect(scenes.heard(scene.intent)).not.toContain("provider_cleared");
     expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
+    // Said anew, the end counts.
+    await expire(scene, "e2");
+    expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
+    expect(await collectAgain(scene)).toMatchObject({ ok: true });
   });
 
   test("is not attributed to an order that is just being collected", async () => {
@@ -173,4 +229,26 @@ describe("money that has paid elsewhere", () => {
     });
     expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
   });
+});
+
+test("with the last issue closed, a provider that can be asked is asked about what has ended", async () => {
+  const place = await world.openPlace();
+  const configId = await world.addSandboxConfig(place);
+  // An amount for which the sandbox provider waits.
+  const intent = await world.openIntent(place, 1203);
+  expect((await world.askProvider(place, configId, intent)).created).toBe(true);
+  const [{ issue_id: issueId }] = await world.database<[{ issue_id: number }]>`
+    insert into provider_issues (organization_id, config_id, kind, money_key, intent_id, provider_reference, evidence,
+      money_names)
+    values (${place.organizationId}, ${configId}, 'amount_mismatch', 'money:X', ${intent.intentId}, 'X', '{}', '{X}')
+    returning issue_id`;
+  // As the station has told of its end, and the provider could not say then.
+  await world.database`
+    update provider_payments set withdrawn_at = now() where intent_id = ${intent.intentId}`;
+  await world.database`
+    insert into provider_tasks (intent_id, kind, attempts, done_at, outcome)
+    values (${intent.intentId}, 'withdraw', 1, now(), 'unknown')`;
+  await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
+  await waitFor("the provider's answer", async () => (await scenes.taskEnd(intent, "withdraw")) === "cancelled");
+  await waitFor("the station's word", () => scenes.heard(intent).includes("provider_cleared"));
 });

@@ -23,6 +23,7 @@ import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { type Series, scrape } from "../support/scrape.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
+import { keepSwitchesTold } from "../support/switches-told.ts";
 import { type CallbackGateway, startCallbackGateway } from "./callback-gateway.ts";
 import { type ScriptedStations, startScriptedStations } from "./scripted-stations.ts";
 
@@ -93,6 +94,7 @@ export async function startProvidersWorld(
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
   await ensureStreams(bus, { replicas: 1 });
+  await keepSwitchesTold(bus);
   const gateway = await startCallbackGateway(bus);
   const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
   const environment: NodeJS.ProcessEnv = {

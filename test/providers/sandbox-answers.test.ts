@@ -101,6 +101,18 @@ describe("what became of a payment", () => {
     },
   );
 
+  test("is of the same payment however its reference is written", async () => {
+    answer = { ...RIGHT, payment_id: "Caf\u00E9-1" };
+    const { providerReference } = await adapter.createPayment(ACCESS, { ...ASKED, providerReference: "" }, signal());
+    answer = { ...RIGHT, payment_id: "Cafe\u0301-1 ", status: "cancelled" };
+    const later = { ...ASKED, providerReference };
+    expect(await adapter.cancel(ACCESS, later, signal())).toEqual({ status: "cancelled" });
+    answer = { ...answer, reference: "OTHER", status: "paid" };
+    expect(await adapter.lookUp(ACCESS, later, signal())).toMatchObject({ money: { providerReference } });
+    answer = { ...RIGHT, payment_id: "Cafe\u0301-1 " };
+    expect(await create()).toMatchObject({ providerReference });
+  });
+
   test("money that names it by one of its references is told as it is, and another's is not", async () => {
     for (const other of [{ reference: "OTHER" }, { payment_id: "P-2" }, { account: "A-2" }, { amount: "13.00" }]) {
       answer = { ...RIGHT, ...other, status: "paid" };

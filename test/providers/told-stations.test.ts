@@ -65,15 +65,24 @@ test("two issues of one intent are both told when their station is back", async 
   );
 }, 30_000);
 
-test("an old signature under a known event id gets the recorded answer, and its other body nothing", async () => {
+test("an old signature gets the recorded answer for the recorded body, and is refused for another one", async () => {
   const scene = await scenes.open();
   const pending = JSON.stringify({ id: "old", type: "payment.pending", data: {} });
   const first = await scenes.send(scene, pending);
-  const body = paidBody(scenes.money(scene, { reference: "NOBODYS" }), "old");
   const atMs = Date.now() - 30 * 24 * 3_600_000;
-  expect(await sendCallback(world, { configId: scene.configId, body, secret: SECRET, atMs })).toEqual(first);
+  const { configId } = scene;
+  expect(await sendCallback(world, { configId, body: pending, secret: SECRET, atMs })).toEqual(first);
+  const body = paidBody(scenes.money(scene, { reference: "NOBODYS" }), "old");
+  const refused = await sendCallback(world, { configId, body, secret: SECRET, atMs });
+  expect(refused.status).toBe(401);
+  const [refusal] = await world.database`
+    select reason from provider_callback_refusals where config_id = ${configId}`;
+  expect(refusal).toEqual({ reason: "timestamp_stale" });
   expect(await scenes.issuesOf(scene.place)).toEqual([]);
   expect(await variantsOf(scene)).toEqual({ kept: 0, not_kept: 0 });
+  // Signed anew, it is kept, and its money is an issue.
+  expect(await scenes.send(scene, body)).toEqual(first);
+  expect(await scenes.issuesOf(scene.place)).toHaveLength(1);
 });
 
 test("so many other bodies of one event are kept, the others are counted, and no money in them is lost", async () => {

@@ -5,6 +5,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { sayAllSwitchesAreTold } from "../support/switches-told.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { openQrCounter } from "./qr-counter.ts";
 import { waitFor } from "./waiting.ts";
@@ -40,6 +41,11 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
   await counter.act({ type: "intent_cancel", intentId: cash.intentId });
 
   await ensureStreams(world.bus, { replicas: 1 });
+  // A bucket made anew says nothing of what was on: until somebody who knows has spoken, cash is all there is.
+  await delay(1_000);
+  expect(replica.isTrusted()).toBe(false);
+  await expect(collect("dynamic_qr")).rejects.toMatchObject({ code: "unavailable" });
+  await sayAllSwitchesAreTold(world.bus);
   await waitFor("the switches are trusted again", () => replica.isTrusted(), 20_000);
   const intentId = await waitFor(
     "the route is there again",

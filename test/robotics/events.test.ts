@@ -1,4 +1,5 @@
 /** What consumers are told: the listed fields and nothing else, once for each change, in the order of the commits. */
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as robotics from "../../services/bus/messages/robotics.ts";
 import { ROBOTICS_PAYLOADS } from "../../services/bus/messages/robotics-events.ts";
@@ -78,6 +79,25 @@ test("no event holds a manifest or a destination, wherever it is stored on its w
   for (const secret of [MANIFEST, DESTINATION, DETAILS, "Smith", "Elm", "manifest", "destination"]) {
     expect(everything).not.toContain(secret);
   }
+});
+
+test("each event says when that happened of which it tells", async () => {
+  const place = await world.openPlace();
+  const fleet = await world.addFleet(place);
+  const { owner: caller, filialId } = place;
+  const { taskId } = await world.offer(place, fleet);
+  await delay(20);
+  const { task } = await world.ask(robotics.cancelTask, { caller, taskId, reason: "No guest." });
+  await delay(20);
+  const change = { caller, filialId, reason: "Fire drill." };
+  const { robotics: paused } = await world.ask(robotics.pauseFilialRobotics, change);
+  const at = (ms: number | null): string => new Date(ms ?? 0).toISOString();
+  expect((await world.events(filialId)).map(({ eventType, createdAt }) => [eventType, createdAt])).toEqual([
+    ["serving_task.offered", at(task.offeredAtMs)],
+    ["serving_task.cancelled", at(task.endedAtMs)],
+    ["robotics.paused", at(paused.changedAtMs)],
+  ]);
+  expect(task.endedAtMs).toBeGreaterThan(task.offeredAtMs);
 });
 
 test("the events of a filial leave in the order in which they were committed, whoever made them", async () => {

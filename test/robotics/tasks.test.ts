@@ -114,9 +114,26 @@ describe("an offer under a key", () => {
 
   test("is refused for another request, also at another filial at the same moment", async () => {
     const idempotencyKey = "another key";
-    await world.offer(place, fleet, { idempotencyKey });
-    const other = world.offer(place, fleet, { idempotencyKey, leg: "courier" });
-    expect(await refusalOf(other)).toMatchObject({ code: "idempotency_key_reused" });
+    const manifest = [{ name: "Soup", quantity: 1 }];
+    const destination = { name: "Table 12", details: "By the window" };
+    const request = { leg: "kitchen_to_table" as const, manifest, destination, validForMs: 60_000, idempotencyKey };
+    const { taskId } = await world.offer(place, fleet, request);
+    for (const changed of [
+      { leg: "courier" as const },
+      { manifest: [{ name: "Soup", quantity: 2 }] },
+      { manifest: [{ name: "Salad", quantity: 1 }] },
+      { manifest: [...manifest, ...manifest] },
+      { destination: { ...destination, name: "Table 13" } },
+      { destination: { ...destination, details: "By the door" } },
+      { destination: { name: destination.name } },
+      { validForMs: 61_000 },
+    ]) {
+      const other = world.offer(place, fleet, { ...request, ...changed });
+      expect(await refusalOf(other), JSON.stringify(changed)).toMatchObject({ code: "idempotency_key_reused" });
+    }
+    const neighbour = world.offer(place, await world.addFleet(place), request);
+    expect(await refusalOf(neighbour)).toMatchObject({ code: "idempotency_key_reused" });
+    expect((await world.offer(place, fleet, request)).taskId).toBe(taskId);
 
     const [row] = await world.database<[{ filial_id: number }]>`
       insert into filials (organization_id, name) values (${place.organizationId}, 'Second') returning filial_id`;
@@ -165,6 +182,9 @@ describe("bounds", () => {
       from generate_series(0, ${ROBOTICS_LIMITS.openTasks - 2}::bigint) as n`;
     const last = await world.offer(place, full);
     expect(await refusalOf(world.offer(place, full))).toMatchObject({ code: "busy", retryAfterMs: 5_000 });
+    // One that is under way is carried out by the same robots.
+    await accept(last.taskId, full);
+    expect(await refusalOf(world.offer(place, full))).toMatchObject({ code: "busy", retryAfterMs: 5_000 });
     await cancel(last.taskId);
     await world.offer(place, full);
   });
@@ -176,6 +196,38 @@ describe("bounds", () => {
     const results = await Promise.allSettled(asked);
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(most);
     expect(await refusalOf(world.addFleet(crowded))).toMatchObject({ code: "conflict" });
+  });
+});
+
+describe("a pause", () => {
+  test("lets nothing be offered or accepted; what is under way is completed, cancelled and expires", async () => {
+    const own = await world.openPlace();
+    const robots = await world.addFleet(own);
+    const [underWay, other, open, overdue] = [
+      await world.offer(own, robots),
+      await world.offer(own, robots),
+      await world.offer(own, robots),
+      await world.offer(own, robots),
+    ];
+    for (const { taskId } of [underWay, other]) await accept(taskId, robots);
+    const change = { caller: own.owner, filialId: own.filialId, reason: "Fire drill." };
+    await world.ask(robotics.pauseFilialRobotics, change);
+
+    expect(await refusalOf(world.offer(own, robots))).toMatchObject({ code: "robotics_paused" });
+    expect(await refusalOf(accept(open.taskId, robots))).toMatchObject({ code: "robotics_paused" });
+    const status = async (taskId: number) =>
+      (await world.ask(robotics.getTask, { consumer: robots.caller, taskId })).task.status;
+    expect(await status(open.taskId)).toBe("offered");
+    // A repetition is told what was before; an end is an end, pause or not.
+    expect((await accept(underWay.taskId, robots)).task.status).toBe("accepted");
+    expect((await complete(underWay.taskId, robots)).task.status).toBe("completed");
+    expect((await cancel(other.taskId, own)).task.status).toBe("cancelled");
+    await world.makeOverdue(overdue.taskId);
+    expect(await refusalOf(accept(overdue.taskId, robots))).toMatchObject({ code: "task_expired" });
+    expect((await world.ask(robotics.listTasks, { consumer: robots.caller })).paused).toBe(true);
+
+    await world.ask(robotics.resumeFilialRobotics, change);
+    expect((await accept(open.taskId, robots)).task.status).toBe("accepted");
   });
 });
 

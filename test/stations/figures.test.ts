@@ -1,10 +1,11 @@
 /** What an actor host counts when things go wrong. What it counts of a collection is in `test/gateway/metrics.test.ts`. */
 import type { Registry } from "prom-client";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { STATE_LIMITS } from "../../machines/settings.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { figure, parseSeries } from "../support/scrape.ts";
-import { CASHIER, eventually, type StationWorld, startStationWorld } from "./station-world.ts";
+import { CASHIER, deviceActor, eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 let world: StationWorld;
 beforeAll(async () => {
@@ -68,6 +69,33 @@ describe("an actor host counts", () => {
     await eventually(async () => (await read(metrics, "stations_commands_waiting")) === 3, 900);
     await Promise.all([first, ...others]);
     expect(await read(metrics, "stations_commands_waiting")).toBe(0);
+  });
+
+  it("reports that it refused without keeping anything of them, and none that it kept", async () => {
+    const settlement = await world.startSettlement();
+    const { metrics } = await world.startHost();
+    const stationId = await world.openStation();
+    const companion = await world.addCompanion(stationId);
+    const orderId = await world.openOrder(stationId);
+    const { intent } = await world.ask(stationId, { type: "intent_create", route: "smart_pos", orderId });
+    const intentId = intent?.intentId ?? 0;
+    await world.ask(stationId, { type: "intent_cancel", intentId });
+    const report = async (providerCode: string) => {
+      const said = { outcome: "reported_success", providerReference: "RRN-1", providerCode } as const;
+      return await world.ask(
+        stationId,
+        { type: "intent_report", intentId, ...said },
+        { actor: deviceActor(companion) },
+      );
+    };
+    const leftOut = () => read(metrics, "stations_late_evidence_left_out_total");
+    expect((await report("00")).reply).toMatchObject({ ok: false, code: "intent_not_actionable" });
+    expect(await leftOut(), "the first is kept").toBe(0);
+    expect((await report("00")).reply).toMatchObject({ ok: false, code: "intent_not_actionable" });
+    expect(await leftOut(), "the same once more adds nothing").toBe(1);
+    for (let nth = 1; nth <= STATE_LIMITS.lateEvidencePerIntent; nth += 1) await report(`0${nth}`);
+    expect(await leftOut(), "and one is more than is kept of one collection").toBe(2);
+    await settlement.stop();
   });
 
   it("settlements that it has to ask for again, and how they end", async () => {

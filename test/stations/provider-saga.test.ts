@@ -62,6 +62,11 @@ describe("the provider saga", () => {
     return (await find(stationId, intentId))?.endReason ?? "";
   };
 
+  /** The switch as if it had never been thrown. The relay's word that all of them are told stays. */
+  const takeBack = async (key: string): Promise<void> => {
+    await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`, { filter: `$KV.${SWITCHES.name}.${key}` });
+  };
+
   it("asks the provider once, with the order's truth, and presents its QR in the provider's name", async () => {
     const providers = await script();
     await world.startHost();
@@ -151,7 +156,7 @@ describe("the provider saga", () => {
       expect(await endReason(stationId, intentId)).toBe("provider_frozen");
       expect(providers.questions).toEqual([]);
     } finally {
-      await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`);
+      await takeBack(`provider.${PROVIDER.id}`);
     }
   });
 
@@ -172,7 +177,24 @@ describe("the provider saga", () => {
       expect(providers.questions).toEqual([]);
       expect((await world.newest(stationId)).actor.kind).toBe("system");
     } finally {
-      await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`);
+      await takeBack(keyOf(stationId));
+    }
+  });
+
+  it("names the switch that was thrown while the provider was being asked", async () => {
+    try {
+      // As the providers service answers under every switch.
+      await script(async () => {
+        await world.bus.js.publish(`$KV.${SWITCHES.name}.platform`, "{}");
+        await pause(500);
+        return { created: false, reason: "provider_frozen" };
+      });
+      await world.startHost();
+      const stationId = await openQrStation();
+      const { intentId } = await pick(stationId);
+      expect(await endReason(stationId, intentId)).toBe("platform_frozen");
+    } finally {
+      await takeBack("platform");
     }
   });
 

@@ -25,6 +25,7 @@ import { addHostFigures, addHostGauges } from "../../services/stations/figures.t
 import { StationHost } from "../../services/stations/host.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { keepSwitchesTold } from "../support/switches-told.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { type HostProcess, startHostProcess } from "./host-process.ts";
 
@@ -95,6 +96,7 @@ export async function startStationWorld(
   const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name, log: SILENT });
   const bus = await connect("test");
   await ensureStreams(bus, { replicas: 1 });
+  await keepSwitchesTold(bus);
   const database = testDatabase === undefined ? undefined : openDatabase({ url: testDatabase.url });
   const stops: (() => Promise<void>)[] = [];
   const hostStops: (() => Promise<void>)[] = [];

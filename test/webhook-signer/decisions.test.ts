@@ -11,6 +11,7 @@ import {
   disabledBy,
   roomOf,
 } from "../../services/webhook-signer/sending/breaker.ts";
+import { EndpointWork, type Waiting } from "../../services/webhook-signer/sending/endpoint-work.ts";
 import { retryInMs } from "../../services/webhook-signer/sending/schedule.ts";
 import { type Pace, Slots } from "../../services/webhook-signer/sending/slots.ts";
 import { signatureHeader } from "../../services/webhook-signer/signing.ts";
@@ -134,6 +135,73 @@ describe("the breaker", () => {
     expect(failing(20, 5 * DAY)).toBe("failing");
     expect(disabledBy(failures(1), { status: 410, nowMs: 0 })).toBe("gone");
     expect(disabledBy(CLOSED, { status: null, nowMs: 10 * DAY })).toBeUndefined();
+  });
+});
+
+describe("what is read ahead", () => {
+  const endpoint = {
+    endpoint_id: 1,
+    url: "https://example.com/",
+    mode: "test",
+    generation: 1,
+    consecutive_failures: 0,
+    times_opened: 0,
+    open_until: null,
+    failing_since: null,
+    failures_since_success: 0,
+    has_succeeded: true,
+  } as const;
+  const due = (delivery_id: number): Waiting => ({
+    delivery_id,
+    endpoint_id: 1,
+    body: "{}",
+    attempts: 0,
+    manual_attempts: 0,
+    asked: 0,
+    is_manual: false,
+    lapses_in_ms: null,
+    lapsesAtMs: null,
+    due_at_ms: 0,
+  });
+  const send = (work: EndpointWork, count: number, tookMs: number): void => {
+    for (let at = 0; at < count; at += 1) {
+      const { delivery_id: deliveryId } = work.start();
+      work.ended({ succeeded: true, status: 200, tookMs }, 0);
+      work.putDown(deliveryId);
+    }
+  };
+
+  test("is much for a fast endpoint, little for a slow one, and little for all when much is in hand", () => {
+    const { firstWindow, longestWindow, inHand, fastMs } = SIGNER_LIMITS;
+    const all = { count: 0 };
+    const work = new EndpointWork(endpoint, all);
+    expect(work.wanted(0)).toBe(firstWindow);
+    work.filled(
+      Array.from({ length: 20 }, (_, at) => due(at + 1)),
+      20,
+    );
+    expect(all.count).toBe(20);
+    send(work, 10, 1);
+    expect(work.wanted(0)).toBe(longestWindow - 10);
+    all.count += inHand;
+    expect(work.wanted(0)).toBe(0);
+    all.count -= inHand;
+    send(work, 10, fastMs);
+    expect(work.wanted(0)).toBe(firstWindow);
+    expect(all.count).toBe(0);
+  });
+
+  test("is put down when it cannot be sent, and when the owner is somebody else's", () => {
+    const all = { count: 0 };
+    const work = new EndpointWork(endpoint, all);
+    work.filled([due(1), due(2), due(3)], 4);
+    work.start();
+    work.withdraw();
+    work.putDownUnsendable(0);
+    expect([...work.inHand]).toEqual([1]);
+    expect(all.count).toBe(1);
+    work.letGo();
+    expect(all.count).toBe(0);
   });
 });
 

@@ -6,6 +6,7 @@ import { listRegistryEvents, type RegistryEventEntry } from "../../../services/b
 import type { pageOfTrailQuery } from "../../contract/page.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
+import { actorWire } from "../actor-wire.ts";
 import { ok, type SessionHandler } from "../context.ts";
 import { eventDataWire, stationEventWire } from "../event-wire.ts";
 import { ownStation } from "../own-station.ts";
@@ -23,7 +24,7 @@ export const getOwnTimeline: SessionHandler = async (context) => {
     entries: timeline.entries.map(({ atMs, type, actor, sentence, moneyMoved, data }) => ({
       at: toTimestamp(atMs),
       type,
-      actor,
+      actor: actorWire(actor),
       sentence,
       money_moved: moneyMoved,
       data: eventDataWire(data),
@@ -58,5 +59,5 @@ export const listOwnEvents: SessionHandler<undefined, z.infer<typeof pageOfTrail
 /** An entry of either trail; its data has the wire's names already. */
 function eventWire(event: RegistryEventEntry | ProviderEventEntry) {
   const { eventId, atMs, actor, action, subject, data } = event;
-  return { event_id: eventId, at: toTimestamp(atMs), actor, action, subject, data };
+  return { event_id: eventId, at: toTimestamp(atMs), actor: actorWire(actor), action, subject, data };
 }

@@ -6,7 +6,7 @@ import { idempotencyKey, sessionCommandId } from "../command-id.ts";
 import { ok, Refusal, type SessionContext, type SessionHandler } from "../context.ts";
 import { cashierActor, ownStation } from "../own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
-import { intentWire } from "./intent-wire.ts";
+import { decidedIntentWire } from "./intent-wire.ts";
 
 /**
  * Answers once the payment seam has spoken. Refusals: `evidence_required`, `reference_required`, `order_changed`,
@@ -25,7 +25,7 @@ export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = as
   });
   const intent = spokenOf(response);
   if (isOtherBody(context, intent, body.reference)) throw new Refusal("idempotency_key_reused");
-  return ok(intentWire(intent, { station, switches: deps.switches(), nowMs: deps.nowMs() }));
+  return ok(decidedIntentWire(intent, station, deps.nowMs()));
 };
 
 /**

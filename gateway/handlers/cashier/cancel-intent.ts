@@ -3,7 +3,7 @@ import { sessionCommandId } from "../command-id.ts";
 import { ok, type SessionHandler } from "../context.ts";
 import { cashierActor, ownStation } from "../own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
-import { intentWire } from "./intent-wire.ts";
+import { decidedIntentWire } from "./intent-wire.ts";
 
 /** Refusals: `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`. */
 export const cancelIntent: SessionHandler = async (context) => {
@@ -15,6 +15,5 @@ export const cancelIntent: SessionHandler = async (context) => {
     actor: cashierActor(context),
     command: { type: "intent_cancel", intentId },
   });
-  const { deps } = context;
-  return ok(intentWire(spokenOf(response), { station, switches: deps.switches(), nowMs: deps.nowMs() }));
+  return ok(decidedIntentWire(spokenOf(response), station, context.deps.nowMs()));
 };

@@ -12,14 +12,14 @@ import {
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
-import { mayShowQr } from "../../../machines/views/display.ts";
+import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 
 export type IntentWire = z.infer<typeof intentSchema>;
 
 /** What is asked of an intent's station. */
-export type StationFacts = OrderKnowledge & Pick<StationState, "organizationId" | "stationId" | "status">;
+export type StationFacts = OrderKnowledge & Pick<StationState, "organizationId" | "stationId" | "status" | "doubts">;
 
 /** What an intent is shown by beside itself. */
 export interface IntentFacts {
@@ -55,6 +55,7 @@ export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: 
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
     attestation: attestationWire(intent),
     provider: providerWire(intent, station, switches),
+    money_may_have_moved: doubtNow(intent, station),
     ended_at: optionalTimestamp(intent.endedAtMs),
     end_reason: intent.endReason,
   };
@@ -89,22 +90,46 @@ const NOTHING_KNOWN: StationFacts = {
   order: null,
   waitingOrders: [],
   knownOrders: [],
+  doubts: [],
 };
+
+/**
+ * Why money may have moved without being settled: what an active intent says of itself, and what its station still holds
+ * against an ended one. The payment of an order ends its doubts, except that the collection which it overtook had been
+ * handed over: that one keeps its own word.
+ */
+function doubtNow(intent: PaymentIntent, { doubts }: StationFacts): IntentWire["money_may_have_moved"] {
+  const { intentId, status, endReason, moneyMayHaveMoved } = intent;
+  if (status === "succeeded") return "";
+  if (!isEnded(status) || endReason === "order_already_paid" || endReason === "order_voided") return moneyMayHaveMoved;
+  const reasons = doubts.filter((doubt) => doubt.intentId === intentId).map(({ reason }) => reason);
+  // That money differs is what nobody may overlook, whatever was said after it.
+  return reasons.includes("money_differs") ? "money_differs" : (reasons.at(-1) ?? "");
+}
 
 /** As the intent was created: what could be done then is part of the answer, which a repetition gets as well. */
 export function createdIntentWire(intent: PaymentIntent): IntentWire {
   return intentWire(intent, { station: NOTHING_KNOWN, switches: NO_KILL_SWITCHES, nowMs: intent.createdAtMs });
 }
 
-function providerWire(
-  { provider }: PaymentIntent,
-  station: StationFacts,
-  switches: KillSwitches,
-): IntentWire["provider"] {
+/**
+ * After a command that ends it. No QR is left that a freeze could withdraw, so it is told also while nobody knows what is
+ * frozen: cash goes on.
+ */
+export function decidedIntentWire(intent: PaymentIntent, station: StationFacts, nowMs: number): IntentWire {
+  return intentWire(intent, { station, switches: ALL_FROZEN, nowMs });
+}
+
+/** Where switches are not known, nothing is shown that one of them could forbid. */
+const ALL_FROZEN: KillSwitches = { ...NO_KILL_SWITCHES, platform: true };
+
+function providerWire(intent: PaymentIntent, station: StationFacts, switches: KillSwitches): IntentWire["provider"] {
+  const { provider } = intent;
   if (provider === null) return null;
+  const maySee = mayShowQr(station, provider, switches) && !isPaidOtherwise(intent);
   return {
     config_id: provider.configId,
-    qr_payload: mayShowQr(station, provider, switches) ? provider.qrPayload : "",
+    qr_payload: maySee ? provider.qrPayload : "",
     provider_reference: provider.providerReference,
     confirmed_at: optionalTimestamp(provider.confirmedAtMs),
   };

@@ -3,7 +3,12 @@
  * What was refused is answered in the words of every refusal here.
  */
 import { z } from "zod";
-import { CALLBACK_REFUSAL_RATE, CALLBACK_REFUSALS, receiveCallback } from "../../../services/bus/messages/providers.ts";
+import {
+  CALLBACK_REFUSAL_RATE,
+  CALLBACK_REFUSALS,
+  receiveCallback,
+  refuseLargeCallback,
+} from "../../../services/bus/messages/providers.ts";
 import { CALLBACK_RATE } from "../../throttle/limits.ts";
 import { type BucketRate, throttleHeaders } from "../../throttle/token-bucket.ts";
 import { type Handler, Refusal } from "../context.ts";
@@ -17,19 +22,22 @@ const REFUSAL_RATE: BucketRate = { intervalMs: windowMs / burst, burst };
 const refusedSchema = z.object({ code: z.enum(CALLBACK_REFUSALS) });
 
 /** Nothing is looked at here: the signature is over the raw body, and what it belongs to is the providers service's matter. */
-export const takeCallback: Handler<Buffer> = async (context) => {
+export const takeCallback: Handler<Buffer | null> = async (context) => {
   const { deps, address } = context;
   const retryAfterMs = deps.callbackThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {
     throw new Refusal("throttled", { headers: throttleHeaders("callback", CALLBACK_RATE, retryAfterMs) });
   }
   const signature = context.header(SIGNATURE_HEADER);
-  const answer = await deps.bus.call(receiveCallback, {
-    configId: context.id("config_id"),
-    headers: signature === "" ? {} : { [SIGNATURE_HEADER]: signature },
-    bodyBase64: context.body.toString("base64"),
-    address,
-  });
+  const from = { configId: context.id("config_id"), address };
+  const answer =
+    context.body === null
+      ? await deps.bus.call(refuseLargeCallback, from)
+      : await deps.bus.call(receiveCallback, {
+          ...from,
+          headers: signature === "" ? {} : { [SIGNATURE_HEADER]: signature },
+          bodyBase64: context.body.toString("base64"),
+        });
   if (answer.status === 200) return { status: answer.status, ready: answer.body };
   const { code } = refusedSchema.parse(JSON.parse(answer.body));
   if (code !== "throttled") throw new Refusal(code);

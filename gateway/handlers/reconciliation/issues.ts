@@ -7,10 +7,10 @@ import type {
   closeIssueBodySchema,
   issueSchema,
   issuesQuerySchema,
-} from "../../contract/provider.ts";
+} from "../../contract/issue.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 import { ok, type SessionHandler } from "../context.ts";
-import { eventDataWire } from "../event-wire.ts";
+import { evidenceWire } from "./evidence-wire.ts";
 
 export const listOwnIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
@@ -19,7 +19,7 @@ export const listOwnIssues: SessionHandler<undefined, z.infer<typeof issuesQuery
   return ok({ issues: issues.map(issueWire), has_more: hasMore });
 };
 
-/** Refusals: `not_found`, `conflict` for one that is resolved, and the payment seam's own. */
+/** Refusals: `not_found`, `conflict` with a reason, and the payment seam's own. */
 export const attributeOwnIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
@@ -27,7 +27,7 @@ export const attributeOwnIssue: SessionHandler<z.infer<typeof attributeIssueBody
   return ok(issueWire(issue));
 };
 
-/** Refusals: `not_found`, `conflict` for one that is resolved. */
+/** Refusals: `not_found`, `conflict` with a reason. */
 export const closeOwnIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { issue } = await deps.bus.call(closeIssue, {
@@ -51,7 +51,7 @@ function issueWire(issue: Issue): z.infer<typeof issueSchema> {
     amount: amountMinor === null || currency === null ? null : formatAmount(amountMinor, currency),
     currency,
     provider_reference: issue.providerReference,
-    evidence: eventDataWire(issue.evidence),
+    evidence: evidenceWire(issue.evidence),
     opened_at: toTimestamp(issue.openedAtMs),
     resolved_at: issue.resolvedAtMs === null ? null : toTimestamp(issue.resolvedAtMs),
     resolved_by: issue.resolvedBy,

@@ -83,3 +83,54 @@ export async function findAttribution(
     reason: row.reason ?? "",
   };
 }
+
+/** The provider's money that a payment did not take, and that has paid an order by an operator's word. */
+export interface AttributedMoney {
+  readonly issueId: number;
+  readonly orderId: number;
+  readonly orderDisplayNumber: number;
+  readonly transactionId: number;
+  /** The transaction's own intent id, under which the whole attribution is told. */
+  readonly attributionIntentId: number;
+  readonly amountMinor: string;
+  readonly currency: string;
+  readonly reference: string;
+  readonly attributedAtMs: number;
+  readonly by: AttributionFacts["by"];
+  readonly reason: string;
+}
+
+/** Of the money that was meant for this intent; oldest first, at most `limit`. */
+export async function selectAttributedMoney(
+  database: Database,
+  key: { readonly organizationId: number; readonly intentId: number; readonly limit: number },
+): Promise<AttributedMoney[]> {
+  const rows = await database<(Omit<AttributionRow, "station_id"> & { readonly attribution_intent_id: number })[]>`
+    select i.issue_id, t.order_id, o.display_number, t.transaction_id, t.intent_id as attribution_intent_id,
+           t.amount_minor::text as amount_minor, t.currency, t.reference, i.reason,
+           floor(extract(epoch from e.at) * 1000)::bigint as attributed_at_ms, e.actor_role, e.actor_id, e.actor_name
+    from provider_issues i
+    join transactions t on t.organization_id = i.organization_id and t.transaction_id = i.transaction_id
+    join orders o on o.order_id = t.order_id
+    join lateral (
+      select at, actor_role, actor_id, actor_name from provider_events
+      where organization_id = i.organization_id and subject_kind = 'provider_issue' and subject_id = i.issue_id
+        and action = 'provider_issue_attributed'
+      order by event_id limit 1) e on true
+    where i.organization_id = ${key.organizationId} and i.intent_id = ${key.intentId} and i.status = 'attributed'
+      and t.intent_id <> i.intent_id
+    order by e.at, i.issue_id limit ${key.limit}`;
+  return rows.map((row) => ({
+    issueId: row.issue_id,
+    orderId: row.order_id,
+    orderDisplayNumber: row.display_number,
+    transactionId: row.transaction_id,
+    attributionIntentId: row.attribution_intent_id,
+    amountMinor: row.amount_minor,
+    currency: row.currency,
+    reference: row.reference,
+    attributedAtMs: row.attributed_at_ms,
+    by: { kind: row.actor_role, id: row.actor_id, name: row.actor_name },
+    reason: row.reason ?? "",
+  }));
+}

@@ -133,15 +133,23 @@ export async function selectIntentEvents(
   return rows.map(toEvent);
 }
 
-/** Names of the organization's devices, by id. */
+/**
+ * Names of the organization's devices at that moment, by id: what the first renaming since then took them from, or the
+ * name that the registry has now. A device that it does not know has none.
+ */
 export async function selectDeviceNames(
   database: Database,
-  key: { readonly organizationId: number; readonly deviceIds: readonly number[] },
+  key: { readonly organizationId: number; readonly deviceIds: readonly number[]; readonly atMs: number },
 ): Promise<Map<number, string>> {
   if (key.deviceIds.length === 0) return new Map();
   const rows = await database<{ device_id: number; name: string }[]>`
-    select device_id, name from devices
-    where organization_id = ${key.organizationId} and device_id = any(${[...key.deviceIds]}::bigint[])`;
+    select d.device_id, coalesce((
+      select e.data -> 'from' ->> 'name' from registry_events e
+      where e.organization_id = d.organization_id and e.subject_kind = 'device' and e.subject_id = d.device_id
+        and e.action = 'device_changed' and e.at > to_timestamp(${key.atMs}::bigint / 1000.0)
+      order by e.event_id limit 1), d.name) as name
+    from devices d
+    where d.organization_id = ${key.organizationId} and d.device_id = any(${[...key.deviceIds]}::bigint[])`;
   return new Map(rows.map((row) => [row.device_id, row.name]));
 }
 

@@ -2,7 +2,7 @@
 import type { getTimeline } from "../../bus/messages/audit.ts";
 import type { ReplyOf } from "../../bus/operation.ts";
 import type { AttributionFacts } from "../sql/read-attribution.ts";
-import { actorName, money, withReference } from "./facts.ts";
+import { actorName, money, sentenceStart, withReference } from "./facts.ts";
 import { DIFFERENCES } from "./sentences.ts";
 
 type Reply = ReplyOf<typeof getTimeline>;
@@ -58,8 +58,4 @@ function doesNotFit({ issueKind, meantForIntentId }: AttributionFacts): string {
   return how === undefined
     ? `which did not fit collection ${meantForIntentId} (${issueKind})`
     : `for collection ${meantForIntentId} and ${how}`;
-}
-
-function sentenceStart(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -2,7 +2,9 @@
 import { formatAmount } from "../../../machines/currency.ts";
 import type { PaymentIntent, Route } from "../../../machines/payment-intent.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { AttributedMoney } from "../sql/read-attribution.ts";
 import type { SettlementFacts } from "../sql/read-events.ts";
+import type { SwitchThrown } from "../sql/read-switches.ts";
 
 export type MoneyMoved = "no" | "yes" | "maybe";
 
@@ -12,7 +14,12 @@ export interface TimelineFacts {
   readonly events: readonly AuditEvent[];
   /** What the payment seam recorded, when it settled. */
   readonly settlement: SettlementFacts | undefined;
+  /** As the devices were called when the payment began. */
   readonly deviceNames: ReadonlyMap<number, string>;
+  /** Kill switches that held or were thrown while it was under way, oldest first. */
+  readonly switches: readonly SwitchThrown[];
+  /** Its provider's money that an operator has attributed since, oldest first. */
+  readonly attributed: readonly AttributedMoney[];
   /** False when the newest commits could not be waited for. */
   readonly isComplete: boolean;
 }
@@ -42,7 +49,7 @@ export function actorName(actor: AuditEvent["actor"]): string {
   if (actor.name !== "") return actor.name;
   switch (actor.kind) {
     case "registry":
-      return "the registry";
+      return "the platform's operator";
     case "settlement":
       return "the payment seam";
     case "provider":
@@ -60,6 +67,11 @@ export function actorName(actor: AuditEvent["actor"]): string {
 export function deviceName(facts: Pick<TimelineFacts, "deviceNames">, deviceId: number): string {
   const name = facts.deviceNames.get(deviceId) ?? "";
   return name === "" ? `device ${deviceId}` : name;
+}
+
+/** The same words at the beginning of a sentence. */
+export function sentenceStart(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The addition that names a reference, or nothing when there is none. */

@@ -10,6 +10,7 @@ import {
   type MoneyMoved,
   money,
   ROUTE_NAMES,
+  sentenceStart,
   type TimelineFacts,
   withReference,
 } from "./facts.ts";
@@ -220,8 +221,4 @@ function deviceOf(event: AuditEvent, facts: TimelineFacts, deviceId: number): st
 function details(report: { readonly providerReference: string; readonly providerCode: string }): string {
   const code = report.providerCode === "" ? "" : `, code ${report.providerCode}`;
   return `${withReference(report.providerReference)}${code}`;
-}
-
-function sentenceStart(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

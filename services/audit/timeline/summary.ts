@@ -88,12 +88,16 @@ function lastRefusal({ events }: TimelineFacts): string {
 }
 
 /** What a person should look into. */
-function evidence({ intent, events, settlement }: TimelineFacts, moneyMoved: MoneyMoved): string {
+function evidence({ intent, events, settlement, attributed }: TimelineFacts, moneyMoved: MoneyMoved): string {
   const late = events.some(
     (event) => event.type === "late_evidence_kept" && event.data["outcome"] === "reported_success",
   );
   if (late && (settlement !== undefined || moneyMoved === "yes")) {
     return "An approval was reported after the end as well, so money may have moved a second time.";
+  }
+  const last = attributed.at(-1);
+  if (last !== undefined) {
+    return `The provider's money for it that it did not take was attributed to order ${last.orderDisplayNumber} as transaction ${last.transactionId}.`;
   }
   const lateMoney = events.some((event) => event.type === "late_money_kept");
   if (settlement !== undefined && lateMoney) {

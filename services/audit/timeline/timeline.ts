@@ -9,9 +9,11 @@ import { requireAnyOf } from "../access.ts";
 import { waitUntilCopied } from "../catch-up.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
-import { findAttribution } from "../sql/read-attribution.ts";
+import { findAttribution, selectAttributedMoney } from "../sql/read-attribution.ts";
 import { findSettlement, selectDeviceNames, selectIntentEvents } from "../sql/read-events.ts";
 import { findOrganizationIntent } from "../sql/read-history.ts";
+import { selectSwitchesThrown } from "../sql/read-switches.ts";
+import { tellAttributedMoney, tellSwitch } from "./aside.ts";
 import { tellAttribution } from "./attribution.ts";
 import { actorName, type TimelineFacts } from "./facts.ts";
 import { tell } from "./sentences.ts";
@@ -19,6 +21,7 @@ import { overallMoneyMoved, summarize } from "./summary.ts";
 
 type Request = RequestOf<typeof getTimeline>;
 type Reply = ReplyOf<typeof getTimeline>;
+type Entry = Reply["entries"][number];
 
 /** Refuses with `permission_denied`, or with `not_found` for an intent that is not the organization's. */
 export async function timeline(deps: AuditDeps, request: Request): Promise<Reply> {
@@ -47,18 +50,30 @@ async function gatherFacts(
   },
 ): Promise<TimelineFacts> {
   const { organizationId, stationId, intentId, intent, isComplete } = known;
-  const limit = AUDIT_LIMITS.timelineSteps;
-  const [events, settlement] = await Promise.all([
-    selectIntentEvents(database, { organizationId, stationId, intentId, orderId: intent.orderId, limit }),
+  const { timelineSteps, timelineSwitches, timelineAttributions } = AUDIT_LIMITS;
+  const { orderId, deviceId, provider, createdAtMs, endedAtMs } = intent;
+  const held = { deviceId, configId: provider?.configId ?? null, fromMs: createdAtMs, toMs: endedAtMs };
+  const [events, settlement, switches, attributed] = await Promise.all([
+    selectIntentEvents(database, { organizationId, stationId, intentId, orderId, limit: timelineSteps }),
     findSettlement(database, { organizationId, intentId }),
+    selectSwitchesThrown(database, { organizationId, stationId, ...held, limit: timelineSwitches }),
+    selectAttributedMoney(database, { organizationId, intentId, limit: timelineAttributions }),
   ]);
-  const deviceIds = [...new Set(events.flatMap((event) => deviceIdOf(event) ?? []))];
-  const deviceNames = await selectDeviceNames(database, { organizationId, deviceIds });
-  return { intent, events, settlement, deviceNames, isComplete };
+  const deviceIds = [
+    ...new Set([...events.flatMap((event) => deviceIdOf(event) ?? []), ...(deviceId === null ? [] : [deviceId])]),
+  ];
+  const registered = await selectDeviceNames(database, { organizationId, deviceIds, atMs: createdAtMs });
+  // What a device was called when it acted stands in its own steps, and is as certain as they are.
+  const deviceNames = new Map([...registered, ...events.toReversed().flatMap(nameOfActor)]);
+  return { intent, events, settlement, deviceNames, switches, attributed, isComplete };
 }
 
 function deviceIdOf({ data }: AuditEvent): number | undefined {
   return typeof data["deviceId"] === "number" ? data["deviceId"] : undefined;
+}
+
+function nameOfActor({ actor }: AuditEvent): [number, string][] {
+  return actor.kind === "device" && actor.name !== "" ? [[actor.id, actor.name]] : [];
 }
 
 function render(stationId: number, facts: TimelineFacts): Reply {
@@ -75,16 +90,33 @@ function render(stationId: number, facts: TimelineFacts): Reply {
     summary: summarize(facts, moneyMoved),
     moneyMoved,
     entries: firstAndNewest(
-      steps.map(({ event, told }) => ({
-        atMs: event.atMs,
-        type: event.type,
-        actor: { ...event.actor, name: actorName(event.actor) },
-        sentence: told.sentence,
-        moneyMoved: told.moneyMoved,
-        data: event.type === "intent_succeeded" ? { ...event.data, ...settlement } : event.data,
-      })),
+      inOrderOfTime(
+        steps.map(({ event, told }) => ({
+          atMs: event.atMs,
+          type: event.type,
+          actor: { ...event.actor, name: actorName(event.actor) },
+          sentence: told.sentence,
+          moneyMoved: told.moneyMoved,
+          data: event.type === "intent_succeeded" ? { ...event.data, ...settlement } : event.data,
+        })),
+        [...facts.switches.map((thrown) => tellSwitch(thrown, facts)), ...facts.attributed.map(tellAttributedMoney)],
+      ),
     ),
   };
+}
+
+/**
+ * What happened beside the payment, put between its steps. The creation stays the first entry: a freeze that held already
+ * follows it, with the time of its own. The steps keep the order of their commits.
+ */
+function inOrderOfTime([creation, ...steps]: readonly Entry[], beside: readonly Entry[]): Entry[] {
+  if (creation === undefined) return [...beside];
+  const left = beside.toSorted((a, b) => a.atMs - b.atMs);
+  const merged = steps.flatMap((step) => {
+    const next = left.findIndex((entry) => entry.atMs > step.atMs);
+    return [...left.splice(0, next < 0 ? left.length : next), step];
+  });
+  return [creation, ...merged, ...left];
 }
 
 /** The creation, and as many of the newest steps as one message can carry beside it. */

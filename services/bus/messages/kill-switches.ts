@@ -81,3 +81,12 @@ export type SwitchEntry = z.infer<typeof switchEntrySchema>;
 export function switchKeyOf(subject: KillSwitch["subject"]): string {
   return subject.kind === "platform" ? "platform" : `${subject.kind}.${subject.id}`;
 }
+
+/**
+ * The entry of the SWITCHES bucket by which the relay says that it has told everything. It names the server that was told,
+ * by the id that a server gives itself at each start: one that came back may have lost the newest switches with its newest
+ * data, and says so nowhere else.
+ */
+export const SWITCHES_TOLD_KEY = "told";
+export const switchesToldSchema = z.object({ serverId: z.string() });
+export type SwitchesTold = z.infer<typeof switchesToldSchema>;

@@ -81,6 +81,16 @@ export const receiveCallback = defineOperation(
   z.object({ status: z.int(), body: z.string(), retryAfterMs: z.number().optional() }),
 );
 
+/**
+ * A callback whose body is beyond the bound: it was not read, so its signature was not looked at. Answered as a refused one
+ * (413, or 429 when there are many), recorded and counted as such.
+ */
+export const refuseLargeCallback = defineOperation(
+  "providers.callback.refuse_large",
+  receiveCallback.request.pick({ configId: true, address: true }),
+  receiveCallback.reply,
+);
+
 export const providerConfigSchema = z.object({
   configId: id,
   filialId: id,
@@ -170,6 +180,62 @@ export const ISSUE_KINDS = [
   /** The provider's money fits the intent, and the order no longer does: the payment seam refused. */
   "settlement_refused",
 ] as const;
+
+/** Why an issue cannot be resolved as it was asked: the `reason` of a `conflict`. */
+export const ISSUE_CONFLICTS = [
+  /** Resolved already: by somebody else, otherwise, or for another reason. */
+  "issue_attributed",
+  "issue_closed",
+  /** An attribution of it is at the payment seam. */
+  "attribution_under_way",
+  /** How much the money is cannot be read from what the provider has said. */
+  "amount_unknown",
+  /** The provider has said different amounts, or too many accounts. */
+  "amount_contradicted",
+  /** The money is not what the order costs. */
+  "amount_differs",
+  /** The provider has given the money no reference of its own. */
+  "money_unnamed",
+  /** The money has paid, pays, or was closed as dealt with, by the payment itself or by another issue. */
+  "money_has_paid",
+  "money_attributed",
+  "money_closed",
+  /** The money may still settle its own collection. */
+  "money_may_settle",
+  "order_not_open",
+  "order_being_collected",
+  /** Play money and a real order, or the reverse; the account of another filial. */
+  "other_mode",
+  "other_filial",
+] as const;
+
+const said = z.string();
+/** What of a payment was registered, or what the provider says of it. What it does not say is empty, or null. */
+const paymentFacts = {
+  reference: z.string(),
+  providerReference: z.string(),
+  account: z.string(),
+  amountMinor: amountMinor.nullable(),
+  currency: z.string().nullable(),
+};
+/** Never a secret. Which parts there are goes by how the issue came about. */
+export const issueEvidenceSchema = z.object({
+  /** The callback's event type, or how the provider was asked. */
+  learnedFrom: z.string().optional(),
+  /** What the provider asserts, as far as it can be read, and its own words. */
+  asserted: z.object(paymentFacts).optional(),
+  said: said.optional(),
+  /** What was registered when the payment was asked for; null where the money names no payment. */
+  registered: z.object({ ...paymentFacts, paidReference: z.string().nullable() }).nullish(),
+  /** What the intent's station has answered to the confirmation. */
+  station: z.object({ code: z.string(), status: z.string().nullable() }).optional(),
+  /** What the provider has said of this money since. */
+  further: z
+    .array(z.looseObject({ at: z.string(), learned_from: z.string(), said, same_amount: z.boolean() }))
+    .optional(),
+});
+export type IssueEvidence = z.infer<typeof issueEvidenceSchema>;
+
 export const issueSchema = z.object({
   issueId: id,
   kind: z.enum(ISSUE_KINDS),
@@ -181,11 +247,7 @@ export const issueSchema = z.object({
   amountMinor: amountMinor.nullable(),
   currency: z.string().nullable(),
   providerReference: z.string(),
-  /**
-   * What was registered, beside what the provider says: `said` are its own words, `further` what it has said of this money
-   * since. Never a secret.
-   */
-  evidence: z.record(z.string(), z.unknown()),
+  evidence: issueEvidenceSchema,
   openedAtMs: z.number(),
   resolvedAtMs: z.number().nullable(),
   resolvedBy: z.int().nullable(),
@@ -207,15 +269,18 @@ export const listIssues = defineOperation(
 );
 /**
  * The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. Refuses with
- * `conflict` what cannot be: another filial's or mode's order, one that is being collected, money that has paid, may still
- * settle by itself, has no name of its own, or was closed.
+ * `conflict` and a reason of `ISSUE_CONFLICTS` what cannot be. The same person with the same order and reason again gets
+ * the same answer.
  */
 export const attributeIssue = defineOperation(
   "providers.issue.attribute",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
   z.object({ issue: issueSchema }),
 );
-/** Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is said of it. */
+/**
+ * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is said of it.
+ * Repeated and refused as `attributeIssue`.
+ */
 export const closeIssue = defineOperation(
   "providers.issue.close",
   z.object({ caller, issueId: id, reason: z.string() }),

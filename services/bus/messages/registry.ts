@@ -252,17 +252,23 @@ export const listRegistryEvents = defineOperation(
 
 /**
  * Seeds the sandbox, idempotently: organization, filial, two stations with a companion and a display each, an owner, a
- * cashier. Served on the bus only, for whoever operates the installation. Passwords and open codes are returned each
+ * cashier, and a reconciliation operator when a password for one is given. Served on the bus only, for whoever operates the installation. Passwords and open codes are returned each
  * time the caller passes the ones to keep or they had to be made anew.
  */
 export const seedSandbox = defineOperation(
   "registry.sandbox.seed",
-  z.object({ ownerPassword: newPassword, cashierPassword: newPassword }),
+  z.object({
+    ownerPassword: newPassword,
+    cashierPassword: newPassword,
+    /** Without it there is no reconciliation operator, or the one that there is stays as it is. */
+    operatorPassword: newPassword.optional(),
+  }),
   z.object({
     organizationId: id,
     filialId: id,
     owner: z.object({ email: z.string() }),
     cashier: z.object({ email: z.string() }),
+    operator: z.object({ email: z.string() }),
     stations: z.array(
       z.object({
         stationId: id,

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
+import { comparableReference } from "../../bus/messages/money-key.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { verifySignature } from "../secrets/callback-signature.ts";
@@ -134,7 +135,8 @@ export function sandboxAdapter(
         (answer) => {
           const created = understood(createdSchema, answer);
           requireAsked(created, payment, settings.account);
-          return { qrPayload: created.qr_payload, providerReference: created.payment_id };
+          // Kept as every later word of it is read, so that a reference never differs from itself.
+          return { qrPayload: created.qr_payload, providerReference: comparableReference(created.payment_id) };
         },
       );
     },
@@ -205,7 +207,7 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 function understoodAbout({ reference, providerReference }: AskedPayment, answer: ProviderAnswer): Payment {
   const payment = understood(paymentSchema, answer);
   const isOurs = payment.reference === reference;
-  const isTheirs = payment.payment_id === providerReference;
+  const isTheirs = comparableReference(payment.payment_id) === providerReference;
   const isAsked = payment.status === "paid" ? isOurs || isTheirs : isOurs && (isTheirs || providerReference === "");
   if (isAsked) return payment;
   throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");

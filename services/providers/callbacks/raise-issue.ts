@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { moneyName } from "../../bus/messages/money-key.ts";
+import type { IssueEvidence } from "../../bus/messages/providers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { AssertedMoney } from "../adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
@@ -15,7 +16,7 @@ import {
   insertIssue,
   type Resolution,
 } from "../sql/issues.ts";
-import type { PaymentRow } from "../sql/payments.ts";
+import { forgetEnd, type PaymentRow } from "../sql/payments.ts";
 import { armTelling, type Task } from "../sql/tasks.ts";
 import type { KnownTask } from "../tasks/task-runner.ts";
 
@@ -57,6 +58,7 @@ export async function raiseIssue(sql: Transaction, kind: IssueKind, about: Misfi
     amountMinor: money.amountMinor,
     currency: money.currency,
     providerReference: money.providerReference,
+    saidAccount: money.account,
     evidence: { learnedFrom, asserted, said, registered: registeredOf(payment) },
   });
   if (issueId === undefined) {
@@ -65,6 +67,7 @@ export async function raiseIssue(sql: Transaction, kind: IssueKind, about: Misfi
     return known === undefined ? NOTHING : await keepWords(sql, known, about);
   }
   if (payment === undefined) return { task: undefined, issueId };
+  await forgetEnd(sql, payment.intent_id);
   const task = await tellOfIssue(sql, { intentId: payment.intent_id, kind, issueId });
   return { task: { ...task, payment }, issueId };
 }
@@ -86,6 +89,7 @@ export async function keepWords(
   const isOfIntent = issue.intentId === intentId;
   // The money of this intent has paid an order, and the same is said again.
   if (isOfIntent && (status === "attributed" || !isNew)) return NOTHING;
+  await forgetEnd(sql, intentId);
   const about = isOfIntent ? { since: createHash("sha256").update(words.said).digest("hex").slice(0, 16) } : {};
   const task = await tellOfIssue(sql, { intentId, kind, issueId, ...about });
   return { task: { ...task, payment }, issueId: undefined };
@@ -116,10 +120,10 @@ export function nameOf(source: Pick<MoneySource, "eventKey">, money: Pick<Assert
 /** What a provider says of a money that has an issue already. */
 export function wordsOf(
   { learnedFrom }: Pick<MoneySource, "learnedFrom">,
-  { said, amountMinor, currency }: AssertedMoney,
+  { said, amountMinor, currency, account }: AssertedMoney,
 ): FurtherWords {
   const words = said.slice(0, PROVIDER_LIMITS.furtherWordsCharacters).toWellFormed();
-  return { said: words, learnedFrom, amountMinor, currency };
+  return { said: words, learnedFrom, amountMinor, currency, account };
 }
 
 /** The place of a payment, as an issue names it. */
@@ -133,7 +137,7 @@ export function placeOf(payment: PaymentRow): {
 }
 
 /** What was registered, for the evidence of an issue. */
-export function registeredOf(payment: PaymentRow | undefined): Readonly<Record<string, unknown>> | null {
+export function registeredOf(payment: PaymentRow | undefined): NonNullable<IssueEvidence["registered"]> | null {
   if (payment === undefined) return null;
   return {
     reference: payment.reference,

@@ -15,9 +15,10 @@ import { findConfigById } from "../sql/configs.ts";
 import { eventKeyOf, record, repeat } from "./record-callback.ts";
 
 type Answer = ReplyOf<typeof receiveCallback>;
+type Sender = Pick<RequestOf<typeof receiveCallback>, "configId" | "address">;
 
 const SIGNATURE_INVALID = refusal(401, "signature_invalid", "The signature does not fit this callback.");
-const THROTTLED = refusal(429, "throttled", "Too many callbacks with a wrong signature; try again later.");
+const THROTTLED = refusal(429, "throttled", "Too many callbacks that were refused; try again later.");
 const TOO_LARGE = refusal(413, "body_too_large", "The body is too large.");
 
 /** With this a callback for a config that does not exist takes the same way as one with a wrong signature. */
@@ -29,12 +30,21 @@ interface Answered {
   readonly as: Exclude<CallbackAnswer, "failed">;
 }
 
-export async function receive(deps: ProvidersDeps, request: RequestOf<typeof receiveCallback>): Promise<Answer> {
+export function receive(deps: ProvidersDeps, request: RequestOf<typeof receiveCallback>): Promise<Answer> {
+  return measure(deps, () => take(deps, request));
+}
+
+/** A body that nobody has read. */
+export function refuseLarge(deps: ProvidersDeps, request: Sender): Promise<Answer> {
+  return measure(deps, () => refuseTooLarge(deps, request));
+}
+
+async function measure(deps: ProvidersDeps, answering: () => Promise<Answered>): Promise<Answer> {
   const { callbacks, callbackSeconds } = deps.figures;
   const startedAtMs = performance.now();
   let answeredAs: CallbackAnswer = "failed";
   try {
-    const { answer, as } = await take(deps, request);
+    const { answer, as } = await answering();
     answeredAs = as;
     return answer;
   } finally {
@@ -45,7 +55,7 @@ export async function receive(deps: ProvidersDeps, request: RequestOf<typeof rec
 
 async function take(deps: ProvidersDeps, request: RequestOf<typeof receiveCallback>): Promise<Answered> {
   const body = Buffer.from(request.bodyBase64, "base64");
-  if (body.length > PROVIDER_LIMITS.callbackBytes) return TOO_LARGE;
+  if (body.length > PROVIDER_LIMITS.callbackBytes) return await refuseTooLarge(deps, request);
   // Side by side: somebody waits for the display to say "paid". A config that does not exist takes as long.
   const [config, secrets] = await Promise.all([
     findConfigById(deps.database, request.configId),
@@ -54,27 +64,34 @@ async function take(deps: ProvidersDeps, request: RequestOf<typeof receiveCallba
   const adapter = deps.adapters[config?.kind ?? "emvco_generic"];
   const header = request.headers["x-provider-signature"];
   const verdict = adapter.verify({ header, body }, secrets[CALLBACK_SECRET] ?? [NO_SECRET], Date.now());
-  if (config === undefined) return await refuse(deps, request, "config_unknown");
-  if (verdict === "invalid" || verdict === "missing") return await refuse(deps, request, `signature_${verdict}`);
+  if (config === undefined) return await refuse(deps, request, { reason: "config_unknown", isConfigKnown: false });
+  if (verdict === "invalid" || verdict === "missing")
+    return await refuse(deps, request, { reason: `signature_${verdict}`, isConfigKnown: true });
   const event = adapter.decode(body);
   const eventKey = eventKeyOf(event, body);
   const received = { config, event, eventKey, body };
   const known = await findAnswer(deps.database, { configId: config.config_id, eventKey, body });
   // A known event does nothing again, so its age is of no concern: its sender gets what it got before. An old signature
-  // under another body says nothing, so that nobody who has captured one opens an issue with it.
-  if (known !== undefined && verdict === "stale") return { answer: known.answer, as: "duplicate" };
+  // over anything else is refused, so that nobody who has captured one opens an issue with it: a provider that does speak
+  // of money comes again with a fresh signature.
+  if (verdict === "stale" && known?.isSameBody !== true)
+    return await refuse(deps, request, { reason: "timestamp_stale", isConfigKnown: true });
   if (known !== undefined) return await repeat(deps, known, received);
-  if (verdict === "stale") return await refuse(deps, request, "timestamp_stale");
   return await record(deps, received);
 }
 
-/** A config that does not exist and a wrong signature are answered alike; only the record tells them apart. */
+/** It is said aloud as well: a provider that sends too much tells of money that nobody hears of. */
+async function refuseTooLarge(deps: ProvidersDeps, request: Sender): Promise<Answered> {
+  const isConfigKnown = (await findConfigById(deps.database, request.configId)) !== undefined;
+  return await refuse(deps, request, { reason: "body_too_large", isConfigKnown });
+}
+
+/** A config that does not exist and one that does are answered alike; only the record tells them apart. */
 async function refuse(
   deps: ProvidersDeps,
-  { configId, address }: RequestOf<typeof receiveCallback>,
-  reason: RefusalReason,
+  { configId, address }: Sender,
+  { reason, isConfigKnown }: { readonly reason: RefusalReason; readonly isConfigKnown: boolean },
 ): Promise<Answered> {
-  const isConfigKnown = reason !== "config_unknown";
   const { throttledForMs, isRecorded } = await deps.refusals.count({ address, configId, isConfigKnown });
   if (throttledForMs > 0) return { ...THROTTLED, answer: { ...THROTTLED.answer, retryAfterMs: throttledForMs } };
   if (isRecorded) {
@@ -84,8 +101,9 @@ async function refuse(
       reason,
     });
     deps.figures.refusals.add({ reason });
+    if (reason === "body_too_large") deps.log.warn({ configId, isConfigKnown, address }, "a callback is too large");
   }
-  return SIGNATURE_INVALID;
+  return reason === "body_too_large" ? TOO_LARGE : SIGNATURE_INVALID;
 }
 
 function refusal(status: number, code: Exclude<Answered["as"], "recorded" | "duplicate">, detail: string): Answered {

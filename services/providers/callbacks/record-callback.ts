@@ -11,12 +11,11 @@ import {
   insertVariant,
   type KnownCallback,
   type StoredAnswer,
-  setOutcome,
   setVariantOutcome,
 } from "../sql/callbacks.ts";
 import type { ConfigRow } from "../sql/configs.ts";
-import { lockPaymentByReference, type PaymentRow } from "../sql/payments.ts";
-import { insertTask } from "../sql/tasks.ts";
+import { keepEnd, lockPaymentByReference, type PaymentRow } from "../sql/payments.ts";
+import { armTask, insertTask } from "../sql/tasks.ts";
 import { type Written, writeNothing } from "./raise-issue.ts";
 import { decideMoney, holdPayment } from "./take-money.ts";
 
@@ -37,20 +36,26 @@ export function eventKeyOf(event: CallbackEvent, body: Uint8Array): string {
   return event.eventId === null ? `sha256:${sha256(body).toString("hex")}` : `id:${event.eventId}`;
 }
 
+/** The same event was recorded while this one was decided: nothing of what this one has written stays. */
+class RecordedMeanwhile extends Error {}
+
 export async function record(deps: ProvidersDeps, received: Received): Promise<Recorded> {
   const { config, event, eventKey, body } = received;
   const key = { configId: config.config_id, eventKey };
-  const recorded = await deps.database.begin(async (sql) => {
-    // What goes out without waiting in between takes one round trip; PostgreSQL does it in this order.
-    const [inserted, decide] = await Promise.all([
-      insertCallback(sql, { ...key, eventType: event.type, body }),
-      hold(sql, received),
-    ]);
-    // The same event was recorded while this one waited for it.
-    if (inserted === undefined) return undefined;
+  const recording = deps.database.begin(async (sql) => {
+    const decide = await hold(sql, received);
     const { outcome, intentId, write } = await decide();
-    const [written] = await Promise.all([write(), setOutcome(sql, inserted.callbackId, { outcome, intentId })]);
+    // What goes out without waiting in between takes one round trip; PostgreSQL does it in this order.
+    const [written, inserted] = await Promise.all([
+      write(),
+      insertCallback(sql, { ...key, eventType: event.type, body, outcome, intentId }),
+    ]);
+    if (inserted === undefined) throw new RecordedMeanwhile();
     return { ...inserted, ...written, outcome, intentId };
+  });
+  const recorded = await recording.catch((error: unknown) => {
+    if (error instanceof RecordedMeanwhile) return undefined;
+    throw error;
   });
   if (recorded === undefined) {
     const known = await findAnswer(deps.database, { ...key, body });
@@ -144,9 +149,13 @@ async function holdVariant(sql: Transaction, { config, event, eventKey }: Omit<R
 }
 
 async function fail(sql: Transaction, payment: PaymentRow, reason: Decline): Promise<Written> {
-  const claim = { dueInMs: PROVIDER_LIMITS.taskClaimMs, isTaken: true };
-  const task = await insertTask(sql, { intentId: payment.intent_id, kind: "fail", detail: { reason }, ...claim });
-  return { task: task && { ...task, payment }, issueId: undefined };
+  const { intent_id: intentId } = payment;
+  const { taskClaimMs: dueInMs } = PROVIDER_LIMITS;
+  await keepEnd(sql, intentId);
+  const told = await insertTask(sql, { intentId, kind: "fail", detail: { reason }, dueInMs, isTaken: true });
+  // The station was told of an end before; said again, it takes the doubts away that have come since.
+  const task = told ?? (await armTask(sql, { intentId, kind: "clear", detail: {}, dueInMs }));
+  return { task: { ...task, payment }, issueId: undefined };
 }
 
 function sha256(body: Uint8Array): Buffer {

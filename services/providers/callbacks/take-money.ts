@@ -11,10 +11,9 @@ import {
   isTakenElsewhere,
   lockMoney,
   lockPaymentByReference,
-  markPaid,
   type PaymentRow,
 } from "../sql/payments.ts";
-import { dropTask, insertTask } from "../sql/tasks.ts";
+import { takeAsPaid } from "../sql/tasks.ts";
 import {
   keepWords,
   type Misfit,
@@ -50,7 +49,7 @@ export async function holdPayment(sql: Transaction, source: MoneySource, money: 
   const [, payment, resolutions, isElsewhere] = await Promise.all([
     providerReference === "" ? undefined : lockMoney(sql, { organizationId, providerReference }),
     lockPaymentByReference(sql, { configId, reference }),
-    findResolutions(sql, { configId, moneyName: nameOf(source, money), reference }),
+    findResolutions(sql, { configId, moneyName: nameOf(source, money), reference, saidAccount: money.account }),
     isTakenElsewhere(sql, { ...named, reference }),
   ]);
   return { payment, resolutions, isTakenElsewhere: isElsewhere };
@@ -96,17 +95,11 @@ function differenceFrom({ currency }: Resolution, money: AssertedMoney): IssueKi
   return currency === money.currency ? "amount_mismatch" : "currency_mismatch";
 }
 
-/** All three statements go out at once; PostgreSQL does them in this order. */
 async function confirm(sql: Transaction, payment: PaymentRow, providerReference: string): Promise<Written> {
   const { intent_id: intentId } = payment;
-  const claim = { dueInMs: PROVIDER_LIMITS.taskClaimMs, isTaken: true };
-  const [, , task] = await Promise.all([
-    markPaid(sql, intentId, providerReference),
-    dropTask(sql, { intentId, kind: "poll", outcome: "paid" }),
-    insertTask(sql, { intentId, kind: "confirm", detail: { providerReference }, ...claim }),
-  ]);
+  const task = await takeAsPaid(sql, { intentId, providerReference, dueInMs: PROVIDER_LIMITS.taskClaimMs });
   if (task === undefined) return await writeNothing();
-  // As `markPaid` has left it, so that the task need not read what is known here.
+  // As it was just written, so that the task need not read what is known here.
   const provider_reference = payment.provider_reference === "" ? providerReference : payment.provider_reference;
   const paid = { ...payment, paid_reference: providerReference, provider_reference };
   return { task: { ...task, payment: paid }, issueId: undefined };

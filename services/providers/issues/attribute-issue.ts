@@ -17,40 +17,42 @@ import { findConfigById } from "../sql/configs.ts";
 import { type Attribution, type IssueRow, lockIssue, startAttribution } from "../sql/issues.ts";
 import { findOrderPlace, type OrderPlace } from "../sql/orders.ts";
 import { finishAttribution } from "./finish-attribution.ts";
-import { holdMoneyOf, requireAttributable } from "./free-money.ts";
+import { holdMoneyOf, requireAttributable, requireKnownMoney } from "./free-money.ts";
+import { issueConflict, requireOpen, requireUnattributed } from "./issue-conflict.ts";
 import { issueOnWire } from "./issue-wire.ts";
 import { checkReason } from "./reason.ts";
 
 type Request = RequestOf<typeof attributeIssue>;
 
 /**
- * Refuses with `permission_denied`, `not_found` (the issue, the order), `invalid_request`, `conflict` (resolved already,
- * the amounts differ, the order is of another filial or mode or is being collected, the money can still settle by itself,
- * has paid elsewhere or was closed), or with the seam's own refusal.
+ * Refuses with `permission_denied`, `not_found` (the issue, the order), `invalid_request`, `conflict` with a reason of
+ * `ISSUE_CONFLICTS`, or with the seam's own refusal.
  */
 export async function attribute(deps: ProvidersDeps, request: Request): Promise<ReplyOf<typeof attributeIssue>> {
-  const { caller, issueId, orderId, reason } = request;
+  const { caller, issueId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   checkReason(reason);
   const key = { organizationId: caller.organizationId, issueId };
   const seen = await deps.database.begin(async (sql) => requireIssue(await lockIssue(sql, key)));
   // An earlier attempt may have paid: it is brought to its end before anything else is tried.
   const before = seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
-  if (before.status === "attributed" && before.order_id === orderId) return { issue: issueOnWire(before) };
+  if (isRepetition(before, request)) return { issue: issueOnWire(before) };
   requireOpen(before);
+  requireKnownMoney(before);
   const attribution = await plan(deps, request, before);
   await deps.database.begin(async (sql) => {
     await holdMoneyOf(sql, before);
     const issue = requireIssue(await lockIssue(sql, key));
     requireOpen(issue);
-    if (issue.attribution !== null) throw conflict("This issue is just being attributed; try again in a moment.");
+    requireUnattributed(issue);
     await requireAttributable(sql, issue);
     if (!(await startAttribution(sql, issueId, attribution))) {
-      throw conflict("This money pays an order already, by another issue.");
+      throw issueConflict("money_attributed", "This money pays an order already, by another issue.");
     }
   });
   const { issue, refusal } = await finishAttribution(deps, key);
-  if (refusal === "money_already_used") throw conflict("This money has paid another order meanwhile.");
+  if (refusal === "money_already_used")
+    throw issueConflict("money_has_paid", "This money has paid another order meanwhile.");
   if (refusal !== undefined) throw new RefusedError({ code: refusal });
   return { issue: issueOnWire(issue) };
 }
@@ -64,7 +66,7 @@ async function plan(deps: ProvidersDeps, request: Request, issue: IssueRow): Pro
   await requireSameAccount(deps, issue, place);
   const { stationId } = place;
   const { intentId, order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
-  if (order.status !== "open") throw conflict(`This order is ${order.status}.`);
+  if (order.status !== "open") throw issueConflict("order_not_open", `This order is ${order.status}.`);
   requireAmount(issue, order);
   await requireNoCollection(deps, issue, { stationId, orderId });
   return {
@@ -85,22 +87,15 @@ async function requireSameAccount(deps: ProvidersDeps, issue: IssueRow, place: O
   const config = await findConfigById(deps.database, issue.config_id);
   if (config?.mode !== place.mode) {
     const [money, order] = config?.mode === "test" ? ["of a test provider", "real"] : ["real", "of a sandbox station"];
-    throw conflict(`The money is ${money} and the order is ${order}.`);
+    throw issueConflict("other_mode", `The money is ${money} and the order is ${order}.`);
   }
-  if (config.filial_id !== place.filialId) throw conflict("The money went to the account of another filial.");
+  if (config.filial_id !== place.filialId)
+    throw issueConflict("other_filial", "The money went to the account of another filial.");
 }
 
-/** Refuses with a sentence that is true of what the provider has said. */
 function requireAmount(issue: IssueRow, order: Pick<OrderSnapshot, "amountMinor" | "currency">): void {
-  const { amount_minor: amountMinor, currency } = issue;
-  if (amountMinor === null || currency === null) {
-    throw conflict("How much this money is cannot be read from what the provider has said; see the evidence.");
-  }
-  if (issue.said_differently) {
-    throw conflict("The provider has said different amounts of this money; see the evidence.");
-  }
-  if (order.amountMinor !== amountMinor || order.currency !== currency) {
-    throw conflict("The money and the order differ in amount or currency.");
+  if (order.amountMinor !== issue.amount_minor || order.currency !== issue.currency) {
+    throw issueConflict("amount_differs", "The money and the order differ in amount or currency.");
   }
 }
 
@@ -116,7 +111,8 @@ async function requireNoCollection(
     command: { type: "order_inquire", orderId },
   });
   if (reply.ok || reply.code !== "collection_active") return;
-  throw conflict("The order is just being collected at its station; finish or cancel that collection first.");
+  const detail = "The order is just being collected at its station; finish or cancel that collection first.";
+  throw issueConflict("order_being_collected", detail);
 }
 
 function requireIssue(issue: IssueRow | undefined): IssueRow {
@@ -124,12 +120,10 @@ function requireIssue(issue: IssueRow | undefined): IssueRow {
   return issue;
 }
 
-function requireOpen(issue: IssueRow): void {
-  if (issue.status !== "open") throw conflict(`This issue is ${issue.status}.`);
-}
-
-function conflict(detail: string): RefusedError {
-  return new RefusedError({ code: "conflict", detail });
+/** The same person asks for the same again: an answer was lost, and it is the same. */
+function isRepetition(issue: IssueRow, { caller, orderId, reason }: Request): boolean {
+  const { status, resolved_by: by, order_id: attributedTo, reason: given } = issue;
+  return status === "attributed" && by === caller.userId && attributedTo === orderId && given === reason;
 }
 
 function byOf({ userId, name, role }: Caller): Attribution["by"] {

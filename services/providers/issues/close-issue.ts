@@ -4,14 +4,15 @@ import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { personActor, recordEvents } from "../sql/events.ts";
-import { findIssue, lockIssue, resolveIssue } from "../sql/issues.ts";
+import { findIssue, type IssueRow, lockIssue, resolveIssue } from "../sql/issues.ts";
 import { holdMoneyOf, requireClosable } from "./free-money.ts";
+import { requireOpen, requireUnattributed } from "./issue-conflict.ts";
 import { issueOnWire } from "./issue-wire.ts";
 import { checkReason } from "./reason.ts";
+import { resumeEnd } from "./resume-end.ts";
 
 /**
- * Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` (it is resolved, just being attributed, or
- * the cashier may still settle the money).
+ * Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `ISSUE_CONFLICTS`.
  */
 export async function close(
   deps: ProvidersDeps,
@@ -26,25 +27,26 @@ export async function close(
     await holdMoneyOf(sql, seen);
     const issue = await lockIssue(sql, { organizationId, issueId });
     if (issue === undefined) throw new RefusedError({ code: "not_found" });
-    if (issue.status !== "open") throw new RefusedError({ code: "conflict", detail: `This issue is ${issue.status}.` });
-    if (issue.attribution !== null) {
-      throw new RefusedError({
-        code: "conflict",
-        detail: "This issue is just being attributed; try again in a moment.",
-      });
-    }
+    if (isRepetition(issue, { caller, reason })) return { issue, task: undefined };
+    requireOpen(issue);
+    requireUnattributed(issue);
     await requireClosable(sql, issue);
+    const task = await resumeEnd(sql, deps, issue);
     const subject = { kind: "provider_issue", id: issueId } as const;
     const data = { kind: issue.kind, reason };
     const actor = personActor(caller);
     await recordEvents(sql, [{ organizationId, actor, action: "provider_issue_closed", subject, data }]);
-    return await resolveIssue(sql, issueId, {
-      status: "closed",
-      by: userId,
-      reason,
-      orderId: null,
-      transactionId: null,
-    });
+    const resolution = { status: "closed", by: userId, reason, orderId: null, transactionId: null } as const;
+    return { issue: await resolveIssue(sql, issueId, resolution), task };
   });
-  return { issue: issueOnWire(closed) };
+  if (closed.task !== undefined) deps.tasks.start(closed.task);
+  return { issue: issueOnWire(closed.issue) };
+}
+
+/** The same person says the same again: an answer was lost, and it is the same. */
+function isRepetition(
+  { status, resolved_by: by, reason: given }: IssueRow,
+  { caller, reason }: Pick<RequestOf<typeof closeIssue>, "caller" | "reason">,
+): boolean {
+  return status === "closed" && by === caller.userId && given === reason;
 }

@@ -9,7 +9,9 @@ import type { Transaction } from "../../db/pool.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { recordAttribution } from "../sql/events.ts";
 import { clearAttribution, type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../sql/issues.ts";
+import type { KnownTask } from "../tasks/task-runner.ts";
 import { holdMoneyOf } from "./free-money.ts";
+import { resumeEnd } from "./resume-end.ts";
 
 export interface Finished {
   readonly issue: IssueRow;
@@ -31,7 +33,8 @@ export async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Pro
   // Order truth as it is now that the seam has spoken; the intent id that comes with it stays unused.
   const { order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
   const { issueId } = key;
-  return await deps.database.begin(async (sql): Promise<Finished> => {
+  let task: KnownTask | undefined;
+  const finished = await deps.database.begin(async (sql): Promise<Finished> => {
     await holdMoneyOf(sql, asked);
     const issue = await lockIssue(sql, key);
     if (issue === undefined) throw new Error("An issue has vanished.");
@@ -45,10 +48,13 @@ export async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Pro
     const { reason } = attribution;
     const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
     const resolved = await resolveIssue(sql, issueId, resolution);
+    task = await resumeEnd(sql, deps, resolved);
     await recordAttribution(sql, resolved, attribution);
     await tellOrder(sql, stationId, order);
     return { issue: resolved, refusal: undefined };
   });
+  if (task !== undefined) deps.tasks.start(task);
+  return finished;
 }
 
 /** The station learns that the order is paid, as it does of every change to one. Comes last: it takes the outbox's lock. */

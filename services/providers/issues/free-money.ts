@@ -1,20 +1,21 @@
 /** Two ways must never be open to the same money: an operator's decision, and the payment that it was asserted for. */
-import { comparableReference, moneyKey } from "../../bus/messages/money-key.ts";
-import { RefusedError } from "../../bus/refusals.ts";
+import { comparableReference } from "../../bus/messages/money-key.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { findOtherIssues, type IssueKind, type IssueRow } from "../sql/issues.ts";
 import { findOrderPaidWith } from "../sql/orders.ts";
 import { lockMoney, lockPaidPayment } from "../sql/payments.ts";
 import { hasOpenTask } from "../sql/tasks.ts";
+import { issueConflict } from "./issue-conflict.ts";
 
 /** With these the station has said for good that the money does not settle its intent. */
 const FINAL: ReadonlySet<IssueKind> = new Set(["late_money", "duplicate_money"]);
 
-type Money = Pick<IssueRow, "organization_id" | "config_id" | "money_key" | "provider_reference" | "account_money_key">;
-
 /** Holds the issue's money until the transaction ends. Comes before every row that the transaction holds. */
-export async function holdMoneyOf(sql: Transaction, issue: Money): Promise<void> {
+export async function holdMoneyOf(
+  sql: Transaction,
+  issue: Pick<IssueRow, "organization_id" | "provider_reference">,
+): Promise<void> {
   const { organization_id: organizationId } = issue;
   const providerReference = comparableReference(issue.provider_reference);
   if (providerReference !== "") await lockMoney(sql, { organizationId, providerReference });
@@ -25,8 +26,8 @@ export async function holdMoneyOf(sql: Transaction, issue: Money): Promise<void>
  * a provider may have named the same money rightly before or since. The caller holds the money. Refuses with `conflict`.
  */
 export async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promise<void> {
-  const paid = await findOrderPaidBy(sql, issue);
-  if (paid !== undefined) throw conflict(`This money has paid order ${paid.orderId}.`);
+  const paid = await findOrderPaidWith(sql, issue.money_names);
+  if (paid !== undefined) throw issueConflict("money_has_paid", `This money has paid order ${paid.orderId}.`);
   await requireUnclaimed(sql, issue);
 }
 
@@ -36,12 +37,7 @@ export async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promi
  */
 export async function requireClosable(sql: Transaction, issue: IssueRow): Promise<void> {
   if (issue.kind === "settlement_refused") return await requireFreeMoney(sql, issue);
-  if ((await findOrderPaidBy(sql, issue)) === undefined) await requireUnclaimed(sql, issue);
-}
-
-function findOrderPaidBy(sql: Transaction, issue: Money): ReturnType<typeof findOrderPaidWith> {
-  const { config_id: configId, money_key: name, account_money_key: accountMoneyKey } = issue;
-  return findOrderPaidWith(sql, { moneyKey: moneyKey({ configId, name }), accountMoneyKey });
+  if ((await findOrderPaidWith(sql, issue.money_names)) === undefined) await requireUnclaimed(sql, issue);
 }
 
 /** No payment is about to take the money, and no cashier may settle it. */
@@ -51,33 +47,52 @@ async function requireUnclaimed(sql: Transaction, issue: IssueRow): Promise<void
   if (payment === undefined) return;
   const { intent_id: intentId, expires_at: expiresAt } = payment;
   if (await hasOpenTask(sql, { intentId, kind: "confirm" })) {
-    throw conflict("The station is just being told of this money; look again in a moment.");
+    throw issueConflict("money_may_settle", "The station is just being told of this money; look again in a moment.");
   }
   if (FINAL.has(issue.kind) || Date.now() >= expiresAt.getTime() + PROVIDER_LIMITS.intentEndsMs) return;
-  throw conflict("The cashier may still settle this money until its collection has ended.");
+  throw issueConflict("money_may_settle", "The cashier may still settle this money until its collection has ended.");
 }
 
 /** What can pay an order: money that has a name, of which one thing only is said, and of which nobody has disposed. */
 export async function requireAttributable(sql: Transaction, issue: IssueRow): Promise<void> {
-  if (issue.provider_reference === "") {
-    throw conflict(
-      "The provider has given this money no reference of its own, so nothing would keep it from paying twice.",
-    );
-  }
+  requireKnownMoney(issue);
   await requireFreeMoney(sql, issue);
   const others = await findOtherIssues(sql, issue);
   const attributed = others.find(({ is_attributed: isAttributed }) => isAttributed);
-  if (attributed !== undefined) throw conflict(`This money pays an order already, by issue ${attributed.issue_id}.`);
+  if (attributed !== undefined)
+    throw issueConflict("money_attributed", `This money pays an order already, by issue ${attributed.issue_id}.`);
   // One that its own payment has closed has paid, and was refused above.
   const closed = others.find(({ status }) => status === "closed");
-  if (closed !== undefined) throw conflict(`This money was dealt with and closed as issue ${closed.issue_id}.`);
+  if (closed !== undefined)
+    throw issueConflict("money_closed", `This money was dealt with and closed as issue ${closed.issue_id}.`);
   const isOfOneAmount = (other: Pick<IssueRow, "amount_minor" | "currency" | "said_differently">): boolean =>
     !other.said_differently && other.amount_minor === issue.amount_minor && other.currency === issue.currency;
-  if (![issue, ...others].every(isOfOneAmount)) {
-    throw conflict("The provider has said different amounts of this money; see the evidence.");
+  if (![issue, ...others].every(isOfOneAmount)) throw contradicted();
+}
+
+/**
+ * Whatever the order is: how much the money is, one thing only, and a name by which it pays once. Refuses with `conflict`.
+ */
+export function requireKnownMoney(issue: IssueRow): asserts issue is IssueRow & KnownAmount {
+  if (issue.amount_minor === null || issue.currency === null) {
+    const detail = "How much this money is cannot be read from what the provider has said; see the evidence.";
+    throw issueConflict("amount_unknown", detail);
+  }
+  if (issue.said_differently) throw contradicted();
+  if (issue.provider_reference === "") {
+    const detail =
+      "The provider has given this money no reference of its own, so nothing would keep it from paying twice.";
+    throw issueConflict("money_unnamed", detail);
   }
 }
 
-function conflict(detail: string): RefusedError {
-  return new RefusedError({ code: "conflict", detail });
+interface KnownAmount {
+  readonly amount_minor: string;
+  readonly currency: string;
 }
+
+const contradicted = () =>
+  issueConflict(
+    "amount_contradicted",
+    "The provider has said different amounts or accounts of this money; see the evidence.",
+  );

@@ -40,37 +40,27 @@ export async function findAnswer(
 export interface NewCallback extends CallbackKey {
   readonly eventType: string;
   readonly body: Uint8Array;
+  readonly outcome: string;
+  readonly intentId: number | null;
 }
 
-/**
- * Records the event with its answer; undefined when it is recorded already, and then whoever recorded it has committed.
- * The outcome is written by `setOutcome` in the same transaction.
- */
+/** Records the event with its answer; undefined when it is recorded already, and then whoever recorded it has committed. */
 export async function insertCallback(
   sql: Transaction,
   callback: NewCallback,
 ): Promise<{ readonly callbackId: number; readonly answer: StoredAnswer } | undefined> {
   const [row] = await sql<(AnswerRow & { callback_id: number })[]>`
     with drawn as (select nextval(pg_get_serial_sequence('provider_callbacks', 'callback_id')) as id)
-    insert into provider_callbacks (callback_id, config_id, event_key, event_type, outcome, body, answer_status, answer_body)
+    insert into provider_callbacks
+      (callback_id, config_id, event_key, event_type, intent_id, outcome, body, answer_status, answer_body)
       overriding system value
-    select id, ${callback.configId}, ${callback.eventKey}, ${callback.eventType}, '', ${callback.body}, 200,
-      '{"received":true,"callback_id":' || id || '}'
+    select id, ${callback.configId}, ${callback.eventKey}, ${callback.eventType}, ${callback.intentId}::bigint,
+      ${callback.outcome}, ${callback.body}, 200, '{"received":true,"callback_id":' || id || '}'
     from drawn
     on conflict (config_id, event_key) do nothing
     returning callback_id, answer_status, answer_body`;
   if (row === undefined) return undefined;
   return { callbackId: row.callback_id, answer: { status: row.answer_status, body: row.answer_body } };
-}
-
-export async function setOutcome(
-  sql: Transaction,
-  callbackId: number,
-  outcome: { readonly outcome: string; readonly intentId: number | null },
-): Promise<void> {
-  await sql`
-    update provider_callbacks set outcome = ${outcome.outcome}, intent_id = ${outcome.intentId}
-    where callback_id = ${callbackId}`;
 }
 
 /** Keeps another body of a known event; beyond `atMost` it is counted only. The event is held until the transaction ends. */

@@ -1,6 +1,6 @@
 /** Money that does not fit. */
 import type { Caller } from "../../bus/messages/caller.ts";
-import type { ISSUE_KINDS } from "../../bus/messages/providers.ts";
+import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/providers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { Json } from "./json.ts";
@@ -33,23 +33,23 @@ export interface IssueRow {
   readonly amount_minor: string | null;
   readonly currency: string | null;
   readonly provider_reference: string;
-  readonly evidence: Record<string, unknown>;
+  readonly evidence: IssueEvidence;
   readonly opened_at: Date;
   readonly resolved_at: Date | null;
   readonly resolved_by: number | null;
   readonly reason: string | null;
   readonly transaction_id: number | null;
   readonly attribution: Attribution | null;
-  /** The money within its account, whichever config tells of it; null where it has no name. */
-  readonly account_money_key: string | null;
-  /** Different amounts were said of it, also beyond what the evidence keeps. */
+  /** Every name of its money: of its config, of the registered account, and of each account that was said. */
+  readonly money_names: readonly string[];
+  /** Different amounts were said of it, or more accounts than are kept, also beyond what the evidence keeps. */
   readonly said_differently: boolean;
 }
 
 const columns = (sql: Queryable) => sql`
   issue_id, organization_id, config_id, kind, status, money_key, station_id, intent_id, order_id,
   amount_minor::text as amount_minor, currency, provider_reference, evidence, opened_at, resolved_at, resolved_by,
-  reason, transaction_id, attribution, account_money_key, said_differently`;
+  reason, transaction_id, attribution, money_names, said_differently`;
 
 export interface NewIssue {
   readonly organizationId: number;
@@ -63,7 +63,9 @@ export interface NewIssue {
   readonly amountMinor: string | null;
   readonly currency: string | null;
   readonly providerReference: string;
-  readonly evidence: Readonly<Record<string, unknown>>;
+  /** The account that the provider has said; empty where it has said none. */
+  readonly saidAccount: string;
+  readonly evidence: IssueEvidence;
 }
 
 /** Opens an issue unless this money has it already and it is not attributed; returns its id when it is new. */
@@ -72,13 +74,14 @@ export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<nu
   const stationId = payment?.stationId ?? null;
   const [row] = await sql<{ issue_id: number }[]>`
     insert into provider_issues (organization_id, config_id, kind, money_key, station_id, intent_id, order_id,
-      amount_minor, currency, provider_reference, evidence, account_money_key)
+      amount_minor, currency, provider_reference, evidence, money_names)
     values (${organizationId}, ${configId}, ${kind}, ${moneyName}, ${stationId}, ${payment?.intentId ?? null},
       (select order_id from orders
         where station_id = ${stationId}::bigint and display_number = ${payment?.orderDisplayNumber ?? null}::bigint),
       ${amountMinor}::bigint, ${currency}, ${providerReference}, ${sql.json(issue.evidence as Json)},
-      money_of_account(${configId},
-        (select account from provider_payments where intent_id = ${payment?.intentId ?? null}::bigint), ${moneyName}))
+      names_of_money(${configId},
+        (select account from provider_payments where intent_id = ${payment?.intentId ?? null}::bigint),
+        ${issue.saidAccount}, ${moneyName}))
     on conflict (config_id, kind, money_key) where status <> 'attributed' do nothing
     returning issue_id`;
   return row?.issue_id;
@@ -95,22 +98,28 @@ export interface Resolution {
 }
 
 /**
- * By whichever config of the money's account. Not of issues that were closed because their money has paid: the payment
+ * By whichever name of the money, so that it does not matter which config tells of it. Not of issues that were closed because their money has paid: the payment
  * says so.
  */
 export async function findResolutions(
   sql: Queryable,
-  money: { readonly configId: number; readonly moneyName: string; readonly reference: string },
+  money: {
+    readonly configId: number;
+    readonly moneyName: string;
+    readonly reference: string;
+    readonly saidAccount: string;
+  },
 ): Promise<readonly Resolution[]> {
-  const { configId, moneyName, reference } = money;
+  const { configId, moneyName, reference, saidAccount } = money;
   const rows = await sql<
     (Pick<IssueRow, "issue_id" | "kind" | "intent_id" | "amount_minor" | "currency"> & Pick<Resolution, "status">)[]
   >`
     select issue_id, kind, intent_id, amount_minor::text as amount_minor, currency,
       case status when 'closed' then 'closed' else 'attributed' end as status
     from provider_issues
-    where ((config_id = ${configId} and money_key = ${moneyName}) or account_money_key = money_of_account(${configId},
-        (select account from provider_payments where config_id = ${configId} and reference = ${reference}), ${moneyName}))
+    where money_names && names_of_money(${configId},
+        (select account from provider_payments where config_id = ${configId} and reference = ${reference}),
+        ${saidAccount}, ${moneyName})
       and (status = 'attributed' or attribution is not null or (status = 'closed' and transaction_id is null))
     order by issue_id`;
   return rows.map((row) => {
@@ -124,15 +133,13 @@ export type OtherIssue = Pick<IssueRow, "issue_id" | "status" | "amount_minor" |
   readonly is_attributed: boolean;
 };
 
-/** The other issues of an issue's money, by whichever config of its account. */
+/** The other issues of an issue's money, by whichever of its names. */
 export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<readonly OtherIssue[]> {
   return await sql<OtherIssue[]>`
     select issue_id, status, amount_minor::text as amount_minor, currency, said_differently,
       (status = 'attributed' or attribution is not null) as is_attributed
     from provider_issues
-    where issue_id <> ${issue.issue_id}
-      and ((config_id = ${issue.config_id} and money_key = ${issue.money_key})
-        or account_money_key = ${issue.account_money_key})
+    where issue_id <> ${issue.issue_id} and money_names && ${[...issue.money_names]}::text[]
     order by issue_id`;
 }
 
@@ -142,14 +149,26 @@ export interface FurtherWords {
   readonly learnedFrom: string;
   readonly amountMinor: string | null;
   readonly currency: string | null;
+  readonly account: string;
 }
 
 /**
  * Keeps what a provider says anew of a money with an issue, within the bound; what it has said before is not kept again.
- * That it has said another amount is remembered beyond the bound. True when something was kept or remembered.
+ * That it has said another amount, or of how many accounts, is remembered beyond the bound. True when something was kept
+ * or remembered.
  */
 export async function addWordsTo(sql: Transaction, issueId: number, words: FurtherWords): Promise<boolean> {
-  const { said, learnedFrom, amountMinor, currency } = words;
+  const { said, learnedFrom, amountMinor, currency, account } = words;
+  await sql`
+    update provider_issues i set
+      money_names = case when cardinality(named.names) <= ${PROVIDER_LIMITS.moneyNames} then named.names else i.money_names end,
+      said_differently = i.said_differently or cardinality(named.names) > ${PROVIDER_LIMITS.moneyNames}
+    from provider_issues known, lateral (
+      select array_agg(distinct name order by name) as names
+      from unnest(known.money_names || names_of_money(known.config_id,
+        (select account from provider_payments where intent_id = known.intent_id), ${account}, known.money_key)) as name
+    ) named
+    where i.issue_id = ${issueId} and known.issue_id = i.issue_id and named.names <> i.money_names`;
   const differs = await sql`
     update provider_issues set said_differently = true
     where issue_id = ${issueId} and not said_differently
@@ -237,7 +256,7 @@ export async function startAttribution(sql: Transaction, issueId: number, attrib
     where i.issue_id = ${issueId} and not exists (
       select 1 from provider_issues o
       where o.issue_id <> i.issue_id
-        and ((o.config_id = i.config_id and o.money_key = i.money_key) or o.account_money_key = i.account_money_key)
+        and o.money_names && i.money_names
         and (o.status = 'attributed' or o.attribution is not null))`;
   return started.count === 1;
 }

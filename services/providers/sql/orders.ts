@@ -25,10 +25,10 @@ export async function findOrderPlace(
 /** The order that this money has paid, by whatever intent and under whichever of its names, or undefined. */
 export async function findOrderPaidWith(
   sql: Queryable,
-  money: { readonly moneyKey: string; readonly accountMoneyKey: string | null },
+  moneyNames: readonly string[],
 ): Promise<{ readonly orderId: number } | undefined> {
   const [row] = await sql<{ order_id: number }[]>`
-    select order_id from transactions
-    where money_key = ${money.moneyKey} or account_money_key = ${money.accountMoneyKey} order by transaction_id limit 1`;
+    select t.order_id from paid_money_names n join transactions t using (transaction_id)
+    where n.name = any(${[...moneyNames]}::text[]) order by t.transaction_id limit 1`;
   return row === undefined ? undefined : { orderId: row.order_id };
 }

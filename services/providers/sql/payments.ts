@@ -20,13 +20,14 @@ export interface PaymentRow {
   readonly provider_reference: string;
   readonly paid_reference: string | null;
   readonly withdrawn_at: Date | null;
+  readonly ended_at: Date | null;
   readonly created_at: Date;
 }
 
 const columns = (sql: Queryable) => sql`
   intent_id, config_id, organization_id, station_id, order_display_number, reference, account,
   amount_minor::text as amount_minor, currency, expires_at, status, asked_until, failure, qr_payload, provider_reference,
-  paid_reference, withdrawn_at, created_at`;
+  paid_reference, withdrawn_at, ended_at, created_at`;
 
 export interface NewPayment {
   readonly intentId: number;
@@ -94,6 +95,13 @@ export async function giveUpQuestion(database: Database, intentId: number): Prom
 
 export async function findPayment(sql: Queryable, intentId: number): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`select ${columns(sql)} from provider_payments where intent_id = ${intentId}`;
+  return row;
+}
+
+/** The intent's payment, held until the transaction ends. */
+export async function lockPayment(sql: Transaction, intentId: number): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow[]>`
+    select ${columns(sql)} from provider_payments where intent_id = ${intentId} for update`;
   return row;
 }
 
@@ -194,17 +202,20 @@ export async function keepProviderReference(
     where intent_id = ${intentId} and provider_reference = ''`;
 }
 
-/** The money is there. The caller holds the row and has seen that it is unpaid. */
-export async function markPaid(sql: Transaction, intentId: number, providerReference: string): Promise<void> {
-  await sql`
-    update provider_payments set paid_at = now(), paid_reference = ${providerReference},
-      provider_reference = case when provider_reference = '' then ${providerReference} else provider_reference end
-    where intent_id = ${intentId} and paid_at is null`;
-}
-
 /** The intent has ended unpaid; false when no payment was ever asked for it. */
 export async function markWithdrawn(sql: Transaction, intentId: number): Promise<boolean> {
   const updated = await sql`
     update provider_payments set withdrawn_at = coalesce(withdrawn_at, now()) where intent_id = ${intentId}`;
   return updated.count === 1;
+}
+
+/** The provider says that no money moved and none will. */
+export async function keepEnd(sql: Transaction, intentId: number): Promise<void> {
+  await sql`
+    update provider_payments set ended_at = coalesce(ended_at, now()) where intent_id = ${intentId} and paid_at is null`;
+}
+
+/** The provider asserts money since, so that what it said before is not its last word any more. */
+export async function forgetEnd(sql: Transaction, intentId: number): Promise<void> {
+  await sql`update provider_payments set ended_at = null where intent_id = ${intentId} and ended_at is not null`;
 }

@@ -1,5 +1,5 @@
 /** What is still to be done about payments. */
-import type { Database, Queryable } from "../../db/pool.ts";
+import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import type { Json } from "./json.ts";
 
 export const TASK_KINDS = ["confirm", "fail", "clear", "differ", "poll", "withdraw"] as const;
@@ -52,6 +52,37 @@ export async function insertTask(
     on conflict (intent_id, kind) do nothing
     returning intent_id, kind, detail, attempts, created_at`;
   return row === undefined ? undefined : toTask(row);
+}
+
+/**
+ * The money of a payment is there: notes it, ends the looks at the provider and writes the task of telling the station, taken
+ * by whoever writes it, in one round trip. The caller holds the payment and has seen that it is unpaid. Undefined where the
+ * station is being told already.
+ */
+export async function takeAsPaid(
+  sql: Transaction,
+  { intentId, providerReference, dueInMs }: PaidPayment & { readonly dueInMs: number },
+): Promise<Task | undefined> {
+  const [row] = await sql<TaskRow[]>`
+    with paid as (
+      update provider_payments set paid_at = now(), paid_reference = ${providerReference},
+        provider_reference = case when provider_reference = '' then ${providerReference} else provider_reference end
+      where intent_id = ${intentId} and paid_at is null
+    ), looks as (
+      update provider_tasks set done_at = now(), outcome = 'paid'
+      where intent_id = ${intentId} and kind = 'poll' and done_at is null
+    )
+    insert into provider_tasks (intent_id, kind, detail, due_at, attempts)
+    values (${intentId}, 'confirm', ${sql.json({ providerReference })}, now() + ${dueInMs}::float8 * interval '1 ms', 1)
+    on conflict (intent_id, kind) do nothing
+    returning intent_id, kind, detail, attempts, created_at`;
+  return row === undefined ? undefined : toTask(row);
+}
+
+export interface PaidPayment {
+  readonly intentId: number;
+  /** The provider's own name of the money. */
+  readonly providerReference: string;
 }
 
 /**

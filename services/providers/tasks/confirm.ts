@@ -40,6 +40,7 @@ export async function confirmAtStation(deps: ProvidersDeps, task: Task, payment:
       amountMinor: payment.amount_minor,
       currency: payment.currency,
       providerReference,
+      saidAccount: payment.account,
       evidence: { registered: registeredOf(payment), station: { code: reply.code, status: reply.status ?? null } },
     });
     return issueId === undefined ? undefined : { issueId, task: await tellOfIssue(sql, { intentId, kind, issueId }) };

@@ -5,6 +5,7 @@
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
+import { keepEnd } from "../sql/payments.ts";
 import { insertTask, type Task } from "../sql/tasks.ts";
 import { type AboutPayment, questionAbout, takeFoundMoney } from "./ask-about-payment.ts";
 import type { TaskResult } from "./task-result.ts";
@@ -35,7 +36,10 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
 
 async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: string): Promise<TaskResult> {
   const { intent_id: intentId } = payment;
-  await insertTask(deps.database, { intentId, kind: "fail", detail: { reason }, dueInMs: 0 });
+  await deps.database.begin(async (sql) => {
+    await keepEnd(sql, intentId);
+    await insertTask(sql, { intentId, kind: "fail", detail: { reason }, dueInMs: 0 });
+  });
   return { outcome: reason };
 }
 

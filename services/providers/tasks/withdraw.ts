@@ -2,6 +2,7 @@
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
+import { keepEnd } from "../sql/payments.ts";
 import { armTask, dropTask, type Task } from "../sql/tasks.ts";
 import { type AboutPayment, questionAbout, takeFoundMoney } from "./ask-about-payment.ts";
 import { backOffMs } from "./back-off.ts";
@@ -17,6 +18,7 @@ export async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about:
     switch (answer.status) {
       case "cancelled":
         await deps.database.begin(async (sql) => {
+          await keepEnd(sql, intentId);
           await dropTask(sql, { intentId, kind: "poll", outcome: "cancelled" });
           await armTask(sql, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
         });

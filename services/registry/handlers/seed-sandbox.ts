@@ -44,6 +44,9 @@ export async function handleSeedSandbox(deps: RegistryDeps, request: RequestOf<t
   const users = [
     await preparePassword(deps, SANDBOX.owner, request.ownerPassword),
     await preparePassword(deps, SANDBOX.cashier, request.cashierPassword),
+    ...(request.operatorPassword === undefined
+      ? []
+      : [await preparePassword(deps, SANDBOX.operator, request.operatorPassword)]),
   ];
   const rows: OutboxRow[] = [];
   const seeded = await deps.sql.begin(async (tx): Promise<Seeded> => {
@@ -58,8 +61,13 @@ export async function handleSeedSandbox(deps: RegistryDeps, request: RequestOf<t
     for (const user of users) await seedUser(seeding, user);
     for (const event of events) await recordEvent(tx, event);
     await insertOutboxRows(tx, rows);
-    const { owner, cashier } = SANDBOX;
-    return { organizationId, filialId, owner: { email: owner.email }, cashier: { email: cashier.email }, stations };
+    const { owner, cashier, operator } = SANDBOX;
+    const emails = {
+      owner: { email: owner.email },
+      cashier: { email: cashier.email },
+      operator: { email: operator.email },
+    };
+    return { organizationId, filialId, ...emails, stations };
   });
   // Also what an earlier run wrote: whoever seeds goes on to use these stations.
   const keys = new Set<OutboxKey>([

@@ -1,15 +1,19 @@
 /**
  * Makes good what the bus has lost (design §3).
  *
- *   this relay leads, or the bus was away ──► compare each stream with what is known of it ──► note what to tell anew
+ *   this relay leads, the bus was away, ──► compare each stream with what is known of it ──► note what to tell anew
+ *   or a stream is not what it was                                                                    │
  *                 ▲                                                                                   │
  *                 └── every second: note what the streams have now ◄── tell it, page by page ◄────────┘
+ *
+ * Until the switches are told, nobody believes those that are there: the relay says in their bucket when they are.
  *
  * What has to be told is one row for each part, written together with the new marks, so that a relay that dies in the
  * middle is succeeded by one that goes on. Everything told is idempotent: states are compared by revision, entries of
  * buckets are put once.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import type { StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../bus/connection.ts";
 import { ensureStreams } from "../../bus/ensure-streams.ts";
 import { RELAY_LIMITS } from "../limits.ts";
@@ -20,6 +24,7 @@ import {
   selectPendingAnnouncements,
 } from "../sql/bus-announcements.ts";
 import { type Mark, selectMarks, selectNotedSequences, upsertMarks } from "../sql/bus-marks.ts";
+import { noteSwitchesTold } from "../switch-bucket.ts";
 import { hasLost, markOf, streamInfo, WATCHED_STREAMS } from "./look-at-streams.ts";
 import type { TellDeps, Told } from "./tell.ts";
 import { tellCredentials, tellSessions } from "./tell-entries.ts";
@@ -55,6 +60,10 @@ class Guard {
   #isInDoubt = true;
   #marks: ReadonlyMap<string, Mark> = new Map();
   #lastReason = "";
+  /** The server that has been compared, by the id of its run. */
+  #serverId = "";
+  /** The one that is noted as told. */
+  #toldServerId = "";
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: GuardDeps) {
@@ -69,6 +78,8 @@ class Guard {
   async run(signal: AbortSignal): Promise<void> {
     let pauseMs: number = RELAY_LIMITS.markIntervalMs;
     while (!signal.aborted) {
+      // Before the work: a doubt that comes while it is done must not wait for the next look.
+      this.#wake = Promise.withResolvers<void>();
       try {
         if (this.#deps.bus.isUp()) {
           await this.#look();
@@ -81,7 +92,6 @@ class Guard {
         pauseMs = Math.min(pauseMs * 2, RELAY_LIMITS.longestRetryPauseMs);
       }
       // Woken when the bus is back, so that nothing else has to be waited for.
-      this.#wake = Promise.withResolvers<void>();
       await Promise.race([delay(pauseMs, undefined, { signal }).catch(() => undefined), this.#wake.promise]);
     }
   }
@@ -93,6 +103,8 @@ class Guard {
     this.#isInDoubt = false;
     try {
       if (isInDoubt) {
+        this.#serverId = bus.nc.info?.server_id ?? "";
+        this.#toldServerId = "";
         // A server with another data folder has no streams until somebody makes them.
         await ensureStreams(bus, { replicas });
         this.#marks = await selectMarks(sql);
@@ -102,8 +114,9 @@ class Guard {
       const lost: AnnouncedPart[] = [];
       for (const { name, part, noted: notedBy } of WATCHED_STREAMS) {
         const info = await streamInfo(bus.jsm, name);
-        if (info === undefined) throw new Error(`There is no stream ${name}.`);
         const mark = this.#marks.get(name);
+        if (!isInDoubt && isAnother(info, mark)) return this.doubt(true);
+        if (info === undefined) throw new Error(`There is no stream ${name}.`);
         const now = markOf(info);
         const known = noted && { mark, notedSequence: noted[notedBy] };
         const isLost = known !== undefined && (await hasLost(bus.jsm, info, known));
@@ -134,7 +147,9 @@ class Guard {
 
   async #tell(signal: AbortSignal): Promise<void> {
     const { sql, log } = this.#deps;
-    for (const { part, told_through } of await selectPendingAnnouncements(sql)) {
+    const pending = await selectPendingAnnouncements(sql);
+    if (!pending.some(({ part }) => part === "switches")) await this.#noteSwitchesTold();
+    for (const { part, told_through } of pending) {
       const startedAtMs = performance.now();
       let toldThrough = told_through;
       let news = 0;
@@ -151,7 +166,15 @@ class Guard {
         { part, news, tookMs: Math.round(performance.now() - startedAtMs) },
         "told the bus what it did not know",
       );
+      if (part === "switches") await this.#noteSwitchesTold();
     }
+  }
+
+  /** Once for each run of the server: what the bus has lost meanwhile is in doubt, and noted again when that is over. */
+  async #noteSwitchesTold(): Promise<void> {
+    if (this.#isInDoubt || this.#toldServerId === this.#serverId) return;
+    await noteSwitchesTold(this.#deps, { serverId: this.#serverId });
+    this.#toldServerId = this.#serverId;
   }
 
   /** Said once and not at each try. */
@@ -162,6 +185,12 @@ class Guard {
     }
     this.#lastReason = reason;
   }
+}
+
+/** Whether somebody has taken the stream away, made it anew or shortened it while the bus was there. */
+function isAnother(info: StreamInfo | undefined, mark: Mark | undefined): boolean {
+  if (info === undefined) return true;
+  return mark !== undefined && (info.created !== mark.created || info.state.last_seq < mark.sequence);
 }
 
 function isSame(mark: Mark | undefined, now: Mark): boolean {

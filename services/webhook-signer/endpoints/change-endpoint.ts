@@ -74,7 +74,7 @@ export async function remove(
     await failPending(sql, [endpointId]);
     await record(sql, { caller, endpointId, action: "webhook_endpoint_deleted", data: { url: held.url } });
   });
-  // Whoever sends to it puts down what it has claimed.
+  // Whoever sends to it puts down what it has in hand.
   deps.wake([caller.organizationId]);
   return {};
 }

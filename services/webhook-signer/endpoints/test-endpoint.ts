@@ -13,11 +13,13 @@ import { type EndpointRow, resetBreaker } from "../sql/endpoints.ts";
 import { insertDeliveries, type NewDelivery, takeDeliveryIds } from "../sql/intake.ts";
 import { writeOutcomes } from "../sql/outcomes.ts";
 import { find } from "./change-endpoint.ts";
+import { disableIfGone, findTested } from "./disable-gone.ts";
 
 /**
  * Past the breaker and whatever the endpoint's status is, so that an owner can see whether it would work again. A failure
- * is told, not repeated; a success is one like any other. Refuses with `permission_denied`, `not_found`, `conflict` (a
- * suspended consumer), or `busy` while the endpoint is being tested or too many others are.
+ * is told, not repeated, and changes nothing but for 410, which disables the endpoint as it does for a delivery; a success is
+ * one like any other. Refuses with `permission_denied`, `not_found`, `conflict` (a suspended consumer), or `busy` while the
+ * endpoint is being tested or too many others are.
  */
 export async function test(
   deps: SignerDeps,
@@ -42,6 +44,7 @@ async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyO
   const { endpoint_id: endpointId, organization_id: organizationId, url, mode } = endpoint;
   const { deliveryId, body } = await insertTest(deps, endpoint);
   const secrets = (await openSecrets(deps, [endpointId])).get(endpointId) ?? [];
+  const tested = await findTested(deps.database, endpointId);
   const attemptId = attemptIdAt(deps.clock.nowMs());
   const signal = AbortSignal.timeout(TARGET_LIMITS.attemptMs * 2);
   const result = await sendOnce(deps, { url, mode, secrets }, { body, signal });
@@ -49,9 +52,16 @@ async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyO
   // It does not wait for this attempt: a success counts, a failure leaves it as it was written.
   const made = { delivery_id: deliveryId, attempts: 0, manual_attempts: 0, asked: 0, is_manual: true };
   const outcome = outcomeOf(made, { attemptId, result, random: 0 });
-  await writeOutcomes(deps.database, { outcomes: [outcome], endpoints: [] });
-  if (result.error === null) {
-    await resetBreaker(deps.database, endpointId);
+  const disabled = await deps.database.begin(async (sql) => {
+    const gone = tested === undefined ? undefined : await disableIfGone(sql, tested, result.status);
+    if (result.error === null) await resetBreaker(sql, endpointId);
+    await writeOutcomes(sql, { outcomes: [outcome], endpoints: [] });
+    return gone;
+  });
+  // Whoever sends to it goes on, or puts down what it has in hand.
+  if (result.error === null) deps.wake([organizationId]);
+  if (disabled !== undefined) {
+    deps.log.warn({ endpointId, reason: disabled.disabled_reason }, "a webhook endpoint is disabled");
     deps.wake([organizationId]);
   }
   const row = await findOwn(deps.database, { organizationId, deliveryId });

@@ -21,12 +21,15 @@ export interface Connection {
   destroy(): void;
 }
 
-/** Takes the socket over. `onClosed` is called once, when the connection has ended. */
-export function createConnection(
-  origin: string,
-  socket: Socket,
-  onClosed: (connection: Connection) => void,
-): Connection {
+export interface ConnectionOptions {
+  /** How long it waits for the next request before it ends. */
+  readonly idleMs: number;
+  /** Called once, when the connection has ended. */
+  readonly onClosed: (connection: Connection) => void;
+}
+
+/** Takes the socket over. */
+export function createConnection(origin: string, socket: Socket, { idleMs, onClosed }: ConnectionOptions): Connection {
   let isGiven = false;
   let onRead: (() => void) | null = null;
   const client = new Client(origin, {
@@ -40,8 +43,8 @@ export function createConnection(
     allowH2: false,
     pipelining: 1,
     maxHeaderSize: TARGET_LIMITS.headBytes,
-    keepAliveTimeout: TARGET_LIMITS.idleMs,
-    keepAliveMaxTimeout: TARGET_LIMITS.idleMs,
+    keepAliveTimeout: idleMs,
+    keepAliveMaxTimeout: idleMs,
     // One deadline holds over everything, and undici's would begin anew with every piece of a body.
     headersTimeout: 0,
     bodyTimeout: 0,

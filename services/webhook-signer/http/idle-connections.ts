@@ -12,12 +12,18 @@ export interface IdleConnections {
   close(): void;
 }
 
+/** As in `TARGET_LIMITS`, which hold for all that is left out. */
+export type IdleBounds = Readonly<Record<"connectionMs" | "idleConnections" | "idleConnectionsPerTarget", number>>;
+
 /**
  * A connection stays with the address that was checked when it was opened: no later answer of a name server moves it. So a
  * host whose name now leads to a private address is not reached there by reuse; it is noticed at the next look-up, which is
  * at most `connectionMs` away. Whoever takes one holds its address against the rule again all the same.
  */
-export function createIdleConnections(): IdleConnections {
+export function createIdleConnections(bounds: Partial<IdleBounds> = {}): IdleConnections {
+  const { connectionMs, idleConnections, idleConnectionsPerTarget } = { ...TARGET_LIMITS, ...bounds };
+  const isUsable = ({ isAlive, openedAt }: Connection): boolean =>
+    isAlive && performance.now() - openedAt < connectionMs;
   /** By origin, the one used last at the end. */
   const byOrigin = new Map<string, Connection[]>();
   /** All of them, the one that has waited longest first. */
@@ -50,8 +56,8 @@ export function createIdleConnections(): IdleConnections {
       const same = byOrigin.get(connection.origin) ?? [];
       byOrigin.set(connection.origin, [...same, connection]);
       all.add(connection);
-      if (same.length >= TARGET_LIMITS.idleConnectionsPerTarget) end(same[0]);
-      if (all.size > TARGET_LIMITS.idleConnections) end(all.values().next().value);
+      if (same.length >= idleConnectionsPerTarget) end(same[0]);
+      if (all.size > idleConnections) end(all.values().next().value);
     },
     remove,
     get count() {
@@ -62,6 +68,3 @@ export function createIdleConnections(): IdleConnections {
     },
   };
 }
-
-const isUsable = ({ isAlive, openedAt }: Connection): boolean =>
-  isAlive && performance.now() - openedAt < TARGET_LIMITS.connectionMs;

@@ -11,6 +11,16 @@ export interface SendRequest {
   readonly loopback: LoopbackRule;
   /** The service stops: nobody knows any more what the target did. */
   readonly signal?: AbortSignal | undefined;
+  /** When there is no use in it any more, by `performance.now()`: no byte of the request is written from then on. */
+  readonly endsAtMs?: number | null | undefined;
+}
+
+/** What was to be sent has ended before the first byte of its request; the target was not asked. */
+export class EndedBeforeSending extends Error {
+  constructor() {
+    super("What was to be sent has ended before it could be.");
+    this.name = "EndedBeforeSending";
+  }
 }
 
 export interface SendResult {
@@ -40,7 +50,10 @@ export type TargetCheck =
   | { readonly ok: false; readonly error: "dns_failed" };
 
 export interface Sender {
-  /** One POST. Rejects with the signal's reason when it aborts, and when the sender is closed meanwhile. */
+  /**
+   * One POST. Rejects with the signal's reason when it aborts, when the sender is closed meanwhile, and with
+   * `EndedBeforeSending` when `endsAtMs` comes before the first byte of the request.
+   */
   send(request: SendRequest): Promise<SendResult>;
   /** For registration: the URL, its look-up and what that names, by the very guard of `send`, without a connection. */
   check(

@@ -18,7 +18,7 @@ import { type ConnectionTimes, openConnection } from "./open-connection.ts";
 import { type Answer, noAnswer, type Post, post } from "./post.ts";
 import { remember } from "./remember.ts";
 import { retryAfterMs } from "./retry-after.ts";
-import type { Sender, SendResult } from "./send-result.ts";
+import { EndedBeforeSending, type Sender, type SendResult } from "./send-result.ts";
 import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "./sender-settings.ts";
 
 export type { Sender };
@@ -33,7 +33,15 @@ export interface SenderSettings {
   /** The time, to which a Retry-After that names one is compared; this machine's when left out. */
   readonly nowMs?: (() => number) | undefined;
   /** Shorter times than those of `TARGET_LIMITS`. */
-  readonly times?: Partial<Pick<typeof TARGET_LIMITS, "attemptMs" | "dnsMs" | "connectMs">> | undefined;
+  readonly times?: Partial<Pick<typeof TARGET_LIMITS, SettableTime>> | undefined;
+}
+
+type SettableTime = "attemptMs" | "dnsMs" | "connectMs" | "connectionMs" | "idleMs" | "ownAddressesMs";
+
+/** The request of one attempt. */
+interface Exchange extends Post {
+  /** No byte of it is written from then on; null for one that is good at any time. */
+  readonly endsAtMs: number | null;
 }
 
 /** What is known of an attempt so far. */
@@ -59,9 +67,9 @@ const REFUSED: SendResult = {
 
 /** Throws UserError `invalid_setting` for a file, name server or network that cannot be read. */
 export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: SenderSettings): Sender {
-  const { attemptMs, dnsMs, connectMs } = { ...TARGET_LIMITS, ...times };
+  const { attemptMs, dnsMs, connectMs, connectionMs, idleMs, ownAddressesMs } = { ...TARGET_LIMITS, ...times };
   const networks = ownNetworkBlocks(ownNetworks ?? []);
-  const isOwn = createOwnAddresses();
+  const isOwn = createOwnAddresses(ownAddressesMs);
   const { rememberedTargets } = TARGET_LIMITS;
   const isLocalHost = remember(rememberedTargets, isLoopbackHost);
   const isLocal = remember(rememberedTargets, isLoopbackAddress);
@@ -74,7 +82,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
   };
   const resolver: ResolverSettings = { servers: checkedNameServers(dnsServers ?? []), dnsMs, allows };
   const connections = { secureContext: trustedRoots(caFile), connectMs, allows };
-  const idle = createIdleConnections();
+  const idle = createIdleConnections({ connectionMs });
   const closing = new AbortController();
   const underWay = new Set<Promise<SendResult>>();
 
@@ -91,7 +99,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
     const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
     const target = { host, port, isSecure, addresses: resolution.addresses };
     const socket = await openConnection(target, connections, trace, signal);
-    return createConnection(url.origin, socket, (closed) => idle.remove(closed));
+    return createConnection(url.origin, socket, { idleMs, onClosed: (closed) => idle.remove(closed) });
   };
 
   /** An open connection whose other end may still be connected to, if there is one. */
@@ -106,13 +114,40 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
     return undefined;
   };
 
-  const exchange = async (url: URL, what: Post, trace: Trace, signal: AbortSignal): Promise<void> => {
+  /** Opening takes seconds where a target is slow; what ends meanwhile is not waited for. */
+  const openUntil = async (
+    url: URL,
+    { endsAtMs }: Exchange,
+    trace: Trace,
+    signal: AbortSignal,
+  ): Promise<Connection> => {
+    const leftMs = endsAtMs === null ? attemptMs : endsAtMs - performance.now();
+    if (leftMs >= attemptMs) return await open(url, trace, signal);
+    if (leftMs <= 0) throw new EndedBeforeSending();
+    const end = startDeadline(leftMs, [signal], () => new EndedBeforeSending());
+    try {
+      return await open(url, trace, end.signal);
+    } finally {
+      end.clear();
+    }
+  };
+
+  /** The last look at the time is here: the request is written in the same turn of the event loop. */
+  const postOn = async (connection: Connection, what: Exchange, trace: Trace, signal: AbortSignal): Promise<void> => {
+    if (what.endsAtMs !== null && performance.now() >= what.endsAtMs) {
+      connection.destroy();
+      throw new EndedBeforeSending();
+    }
+    await post(connection, what, trace.answer, signal);
+    idle.put(connection);
+  };
+
+  const exchange = async (url: URL, what: Exchange, trace: Trace, signal: AbortSignal): Promise<void> => {
     const reused = takeIdle(url, trace);
     if (reused !== undefined) {
       const bytesBefore = reused.bytesRead;
       try {
-        await post(reused, what, trace.answer, signal);
-        return idle.put(reused);
+        return await postOn(reused, what, trace, signal);
       } catch (cause) {
         // The target was just closing what it had kept open: that says nothing about it. A delivery that arrives twice has
         // one id, so it may be asked again at once, on a connection that is new and checked anew.
@@ -121,12 +156,10 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
         trace.address = null;
       }
     }
-    const opened = await open(url, trace, signal);
-    await post(opened, what, trace.answer, signal);
-    idle.put(opened);
+    await postOn(await openUntil(url, what, trace, signal), what, trace, signal);
   };
 
-  const sendTo = async (url: URL, what: Post, signal: AbortSignal | undefined): Promise<SendResult> => {
+  const sendTo = async (url: URL, what: Exchange, signal: AbortSignal | undefined): Promise<SendResult> => {
     const startedAt = performance.now();
     const trace: Trace = { address: null, dnsMs: null, connectMs: null, tlsMs: null, answer: noAnswer() };
     const deadline = startAttempt(signal);
@@ -146,11 +179,11 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
   };
 
   return {
-    async send({ url: raw, headers, body, loopback, signal }) {
+    async send({ url: raw, headers, body, loopback, signal, endsAtMs = null }) {
       const checked = checkUrl[loopback](raw);
       if (!checked.ok) return REFUSED;
       const { url } = checked;
-      const sending = sendTo(url, { path: `${url.pathname}${url.search}`, headers, body }, signal);
+      const sending = sendTo(url, { path: `${url.pathname}${url.search}`, headers, body, endsAtMs }, signal);
       underWay.add(sending);
       try {
         return await sending;

@@ -2,7 +2,7 @@
 
 import type { Log } from "../../runtime/log.ts";
 import type { Clock } from "../clock.ts";
-import type { Sender, SendResult } from "../http/send-result.ts";
+import { EndedBeforeSending, type Sender, type SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
 import type { DueRow } from "../sql/due.ts";
 import type { OutcomeRow } from "../sql/outcomes.ts";
@@ -38,11 +38,22 @@ const UNASKED: Omit<SendResult, "error"> = {
   retryAfterMs: null,
 };
 
-/** Sends a body once. Undefined when the signal aborted it; whatever else goes wrong is the attempt's result. */
+/** What is sent, and for how long that makes sense. */
+export interface Message {
+  readonly body: string;
+  readonly signal: AbortSignal;
+  /** For an offer: when it expires, by `performance.now()`; nothing of it is sent from then on. */
+  readonly endsAtMs?: number | null;
+}
+
+/**
+ * Sends a body once. Undefined when it came to no attempt: the signal aborted it, or it ended before its first byte was
+ * sent. Whatever else goes wrong is the attempt's result.
+ */
 export async function sendOnce(
   deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log" | "clock">,
   target: Target,
-  { body, signal }: { readonly body: string; readonly signal: AbortSignal },
+  { body, signal, endsAtMs = null }: Message,
 ): Promise<SendResult | undefined> {
   if (target.secrets.length === 0) return { ...UNASKED, error: "secret_unreadable" };
   const signature = signatureHeader(target.secrets, { body, nowMs: deps.clock.nowMs() });
@@ -53,9 +64,10 @@ export async function sendOnce(
       body,
       loopback: loopbackRule(deps, target.mode),
       signal,
+      endsAtMs,
     });
   } catch (error) {
-    if (signal.aborted) return undefined;
+    if (signal.aborted || error instanceof EndedBeforeSending) return undefined;
     deps.log.error({ err: error }, "a delivery could not be sent by a fault of ours");
     return { ...UNASKED, error: "internal_error" };
   }

@@ -17,6 +17,11 @@ export interface AttemptEnd {
   readonly tookMs: number;
 }
 
+/** How many deliveries all endpoints of this process have in hand together. */
+export interface InHandCount {
+  count: number;
+}
+
 export class EndpointWork {
   readonly endpointId: number;
   #row: DueEndpointRow;
@@ -42,9 +47,11 @@ export class EndpointWork {
   /** Read and not sent yet, the longest due first. */
   readonly #queue: Waiting[] = [];
   /** The deliveries read whose outcome is not written yet: they look due to PostgreSQL and are not to be read again. */
-  readonly inHand = new Set<number>();
+  readonly #inHand = new Set<number>();
+  readonly #all: InHandCount;
 
-  constructor(row: DueEndpointRow) {
+  constructor(row: DueEndpointRow, all: InHandCount) {
+    this.#all = all;
     this.endpointId = row.endpoint_id;
     this.#row = row;
     this.#breaker = breakerOf(row);
@@ -95,18 +102,25 @@ export class EndpointWork {
     this.#isWithdrawn = true;
   }
 
+  get inHand(): Iterable<number> {
+    return this.#inHand;
+  }
+
   /** How many more to read now. */
   wanted(nowMs: number): number {
     if (!this.#isUsable) return 0;
     const room = roomOf(this.#breaker, this.#inFlight, nowMs);
     if (this.#breaker.openUntilMs !== null) return Math.max(0, room - this.#queue.length);
-    return Math.max(0, this.#window - this.#queue.length - this.#inFlight);
+    const isCrowded = this.#all.count >= SIGNER_LIMITS.inHand;
+    const window = isCrowded ? SIGNER_LIMITS.firstWindow : this.#window;
+    return Math.max(0, window - this.#queue.length - this.#inFlight);
   }
 
   /** What a read brought; fewer than wanted means that nothing more is due now. */
   filled(rows: readonly Waiting[], wanted: number): void {
     this.#queue.push(...rows);
-    for (const row of rows) this.inHand.add(row.delivery_id);
+    for (const row of rows) this.#inHand.add(row.delivery_id);
+    this.#all.count += rows.length;
     if (rows.length > 0) this.#usedAtMs = Date.now();
     this.#mayHaveMore = rows.length >= wanted;
   }
@@ -126,13 +140,13 @@ export class EndpointWork {
   putDownUnsendable(nowMs: number): void {
     if (this.#queue.length === 0) return;
     if (this.#isUsable && (this.#breaker.openUntilMs === null || nowMs >= this.#breaker.openUntilMs)) return;
-    for (const row of this.#queue.splice(0)) this.inHand.delete(row.delivery_id);
+    for (const row of this.#queue.splice(0)) this.putDown(row.delivery_id);
     this.#mayHaveMore = true;
   }
 
   /** Whether it can be forgotten: what is known of its breaker has long been written. */
   isIdle(nowMs: number): boolean {
-    return this.inHand.size === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
+    return this.#inHand.size === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
   }
 
   /** Takes the next one; there is one when it `mayStart`. */
@@ -169,12 +183,17 @@ export class EndpointWork {
   /** An attempt that was not made after all. */
   abandoned(deliveryId: number): void {
     this.#inFlight -= 1;
-    this.inHand.delete(deliveryId);
+    this.putDown(deliveryId);
   }
 
   /** PostgreSQL knows what came of it, or never will: from now on what stands there counts. */
   putDown(deliveryId: number): void {
-    this.inHand.delete(deliveryId);
+    if (this.#inHand.delete(deliveryId)) this.#all.count -= 1;
+  }
+
+  /** The owner is somebody else's: nothing of it is in hand here any more. */
+  letGo(): void {
+    for (const deliveryId of this.#inHand) this.putDown(deliveryId);
   }
 
   get #isUsable(): boolean {

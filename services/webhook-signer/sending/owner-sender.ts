@@ -13,7 +13,7 @@ import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { lapse, listDue, listDueEndpoints } from "../sql/due.ts";
 import { type AttemptDeps, attemptIdAt, outcomeOf, sendOnce } from "./attempt.ts";
-import { EndpointWork, type Waiting } from "./endpoint-work.ts";
+import { EndpointWork, type InHandCount, type Waiting } from "./endpoint-work.ts";
 import type { OutcomeWriter } from "./outcome-writer.ts";
 import { type Pace, Slots } from "./slots.ts";
 
@@ -22,6 +22,8 @@ export interface OwnerSenderDeps extends AttemptDeps {
   readonly log: Log;
   /** Places of this process, shared by all owners. */
   readonly slots: Slots;
+  /** What all owners have in hand together. */
+  readonly inHand: InHandCount;
   /** Writes outcomes, those of all owners together. */
   readonly writer: OutcomeWriter;
   /** Whether this process may still send: it renews its leases, and stops sending a while before they end. */
@@ -84,6 +86,7 @@ export class OwnerSender {
     while (this.#sending > 0) await this.#attemptEnded.promise;
     clearTimeout(timer);
     await this.#deps.writer.settled();
+    for (const work of this.#endpoints.values()) work.letGo();
   }
 
   async #run(): Promise<void> {
@@ -180,7 +183,7 @@ export class OwnerSender {
     const found = new Set(rows.map((row) => row.endpoint_id));
     for (const row of rows) {
       const known = this.#endpoints.get(row.endpoint_id);
-      if (known === undefined) this.#endpoints.set(row.endpoint_id, new EndpointWork(row));
+      if (known === undefined) this.#endpoints.set(row.endpoint_id, new EndpointWork(row, this.#deps.inHand));
       else known.refresh(row);
     }
     const nowMs = this.#deps.clock.nowMs();
@@ -253,7 +256,8 @@ export class OwnerSender {
       return;
     }
     const lagMs = Math.max(0, attemptId / 1_000 - waiting.due_at_ms);
-    const result = await sendOnce(this.#deps, work, { body: waiting.body, signal: this.#aborting.signal });
+    const message = { body: waiting.body, signal: this.#aborting.signal, endsAtMs: waiting.lapsesAtMs };
+    const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
       // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it expired before it could
       // be sent, and the next look ends it.

@@ -19,7 +19,7 @@ export interface Owners {
   stop(): Promise<void>;
 }
 
-export type OwnersDeps = Omit<OwnerSenderDeps, "slots" | "writer" | "isLeaseValid">;
+export type OwnersDeps = Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid">;
 
 export function startOwners(deps: OwnersDeps): Owners {
   const signerId = randomUUID();
@@ -35,7 +35,7 @@ export function startOwners(deps: OwnersDeps): Owners {
   const isLeaseValid = (): boolean => performance.now() < validUntilMs - leaseMarginMs;
   const slots = new Slots({ count, keptForPrompt, keptForUntried });
   const writer = new OutcomeWriter(deps);
-  const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, writer };
+  const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, inHand: { count: 0 }, writer };
 
   /** Stops and gives back, beside what else happens here: it takes as long as an attempt may take. */
   const give = (sender: OwnerSender): Promise<void> => {

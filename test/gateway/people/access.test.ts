@@ -1,6 +1,7 @@
 /** Every route of the people's APIs, by the route table: who may not call it, and that no other organization is reached. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
+import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { addFleet, offerBody, offerTask } from "../../support/fleets.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -49,13 +50,7 @@ beforeAll(async () => {
     kind: "emvco_generic",
     mode: "test",
     name: "Theirs",
-    settings: {
-      merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-      category_code: "5812",
-      country: "DE",
-      merchant_name: "Bistro",
-      merchant_city: "Berlin",
-    },
+    settings: emvcoSettings(),
   };
   const { provider_config } = await owner.good<{ provider_config: { config_id: number } }>(
     "POST",

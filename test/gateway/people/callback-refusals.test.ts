@@ -4,25 +4,23 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AddressThrottle } from "../../../gateway/throttle/address-throttle.ts";
 import { CALLBACK_RATE } from "../../../gateway/throttle/limits.ts";
 import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/providers.ts";
+import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const SECRET = "the secret of the acquirer";
-const SETTINGS = {
-  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-  category_code: "5812",
-  country: "DE",
-  merchant_name: "Bistro",
-  merchant_city: "Berlin",
-};
+const SETTINGS = emvcoSettings();
 
 let system: TestSystem;
 let owner: Person;
+let database: Database;
 const configIds: number[] = [];
 beforeAll(async () => {
   system = await startSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  database = openDatabase({ url: system.database.url, maxConnections: 1 });
   for (const name of ["Harbour", "Market", "Station"]) {
     const { filial_id } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name } });
     const facts = { filial_id, kind: "emvco_generic", mode: "live", name, settings: SETTINGS };
@@ -31,7 +29,10 @@ beforeAll(async () => {
     configIds.push(made.provider_config.config_id);
   }
 });
-afterAll(() => system.stop());
+afterAll(async () => {
+  await closeDatabase(database);
+  await system.stop();
+});
 
 const rightSecret = `${SECRET} of Harbour`.replaceAll(" ", "-");
 const bodyOf = (id: string): string => JSON.stringify({ id, type: "account.updated" });
@@ -66,6 +67,37 @@ describe("a refused callback", () => {
     // Another config of the same address has a budget of its own.
     expect((await callback(otherId, bodyOf("wrong"), "another secret")).status).toBe(401);
     expect((await callback(configId, bodyOf("right"), rightSecret)).status).toBe(200);
+  });
+
+  it("that is too large is 413 whatever its signature, recorded, and throttled as the others are", async () => {
+    const [, , configId = 0] = configIds;
+    const large = JSON.stringify({ id: "large", type: "account.updated", pad: "x".repeat(16_384) });
+    const secret = `${SECRET} of Station`.replaceAll(" ", "-");
+    const answer = await callback(configId, large, secret);
+    expect([answer.status, answer.body.code]).toEqual([413, "body_too_large"]);
+    expect(answer.body.request_id).toBe(answer.headers.get("x-request-id"));
+    // Nothing announces how long a chunked body is.
+    const chunked = new ReadableStream({
+      start(controller) {
+        for (let sent = 0; sent < 5; sent += 1) controller.enqueue(new TextEncoder().encode("x".repeat(4_096)));
+        controller.close();
+      },
+    });
+    const path = `/api/providers/v1/${configId}/callback/`;
+    const streamed = await fetch(`${system.baseUrl}${path}`, {
+      method: "POST",
+      body: chunked,
+      duplex: "half",
+    } as RequestInit);
+    expect(streamed.status).toBe(413);
+    const recorded = await database`
+      select reason, address from provider_callback_refusals where config_id = ${configId}`;
+    expect(recorded).toEqual(Array(2).fill({ reason: "body_too_large", address: "127.0.0.1" }));
+    const unknown = await callback(configId + 1_000, large, secret);
+    expect([unknown.status, unknown.body.code]).toEqual([413, "body_too_large"]);
+    for (let nth = 2; nth < CALLBACK_REFUSAL_RATE.refusals; nth += 1) await callback(configId, large, secret);
+    expect((await callback(configId, large, secret)).status).toBe(429);
+    expect((await callback(configId, bodyOf("small"), secret)).status).toBe(200);
   });
 
   it("does not keep the right ones of its address out, however many there are", async () => {

@@ -174,14 +174,22 @@ describe("a dynamic QR", () => {
         (issue) => issue.intent_id === intent.intent_id,
       );
     await expect.poll(find, { timeout: SETTLED_WITHIN_MS, interval: 100 }).toMatchObject({ kind: "amount_mismatch" });
-    expect((await read(intent)).status).toBe("presented");
+    await expect
+      .poll(() => read(intent), { timeout: SETTLED_WITHIN_MS })
+      .toMatchObject({
+        status: "presented",
+        money_may_have_moved: "money_differs",
+        provider: { qr_payload: "" },
+      });
     await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
+    expect(await read(intent)).toMatchObject({ status: "cancelled", money_may_have_moved: "money_differs" });
     expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({ status: "open" });
     const issue = await find();
     const close = `issues/${issue?.issue_id}/close/`;
     const body = { reason: "Paid back at the counter." };
     expect(await operator.good<Issue>("POST", close, { body })).toMatchObject({ status: "closed", ...body });
-    await operator.refused("conflict", "POST", close, { body });
+    expect(await operator.good<Issue>("POST", close, { body })).toMatchObject({ status: "closed", ...body });
+    await operator.refused("conflict", "POST", close, { body: { reason: "Lost." } });
   });
 
   it("whose money an operator attributes to an order leaves a timeline of that payment: what, who, why and when", async () => {
@@ -215,6 +223,15 @@ describe("a dynamic QR", () => {
     ]);
     const moments = timeline.entries.map(({ at }) => at);
     expect(moments).toEqual(moments.toSorted());
+    // It is no collection of the station's, so its timeline is all that there is of it; the one it was meant for points to it.
+    await cashier.refused("intent_unknown", "GET", `${station}/intents/${paid.transaction.intent_id}/`);
+    const first = await owner.good<Timeline>("GET", `intents/${intent.intent_id}/timeline/`);
+    expect(first.entries.at(-1)).toMatchObject({
+      type: "provider_issue_attributed",
+      actor: { kind: "reconciliation_operator", name: "Rita" },
+      data: { attribution_intent_id: paid.transaction.intent_id, transaction_id: paid.transaction.transaction_id },
+    });
+    expect(first.summary).toContain(`as transaction ${paid.transaction.transaction_id}`);
   });
 });
 

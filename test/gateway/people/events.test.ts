@@ -72,7 +72,7 @@ describe("the owner's audit trail", () => {
 
   it("names the operator who seeded the organization, and the session that was opened", async () => {
     const { events } = await page(owner, "?since_id=0&limit=500");
-    expect(events[0]).toMatchObject({ actor: { kind: "registry", id: 0, name: "operator" }, data: { seeded: true } });
+    expect(events[0]).toMatchObject({ actor: { kind: "platform", id: 0, name: "operator" }, data: { seeded: true } });
     expect(events.filter(({ action }) => action === "session_opened").at(0)?.actor.id).toBe(owner.userId);
   });
 

@@ -1,11 +1,17 @@
 /** What the cashier is offered follows the machine, state by state and route by route. */
 import { describe, expect, it } from "vitest";
 import { intentSchema } from "../../../gateway/contract/intent.ts";
-import { intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
+import { decidedIntentWire, intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
 import { leaseWire } from "../../../gateway/handlers/cashier/lease-wire.ts";
-import type { IntentState, PaymentIntent, ReportedOutcome, Route } from "../../../machines/payment-intent.ts";
+import type {
+  DoubtReason,
+  IntentState,
+  PaymentIntent,
+  ReportedOutcome,
+  Route,
+} from "../../../machines/payment-intent.ts";
 import { NO_KILL_SWITCHES, type StationStatus } from "../../../machines/standing.ts";
-import type { OrderStatus, ShownOrder } from "../../../machines/station/state.ts";
+import type { Doubt, OrderStatus, ShownOrder } from "../../../machines/station/state.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12);
 
@@ -16,6 +22,7 @@ const STATION = {
   order: null,
   waitingOrders: [],
   knownOrders: [],
+  doubts: [] as Doubt[],
 };
 const FACTS = { station: STATION, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
 
@@ -177,6 +184,46 @@ describe("an intent on the wire", () => {
       switches: { ...NO_KILL_SWITCHES, ...on },
     });
     expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
+  });
+
+  it("shows no QR in the answer to a decision, which is given also while nobody knows what is frozen", () => {
+    const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
+    const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
+    expect(decidedIntentWire(shown, STATION, NOW_MS).provider).toMatchObject({ qr_payload: "" });
+  });
+
+  describe("tells the cashier why money may have moved", () => {
+    const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
+    const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
+    const doubts = (...reasons: DoubtReason[]) => ({
+      ...FACTS,
+      station: { ...STATION, doubts: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason })) },
+    });
+    const told = (known: PaymentIntent, facts = FACTS) => intentWire(known, facts).money_may_have_moved;
+
+    it("at once when the provider's money differs, and hands its QR out no longer", () => {
+      expect(intentWire(qr, FACTS)).toMatchObject({ money_may_have_moved: "", provider: { qr_payload: "000201" } });
+      const wire = intentWire({ ...qr, moneyMayHaveMoved: "money_differs" }, FACTS);
+      expect(wire).toMatchObject({ money_may_have_moved: "money_differs", cancel_offered: true });
+      expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
+    });
+
+    it("after its end by what its station holds against it, money that differs first", () => {
+      const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs" } as const;
+      expect(told(ended)).toBe("");
+      expect(told(ended, doubts("late_evidence", "late_money"))).toBe("late_money");
+      expect(told(ended, doubts("money_differs", "late_money"))).toBe("money_differs");
+      const other = { ...FACTS, station: { ...STATION, doubts: [{ orderId: 42, intentId: 8, reason: "late_money" }] } };
+      expect(told(ended, other as typeof FACTS)).toBe("");
+    });
+
+    it("when its order was paid by another way after it had been handed over, and not when it was paid itself", () => {
+      const overtaken = { ...qr, status: "cancelled", moneyMayHaveMoved: "handoff_presented" } as const;
+      expect(told({ ...overtaken, endReason: "order_already_paid" })).toBe("handoff_presented");
+      expect(
+        told({ ...overtaken, status: "succeeded", moneyMayHaveMoved: "money_differs" }, doubts("late_money")),
+      ).toBe("");
+    });
   });
 
   it("fits its published schema, which takes no unknown field", () => {

@@ -298,7 +298,7 @@ describe("the platform's switch", () => {
     const expected = ["device", "station", "organization", "provider", "platform", "platform"].flatMap(pair);
     expect(switches).toMatchObject(expected);
     for (const { action, actor } of switches) {
-      const who = action.startsWith("platform") ? { kind: "registry", name: "Night shift" } : { kind: "owner" };
+      const who = action.startsWith("platform") ? { kind: "platform", name: "Night shift" } : { kind: "owner" };
       expect(actor).toMatchObject(who);
     }
   });

@@ -1,6 +1,7 @@
 /** The owner's trail of payment providers over HTTP: who changed which config, who settled which money, and why. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
@@ -20,13 +21,7 @@ interface Page {
 }
 
 const SECRET = "a-secret-that-nobody-may-see-again";
-const SETTINGS = {
-  merchant_account: { tag: "26", guid: "com.example.pay", merchant_id: "M-1" },
-  category_code: "5812",
-  country: "DE",
-  merchant_name: "Bistro",
-  merchant_city: "Berlin",
-};
+const SETTINGS = emvcoSettings();
 
 let system: TestSystem;
 let owner: Person;
@@ -101,7 +96,7 @@ describe("the trail of payment providers", () => {
   it("names the operator where the sandbox's own config was made, not an owner who did nothing", async () => {
     const { events } = await page(owner, "?since_id=0&limit=1");
     expect(events[0]).toMatchObject({
-      actor: { kind: "registry", id: 0, name: "operator" },
+      actor: { kind: "platform", id: 0, name: "operator" },
       action: "provider_config_created",
       data: { kind: "sandbox", mode: "test" },
     });

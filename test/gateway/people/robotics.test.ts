@@ -1,4 +1,5 @@
 /** Robotics over HTTP: the owner offers, cancels, pauses; a fleet polls, accepts and completes with its own credential. */
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
 import { addFleet, fleetClient, offerBody, offerTask, type TestFleet } from "../../support/fleets.ts";
@@ -93,6 +94,33 @@ describe("a task's whole way", () => {
     ]);
     const own = await owner.good<{ serving_tasks: unknown[] }>("GET", `serving-tasks/?filial_id=${filialId}`);
     expect(own.serving_tasks).toHaveLength(2);
+  });
+
+  it("that says no more of where to than a name has no details", async () => {
+    await freshFleet();
+    const { task_id } = await offerTask(owner, fleet);
+    const destination = { name: "Table 12", details: null };
+    expect(await fleet.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ destination });
+    expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ destination });
+  });
+
+  it("is not accepted by who is suspended after the credential was looked up, as any further request is not", async () => {
+    await freshFleet();
+    const { task_id } = await offerTask(owner, fleet);
+    const sql = postgres(system.database.url, { max: 2 });
+    const accepting = await sql.begin(async (held) => {
+      await held`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
+      // Known while its credential is looked up; then it waits for this transaction.
+      const asked = fleet.refused("credential_invalid", "POST", `serving-tasks/${task_id}/accept/`);
+      const waits = async () =>
+        (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%robotics_consumers%'`)
+          .length;
+      await expect.poll(waits, { timeout: 10_000, interval: 20 }).toBeGreaterThan(0);
+      return { asked };
+    });
+    await sql.end();
+    expect((await accepting.asked).status).toBe(401);
+    expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ status: "offered" });
   });
 
   it("is offered once under one Idempotency-Key", async () => {

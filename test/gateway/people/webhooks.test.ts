@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { verifyWebhook } from "../../../clients/webhook-verifier.ts";
 import { type ApiClient, apiClient } from "../../support/api-client.ts";
@@ -29,7 +30,10 @@ interface Deliveries {
 interface Endpoint {
   readonly endpoint_id: number;
   readonly status: string;
-  readonly secrets: readonly object[];
+  readonly disabled_reason: string | null;
+  readonly open_until: string | null;
+  readonly consecutive_failures: number;
+  readonly secrets: readonly { readonly created_at: string; readonly expires_at: string | null }[];
 }
 interface NewEndpoint {
   readonly webhook_endpoint: Endpoint;
@@ -47,6 +51,7 @@ let target: {
   readonly url: string;
   readonly taken: Taken[];
   answer: number;
+  text: string;
   delayMs: number;
   stop(): Promise<unknown>;
 };
@@ -70,13 +75,13 @@ async function startTarget(): Promise<typeof target> {
     request.on("end", () => {
       const header = request.headers["x-service-robotics-signature"] as string | undefined;
       taken.push({ header, body: Buffer.concat(chunks).toString() });
-      setTimeout(() => response.writeHead(found.answer).end("taken"), found.delayMs);
+      setTimeout(() => response.writeHead(found.answer).end(found.text), found.delayMs);
     });
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const stop = () => (server.closeAllConnections(), once(server.close(), "close"));
-  const found = { url: `http://127.0.0.1:${port}/hook`, taken, answer: 200, delayMs: 0, stop };
+  const found = { url: `http://127.0.0.1:${port}/hook`, taken, answer: 200, text: "taken", delayMs: 0, stop };
   return found;
 }
 
@@ -202,6 +207,77 @@ describe("a delivery", () => {
   );
 });
 
+describe("an owner", () => {
+  it(
+    "sees deliveries newest first, page by page, of one consumer or endpoint, by event and status",
+    async () => {
+      const fleet = await newFleet();
+      const [first, second] = [await register(fleet), await register(fleet, `${target.url}?second`)];
+      const [one, two] = [first.webhook_endpoint.endpoint_id, second.webhook_endpoint.endpoint_id];
+      await owner.good("PATCH", `webhook-endpoints/${two}/`, { body: { status: "paused" } });
+      const taskId = await offer(fleet);
+      await owner.good("POST", `serving-tasks/${taskId}/cancel/`, { body: { reason: "A test." } });
+      const read = async (query: string) =>
+        (await owner.good<Deliveries>("GET", `webhook-deliveries/?${query}`)).webhook_deliveries;
+      const ofFleet = `consumer_id=${fleet.consumerId}`;
+      await vi.waitFor(async () => expect(await read(`${ofFleet}&status=delivered`)).toHaveLength(2), PATIENCE);
+      const all = await read(ofFleet);
+      const ids = all.map(({ delivery_id }) => delivery_id);
+      expect(ids).toHaveLength(4);
+      expect(ids).toEqual(ids.toSorted((a, b) => b - a));
+      const shown = async (query: string) =>
+        (await read(query)).map(({ endpoint_id, event_type, status }) => [endpoint_id, event_type, status]);
+      expect(new Set((await shown(`endpoint_id=${one}`)).map(String))).toEqual(
+        new Set([`${one},serving_task.cancelled,delivered`, `${one},serving_task.offered,delivered`]),
+      );
+      expect(await shown(`endpoint_id=${two}&event_type=serving_task.offered`)).toEqual([
+        [two, "serving_task.offered", "pending"],
+      ]);
+      expect((await shown(`${ofFleet}&status=pending`)).map(([endpoint]) => endpoint)).toEqual([two, two]);
+      const pages = [await read(`${ofFleet}&limit=3`), await read(`${ofFleet}&limit=3&before_id=${ids[2]}`)];
+      expect(pages.map((page) => page.map(({ delivery_id }) => delivery_id))).toEqual([ids.slice(0, 3), ids.slice(3)]);
+      const { has_more } = await owner.good<Deliveries>("GET", `webhook-deliveries/?${ofFleet}&limit=3`);
+      expect(has_more).toBe(true);
+    },
+    TEST_MS,
+  );
+
+  it(
+    "sees since when each secret signs and until when, what a target answered as far as it is kept, and an open breaker",
+    async () => {
+      const fleet = await newFleet();
+      const path = `webhook-endpoints/${(await register(fleet)).webhook_endpoint.endpoint_id}/`;
+      const overlapsOf = async (body: object) => {
+        const { webhook_endpoint } = await owner.good<NewEndpoint>("POST", `${path}rotate/`, { body });
+        return webhook_endpoint.secrets.map(({ expires_at }) =>
+          expires_at === null ? null : Math.round((Date.parse(expires_at) - Date.now()) / 10_000),
+        );
+      };
+      expect(await overlapsOf({ overlap_seconds: 3_600 })).toEqual([null, 360]);
+      expect(await overlapsOf({ overlap_seconds: 0 })).toEqual([null]);
+      expect(await overlapsOf({})).toEqual([null, 8_640]);
+
+      target.text = "long ".repeat(4_000);
+      const tried = await owner.good<{ attempt: { response_body: string } }>("POST", `${path}test/`);
+      expect(tried).toMatchObject({ attempt: { status: 200, truncated: true } });
+      expect(tried.attempt.response_body).toHaveLength(1_024);
+      target.text = "taken";
+      expect(await owner.good("POST", `${path}test/`)).toMatchObject({ attempt: { truncated: false } });
+
+      target.answer = 500;
+      for (let count = 0; count < 5; count += 1) await offer(fleet);
+      const open = await vi.waitFor(async () => {
+        const endpoint = await owner.good<Endpoint>("GET", path);
+        expect(endpoint).toMatchObject({ status: "active", consecutive_failures: 5, open_until: expect.any(String) });
+        return endpoint;
+      }, PATIENCE);
+      target.answer = 200;
+      expect(Date.parse(open.open_until ?? "")).toBeGreaterThan(Date.now());
+    },
+    TEST_MS,
+  );
+});
+
 describe("an endpoint", () => {
   it("is refused where webhooks may not go, with the reason", async () => {
     const [test, live] = [await newFleet(), await newFleet("live")];
@@ -267,6 +343,99 @@ describe("an endpoint", () => {
       expect((await owner.call("DELETE", path)).status).toBe(204);
       await owner.refused("not_found", "GET", path);
       expect((await deliveriesOf(fleet)).length).toBe(3);
+    },
+    TEST_MS,
+  );
+
+  it(
+    "whose test is answered with 410 is disabled at once, with the reason, and what waits for it has failed",
+    async () => {
+      const fleet = await newFleet();
+      const { webhook_endpoint } = await register(fleet);
+      const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
+      await owner.good("PATCH", path, { body: { status: "paused" } });
+      await offer(fleet);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("pending"), PATIENCE);
+      target.answer = 410;
+      expect(await owner.good("POST", `${path}test/`)).toMatchObject({
+        webhook_delivery: { status: "failed" },
+        attempt: { status: 410, error: "status_not_success" },
+      });
+      target.answer = 200;
+      const gone = { status: "disabled", disabled_reason: "gone" };
+      expect(await owner.good("GET", path)).toMatchObject(gone);
+      expect((await deliveriesOf(fleet)).map(({ status }) => status)).toEqual(["failed", "failed"]);
+      const { events } = await owner.good<{ events: readonly object[] }>("GET", "robotics-events/?limit=1");
+      expect(events).toMatchObject([
+        {
+          action: "webhook_endpoint_disabled",
+          actor: { kind: "system" },
+          subject: { kind: "webhook_endpoint", id: webhook_endpoint.endpoint_id },
+          data: { reason: "gone", url: target.url },
+        },
+      ]);
+      // It can be tried as long as it takes, and only its owner activates it again.
+      expect(await owner.good("POST", `${path}test/`)).toMatchObject({ attempt: { status: 200, error: null } });
+      expect(await owner.good("GET", path)).toMatchObject(gone);
+      expect(await owner.good("PATCH", path, { body: { status: "active" } })).toMatchObject({ disabled_reason: null });
+    },
+    TEST_MS,
+  );
+
+  it(
+    "that its owner starts anew while its test is under way stays as the owner left it",
+    async () => {
+      const { webhook_endpoint } = await register(await newFleet());
+      const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
+      const before = target.taken.length;
+      Object.assign(target, { answer: 410, delayMs: 1_000 });
+      const testing = owner.good("POST", `${path}test/`);
+      await vi.waitFor(() => expect(target.taken.length).toBe(before + 1), PATIENCE);
+      for (const status of ["paused", "active"]) await owner.good("PATCH", path, { body: { status } });
+      expect(await testing).toMatchObject({ attempt: { status: 410 } });
+      Object.assign(target, { answer: 200, delayMs: 0 });
+      expect(await owner.good("GET", path)).toMatchObject({ status: "active", disabled_reason: null });
+    },
+    TEST_MS,
+  );
+
+  it(
+    "signs with no secret of another one, whoever has put it there",
+    async () => {
+      const fleet = await newFleet();
+      const [one, other] = [await register(fleet), await register(fleet)].map(
+        ({ webhook_endpoint }) => webhook_endpoint.endpoint_id,
+      ) as [number, number];
+      const sql = postgres(system.database.url, { max: 1 });
+      await sql`
+        update webhook_secrets s set key_id = o.key_id, nonce = o.nonce, sealed = o.sealed
+        from webhook_secrets o where s.endpoint_id = ${one} and o.endpoint_id = ${other}`;
+      await sql.end();
+      const taken = target.taken.length;
+      expect(await owner.good("POST", `webhook-endpoints/${one}/test/`)).toMatchObject({
+        webhook_delivery: { status: "failed" },
+        attempt: { error: "secret_unreadable", status: null },
+      });
+      expect(target.taken).toHaveLength(taken);
+      expect(await owner.good("POST", `webhook-endpoints/${other}/test/`)).toMatchObject({ attempt: { error: null } });
+    },
+    TEST_MS,
+  );
+
+  it(
+    "is tried by a bounded number at once, and by the next when one of them is over",
+    async () => {
+      const { webhook_endpoint } = await register(await newFleet());
+      const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`;
+      target.delayMs = 4_000;
+      const answers = await Promise.all(Array.from({ length: 18 }, () => owner.call("POST", path)));
+      target.delayMs = 0;
+      const refused = answers.filter(({ status }) => status !== 200);
+      expect(refused.map(({ status, body }) => [status, (body as { code?: string }).code])).toEqual([
+        [503, "busy"],
+        [503, "busy"],
+      ]);
+      await owner.good("POST", path);
     },
     TEST_MS,
   );

@@ -3,15 +3,7 @@ import { BlockList, isIPv4 } from "node:net";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isLoopbackAddress, isPublicAddress } from "../../../services/webhook-signer/target/address-rule.ts";
-
-const REFUSED_IPV4 = `0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.100.100.200 127.0.0.1 127.255.255.254 168.63.129.16
-  169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255 192.0.0.192 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1
-  192.168.0.1 192.175.48.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1
-  255.255.255.255`.split(/\s+/);
-
-const REFUSED_IPV6 = `:: ::1 ::7f00:1 ::a9fe:a9fe ::ffff:7f00:1 ::ffff:0:7f00:1 ::5efe:7f00:1 64:ff9b::a9fe:a9fe
-  64:ff9b:1::1 100::1 2001::1 2001:2::1 2001:10::1 2001:20::1 2001:db8::1 2002:7f00:1:: 2620:4f:8000::1 3fff::1 4000::1
-  5f00::1 fc00::1 fd00:ec2::254 fd20:ce::254 fe80::1 fec0::1 ff02::1 2606:4700::5efe:7f00:1`.split(/\s+/);
+import { REFUSED_IPV4, REFUSED_IPV6 } from "./refused-targets.ts";
 
 const ALLOWED = "8.8.8.8 100.63.255.255 100.128.0.1 172.15.255.255 172.32.0.1 192.0.1.1 2606:4700::1111".split(" ");
 

@@ -11,9 +11,21 @@ const NETWORK = [
   "ip route add local 10.0.0.0/8 dev lo",
   "ip address add 8.8.8.9/32 dev lo",
 ].join(" && ");
+const IPV6 = [
+  "ip -6 route add local 2606:4700::/64 dev lo",
+  "ip -6 route add local fd00::/8 dev lo",
+  "ip -6 address add 2606:4700::9/128 dev lo nodad",
+].join(" && ");
 const program = join(import.meta.dirname, "programs", "public-network.ts");
 const inNetwork = (command: string): string[] => ["--map-root-user", "--net", "sh", "-c", `${NETWORK} && ${command}`];
 const canMake = spawnSync("unshare", inNetwork("true")).status === 0;
+const canMakeIpv6 = canMake && spawnSync("unshare", inNetwork(IPV6)).status === 0;
+
+async function runProgram(...args: readonly string[]): Promise<unknown> {
+  const command = [args.length > 0 ? `${IPV6} && ` : "", `exec "${process.execPath}" "${program}"`, ...args].join(" ");
+  const { stdout } = await promisify(execFile)("unshare", inNetwork(command), { timeout: 30_000 });
+  return JSON.parse(stdout);
+}
 
 interface Sent {
   readonly results: readonly Record<string, unknown>[];
@@ -22,11 +34,9 @@ interface Sent {
 }
 
 describe.runIf(onlyWhere(canMake, "deliveries to public addresses, which need a network namespace"))("a host", () => {
-  let outcome: Record<"public" | "flipped" | "private" | "secondAddress" | "own", Sent>;
+  let outcome: Record<"public" | "flipped" | "private" | "secondAddress" | "own" | "ownSince", Sent>;
   beforeAll(async () => {
-    const command = `exec "${process.execPath}" "${program}"`;
-    const { stdout } = await promisify(execFile)("unshare", inNetwork(command), { timeout: 30_000 });
-    outcome = JSON.parse(stdout) as typeof outcome;
+    outcome = (await runProgram()) as typeof outcome;
   });
 
   test("that is public is reached, and looked up once for a connection", () => {
@@ -56,4 +66,54 @@ describe.runIf(onlyWhere(canMake, "deliveries to public addresses, which need a 
   test("that is this machine by a public address is refused", () => {
     expect(outcome.own.results).toMatchObject([{ error: "target_refused", address: null }]);
   });
+
+  test("that has become this machine is refused, although a connection to it is open", () => {
+    expect(outcome.ownSince.results).toMatchObject([
+      { error: null, address: "8.8.8.8" },
+      { error: "target_refused", address: null, status: null, totalMs: null },
+    ]);
+    expect(outcome.ownSince.reached).toEqual(["8.8.8.8"]);
+  });
 });
+
+describe.runIf(onlyWhere(canMakeIpv6, "deliveries by IPv6, which need a network namespace that has it"))(
+  "a host of IPv6",
+  () => {
+    const CASES = ["public", "literal", "private", "privateBeside", "privateLiteral", "secondAddress", "own"] as const;
+    let outcome: Record<(typeof CASES)[number] | "ownSince", Sent>;
+    beforeAll(async () => {
+      outcome = (await runProgram("ipv6")) as typeof outcome;
+    });
+    const address = "2606:4700::1111";
+
+    test("that is public is reached, and its connection used again", () => {
+      expect(outcome.public.results).toMatchObject([
+        { error: null, address, connectMs: expect.any(Number) },
+        { error: null, address, connectMs: null },
+      ]);
+      expect(outcome.public.reached).toEqual([address]);
+    });
+
+    test("is reached by its address, which its certificate must have", () => {
+      expect(outcome.literal.results).toMatchObject([{ error: "tls_failed", address, dnsMs: null, tlsMs: null }]);
+      expect(outcome.literal.questions).toBe(0);
+    });
+
+    test.each(["private", "privateBeside", "privateLiteral"] as const)("is not reached at all (%s)", (which) => {
+      expect(outcome[which].results).toMatchObject([{ error: "target_refused", address: null, totalMs: null }]);
+      expect(outcome[which].reached).toEqual([]);
+    });
+
+    test("is reached where its IPv4 address is dead", () => {
+      expect(outcome.secondAddress.results).toMatchObject([{ error: null, address }]);
+    });
+
+    test("that is this machine by a public address is refused, also where it has become so", () => {
+      expect(outcome.own.results).toMatchObject([{ error: "target_refused", address: null }]);
+      expect(outcome.ownSince.results).toMatchObject([
+        { error: null, address },
+        { error: "target_refused", address: null },
+      ]);
+    });
+  },
+);

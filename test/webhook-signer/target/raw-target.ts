@@ -75,13 +75,19 @@ export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 export const senderWith = (settings: SenderSettings = {}): Sender => createSender({ caFile, ...settings });
 
-/** Sends `{}` to a target on this machine, as where loopback is allowed. */
-export async function sendHere(sender: Sender, url: string, signal?: AbortSignal): Promise<SendResult> {
+/** Sends `{}` to a target on this machine, as where loopback is allowed; `endsAtMs` is when there is no use in it any more. */
+export async function sendHere(
+  sender: Sender,
+  url: string,
+  signal?: AbortSignal,
+  endsAtMs?: number,
+): Promise<SendResult> {
   return await sender.send({
     url,
     headers: { "content-type": "application/json" },
     body: "{}",
     loopback: "allowed",
     signal,
+    endsAtMs,
   });
 }

@@ -1,9 +1,11 @@
 /**
  * Runs in a network of its own, where this machine answers for public and private addresses without having them (but for
- * 8.8.8.9, which it has). Prints what came of a few deliveries as one line of JSON.
+ * 8.8.8.9 and 2606:4700::9, which it has). With `ipv6` as its argument it has to do with those of IPv6. Prints what came
+ * of a few deliveries as one line of JSON.
  */
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { createServer as createTcpServer } from "node:net";
+import { createServer as createTcpServer, isIPv6 } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { startNameServer, type Zone } from "../../../support/name-server.ts";
 import { authority, OK, removeFolder, senderWith } from "../raw-target.ts";
@@ -18,34 +20,55 @@ const inside = createTcpServer((socket) => {
   reached.push(socket.localAddress ?? "");
   socket.destroy();
 });
-for (const [server, host] of [
-  [target, "8.8.8.8"],
-  [inside, "10.0.0.1"],
-] as const) {
-  server.listen(443, host);
+const isIpv6 = process.argv[2] === "ipv6";
+const listening = isIpv6
+  ? ([
+      // Linux lets a program listen at an IPv6 address only where the machine has it, but at all of them in any case.
+      [target, { port: 443, host: "::", ipv6Only: true }],
+      [inside, { port: 8_443, host: "::", ipv6Only: true }],
+    ] as const)
+  : ([
+      [target, { port: 443, host: "8.8.8.8" }],
+      [inside, { port: 443, host: "10.0.0.1" }],
+    ] as const);
+for (const [server, where] of listening) {
+  server.listen(where);
   await once(server, "listening");
 }
 
 const names = await startNameServer();
-async function send(zone: Zone, times = 1) {
-  const sender = senderWith({ dnsServers: [names.address] });
+interface Sending {
+  readonly times?: number;
+  readonly url?: string;
+  /** What happens after the first. */
+  readonly between?: () => void;
+}
+const OWN_ADDRESSES_MS = 100;
+
+async function send(zone: Zone, { times = 1, url = "https://hooks.example.com/", between }: Sending = {}) {
+  const sender = senderWith({ dnsServers: [names.address], times: { ownAddressesMs: OWN_ADDRESSES_MS } });
   reached.length = 0;
   const asked = names.questions.length;
   names.answerWith(zone);
   const results = [];
   for (let turn = 0; turn < times; turn += 1) {
-    const request = { url: "https://hooks.example.com/", headers: {}, body: "{}", loopback: "refused" } as const;
-    results.push(await sender.send(request));
+    results.push(await sender.send({ url, headers: {}, body: "{}", loopback: "refused" }));
+    if (turn > 0) continue;
+    between?.();
+    await new Promise((go) => setTimeout(go, 2 * OWN_ADDRESSES_MS));
   }
   await sender.close();
   return { results, reached: [...reached], questions: names.questions.length - asked };
 }
 const at =
   (...addresses: string[]): Zone =>
-  (_name, kind) => ({ addresses: kind === "A" ? addresses : [] });
+  (_name, kind) => ({ addresses: addresses.filter((one) => isIPv6(one) === (kind === "AAAA")) });
+/** From now on the machine has this address. */
+const own = (address: string) => (): void =>
+  void execFileSync("ip", ["address", "add", `${address}/${isIPv6(address) ? 128 : 32}`, "dev", "lo"]);
 
-const outcome = {
-  public: await send(at("8.8.8.8"), 3),
+const ofIpv4 = async () => ({
+  public: await send(at("8.8.8.8"), { times: 3 }),
   // A name server that gives a public address to whoever checks and a private one to whoever asks again.
   flipped: await send((_name, kind) => ({
     addresses:
@@ -53,11 +76,24 @@ const outcome = {
         ? []
         : [names.questions.filter((each) => each.startsWith("A ")).length === 2 ? "8.8.8.8" : "10.0.0.1"],
   })),
-  asked: names.questions.filter((each) => each.startsWith("A ")).length,
   private: await send(at("10.0.0.1")),
   secondAddress: await send(at("8.8.8.10", "8.8.8.8")),
   own: await send(at("8.8.8.9")),
-};
+  // The last, because it stays so.
+  ownSince: await send(at("8.8.8.8"), { times: 2, between: own("8.8.8.8") }),
+});
+const ofIpv6 = async () => ({
+  public: await send(at("2606:4700::1111"), { times: 2 }),
+  literal: await send(at(), { url: "https://[2606:4700::1111]/" }),
+  private: await send(at("fd00::1"), { url: "https://hooks.example.com:8443/" }),
+  privateBeside: await send(at("8.8.8.8", "fd00::1"), { url: "https://hooks.example.com:8443/" }),
+  privateLiteral: await send(at(), { url: "https://[fd00::1]:8443/" }),
+  // Nobody is there by IPv4.
+  secondAddress: await send(at("8.8.8.10", "2606:4700::1111")),
+  own: await send(at("2606:4700::9")),
+  ownSince: await send(at("2606:4700::1111"), { times: 2, between: own("2606:4700::1111") }),
+});
+const outcome = await (isIpv6 ? ofIpv6() : ofIpv4());
 process.stdout.write(`${JSON.stringify(outcome)}\n`);
 target.close();
 inside.close();

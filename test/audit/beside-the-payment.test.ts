@@ -1,0 +1,128 @@
+/** What a timeline tells although no station committed it: freezes that held, and what devices were called at that time. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { getTimeline } from "../../services/bus/messages/audit.ts";
+import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
+import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
+
+let world: AuditWorld;
+beforeAll(async () => {
+  world = await startAuditWorld();
+  await world.startAudit();
+});
+afterAll(() => world.stop());
+
+const openStation = async () => await (await world.newStation()).open();
+
+async function told(station: ScriptedStation, intentId: number): Promise<string[]> {
+  const { entries } = await world.ask(getTimeline, { caller: world.ownerOf(station), intentId });
+  return entries.map(({ moneyMoved, sentence }) => `${moneyMoved}: ${sentence}`);
+}
+
+/** As the registry records it, at the station's own clock. */
+async function record(
+  station: ScriptedStation,
+  action: string,
+  subject: readonly [kind: string, id: number],
+  options: { readonly data?: object; readonly atMs?: number; readonly organizationId?: number } = {},
+): Promise<void> {
+  const { atMs = station.nowMs + 500, data = { reason: "A drill" } } = options;
+  const organizationId = subject[0] === "platform" ? null : (options.organizationId ?? station.facts.organizationId);
+  const [kind, name] = organizationId === null ? ["registry", "Night shift"] : ["owner", "Olga"];
+  await world.database`
+    insert into registry_events (organization_id, at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
+    values (${organizationId}, to_timestamp(${atMs} / 1000.0), ${kind}, ${organizationId === null ? 0 : 99}, ${name},
+      ${action}, ${subject[0]}, ${subject[1]}, ${world.database.json(data as never)})`;
+}
+
+describe("a freeze", () => {
+  test("that held or was thrown while the payment was under way is told where it happened, and no other one", async () => {
+    const station = await openStation();
+    const { stationId, organizationId, companionId } = station.facts;
+    const here = ["station", stationId] as const;
+    // Over before it began; about another station.
+    await record(station, "device_frozen", ["device", companionId]);
+    station.nowMs += 1_000;
+    await record(station, "device_unfrozen", ["device", companionId]);
+    await record(station, "station_frozen", ["station", stationId + 1_000]);
+    // Held already.
+    await record(station, "organization_frozen", ["organization", organizationId], {
+      data: { reason: "The till is short" },
+    });
+    station.nowMs += 1_000;
+    await station.do(
+      { type: "intent_create", route: "cash", intentId: 1_101, order: orderSnapshot(1_101) },
+      station.cashier,
+    );
+    await record(station, "station_frozen", here);
+    // In another organization's trail.
+    await record(station, "organization_unfrozen", ["organization", organizationId], {
+      organizationId: (await world.newStation()).facts.organizationId,
+    });
+    station.nowMs += 1_000;
+    await record(station, "station_unfrozen", here, { data: {} });
+    await record(station, "provider_frozen", ["provider_config", 81]);
+    await station.do({ type: "intent_cancel", intentId: 1_101 }, station.cashier);
+    // After its end.
+    await record(station, "station_frozen", here);
+    expect(await told(station, 1_101)).toEqual([
+      "no: Ada started to collect EUR 12.50 for order 7 by cash.",
+      "no: Olga froze the organization, because: The till is short",
+      "no: Olga froze the station, because: A drill",
+      "no: Olga lifted the freeze of the station",
+      "no: Ada cancelled the collection.",
+    ]);
+  });
+
+  test("of its device, its provider and the platform is told by name, with who threw it", async () => {
+    const station = await openStation();
+    const { companionId } = station.facts;
+    await station.collect(1_201, orderSnapshot(1_201));
+    await record(station, "device_frozen", ["device", companionId]);
+    await record(station, "platform_frozen", ["platform", 0]);
+    expect((await told(station, 1_201)).slice(1)).toEqual([
+      "no: Olga froze Renamed terminal, because: A drill",
+      "no: Night shift froze the platform, because: A drill",
+    ]);
+    await record(station, "platform_unfrozen", ["platform", 0]);
+
+    const counter = await openStation();
+    const provider = { kind: "provider", id: 81 } as const;
+    await counter.do({ type: "provider_put", provider: { configId: 81, revision: 1 } }, { kind: "registry", id: 0 });
+    const order = orderSnapshot(1_202);
+    await counter.do({ type: "intent_create", route: "dynamic_qr", intentId: 1_202, order }, counter.cashier);
+    await record(counter, "provider_frozen", ["provider_config", 81]);
+    await counter.do({ type: "provider_failed", intentId: 1_202, reason: "provider_frozen" }, provider);
+    expect(await told(counter, 1_202)).toEqual([
+      "no: Ada started to collect EUR 12.50 for order 7 by QR code.",
+      "no: Olga froze the payment provider, because: A drill",
+      "no: The collection ended, because the provider is frozen by a kill switch.",
+    ]);
+  });
+});
+
+describe("a device", () => {
+  const renamed = (from: string, to: string) => ({ data: { from: { name: from }, to: { name: to } } });
+
+  test("is called what it was called when the payment began, whatever it was renamed to since", async () => {
+    const station = await openStation();
+    const device = ["device", station.facts.companionId] as const;
+    await record(station, "device_changed", device, renamed("First name", "Second name"));
+    station.nowMs += 1_000;
+    await station.collect(1_301, orderSnapshot(1_301));
+    await record(station, "device_changed", device, renamed("Second name", "Third name"));
+    station.nowMs += 1_000;
+    await record(station, "device_changed", device, renamed("Third name", "Renamed terminal"));
+    expect((await told(station, 1_301))[0]).toContain(" by smart POS on Second name.");
+    // What the station itself has of it is nearer.
+    await station.do({ type: "intent_present", intentId: 1_301 }, station.companion);
+    expect((await told(station, 1_301))[0]).toContain(" by smart POS on Counter terminal.");
+  });
+
+  test("that nobody knows is told by its id", async () => {
+    const station = await openStation();
+    const { companionId } = station.facts;
+    await station.collect(1_401, orderSnapshot(1_401));
+    await world.database`delete from devices where device_id = ${companionId}`;
+    expect((await told(station, 1_401))[0]).toContain(` by smart POS on device ${companionId}.`);
+  });
+});

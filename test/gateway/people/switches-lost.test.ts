@@ -1,0 +1,124 @@
+/** A bus that has lost its kill switches while the platform is frozen: nothing electronic begins before they are told again. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Readiness } from "../../../gateway/contract/service.ts";
+import { ensureStreams } from "../../../services/bus/ensure-streams.ts";
+import { SWITCHES } from "../../../services/bus/streams.ts";
+import { noteSwitchesTold } from "../../../services/relay/switch-bucket.ts";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { type Refused, send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { sayAllSwitchesAreTold } from "../../support/switches-told.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+const PLATFORM_KEY = "platform-key-of-the-lost-switches-test";
+const ELECTRONIC = ["smart_pos", "dynamic_qr", "attested_terminal"] as const;
+const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
+
+let system: TestSystem;
+let cashier: Person;
+let companion: TestDevice;
+let stationId: number;
+let orderId: number;
+
+beforeAll(async () => {
+  system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const [station] = system.sandbox.stations;
+  stationId = station?.stationId ?? 0;
+  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
+  companion = await enrollDevice(system.baseUrl, code);
+  await companion.good("POST", "heartbeat/");
+  await cashier.good("POST", `stations/${stationId}/lease/`);
+  ({ order_id: orderId } = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
+    body: LINES,
+  }));
+});
+afterAll(() => system.stop());
+
+const platform = (verb: "freeze" | "unfreeze") =>
+  send<{ frozen: boolean }>(system.baseUrl, "POST", `/api/platform/v1/${verb}/`, {
+    token: PLATFORM_KEY,
+    json: { by: "Night shift", reason: `A ${verb} drill` },
+  });
+const readiness = () => send<Readiness>(system.baseUrl, "GET", "/readyz");
+const create = (route: string) =>
+  cashier.call<Refused & { intent_id: number }>("POST", `stations/${stationId}/intents/`, {
+    body: { order_id: orderId, route },
+  });
+
+async function switchesOnTheBus(): Promise<string[]> {
+  const keys = ["platform", "told"];
+  const found = await Promise.all(
+    keys.map((key) =>
+      system.bus.jsm.streams.getMessage(`KV_${SWITCHES.name}`, { last_by_subj: `$KV.${SWITCHES.name}.${key}` }),
+    ),
+  );
+  return keys.filter((_, index) => found[index] !== null);
+}
+
+it("answers that it cannot tell, collects cash, and begins nothing electronic until the freeze is there again", async () => {
+  expect((await platform("freeze")).status).toBe(200);
+  await expect.poll(async () => (await create("smart_pos")).body).toMatchObject({ reason: "platform_frozen" });
+  // Who knows the switches is away, so that the time in between is as long as this test needs it.
+  await system.processes.services.stop();
+  await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
+  await ensureStreams(system.bus, { replicas: 1 });
+  await expect
+    .poll(async () => (await readiness()).body.dependencies.switches, { timeout: 10_000 })
+    .toMatchObject({ ready: false, detail: "not_told" });
+  expect((await readiness()).status).toBe(503);
+  expect(await switchesOnTheBus()).toEqual([]);
+  for (const route of ELECTRONIC) expect((await create(route)).body).toMatchObject({ code: "unavailable" });
+  expect((await companion.call<Refused>("GET", "assignment/")).body.code).toBe("replica_stale");
+  expect((await cashier.call<Refused>("GET", `stations/${stationId}/routes/`)).body.code).toBe("replica_stale");
+
+  // They are asked without a pause while the relay tells: each is refused, as unknown and then as frozen.
+  const over = new AbortController();
+  const asking = ELECTRONIC.map(async (route) => {
+    const seen: string[] = [];
+    while (!over.signal.aborted) {
+      const { status, body } = await create(route);
+      seen.push(status === 201 ? "created" : body.code === "route_not_offered" ? String(body.reason) : body.code);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return seen;
+  });
+  await system.processes.services.restart();
+  await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
+  expect(await switchesOnTheBus()).toEqual(["platform", "told"]);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  over.abort();
+  for (const seen of await Promise.all(asking)) {
+    expect(seen.at(-1)).toBe("platform_frozen");
+    expect([...new Set(seen)].filter((each) => each !== "unavailable")).toEqual(["platform_frozen"]);
+  }
+});
+
+it("is told again by itself when only its bucket was taken away, and nothing electronic begins meanwhile", async () => {
+  await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
+  const seen: string[] = [];
+  await expect
+    .poll(
+      async () => {
+        seen.push((await create("smart_pos")).body.code);
+        return await switchesOnTheBus();
+      },
+      { timeout: 15_000 },
+    )
+    .toEqual(["platform", "told"]);
+  await expect.poll(async () => (await create("smart_pos")).body.reason, { timeout: 5_000 }).toBe("platform_frozen");
+  expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
+});
+
+it("collects cash from one end to the other while nobody knows what is frozen", async () => {
+  await noteSwitchesTold(system.bus, { serverId: "another run of the server" });
+  await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 5_000 }).toBe(false);
+  expect((await create("attested_terminal")).body.code).toBe("unavailable");
+  const cash = await create("cash");
+  expect(cash.status, cash.text).toBe(201);
+  const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, { body: {} });
+  expect(paid).toMatchObject({ status: "succeeded" });
+  await sayAllSwitchesAreTold(system.bus);
+  await expect.poll(async () => (await readiness()).status, { timeout: 5_000 }).toBe(200);
+  expect((await platform("unfreeze")).status).toBe(200);
+});

@@ -1,0 +1,99 @@
+/** Where an owner may have no webhook sent, over HTTP: every address and every URL that is refused anywhere is refused here. */
+import postgres from "postgres";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import { addFleet, type TestFleet } from "../../support/fleets.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+import { REFUSED_IPV4, REFUSED_IPV6, REFUSED_URLS } from "../../webhook-signer/target/refused-targets.ts";
+
+const TEST_MS = 60_000;
+
+let system: TestSystem;
+let owner: Person;
+let fleet: TestFleet;
+
+beforeAll(async () => {
+  system = await startSystem({ webhookSigner: true });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  fleet = await addFleet(system.baseUrl, owner, system.sandbox.filialId);
+}, TEST_MS);
+afterAll(() => system.stop());
+
+const register = (url: string) =>
+  owner.call("POST", "webhook-endpoints/", { body: { consumer_id: fleet.consumerId, url } });
+
+/** What of it an owner is told: the status, the code, the reason, and that there is a sentence. */
+async function told(url: string): Promise<readonly unknown[]> {
+  const { status, body } = await register(url);
+  const { code, reason, detail } = body as Readonly<Record<string, unknown>>;
+  expect(detail, url).toMatch(/\S/);
+  return [status, code, reason];
+}
+
+/** What no schema lets through: nothing at all, and more than a URL may have. */
+const isOutOfBounds = (url: string): boolean => url.length < 1 || url.length > BOUNDS.webhookUrlCharacters;
+
+it(
+  "each URL that is refused is refused with its reason",
+  async () => {
+    for (const [reason, urls] of Object.entries(REFUSED_URLS)) {
+      for (const url of urls) {
+        const expected = isOutOfBounds(url)
+          ? [400, "invalid_request", undefined]
+          : [422, "webhook_target_refused", reason];
+        expect([url, ...(await told(url))]).toEqual([url, ...expected]);
+      }
+    }
+  },
+  TEST_MS,
+);
+
+it(
+  "each address that is not public is refused, by itself and with a port",
+  async () => {
+    const hosts = [...REFUSED_IPV4, ...REFUSED_IPV6.map((address) => `[${address}]`)];
+    for (const host of hosts) {
+      for (const url of [`https://${host}/`, `https://${host}:8443/hook`])
+        expect([url, ...(await told(url))]).toEqual([url, 422, "webhook_target_refused", "host_not_public"]);
+    }
+  },
+  TEST_MS,
+);
+
+it("none of them has left an endpoint behind", async () => {
+  expect(await owner.good("GET", "webhook-endpoints/")).toEqual({ webhook_endpoints: [], has_more: false });
+});
+
+it(
+  "one that was public when it was registered is refused when it is tried and when it is activated",
+  async () => {
+    const made = await register("HTTPS://8.8.8.8:443/Hook?a=b");
+    expect(made.status, made.text).toBe(201);
+    const { webhook_endpoint } = made.body as { webhook_endpoint: { endpoint_id: number; url: string } };
+    const { endpoint_id, url } = webhook_endpoint;
+    // It is kept as it will be called.
+    expect(url).toBe("https://8.8.8.8/Hook?a=b");
+    const path = `webhook-endpoints/${endpoint_id}/`;
+    await owner.good("PATCH", path, { body: { status: "paused" } });
+    const sql = postgres(system.database.url, { max: 1 });
+    await sql`update webhook_endpoints set url = 'https://10.0.0.1/hook' where endpoint_id = ${endpoint_id}`;
+    await sql.end();
+    const { body } = await owner.refused("webhook_target_refused", "PATCH", path, { body: { status: "active" } });
+    expect(body.reason).toBe("host_not_public");
+    expect(await owner.good("GET", path)).toMatchObject({ status: "paused" });
+    // It tells nothing of what is there, nor how long that took.
+    const nothing = {
+      address: null,
+      dns_ms: null,
+      connect_ms: null,
+      tls_ms: null,
+      first_byte_ms: null,
+      total_ms: null,
+    };
+    expect(await owner.good("POST", `${path}test/`)).toMatchObject({
+      attempt: { error: "target_refused", status: null, response_body: "", ...nothing },
+    });
+  },
+  TEST_MS,
+);

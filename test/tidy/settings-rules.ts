@@ -1,0 +1,29 @@
+/** What is read from the environment stands in the README, so that nobody has to look for it in the source. */
+import { baseName, isCode, isTest, masked, type SourceFile } from "./source-file.ts";
+
+/** What an operating system sets for every process, and what nobody sets because of this product. */
+const OF_THE_SYSTEM: ReadonlySet<string> = new Set(["PATH", "HOME"]);
+
+/** A key of a settings schema. */
+const SCHEMA_KEY = /^\s+([A-Z][A-Z0-9_]{2,}):/gm;
+/** A look into the environment itself. */
+const LOOK = /\b(?:env|environment)(?:\.([A-Z][A-Z0-9_]{2,})\b|\[\s*"([A-Z][A-Z0-9_]{2,})"\s*\])/g;
+
+/** The settings that a file of the product reads. */
+export function settingsIn(file: SourceFile): readonly string[] {
+  if (!isCode(file) || isTest(file)) return [];
+  const code = masked(file.text, "comments");
+  const keys = baseName(file) === "settings.ts" ? [...code.matchAll(SCHEMA_KEY)] : [];
+  const names = [...keys, ...code.matchAll(LOOK)].map(([, key, quoted]) => key ?? quoted ?? "");
+  return [...new Set(names)].filter((name) => !OF_THE_SYSTEM.has(name));
+}
+
+/** One sentence for each setting of which the README does not say what it is. */
+export function settingsAreExplained(files: readonly SourceFile[], readme: string): readonly string[] {
+  const rows = new Set(readme.split("\n").flatMap((line) => /^\|([^|]*)\|/.exec(line)?.[1]?.match(/\w+/g) ?? []));
+  return files.flatMap((file) =>
+    settingsIn(file)
+      .filter((name) => !rows.has(name))
+      .map((name) => `${file.path} reads ${name}, which has no row in the README's table of settings.`),
+  );
+}

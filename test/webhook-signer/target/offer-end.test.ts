@@ -1,0 +1,105 @@
+/** What ends before it is sent, as an offer does: no byte of its request is written from then on, however far it had come. */
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
+import { sendOnce } from "../../../services/webhook-signer/sending/attempt.ts";
+import { startNameServer } from "../../support/name-server.ts";
+import {
+  answering,
+  OK,
+  type RawTarget,
+  removeFolder,
+  senderWith,
+  sendHere,
+  startTarget,
+  startTlsTarget,
+} from "./raw-target.ts";
+import { startSlowWay } from "./slow-way.ts";
+
+afterAll(removeFolder);
+
+const TOO_LATE = { name: "EndedBeforeSending" };
+let sender: Sender;
+beforeEach(() => {
+  sender = senderWith();
+});
+afterEach(() => sender.close());
+
+/** A target whose handshake takes this long. */
+async function startSlowTlsTarget(handshakeMs: number): Promise<RawTarget> {
+  const target = await startTlsTarget(answering(OK));
+  const way = await startSlowWay(target.port, handshakeMs);
+  onTestFinished(async () => {
+    await way.close();
+    await target.close();
+  });
+  return { ...target, port: way.port };
+}
+
+const within = (ms: number): number => performance.now() + ms;
+const pause = (ms: number): Promise<void> => new Promise((go) => setTimeout(go, ms));
+
+describe("a request that ends", () => {
+  test("while the handshake of TLS goes on is not sent, and nobody waits for the handshake", async () => {
+    const { port, received } = await startSlowTlsTarget(800);
+    const startedAtMs = performance.now();
+    const sending = sendHere(sender, `https://localhost:${port}/`, undefined, within(200));
+    await expect(sending).rejects.toMatchObject(TOO_LATE);
+    expect(performance.now() - startedAtMs).toBeLessThan(700);
+    await pause(1_000);
+    expect(received.join("")).toBe("");
+  });
+
+  test("after it is sent, as long as the handshake is quick enough", async () => {
+    const { port, received } = await startSlowTlsTarget(100);
+    const result = await sendHere(sender, `https://localhost:${port}/`, undefined, within(5_000));
+    expect(result).toMatchObject({ error: null, status: 200 });
+    expect(received.join("")).toContain("POST / ");
+  });
+
+  test("while its target answers is not cut off: it has been sent", async () => {
+    const target = await startTarget((socket, soFar) => {
+      if (soFar.endsWith("{}")) setTimeout(() => socket.write(OK), 400);
+    });
+    onTestFinished(() => target.close());
+    const url = `http://127.0.0.1:${target.port}/`;
+    expect(await sendHere(sender, url, undefined, within(200))).toMatchObject({ error: null, status: 200 });
+  });
+
+  test("while its host is looked up is not sent", async () => {
+    const names = await startNameServer();
+    onTestFinished(() => names.close());
+    names.answerWith(() => "silence");
+    const asking = senderWith({ dnsServers: [names.address] });
+    const request = { url: "https://hooks.example.com/", headers: {}, body: "{}", loopback: "refused" } as const;
+    await expect(asking.send({ ...request, endsAtMs: within(100) })).rejects.toMatchObject(TOO_LATE);
+    await asking.close();
+  });
+
+  test("before it is begun makes no connection, and takes none that is open", async () => {
+    const target = await startTarget(answering(OK));
+    onTestFinished(() => target.close());
+    const url = `http://127.0.0.1:${target.port}/`;
+    await expect(sendHere(sender, url, undefined, within(0))).rejects.toMatchObject(TOO_LATE);
+    expect(target.sockets).toHaveLength(0);
+    await sendHere(sender, url);
+    await expect(sendHere(sender, url, undefined, within(0))).rejects.toMatchObject(TOO_LATE);
+    expect(target.received.join("").split("POST")).toHaveLength(2);
+  });
+});
+
+test("a delivery that ends before it is sent is no attempt, and no fault of ours", async () => {
+  const { port, received } = await startSlowTlsTarget(600);
+  const faults: unknown[] = [];
+  const deps = {
+    sender,
+    allowLoopback: true,
+    clock: { nowMs: Date.now },
+    log: { error: (...fault: unknown[]) => void faults.push(fault) },
+  };
+  const target = { url: `https://localhost:${port}/`, mode: "test", secrets: ["whsec_x"] } as const;
+  const message = { body: "{}", signal: new AbortController().signal };
+  expect(await sendOnce(deps, target, { ...message, endsAtMs: within(150) })).toBeUndefined();
+  expect(received.join("")).toBe("");
+  expect(await sendOnce(deps, target, { ...message, endsAtMs: null })).toMatchObject({ error: null });
+  expect(faults).toEqual([]);
+});

@@ -1,0 +1,112 @@
+/** Where no webhook may go: addresses, and texts of URLs with the reason for which each is refused. */
+
+export const REFUSED_IPV4 = `0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.100.100.200 127.0.0.1 127.255.255.254 168.63.129.16
+  169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255 192.0.0.192 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1
+  192.168.0.1 192.175.48.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1
+  255.255.255.255`.split(/\s+/);
+
+export const REFUSED_IPV6 = `:: ::1 ::7f00:1 ::a9fe:a9fe ::ffff:7f00:1 ::ffff:0:7f00:1 ::5efe:7f00:1 64:ff9b::a9fe:a9fe
+  64:ff9b:1::1 100::1 2001::1 2001:2::1 2001:10::1 2001:20::1 2001:db8::1 2002:7f00:1:: 2620:4f:8000::1 3fff::1 4000::1
+  5f00::1 fc00::1 fd00:ec2::254 fd20:ce::254 fe80::1 fec0::1 ff02::1 2606:4700::5efe:7f00:1`.split(/\s+/);
+
+export const REFUSED_URLS: Readonly<Record<string, readonly string[]>> = {
+  not_a_url: [
+    "",
+    "hooks.example.com",
+    "//hooks.example.com/",
+    "https://",
+    "https://a b.com/",
+    "https://[fe80::1%25eth0]/",
+    "https://1.2.3.4.5/",
+    "https://example.com:99999/",
+  ],
+  not_https: [
+    "http://hooks.example.com/",
+    "http://localhost/",
+    "ws://hooks.example.com/",
+    "wss://hooks.example.com/",
+    "file:///etc/passwd",
+    "ftp://hooks.example.com/",
+    "javascript:alert(1)",
+    "data:text/plain,x",
+  ],
+  credentials_in_url: [
+    "https://user@hooks.example.com/",
+    "https://user:p@hooks.example.com/",
+    "https://:p@hooks.example.com/",
+    "https://@hooks.example.com/",
+    "https://:@hooks.example.com/",
+    "https:@hooks.example.com/",
+    "https:\\\\@hooks.example.com/",
+    "https://8.8.8.8@127.0.0.1/",
+  ],
+  fragment: ["https://hooks.example.com/#a", "https://hooks.example.com/#", "https://hooks.example.com#@127.0.0.1/"],
+  host_not_public: [
+    ...[
+      "127.1",
+      "2130706433",
+      "0x7f000001",
+      "0177.0.0.1",
+      "0x7f.0.0.0x1",
+      "0",
+      "127.0.0.1.",
+      "１２７.0.0.1",
+      "①②⑦.0.0.1",
+      "%31%32%37.0.0.1",
+      "127.0.\t0.1",
+      "127.0.0.1\n",
+      "127。0。0。1",
+      "[::1]",
+      "[::ffff:127.0.0.1]",
+      "[fe80::1]",
+      "169.254.169.254",
+      "10.0.0.1:8443",
+    ].map((host) => `https://${host}/`),
+    "https:127.0.0.1",
+    "https:\\\\127.0.0.1",
+    "https:/127.0.0.1",
+    "HTTPS:///127.0.0.1",
+    " https://127.0.0.1/ ",
+    "h\nttps://127.0.0.1/",
+    ...[
+      "localhost",
+      "LOCALHOST",
+      "localhost.",
+      "a.localhost",
+      "printer.local",
+      "db.internal",
+      "metadata.google.internal",
+      "nas.home.arpa",
+      "router.lan",
+      "intranet",
+      "com",
+      "com.",
+      "a..b.com",
+      `${"a".repeat(64)}.com`,
+    ].map((host) => `https://${host}/`),
+  ],
+  port_not_allowed: [
+    "https://hooks.example.com:80/",
+    "https://hooks.example.com:22/",
+    "https://hooks.example.com:0/",
+    "https://8.8.8.8:8444/",
+    "https://hooks.example.com:65535/",
+  ],
+  not_canonical: [
+    "https:hooks.example.com/",
+    "https:\\\\hooks.example.com\\",
+    "https://hooks.example.com./",
+    "https://134744072/",
+    "https://8.8.2056/",
+    "https://hooks.exam\tple.com/",
+    "https://hooks.ex%61mple.com/",
+    "https://hooks。example.com/",
+    "https://bücher.example.com/",
+    "https://hooks.example.com/ü",
+    " https://hooks.example.com/",
+    "https://hooks.example.com:0443/",
+    "https://hooks.example.com:/",
+    "https://hooks.example.com/a\\b",
+  ],
+  too_long: [`https://hooks.example.com/${"a".repeat(2_048)}`, `https://hooks.example.com/${'"'.repeat(1_000)}`],
+};
