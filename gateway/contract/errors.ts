@@ -13,6 +13,7 @@ export const HTTP_ERROR_CODES = [
   "request_timeout",
   "credential_missing",
   "credential_invalid",
+  "consumer_suspended",
   "scope_denied",
   "session_missing",
   "session_invalid",
@@ -62,6 +63,11 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     sentence: "The credential is unknown or revoked; a device must enroll again, a robotics consumer needs a new one.",
     ...no,
     cashierAction: "Ask the owner for a new enrollment code for this device.",
+  },
+  consumer_suspended: {
+    status: 403,
+    sentence: "The owner has suspended this robotics consumer; its credential is good again once it is activated.",
+    ...no,
   },
   scope_denied: { status: 403, sentence: "A device of this kind may not call this endpoint.", ...no },
   session_missing: { status: 401, sentence: "Log in first.", ...no, cashierAction: "Log in." },
@@ -139,7 +145,8 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   endpoint_unavailable: {
     status: 409,
-    sentence: "This delivery has no endpoint that is in use; the owner can register or activate one.",
+    sentence:
+      "This delivery's endpoint is disabled or deleted, or it never had one; the owner can activate a disabled one, and any delivery can be read with `since_id`.",
     ...no,
   },
   delivery_lapsed: { status: 409, sentence: "This offer has expired; it is not sent any more.", ...no },

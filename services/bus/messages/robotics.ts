@@ -167,11 +167,14 @@ export const consumerCallerSchema = z.object({
   mode: z.enum(CONSUMER_MODES),
 });
 export type ConsumerCaller = z.infer<typeof consumerCallerSchema>;
-/** By the SHA-256 in lower-case hex of the credential; null when there is none such, or it is suspended. */
+/**
+ * By the SHA-256 in lower-case hex of the credential; null when there is none such, and with `suspended` when there is and
+ * its owner has suspended it.
+ */
 export const authenticateConsumer = defineOperation(
   "robotics.consumer.authenticate",
   z.object({ credentialHash }),
-  z.object({ consumer: consumerCallerSchema.nullable() }),
+  z.object({ consumer: consumerCallerSchema.nullable(), suspended: z.boolean().optional() }),
 );
 
 const consumer = consumerCallerSchema;
