@@ -17,6 +17,23 @@ export interface IssuesOfPayment {
   readonly hasOpen: boolean;
 }
 
+/** Whether the provider has given its money a reference of its own: of all issues, of none, or of some. */
+export type ReferencesSaid = "all" | "none" | "some";
+
+/** Of the issues of this intent that are about the money's own reference. */
+export async function selectReferencesSaid(
+  database: Database,
+  key: { readonly organizationId: number; readonly intentId: number },
+): Promise<ReferencesSaid> {
+  const [row] = await database<{ readonly named: number; readonly unnamed: number }[]>`
+    select count(*) filter (where provider_reference <> '')::int as named,
+           count(*) filter (where provider_reference = '')::int as unnamed
+    from provider_issues
+    where organization_id = ${key.organizationId} and intent_id = ${key.intentId} and kind = 'reference_mismatch'`;
+  if (row === undefined || row.unnamed === 0) return "all";
+  return row.named === 0 ? "none" : "some";
+}
+
 /** The issues that name this intent; of the closed ones the newest, at most `limit`. */
 export async function selectIssuesOfPayment(
   database: Database,

@@ -10,7 +10,7 @@ import { waitUntilCopied } from "../catch-up.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import { findAttribution, selectAttributedMoney } from "../sql/read-attribution.ts";
-import { selectIssuesOfPayment } from "../sql/read-closed-issues.ts";
+import { selectIssuesOfPayment, selectReferencesSaid } from "../sql/read-closed-issues.ts";
 import { findSettlement, selectDeviceNames, selectIntentEvents } from "../sql/read-events.ts";
 import { findOrganizationIntent } from "../sql/read-history.ts";
 import { selectSwitchesThrown } from "../sql/read-switches.ts";
@@ -54,12 +54,13 @@ async function gatherFacts(
   const { timelineSteps, timelineSwitches, timelineAttributions, timelineClosedIssues } = AUDIT_LIMITS;
   const { orderId, deviceId, provider, createdAtMs, endedAtMs } = intent;
   const held = { deviceId, configId: provider?.configId ?? null, fromMs: createdAtMs, toMs: endedAtMs };
-  const [events, settlement, switches, attributed, issues] = await Promise.all([
+  const [events, settlement, switches, attributed, issues, referencesSaid] = await Promise.all([
     selectIntentEvents(database, { organizationId, stationId, intentId, orderId, limit: timelineSteps }),
     findSettlement(database, { organizationId, intentId }),
     selectSwitchesThrown(database, { organizationId, stationId, ...held, limit: timelineSwitches }),
     selectAttributedMoney(database, { organizationId, intentId, limit: timelineAttributions }),
     selectIssuesOfPayment(database, { organizationId, intentId, limit: timelineClosedIssues }),
+    selectReferencesSaid(database, { organizationId, intentId }),
   ]);
   const deviceIds = [
     ...new Set([...events.flatMap((event) => deviceIdOf(event) ?? []), ...(deviceId === null ? [] : [deviceId])]),
@@ -67,7 +68,7 @@ async function gatherFacts(
   const registered = await selectDeviceNames(database, { organizationId, deviceIds, atMs: createdAtMs });
   // What a device was called when it acted stands in its own steps, and is as certain as they are.
   const deviceNames = new Map([...registered, ...events.toReversed().flatMap(nameOfActor)]);
-  return { intent, events, settlement, deviceNames, switches, attributed, issues, isComplete };
+  return { intent, events, settlement, deviceNames, switches, attributed, issues, referencesSaid, isComplete };
 }
 
 function deviceIdOf({ data }: AuditEvent): number | undefined {
