@@ -87,7 +87,7 @@ const taskFields = {
   display_number: idSchema.meta({ description: "For people; without gaps at a filial." }),
   leg: z.enum(TASK_LEGS).meta({ description: "Where from and where to." }),
   status: z.enum(SERVING_TASK_STATUSES),
-  manifest: z.array(z.object({ name: z.string(), quantity: z.int() })).meta({ description: "What is carried." }),
+  manifest: z.array(z.object({ name: z.string(), quantity: z.int().min(1) })).meta({ description: "What is carried." }),
   destination: z
     .object({ name: z.string(), details: z.string().nullable() })
     .meta({ description: "A table, a counter, or a guest's address on courier legs." }),
