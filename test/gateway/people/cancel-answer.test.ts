@@ -62,10 +62,7 @@ describe("the answer to a cancellation", () => {
     const first = await cancel(intent, "qr");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "qr_presented" });
     expect(await cancel(intent, "qr")).toEqual(first);
-    await vi.waitFor(
-      async () => expect((await read(intent)).money_may_have_moved).toBe("late_money"),
-      TOLD_WITHIN_MS,
-    );
+    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe("late_money"), TOLD_WITHIN_MS);
     expect(await cancel(intent, "qr")).toEqual(first);
   });
 
