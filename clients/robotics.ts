@@ -23,12 +23,15 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
-  const { baseUrl, credential, owner: details, consumerId } = readAccess(command.access, process.env);
+  const { baseUrl, credential, owner: details, consumerId, lookedIn } = readAccess(command.access, process.env);
+  const nothingThere = `${lookedIn} has none for ${baseUrl}`;
   const pace = createPace(clientLimits.roboticsGapMs);
   if (command.name === "listen") {
     const target = await checkLocalTarget(command.forwardTo);
     if (credential === undefined)
-      throw new CommandError("Give the consumer's credential with --credential or ROBOTICS_CREDENTIAL.");
+      throw new CommandError(
+        `Give the consumer's credential with --credential or ROBOTICS_CREDENTIAL; ${nothingThere}.`,
+      );
     const secret = command.secret ?? newSecret();
     if (command.secret === undefined) say(`Signing with the secret ${secret}`);
     const transport = createTransport({ baseUrl, api: "robotics", pace });
@@ -36,7 +39,9 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
     return;
   }
   if (details === undefined)
-    throw new CommandError("Give the owner's log-in with OWNER_EMAIL and OWNER_PASSWORD, or with their options.");
+    throw new CommandError(
+      `Give the owner's log-in with OWNER_EMAIL and OWNER_PASSWORD, or with their options; ${nothingThere}.`,
+    );
   const owner = await logIn({ transport: createTransport({ baseUrl, api: "backoffice", pace }), details, signal });
   try {
     await trigger({ owner, consumerId: command.consumerId ?? consumerId, signal, say }, command.event);

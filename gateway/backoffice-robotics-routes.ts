@@ -34,6 +34,7 @@ import {
   listOwnServingTasks,
   offerServingTask,
 } from "./handlers/backoffice/serving-tasks.ts";
+import { LIMITS } from "./limits.ts";
 import { type Route, route, session } from "./route.ts";
 
 const root = "/api/backoffice/v1";
@@ -80,7 +81,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
     tag,
     summary: "Rename, suspend or readmit a robotics consumer",
     description:
-      "A suspended one is refused everything from the answer to this on. What it was offered or has accepted stays as it is, for the owner to cancel.",
+      "From the answer to this on a suspended one sees nothing and is sent nothing: deliveries wait until it is readmitted, when it also finds them with `since_id`, and offers lapse. What it was offered or has accepted stays as it is, for the owner to cancel.",
     who,
     body: changeRoboticsConsumerBodySchema,
     replies: { 200: { description: "The consumer after this.", schema: roboticsConsumerSchema } },
@@ -158,10 +159,11 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
     tag,
     summary: "Offer a task to a fleet",
     description:
-      "It can be accepted until its time is over. Repeated with the same `Idempotency-Key`, it returns the task that the first request made, as it is now.",
+      "It can be accepted until its time is over. The body may have 256 KiB. Repeated with the same `Idempotency-Key`, it returns the task that the first request made, as it is now.",
     who,
     headers: idempotencyHeaderSchema,
     body: offerServingTaskBodySchema,
+    bodyBytes: LIMITS.offerBodyBytes,
     replies: { 201: { description: "The task.", schema: ownServingTaskSchema } },
     errors: ["not_found", "robotics_paused", "conflict", "idempotency_key_reused"],
     handler: offerServingTask,

@@ -15,6 +15,11 @@ export const LIMITS = {
   devicesRendered: 250_000,
   /** A body is a few hundred bytes; 16 KiB leaves room for a heartbeat's summary (design §4, "bodies"). */
   bodyBytes: 16 * 1_024,
+  /**
+   * An offer to a robot: 200 lines with names of 200 characters, each written as six bytes (`\u4e2d`), as many JSON writers
+   * do with what is not ASCII, are 247 KB; with them a destination and the rest.
+   */
+  offerBodyBytes: 256 * 1_024,
   /** A device on a bad mobile line sends 16 KiB in this time; a body that trickles longer holds a socket for nothing. */
   bodyTimeoutMs: 5_000,
   /** From the first byte of a request to its answer; longer than the longest wait for a service (`BUS_LIMITS.callMs`, `webhookTestMs`) and a replica. */

@@ -34,6 +34,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly body?: TBody;
   /** Whether the body may be left out altogether; it then counts as `{}`. */
   readonly bodyOptional?: boolean;
+  /** The most bytes of the body, where it may be longer than most (`LIMITS.bodyBytes`); the description says so. */
+  readonly bodyBytes?: number;
   /** Text that cannot be stored is refused at the door, unless the body's schema says what becomes of it: `kept`. */
   readonly unstorableText?: "kept";
   /**

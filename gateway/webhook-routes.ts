@@ -111,10 +111,10 @@ export const webhookRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Try a webhook endpoint",
     description:
-      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A failure changes nothing but for 410, which disables the endpoint as it does for a delivery.",
+      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. One test at a time is made of an endpoint; for a suspended consumer none is (`conflict`).",
     who,
     replies: { 200: { description: "The attempt, good or bad.", schema: webhookTestSchema } },
-    errors: ["not_found"],
+    errors: ["not_found", "conflict"],
     handler: testOwnEndpoint,
   }),
   route({
@@ -124,7 +124,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Replace the secret of a webhook endpoint",
     description:
-      "Until the overlap is over, deliveries carry a signature by each of the two. Without an overlap every older secret ends now.",
+      "Until the overlap is over, deliveries carry a signature by each of the two. Without an overlap every older secret ends now. `conflict`: two are live already, and with an overlap a third would be; wait until the older one ends, or replace all with an overlap of 0.",
     who,
     body: rotateWebhookSecretBodySchema,
     bodyOptional: true,
@@ -164,7 +164,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: "robotics",
     summary: "Read the deliveries again",
     description:
-      "All that this consumer was told or should have been, whether it arrived or not, in the order in which it was committed: whoever goes on behind the last id misses none. Kept for thirty days unless the operator says otherwise.",
+      "All that this consumer was told or should have been, whether it arrived or not, in the order in which it was committed: whoever goes on behind the last id misses none. Ids have gaps, which say nothing; an event has a delivery of its own for each endpoint. Kept for thirty days unless the operator says otherwise.",
     who: consumer,
     quiet: true,
     query: webhookDeliveriesQuerySchema,
@@ -179,7 +179,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: "robotics",
     summary: "Have a delivery sent once more",
     description:
-      "One attempt now, with the same delivery id and body and a fresh signature. An offer is not sent after its expiry.",
+      "One attempt now, with the same delivery id and body and a fresh signature: after the one under way, if there is one, and past an open breaker, as its probe. What waits for its next attempt keeps its time when this one fails. An offer is not sent after its expiry, an owner's test not again (`conflict`), nor an `unsent` one at all: it never had an endpoint and goes to none that came later; it is read with `since_id`.",
     who: consumer,
     headers: z.object({
       "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({
@@ -187,7 +187,7 @@ export const webhookRoutes: readonly Route[] = [
       }),
     }),
     replies: { 202: { description: "It will be sent.", schema: webhookDeliverySchema } },
-    errors: ["not_found", "delivery_lapsed", "endpoint_unavailable"],
+    errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],
     handler: redeliverWebhook,
   }),
 ];

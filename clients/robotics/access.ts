@@ -1,6 +1,6 @@
 /** Where the service is and who asks: by option, by environment, or as the sandbox's file has it. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { z } from "zod";
 import type { AccessOptions } from "./arguments.ts";
 import { CommandError } from "./command-error.ts";
@@ -17,6 +17,8 @@ export interface Access {
   readonly baseUrl: string;
   readonly credential: string | undefined;
   readonly owner: { readonly email: string; readonly password: string } | undefined;
+  /** Where the sandbox's facts were looked for, for a person who lacks one. */
+  readonly lookedIn: string;
   /** The sandbox's own consumer. */
   readonly consumerId: number | undefined;
 }
@@ -26,7 +28,8 @@ export interface Access {
  * was written for and to no other: a password must not leave for an address that somebody typed.
  */
 export function readAccess(options: AccessOptions, env: NodeJS.ProcessEnv): Access {
-  const file = readSandbox(join(env["DATA_DIR"] || ".data", "sandbox.json"));
+  const lookedIn = resolve(env["DATA_DIR"] || ".data", "sandbox.json");
+  const file = readSandbox(lookedIn);
   const baseUrl = options.baseUrl ?? (env["BASE_URL"] || file?.baseUrl || DEFAULT_BASE_URL);
   const origin = originOf(baseUrl);
   const sandbox = file !== undefined && originOf(file.baseUrl) === origin ? file : undefined;
@@ -38,6 +41,7 @@ export function readAccess(options: AccessOptions, env: NodeJS.ProcessEnv): Acce
     baseUrl,
     credential: options.credential ?? (env["ROBOTICS_CREDENTIAL"] || sandbox?.robotics.credential),
     owner: email === undefined || password === undefined ? sandbox?.owner : { email, password },
+    lookedIn,
     consumerId: sandbox?.robotics.consumerId,
   };
 }

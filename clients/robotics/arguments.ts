@@ -23,7 +23,8 @@ export const HELP = `Helps to develop a webhook consumer on your own machine.
   npm run robotics -- trigger EVENT
       Makes the event happen, by the owner's API. EVENT is one of
       ${TRIGGERS.join(", ")}
-      --consumer-id N     whose event; needed when there are several consumers
+      --consumer-id N     whose event; left out, that of the sandbox's own consumer,
+                          or of the only one that is active
 
   Where, and who you are: by option, by environment, or as \`npm start\` wrote them
   to .data/sandbox.json (DATA_DIR). A program's options can be seen by others on the
@@ -91,6 +92,8 @@ export function parseCommand(args: readonly string[]): Command {
   }
   if (name === "trigger") {
     const known = TRIGGERS.find((trigger) => trigger === event);
+    if (event !== undefined && known === undefined)
+      throw new CommandError(`There is no event "${event}" to trigger; there are ${TRIGGERS.join(", ")}.`);
     if (known === undefined || rest.length > 0)
       throw new CommandError(`Say which event to trigger: ${TRIGGERS.join(", ")}.`);
     return { name, event: known, consumerId: numberOf("consumer-id", values["consumer-id"], 1), access };

@@ -53,8 +53,19 @@ export async function logIn(deps: {
     ask({ method: "GET", path, credential }, schema);
   const act = <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
     ask({ method: "POST", path, body, credential, key: randomUUID() }, schema);
+  /** All of them, page by page. */
+  const consumers = async (): Promise<readonly Consumer[]> => {
+    const all: Consumer[] = [];
+    for (let hasMore = true; hasMore; ) {
+      const path = `robotics-consumers/?limit=500&since_id=${all.at(-1)?.consumer_id ?? 0}`;
+      const { robotics_consumers: page, has_more } = await read(path, consumersSchema);
+      all.push(...page);
+      hasMore = has_more && page.length > 0;
+    }
+    return all;
+  };
   return {
-    consumers: async () => (await read("robotics-consumers/?limit=500", consumersSchema)).robotics_consumers,
+    consumers,
     offer: (consumerId, validForSeconds) =>
       act(
         "serving-tasks/",

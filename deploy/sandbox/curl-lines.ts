@@ -24,6 +24,8 @@ export function collectionLines(facts: SandboxFacts): readonly string[] {
   if (companion === undefined || display === undefined) return [];
   const path = cashierPath(station);
   return [
+    // In a shell of its own, which a code that is spent ends, so that nothing runs on without a credential.
+    "(",
     `BASE=${facts.baseUrl}`,
     FIELD,
     "# The owner and the cashier log in.",
@@ -31,7 +33,7 @@ export function collectionLines(facts: SandboxFacts): readonly string[] {
     cashierLine(facts),
     ...enrollLines([
       ["COMPANION", companion],
-      ["DISPLAY", display],
+      ["SCREEN", display],
     ]),
     "# The cashier takes the station and opens an order; the display shows its total.",
     ...leaseLines(path),
@@ -47,8 +49,9 @@ export function collectionLines(facts: SandboxFacts): readonly string[] {
     "# Reported is not paid: the cashier attests. The display shows paid, and eight seconds later idle.",
     attestLine(path),
     displayLine(),
-    "# The payment's story, for the owner.",
+    "# The story of the payment, for the owner.",
     `curl -sS $BASE/api/backoffice/v1/intents/$INTENT/timeline/ ${AS_OWNER}; echo`,
+    ")",
   ];
 }
 
@@ -95,7 +98,7 @@ export function servingTaskLines(facts: SandboxFacts): readonly string[] {
 }
 
 function displayLine(): string {
-  return `curl -sS ${DEVICES}/display/ -H "authorization: Bearer $DISPLAY"; echo`;
+  return `curl -sS ${DEVICES}/display/ -H "authorization: Bearer $SCREEN"; echo`;
 }
 
 /** A device that has enrolled before is reset first: its new code replaces the credential that somebody else may hold. */
@@ -116,7 +119,7 @@ function enrollOne(variable: string, device: SandboxDevice): string[] {
   const path = `$BASE/api/backoffice/v1/devices/${deviceId}`;
   const claim = (code: string): string[] => [
     `${variable}=$(curl -sS $BASE/api/payments/v1/devices/enroll/ ${JSON_TYPE} -d '{"code":"${code}"}' | field credential)`,
-    `[ -n "$${variable}" ] || echo "Device ${deviceId} did not enroll: its code is spent or has expired. Start again for new lines."`,
+    `[ -n "$${variable}" ] || { echo "Device ${deviceId} did not enroll: its code is spent or has expired. Start again for new lines."; exit; }`,
   ];
   if (enrollmentCode !== null) return claim(enrollmentCode);
   return [

@@ -24,12 +24,12 @@ const issues = "$BASE/api/reconciliation/v1/issues/";
 /** The guest decides on the page behind the QR. `displayCredential` is the file of the virtual display, as one word of a shell. */
 export function qrLines(facts: SandboxFacts, displayCredential: string): readonly string[] {
   const path = cashierPath(facts.demoStation);
-  const display = `${DEVICES}/display/ -H "authorization: Bearer $DISPLAY"`;
+  const display = `${DEVICES}/display/ -H "authorization: Bearer $SCREEN"`;
   return [
     `BASE=${facts.baseUrl}`,
     FIELD,
     cashierLine(facts),
-    `DISPLAY=$(field credential < ${displayCredential})`,
+    `SCREEN=$(field credential < ${displayCredential})`,
     "# The cashier takes the station, opens an order and picks the QR. An amount that ends in 03 waits for the guest page.",
     ...leaseLines(path),
     orderLine(path, { name: "Tea and a biscuit", quantity: 1, unit_amount: "12.03" }),
@@ -37,7 +37,7 @@ export function qrLines(facts: SandboxFacts, displayCredential: string): readonl
     "# The provider is asked; the display shows its QR, which holds the address of the guest page.",
     untilLine(display, '"state":"qr"'),
     `QR=$(echo "$STATE" | field qr_payload); curl -sS "$QR"`,
-    "# The guest approves there. The provider's callback settles: nobody attests. The display shows paid for eight seconds.",
+    "# The guest approves there. The callback of the provider settles: nobody attests. The display shows paid for eight seconds.",
     `curl -sS -o /dev/null "$QR" -d decision=approve`,
     untilIntentLine(path, '"status":"succeeded"'),
     `curl -sS ${display}; echo`,

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import {
+  EXAMPLE_SIGNING,
   SIGNATURE_DESCRIPTION,
   SIGNATURE_HEADER,
   signatureHeaderSchema,
@@ -13,7 +14,9 @@ import {
 
 const DESCRIPTION = `What robotics consumers are told, as signed HTTPS requests to an endpoint that the owner has registered. Webhooks are optional and only make things faster: the list of serving tasks is the truth, and on any event a consumer looks at it.
 
-Events are sent at least once: one may come twice, late, or out of order; \`delivery_id\` tells repetitions. What was missed is read again with \`GET /api/robotics/v1/webhook-deliveries/?since_id=<last delivery_id>\`. Anything but a 2xx within ten seconds is tried again, nine times over two days; an offer is never sent after its own expiry.`;
+Events are sent at least once: one may come twice, late, or out of order; \`delivery_id\` tells repetitions. An event that goes to several endpoints of a consumer comes to each with a \`delivery_id\` of its own, and the ids of one consumer have gaps, which say nothing. What was missed is read again with \`GET /api/robotics/v1/webhook-deliveries/?since_id=<last delivery_id>\`. Anything but a 2xx within ten seconds is tried again, nine times over two days; an offer is never sent after its own expiry, and \`webhook.test\` is sent once.
+
+Payloads are exact within this version: no field is added or taken away. A new type of event may come; answer one that you do not know with 2xx and ignore it.`;
 
 /** Names of the parts of the document by kind, as references. */
 const ref = (kind: "messages" | "schemas" | "securitySchemes", name: string) => ({
@@ -84,7 +87,7 @@ export function buildAsyncApi(): object {
   };
 }
 
-function messageOf({ eventType, name, summary, description, envelopeExample }: WebhookEvent) {
+function messageOf({ eventType, name, summary, description, envelopeExample, signatureExample }: WebhookEvent) {
   return {
     name: eventType,
     title: summary,
@@ -96,8 +99,8 @@ function messageOf({ eventType, name, summary, description, envelopeExample }: W
     examples: [
       {
         name: `${name}Example`,
-        summary,
-        headers: { "Content-Type": "application/json", [SIGNATURE_HEADER]: exampleOf(signatureHeaderSchema) },
+        summary: `${summary}. ${EXAMPLE_SIGNING}`,
+        headers: { "Content-Type": "application/json", [SIGNATURE_HEADER]: signatureExample },
         payload: envelopeExample,
       },
     ],
@@ -137,8 +140,6 @@ function jsonSchemas(): Record<string, object> {
 function withoutDialect({ $schema: _dialect, $id: _place, id: _id, ...schema }: Record<string, unknown>): object {
   return schema;
 }
-
-const exampleOf = (schema: z.ZodType): unknown => schema.meta()?.examples?.[0];
 
 /** The bytes that are checked in. */
 export const asyncApiText = (): string => `${JSON.stringify(buildAsyncApi(), null, 2)}\n`;

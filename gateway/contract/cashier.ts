@@ -162,7 +162,7 @@ export const orderSchema = z
     currency: currencySchema,
     total: amountSchema,
     lines: z.array(
-      z.object({ name: z.string(), quantity: z.int(), unit_amount: amountSchema, line_amount: amountSchema }),
+      z.object({ name: z.string(), quantity: z.int().min(1), unit_amount: amountSchema, line_amount: amountSchema }),
     ),
     transaction: transactionSchema.nullable().meta({ description: "The one sale that paid the order." }),
     opened_at: timestampSchema,

@@ -58,7 +58,7 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
       if (route.who.blocked !== "answered") add(...BLOCKED_REASONS);
       break;
     case "consumer":
-      add("credential_missing", "credential_invalid", "throttled");
+      add("credential_missing", "credential_invalid", "consumer_suspended", "throttled");
       break;
     case "session":
       add("session_missing", "session_invalid", "permission_denied", "replica_stale");

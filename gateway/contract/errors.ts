@@ -13,6 +13,7 @@ export const HTTP_ERROR_CODES = [
   "request_timeout",
   "credential_missing",
   "credential_invalid",
+  "consumer_suspended",
   "scope_denied",
   "session_missing",
   "session_invalid",
@@ -49,7 +50,11 @@ const LOOK_FIRST = "Look at the collection again before you do anything else; it
 const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   path_not_found: { status: 404, sentence: "There is nothing at this path; paths end in a slash.", ...no },
   method_not_allowed: { status: 405, sentence: "This path does not take this method; see the Allow header.", ...no },
-  body_too_large: { status: 413, sentence: "The body is larger than 16 KiB.", ...no },
+  body_too_large: {
+    status: 413,
+    sentence: "The body is larger than 16 KiB, or than what this operation's description allows.",
+    ...no,
+  },
   unsupported_media_type: { status: 415, sentence: "The body's content type is not accepted here.", ...no },
   request_timeout: { status: 408, sentence: "The body did not arrive in time.", ...again },
   credential_missing: { status: 401, sentence: "Send the credential as a bearer token.", ...no },
@@ -58,6 +63,11 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     sentence: "The credential is unknown or revoked; a device must enroll again, a robotics consumer needs a new one.",
     ...no,
     cashierAction: "Ask the owner for a new enrollment code for this device.",
+  },
+  consumer_suspended: {
+    status: 403,
+    sentence: "The owner has suspended this robotics consumer; its credential is good again once it is activated.",
+    ...no,
   },
   scope_denied: { status: 403, sentence: "A device of this kind may not call this endpoint.", ...no },
   session_missing: { status: 401, sentence: "Log in first.", ...no, cashierAction: "Log in." },
@@ -135,7 +145,8 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   endpoint_unavailable: {
     status: 409,
-    sentence: "This delivery has no endpoint that is in use; the owner can register or activate one.",
+    sentence:
+      "This delivery's endpoint is disabled or deleted, or it never had one; the owner can activate a disabled one, and any delivery can be read with `since_id`.",
     ...no,
   },
   delivery_lapsed: { status: 409, sentence: "This offer has expired; it is not sent any more.", ...no },

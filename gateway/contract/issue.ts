@@ -2,8 +2,7 @@
 import { z } from "zod";
 import { ISSUE_CONFLICTS, ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
 import { hasMoreBefore, pageBeforeQuery } from "./page.ts";
-import { reasonSchema } from "./provider.ts";
-import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
+import { amountSchema, currencySchema, idSchema, reasonSchema, timestampSchema } from "./shared.ts";
 
 const text = (description: string): z.ZodString => z.string().meta({ description });
 

@@ -5,7 +5,7 @@ import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/prov
 import { LIMITS } from "../limits.ts";
 import { hasMoreAfter, pageAfterQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
-import { amountSchema, currencySchema, idSchema, nameSchema, timestampSchema } from "./shared.ts";
+import { amountSchema, currencySchema, idSchema, nameSchema, reasonSchema, timestampSchema } from "./shared.ts";
 
 /** A duplicate of a callback gets the same bytes again, so nothing of the moment is in the answer. */
 export const callbackReplySchema = z
@@ -78,14 +78,6 @@ export const providerConfigSchema = z
     created_at: timestampSchema,
   })
   .meta({ id: "ProviderConfig" });
-/** What a person gives as the reason of a change. */
-export const reasonSchema = z
-  .string()
-  .trim()
-  .min(1)
-  .max(BOUNDS.reasonCharacters)
-  .meta({ description: "Why, for whoever reads the trail later." });
-
 export const providerConfigsSchema = z.object({
   provider_configs: z.array(providerConfigSchema),
   has_more: hasMoreAfter,

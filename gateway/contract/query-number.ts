@@ -2,7 +2,12 @@
 import { z } from "zod";
 
 const DIGITS = /^\d+$/;
-const SENTENCE = "Must be a whole number in decimal digits, up to 9007199254740991.";
+
+/** Says what this parameter takes: of an id there is no bound that anybody needs to know. */
+function sentence(least: number, most: number | undefined): string {
+  const bounds = most === undefined ? `, at least ${least}` : `, ${least} to ${most}`;
+  return `Must be a whole number in decimal digits${bounds}.`;
+}
 
 function read(value: unknown): unknown {
   if (typeof value !== "string" || !DIGITS.test(value)) return value;
@@ -15,8 +20,10 @@ function read(value: unknown): unknown {
  * text) is refused: a cursor that a client has built wrongly must not read as another one.
  */
 export function queryNumber(bounds: { readonly least: number; readonly most?: number }) {
-  const { least, most = Number.MAX_SAFE_INTEGER } = bounds;
-  return z.preprocess(read, z.int({ error: SENTENCE }).min(least).max(most));
+  const { least, most } = bounds;
+  const error = sentence(least, most);
+  const upTo = most ?? Number.MAX_SAFE_INTEGER;
+  return z.preprocess(read, z.int({ error }).min(least, { error }).max(upTo, { error }));
 }
 
 /** An id in a query. */

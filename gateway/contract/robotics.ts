@@ -8,17 +8,12 @@ import {
   ROBOTICS_ACTOR_KINDS,
   ROBOTICS_SUBJECTS,
 } from "../../services/bus/messages/robotics.ts";
+import { detailsSchema as detailsOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { LIMITS } from "../limits.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
-import { idSchema, nameSchema, timestampSchema } from "./shared.ts";
+import { idSchema, nameSchema, reasonSchema, timestampSchema } from "./shared.ts";
 
-const reasonSchema = z
-  .string()
-  .trim()
-  .min(1)
-  .max(BOUNDS.reasonCharacters)
-  .meta({ description: "Why, for whoever reads the trail later." });
 /** Of what only needs a reason: to cancel, to pause, to resume. */
 export const roboticsReasonBodySchema = z
   .strictObject({ reason: reasonSchema })
@@ -33,7 +28,10 @@ export const roboticsConsumerSchema = z
     mode: z
       .enum(CONSUMER_MODES)
       .meta({ description: "Webhooks of `test` ones may go to this machine itself, where the operator allows it." }),
-    status: z.enum(CONSUMER_STATUSES).meta({ description: "A suspended one is refused everything." }),
+    status: z.enum(CONSUMER_STATUSES).meta({
+      description:
+        "A suspended one sees nothing and is sent nothing while it is; what happened meanwhile it finds with `since_id`.",
+    }),
     created_at: timestampSchema,
   })
   .meta({ id: "RoboticsConsumer" });
@@ -80,12 +78,16 @@ const manifestSchema = z
   .min(1)
   .max(BOUNDS.orderLines)
   .meta({ description: "What is carried." });
+const detailsSchema = detailsOnTheBus.meta({
+  description:
+    "What else there is to say of the place: up to 500 characters, on several lines where it needs them. Control characters other than line ends and marks that override the direction of text are refused.",
+});
 const taskFields = {
   task_id: idSchema,
   display_number: idSchema.meta({ description: "For people; without gaps at a filial." }),
   leg: z.enum(TASK_LEGS).meta({ description: "Where from and where to." }),
   status: z.enum(SERVING_TASK_STATUSES),
-  manifest: z.array(z.object({ name: z.string(), quantity: z.int() })).meta({ description: "What is carried." }),
+  manifest: z.array(z.object({ name: z.string(), quantity: z.int().min(1) })).meta({ description: "What is carried." }),
   destination: z
     .object({ name: z.string(), details: z.string().nullable() })
     .meta({ description: "A table, a counter, or a guest's address on courier legs." }),
@@ -152,7 +154,7 @@ export const offerServingTaskBodySchema = z
     manifest: manifestSchema,
     destination: z.strictObject({
       name: nameSchema,
-      details: z.string().max(BOUNDS.reasonCharacters).optional(),
+      details: detailsSchema.optional(),
     }),
     valid_for_seconds: z
       .int()

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
+import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { ERROR_CODES } from "./errors.ts";
 
 /** An id of the registry or of the settlement service. */
@@ -29,6 +30,12 @@ export const amountSchema = z
 export const nameSchema = nameOnTheBus.meta({
   description:
     "One line of text: white space at both ends is taken off, Unicode is normalised to NFC; control characters, line ends and marks that override the direction of text are refused.",
+});
+
+/** What a person gives as the reason of a change. */
+export const reasonSchema = reasonOnTheBus.meta({
+  description:
+    "Why, for whoever reads the trail later: one line of text. Control characters, line ends and marks that override the direction of text are refused.",
 });
 
 export const newPasswordSchema = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
@@ -71,13 +78,10 @@ export const errorBodySchema = z
       .string()
       .optional()
       .meta({ description: "The intent's or the serving task's status, where the refusal is about one." }),
-    reason: z
-      .string()
-      .optional()
-      .meta({
-        description:
-          "Why a route is withdrawn, a webhook address refused or an issue not resolved, or who holds a lease.",
-      }),
+    reason: z.string().optional().meta({
+      description:
+        "Why a route is withdrawn, a webhook address refused or an issue not resolved, or who holds a lease.",
+    }),
     earlier_intent_id: idSchema.optional().meta({
       description:
         "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",

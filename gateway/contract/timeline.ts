@@ -126,7 +126,7 @@ export const timelineSchema = z
       )
       .meta({
         description:
-          "The creation first, then in the order of time: the payment's own steps, kill switches that were thrown while it was under way (`platform_frozen` and the like; one that held already stands directly behind the creation, with its own time), and what an operator attributed of its money (`provider_issue_attributed`, whose `attribution_intent_id` is the payment that tells the rest).",
+          "The creation first, then in the order of time: the payment's own steps, kill switches that were thrown while it was under way (`platform_frozen` and the like; one that held already stands directly behind the creation, with its own time), what an operator attributed of its money (`provider_issue_attributed`, whose `attribution_intent_id` is the payment that tells the rest), and which of its issues were closed as dealt with (`provider_issue_closed`, with who and why).",
       }),
   })
   .meta({ id: "PaymentTimeline" });

@@ -2,6 +2,7 @@
  * What a consumer is sent (contract, "Events"): one envelope for each type of event. The OpenAPI document's `webhooks`, the
  * AsyncAPI document and the deliveries that are read again are made from these.
  */
+import { createHmac } from "node:crypto";
 import { z } from "zod";
 import { eventTime, ROBOTICS_PAYLOADS } from "../../services/bus/messages/robotics-events.ts";
 import { DELIVERY_EVENT_TYPES, TEST_EVENT_TYPE } from "../../services/bus/messages/webhooks.ts";
@@ -9,16 +10,11 @@ import { idSchema } from "./shared.ts";
 
 /** Its name as the contract writes it. */
 export const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
+/** What the examples are signed with, and when: the secret and the time of `clients/webhook-vectors.json`. */
+export const EXAMPLE_SECRET = "whsec_3vJt0m4yT8nq1Qe5bW2xK7cZ9uLhRfGdPsAaYoEiN6M";
+const EXAMPLE_UNIX_SECONDS = 1_795_176_000;
 export const SIGNATURE_DESCRIPTION =
   "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two `v1=`, one for each. Compare in constant time, and refuse a `t` more than five minutes from now, to either side.";
-export const signatureHeaderSchema = z
-  .string()
-  .regex(/^t=\d{1,12}(?:,v1=[0-9a-f]{64}){1,2}$/)
-  .meta({
-    description: SIGNATURE_DESCRIPTION,
-    examples: ["t=1795176000,v1=497fdf30a56289c471ead65c6a8fe6c91e206105faafbf18d33a22ca099beb01"],
-  });
-
 /** The payloads by name; cancelled and expired tasks look alike, as do pauses and resumptions. */
 export const offeredTaskSchema = ROBOTICS_PAYLOADS["serving_task.offered"].meta({ id: "OfferedTaskPayload" });
 export const endedTaskSchema = ROBOTICS_PAYLOADS["serving_task.cancelled"].meta({ id: "EndedTaskPayload" });
@@ -30,7 +26,8 @@ const createdAt = eventTime.meta({
   examples: ["2026-11-20T12:00:00.000Z"],
 });
 const deliveryId = idSchema.meta({
-  description: "Of this delivery; the same in each attempt, and what `since_id` counts by.",
+  description:
+    "Of this delivery; the same in each attempt, and what `since_id` counts by. An event that goes to several endpoints is a delivery of its own at each, and the ids of one consumer have gaps.",
 });
 
 type EventType = (typeof DELIVERY_EVENT_TYPES)[number];
@@ -46,6 +43,8 @@ interface EventFacts {
 export interface WebhookEvent extends EventFacts {
   readonly envelope: z.ZodType;
   readonly envelopeExample: object;
+  /** Of that example as one line without spaces, its fields in their order. */
+  readonly signatureExample: string;
 }
 
 const task = { task_id: 42, display_number: 7, leg: "kitchen_to_table" };
@@ -112,5 +111,19 @@ export const WEBHOOK_EVENTS: readonly WebhookEvent[] = DELIVERY_EVENT_TYPES.map(
       payload: facts.payload,
     })
     .meta({ id: `${facts.name}Envelope`, description: facts.summary, examples: [envelopeExample] });
-  return { eventType, ...facts, envelope, envelopeExample };
+  const signatureExample = signatureOf(JSON.stringify(envelopeExample));
+  return { eventType, ...facts, envelope, envelopeExample, signatureExample };
 });
+
+function signatureOf(body: string): string {
+  const t = EXAMPLE_UNIX_SECONDS;
+  return `t=${t},v1=${createHmac("sha256", EXAMPLE_SECRET).update(`${t}.${body}`).digest("hex")}`;
+}
+
+export const signatureHeaderSchema = z
+  .string()
+  .regex(/^t=\d{1,12}(?:,v1=[0-9a-f]{64}){1,2}$/)
+  .meta({ description: SIGNATURE_DESCRIPTION, examples: WEBHOOK_EVENTS.slice(0, 1).map((e) => e.signatureExample) });
+
+/** What a reader needs to make the signature of an example again. */
+export const EXAMPLE_SIGNING = `Signed with the secret \`${EXAMPLE_SECRET}\` at \`t=${EXAMPLE_UNIX_SECONDS}\`, over the payload as one line without spaces, its fields in this order.`;

@@ -13,7 +13,13 @@ import { LIMITS } from "../limits.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
-import { endedTaskSchema, filialPayloadSchema, offeredTaskSchema, testPayloadSchema } from "./webhook-events.ts";
+import {
+  EXAMPLE_SECRET,
+  endedTaskSchema,
+  filialPayloadSchema,
+  offeredTaskSchema,
+  testPayloadSchema,
+} from "./webhook-events.ts";
 
 export const webhookEndpointSchema = z
   .object({
@@ -55,7 +61,7 @@ export const newWebhookEndpointSchema = z
     webhook_endpoint: webhookEndpointSchema,
     secret: z.string().meta({
       description: "What deliveries are signed with, the whole text; shown this once.",
-      examples: ["whsec_3vJt0m4yT8nq1Qe5bW2xK7cZ9uLhRfGdPsAaYoEiN6M"],
+      examples: [EXAMPLE_SECRET],
     }),
   })
   .meta({ id: "NewWebhookEndpoint" });
@@ -64,7 +70,7 @@ export const registerWebhookEndpointBodySchema = z
     consumer_id: idSchema,
     url: z.string().min(1).max(BOUNDS.webhookUrlCharacters).meta({
       description:
-        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address.",
+        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address. The trail keeps it without its query.",
     }),
   })
   .meta({
@@ -90,10 +96,14 @@ const payloadSchema = z
   .meta({ description: "As the event's type has it; see `webhooks`." });
 const deliveryFields = {
   delivery_id: idSchema,
+  endpoint_id: idSchema.nullable().meta({
+    description:
+      "Where it goes; null when the consumer had no endpoint. One event has a delivery of its own for each endpoint.",
+  }),
   event_type: z.enum(DELIVERY_EVENT_TYPES),
   status: z.enum(DELIVERY_STATUSES).meta({
     description:
-      "`failed`: its attempts are used up, or its endpoint was disabled or deleted. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
+      "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, or its endpoint was disabled, deleted, or paused for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
   }),
   created_at: eventTime.meta({
     description: "When it happened, as in the body that is sent.",
@@ -113,6 +123,7 @@ const offeredPayloadExample = {
 };
 const deliveryExample = {
   delivery_id: 42,
+  endpoint_id: 7,
   event_type: "serving_task.offered",
   status: "delivered",
   created_at: "2026-11-20T12:00:00.000Z",
@@ -134,11 +145,10 @@ const filters = {
 };
 export const webhookDeliveriesQuerySchema = z.strictObject({ ...pageAfterQuery, ...filters });
 
-/** As the owner sees it: whose it is and where it goes. */
+/** As the owner sees it: whose it is as well. */
 const ownDeliveryFields = {
   ...deliveryFields,
   consumer_id: idSchema,
-  endpoint_id: idSchema.nullable().meta({ description: "Null when the consumer had none." }),
 };
 export const ownWebhookDeliverySchema = z.object(ownDeliveryFields).meta({ id: "OwnWebhookDelivery" });
 export const ownWebhookDeliveriesSchema = z.object({

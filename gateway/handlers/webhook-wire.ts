@@ -41,6 +41,7 @@ export function deliveryWire(delivery: Delivery): WireDelivery {
   const { created_at, payload } = JSON.parse(delivery.body) as Pick<WireDelivery, "created_at" | "payload">;
   return {
     delivery_id: delivery.deliveryId,
+    endpoint_id: delivery.endpointId,
     event_type: delivery.eventType,
     status: delivery.status,
     created_at,
@@ -52,8 +53,7 @@ export function deliveryWire(delivery: Delivery): WireDelivery {
 }
 
 export function ownDeliveryWire(delivery: Delivery): z.infer<typeof ownWebhookDeliverySchema> {
-  const { consumerId, endpointId } = delivery;
-  return { ...deliveryWire(delivery), consumer_id: consumerId, endpoint_id: endpointId };
+  return { ...deliveryWire(delivery), consumer_id: delivery.consumerId };
 }
 
 export function attemptWire(attempt: Attempt): z.infer<typeof webhookAttemptSchema> {

@@ -2,6 +2,7 @@
 
 import { Refusal } from "../handlers/context.ts";
 import { LIMITS } from "../limits.ts";
+import type { Route } from "../route.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** The client went away while its body was awaited: nobody is left to answer. */
@@ -12,8 +13,11 @@ export class ClientGoneError extends Error {
   }
 }
 
+/** The most bytes that a route's body may have. */
+export const mostBytesOf = ({ bodyBytes = LIMITS.bodyBytes }: Pick<Route, "bodyBytes">): number => bodyBytes;
+
 /** Rejects with `body_too_large`, `request_timeout` or `ClientGoneError`. */
-export function readBody(exchange: Exchange): Promise<Buffer> {
+export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const chunks: Buffer[] = [];
   let size = 0;
@@ -31,7 +35,7 @@ export function readBody(exchange: Exchange): Promise<Buffer> {
   exchange.res.onData((chunk, isLast) => {
     if (isDone) return;
     size += chunk.byteLength;
-    if (size > LIMITS.bodyBytes) {
+    if (size > mostBytes) {
       settle(() => reject(new Refusal("body_too_large")));
       return;
     }
@@ -43,6 +47,6 @@ export function readBody(exchange: Exchange): Promise<Buffer> {
 }
 
 /** Whether the headers announce more than is accepted, so that it need not even be sent. */
-export function announcesTooMuch(contentLength: string | undefined): boolean {
-  return contentLength !== undefined && Number(contentLength) > LIMITS.bodyBytes;
+export function announcesTooMuch(contentLength: string | undefined, mostBytes: number): boolean {
+  return contentLength !== undefined && Number(contentLength) > mostBytes;
 }

@@ -5,6 +5,7 @@
  */
 import { hash } from "node:crypto";
 import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { ReplyOf } from "../../services/bus/operation.ts";
 import { type GatewayBus, Refusal } from "../handlers/context.ts";
 import { AddressThrottle } from "../throttle/address-throttle.ts";
 import { CredentialThrottle } from "../throttle/credential-throttle.ts";
@@ -33,7 +34,7 @@ export class ConsumerCheck {
   }
 
   /**
-   * Throws `credential_missing`, `credential_invalid`, `throttled`, or what the bus throws. A credential that is not known
+   * Throws `credential_missing`, `credential_invalid`, `consumer_suspended`, `throttled`, or what the bus throws. A credential that is not known
    * to be good takes a token of its sender's address before anybody is asked, and gets it back when it is good: so nobody
    * who tries credentials can load the service, nor lock out the fleets behind the same address.
    */
@@ -48,10 +49,10 @@ export class ConsumerCheck {
 
   async #lookAgain(digest: string): Promise<ConsumerCaller> {
     requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
-    const consumer = await this.#find(digest);
+    const { consumer, suspended } = await this.#find(digest);
     if (consumer !== null) return consumer;
     this.#known.forget(digest);
-    throw new Refusal("credential_invalid");
+    throw refusalOf(suspended);
   }
 
   async #lookFirst(digest: string, token: string, { address }: RequestFacts): Promise<ConsumerCaller> {
@@ -60,8 +61,8 @@ export class ConsumerCheck {
     const looking = this.#find(digest);
     this.#firstLooks.set(digest, looking);
     try {
-      const consumer = await looking;
-      if (consumer === null) throw new Refusal("credential_invalid");
+      const { consumer, suspended } = await looking;
+      if (consumer === null) throw refusalOf(suspended);
       this.#unknown.giveBack(address);
       requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
       return consumer;
@@ -70,9 +71,14 @@ export class ConsumerCheck {
     }
   }
 
-  async #find(credentialHash: string): Promise<ConsumerCaller | null> {
-    return (await this.#bus.call(authenticateConsumer, { credentialHash })).consumer;
+  async #find(credentialHash: string): Promise<ReplyOf<typeof authenticateConsumer>> {
+    return await this.#bus.call(authenticateConsumer, { credentialHash });
   }
+}
+
+/** Who holds a good credential is told that it rests and need not be replaced; it counts as not known for all else. */
+function refusalOf(isSuspended = false): Refusal {
+  return new Refusal(isSuspended ? "consumer_suspended" : "credential_invalid");
 }
 
 function requireToken(name: string, rate: CredentialThrottle["rate"], retryAfterMs: number): void {

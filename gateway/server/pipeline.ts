@@ -11,7 +11,7 @@ import type { Log } from "../../services/runtime/log.ts";
 import type { DeviceCaller, HandlerDeps, Reply } from "../handlers/context.ts";
 import { Refusal } from "../handlers/context.ts";
 import type { ErasedHandler, Route } from "../route.ts";
-import { announcesTooMuch, ClientGoneError, readBody } from "./body.ts";
+import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./body.ts";
 import type { ConsumerCheck } from "./consumer-check.ts";
 import type { DeviceCheck } from "./device-check.ts";
 import type { Exchange } from "./exchange.ts";
@@ -97,9 +97,10 @@ function findCaller(
 
 async function takeBody(route: Route, exchange: Exchange): Promise<unknown> {
   const { headers } = exchange.facts;
-  if (route.rawBody === true) return await takeBytes(exchange);
-  if (announcesTooMuch(headers["content-length"])) throw new Refusal("body_too_large");
-  const bytes = await readBody(exchange);
+  const mostBytes = mostBytesOf(route);
+  if (route.rawBody === true) return await takeBytes(exchange, mostBytes);
+  if (announcesTooMuch(headers["content-length"], mostBytes)) throw new Refusal("body_too_large");
+  const bytes = await readBody(exchange, mostBytes);
   if (bytes.length === 0 && route.bodyOptional === true) return {};
   const value = parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
   if (route.unstorableText !== "kept") requireStorableText(value);
@@ -107,9 +108,9 @@ async function takeBody(route: Route, exchange: Exchange): Promise<unknown> {
 }
 
 /** Null where the body is beyond the bound: its handler refuses it. */
-async function takeBytes(exchange: Exchange): Promise<Buffer | null> {
-  if (announcesTooMuch(exchange.facts.headers["content-length"])) return null;
-  return await readBody(exchange).catch((error: unknown) => {
+async function takeBytes(exchange: Exchange, mostBytes: number): Promise<Buffer | null> {
+  if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) return null;
+  return await readBody(exchange, mostBytes).catch((error: unknown) => {
     if (error instanceof Refusal && error.code === "body_too_large") return null;
     throw error;
   });

@@ -48,6 +48,8 @@ export const AUDIT_LIMITS = {
   timelineSwitches: 50,
   /** Attributions told in one timeline: each is an operator's own decision about another money of the same payment. */
   timelineAttributions: 20,
+  /** Closed issues told in one timeline, the newest: each is a person's own decision about another money of the same payment. */
+  timelineClosedIssues: 20,
 
   /** How often rows past their retention are removed, and how many by one statement, so that it holds no lock for long. */
   purgeIntervalMs: 3_600_000,

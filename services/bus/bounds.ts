@@ -35,13 +35,13 @@ export const BOUNDS = {
   leaseLifetimeMs: { min: 30_000, max: 12 * 3_600_000 },
   /** How long a collection may be open, as the machine has it. */
   intentLifetimeMs: INTENT_LIFETIME_BOUNDS_MS,
-  /** Why an operator resolved an issue: a few sentences. */
+  /** Why a person did something, or what else there is to say of a place: a few sentences. */
   reasonCharacters: 500,
   /** How long an old secret may be taken beside the new one. */
   secretOverlapMs: 7 * 24 * 3_600_000,
   /** How long an offer to a robot may stand: it needs seconds to be read, and food is cold after an hour. */
   offerLifetimeMs: { min: 5_000, max: 3_600_000 },
-  /** The address of a webhook target. */
+  /** The address of a webhook target: what browsers, proxies and servers take at least, and no fleet needs as much. */
   webhookUrlCharacters: 2_048,
   /** An idempotency key, a person's or a device's: four UUIDs fit, and an index entry with it stays small. */
   idempotencyKeyCharacters: 255,

@@ -11,18 +11,30 @@ export interface RoboticsTrailEntry {
     readonly kind: "robotics_consumer" | "serving_task" | "filial_robotics" | "webhook_endpoint";
     readonly id: number;
   };
-  /** What changed and why; never a secret or a credential (I9). */
+  /** What changed and why; never a secret or a credential (I9). A `url` is kept without its query. */
   readonly data?: Readonly<Record<string, JSONValue>>;
 }
 
 /** What nobody but the service itself has done. */
 export const SYSTEM_ACTOR = { kind: "system", id: 0, name: "" } as const;
 
+/** A person, as the trail names them. */
+export const personActor = (person: {
+  readonly role: string;
+  readonly userId: number;
+  readonly name: string;
+}): RoboticsTrailEntry["actor"] => ({ kind: person.role, id: person.userId, name: person.name });
+
+/** Without its query, in which some targets want a token: the trail is kept for ever, and read by more than one (I9). */
+const shownUrl = (url: string): string => url.replace(/\?.*$/s, "");
+
 /** Written in the transaction of the change itself, so that neither is without the other. */
 export async function recordRoboticsTrail(sql: Transaction, entry: RoboticsTrailEntry): Promise<void> {
-  const { organizationId, actor, action, subject, data } = entry;
+  const { organizationId, actor, action, subject } = entry;
+  const url = entry.data?.["url"];
+  const data = typeof url === "string" ? { ...entry.data, url: shownUrl(url) } : { ...entry.data };
   await sql`
     insert into robotics_trail (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
     values (${organizationId}, ${actor.kind}, ${actor.id}, ${actor.name}, ${action}, ${subject.kind}, ${subject.id},
-      ${sql.json({ ...data })})`;
+      ${sql.json(data)})`;
 }

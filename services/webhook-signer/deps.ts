@@ -3,14 +3,16 @@ import type { Bus } from "../bus/connection.ts";
 import type { Database } from "../db/pool.ts";
 import type { Keyring } from "../runtime/keyring.ts";
 import type { Log } from "../runtime/log.ts";
+import type { Clock } from "./clock.ts";
+import type { TestPlaces } from "./endpoints/test-places.ts";
 import type { SignerFigures } from "./figures.ts";
 import type { Sender } from "./http/send-result.ts";
-import type { Slots } from "./sending/slots.ts";
 
 export interface SignerDeps {
   readonly bus: Bus;
   readonly database: Database;
   readonly log: Log;
+  readonly clock: Clock;
   readonly keyring: Keyring;
   readonly sender: Sender;
   /** Whether endpoints of `test` consumers may be on a loopback address. */
@@ -21,5 +23,5 @@ export interface SignerDeps {
   /** Tells all processes that these owners may have something to send. */
   readonly wake: (organizationIds: readonly number[]) => void;
   /** Places for owners' tests under way. */
-  readonly tests: Slots;
+  readonly tests: TestPlaces;
 }

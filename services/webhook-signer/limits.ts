@@ -26,11 +26,14 @@ export const SIGNER_LIMITS = {
   /** In this process: sockets, and memory for answers. */
   inFlight: 256,
   /**
-   * Of those, what is kept for endpoints whose last attempt succeeded: however many targets keep us waiting, those that
-   * do not are sent to at once.
+   * Of those, and of an owner's, what is kept for endpoints that answered well and within `promptMs` the last time, and for
+   * those that nobody knows yet, probes of open breakers included: however many targets keep us waiting, be it with an
+   * answer in the end, those that do not are sent to at once.
    */
-  keptForHealthy: 64,
-  keptForHealthyOfOwner: 4,
+  keptForPrompt: 64,
+  keptForPromptOfOwner: 4,
+  keptForUntried: 32,
+  keptForUntriedOfOwner: 2,
   /** An answer within this lets more be sent to its endpoint at once; it begins with one, so that many tar-pits hold few places. */
   promptMs: 2 * SECOND_MS,
   /** Failures in a row after which a target is left alone, and for how long at first and at most. */
@@ -41,23 +44,34 @@ export const SIGNER_LIMITS = {
   failingToDisableMs: 5 * 24 * HOUR_MS,
   failuresToDisable: 20,
 
-  /** Deliveries of one endpoint claimed ahead: at first as many as may be in flight, and more while it is fast. */
+  /** Deliveries of one endpoint read ahead: at first as many as may be in flight, and more while it is fast. */
   firstWindow: 4,
-  longestWindow: 64,
+  longestWindow: 256,
+  /** Deliveries in hand in all, about a kilobyte each; with more of them each endpoint reads only the first window ahead. */
+  inHand: 20_000,
   /** How exactly the time of an endpoint's last success is kept: each delivery need not write it. */
   successNewsMs: SECOND_MS,
+  /**
+   * How old what is known of an endpoint and its secrets may be when an attempt begins: whoever changes it tells all
+   * processes, and this holds when the word is lost.
+   */
+  knowledgeMs: SECOND_MS,
   /** How long an endpoint without work is remembered with its breaker; its row knows the same by then. */
   endpointMemoryMs: MINUTE_MS,
-  /** An answer within this is fast: a full window is then sent within seconds, far within its claim. */
+  /** An answer within this is fast: a full window is then sent within seconds, and waits in memory for no longer. */
   fastMs: 250,
-  /** How long nobody else looks at a claimed delivery. A new holder of the lease does not wait for it. */
-  claimMs: 2 * MINUTE_MS,
   /** How long before its end a lease counts as over: what is sent quickly has ended when somebody else takes the owner. */
   leaseMarginMs: SECOND_MS,
   /** A process that gave an owner away leaves free ones to others for so long: each of them looks once a second. */
   ownerRestMs: 3 * SECOND_MS,
-  /** Outcomes that wait for PostgreSQL; beyond it nothing more is claimed. */
-  unwrittenOutcomes: 1_000,
+  /** Outcomes that wait for PostgreSQL; with more of them nothing is sent: whatever ends then may have to be sent again. */
+  unwrittenOutcomes: 2_000,
+  /**
+   * Outcomes in one statement, and how long after the last one began the next may begin: a statement by itself costs as much
+   * as twenty of them. What has gathered when a process is killed is sent again.
+   */
+  outcomesPerWrite: 500,
+  shortestWriteTurnMs: 50,
   /** How often, and after which growing pause, writing outcomes is tried; what cannot be written is sent again. */
   writeAttempts: 20,
   writePauseMs: 100,
@@ -74,6 +88,14 @@ export const SIGNER_LIMITS = {
   /** Owners taken at once, and held in all: each costs a few kilobytes and a query every ten seconds. */
   ownersPerTake: 100,
   owners: 2_000,
+  /**
+   * How often clocks are compared; a look that took longer than `clockLookMs` is repeated so often. A difference beyond
+   * `wrongClockMs` is told: consumers refuse signatures five minutes off, and other programs on the machine use its clock.
+   */
+  clockIntervalMs: MINUTE_MS,
+  clockLookMs: 50,
+  clockLooks: 3,
+  wrongClockMs: 2 * SECOND_MS,
   /** Processes that did not say good-bye are forgotten after this. */
   deadSignerMs: HOUR_MS,
 
@@ -101,8 +123,12 @@ export const SIGNER_LIMITS = {
   secretBytes: 32,
   /** Live secrets of one endpoint: each adds a signature to every delivery. */
   liveSecrets: 2,
-  /** Owners' test events under way in this process: each waits for its target, and a person waits for it. */
+  /**
+   * Owners' test events under way in this process, and of those one owner's: each waits for its target, and a person waits
+   * for it. Of one endpoint there is one: it comes beside the deliveries in flight.
+   */
   testsAtOnce: 16,
+  testsAtOncePerOwner: 4,
   /** Attempts of one delivery that an owner is shown: the schedule's ten, and as many by hand. */
   attemptsShown: 100,
   /** A look at what is due, for a monitor, and how many rows it counts: beyond that their number no longer matters. */
@@ -115,7 +141,7 @@ export const SIGNER_LIMITS = {
   /** Old rows removed by one statement, and how often. */
   rowsPerRemoval: 1_000,
   housekeepingIntervalMs: 10 * MINUTE_MS,
-  /** Connections to PostgreSQL: requests, claims and outcomes side by side. */
+  /** Connections to PostgreSQL: requests, reads and outcomes side by side. */
   databaseConnections: 12,
   /**
    * How long a stopping process waits for what is under way: it is ended after ten seconds, and its leases must be given
@@ -157,6 +183,8 @@ export const TARGET_LIMITS = {
   /** Open connections without work: in all as many as can be at work, to one target as many as one owner may use. */
   idleConnections: 256,
   idleConnectionsPerTarget: 16,
+  /** Targets whose URL and addresses need not be read again for each delivery: a few hundred bytes each. */
+  rememberedTargets: 1_000,
   /** How long the list of this machine's own addresses is good: interfaces seldom change, and reading them takes a system call. */
   ownAddressesMs: 5 * SECOND_MS,
 } as const;

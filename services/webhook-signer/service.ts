@@ -10,6 +10,7 @@ import { repeat } from "../runtime/repeat.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { type Clock, startClock } from "./clock.ts";
 import { getOwn, list, listOwn } from "./deliveries/read-deliveries.ts";
 import { redeliver } from "./deliveries/redeliver.ts";
 import type { SignerDeps } from "./deps.ts";
@@ -17,6 +18,7 @@ import * as changing from "./endpoints/change-endpoint.ts";
 import { get, listEndpoints } from "./endpoints/read-endpoints.ts";
 import { register } from "./endpoints/register-endpoint.ts";
 import { test } from "./endpoints/test-endpoint.ts";
+import { TestPlaces } from "./endpoints/test-places.ts";
 import { addSignerFigures } from "./figures.ts";
 import { removeOldRows } from "./housekeeping.ts";
 import { createSender } from "./http/sender.ts";
@@ -27,7 +29,6 @@ import { SIGNER_LIMITS } from "./limits.ts";
 import { openSecrets } from "./secrets/endpoint-secrets.ts";
 import { resealSecrets } from "./secrets/reseal.ts";
 import { startOwners } from "./sending/owners.ts";
-import { Slots } from "./sending/slots.ts";
 import { signerSettingsSchema } from "./settings.ts";
 import { summarizeDue } from "./sql/housekeeping.ts";
 
@@ -54,7 +55,9 @@ export async function startWebhookSignerService({
     name: NAME,
     maxConnections: SIGNER_LIMITS.databaseConnections,
   });
+  let clock: Clock;
   try {
+    clock = await startClock(database, log);
     const resealed = await resealSecrets(database, keyring);
     if (resealed > 0) log.info({ resealed }, "webhook secrets are sealed with the current key");
   } catch (error) {
@@ -65,6 +68,7 @@ export async function startWebhookSignerService({
     dnsServers: own.WEBHOOK_DNS_SERVERS,
     caFile: own.WEBHOOK_CA_FILE,
     ownNetworks: own.WEBHOOK_OWN_NETWORKS,
+    nowMs: clock.nowMs,
   });
   const due = sample(() => summarizeDue(database, SIGNER_LIMITS.summaryRows), SIGNER_LIMITS.summaryMs);
   const figures = addSignerFigures(metrics, { owners: () => owners.size(), due });
@@ -73,11 +77,24 @@ export async function startWebhookSignerService({
     if (organizationIds.length > 0 && bus.isUp()) bus.nc.publish(WEBHOOKS_DUE, JSON.stringify(organizationIds));
   };
   const retentionDays = own.WEBHOOK_RETENTION_DAYS;
-  const tests = new Slots({ count: SIGNER_LIMITS.testsAtOnce, keptForHealthy: 0 });
-  const deps: SignerDeps = { bus, database, log, keyring, sender, allowLoopback, retentionDays, figures, wake, tests };
+  const tests = new TestPlaces();
+  const deps: SignerDeps = {
+    bus,
+    database,
+    log,
+    clock,
+    keyring,
+    sender,
+    allowLoopback,
+    retentionDays,
+    figures,
+    wake,
+    tests,
+  };
   const owners = startOwners({
     database,
     log,
+    clock,
     sender,
     allowLoopback,
     random: Math.random,
@@ -104,10 +121,11 @@ export async function startWebhookSignerService({
     },
   });
   const subscriptions = serveAll(deps);
-  const { sweepIntervalMs, housekeepingIntervalMs } = SIGNER_LIMITS;
+  const { sweepIntervalMs, housekeepingIntervalMs, clockIntervalMs } = SIGNER_LIMITS;
   const repeated = [
     repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
     repeat({ everyMs: housekeepingIntervalMs, what: "removing old deliveries", log }, () => removeOldRows(deps)),
+    repeat({ everyMs: clockIntervalMs, what: "comparing clocks", log }, clock.look),
   ];
   return {
     async stop() {

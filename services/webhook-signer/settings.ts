@@ -1,6 +1,7 @@
 /** What an operator sets about the webhook signer. */
 import { z } from "zod";
 import { oldSecretsKeys, secretsKey } from "../runtime/secrets-key.ts";
+import { wholeNumber } from "../runtime/settings.ts";
 
 export const signerSettingsSchema = z.object({
   /** Encrypts the secrets of webhook endpoints. Without it nothing could be signed, so the service does not start. */
@@ -22,6 +23,6 @@ export const signerSettingsSchema = z.object({
     .optional()
     .transform((text) => text?.split(",").map((part) => part.trim())),
   /** How many days a delivery that is done with can be read again. */
-  WEBHOOK_RETENTION_DAYS: z.coerce.number("it must be a number of days").min(1).max(365).default(30),
+  WEBHOOK_RETENTION_DAYS: wholeNumber(1, 365).default(30),
 });
 export type SignerSettings = z.infer<typeof signerSettingsSchema>;

@@ -9,8 +9,6 @@ export const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
  */
 export function signatureHeader(secrets: readonly string[], { body, nowMs }: { body: string; nowMs: number }): string {
   const t = Math.floor(nowMs / 1_000);
-  const signatures = secrets.map(
-    (secret) => `v1=${createHmac("sha256", secret).update(`${t}.`).update(body).digest("hex")}`,
-  );
+  const signatures = secrets.map((secret) => `v1=${createHmac("sha256", secret).update(`${t}.${body}`).digest("hex")}`);
   return [`t=${t}`, ...signatures].join(",");
 }

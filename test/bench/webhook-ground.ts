@@ -41,6 +41,8 @@ export interface WebhookGround {
   countOf(status: string): Promise<number>;
   /** Until so many deliveries have a status. */
   until(status: string, count: number): Promise<void>;
+  /** Until no delivery waits any more. Counting all of them again and again would take PostgreSQL's time from the signer. */
+  untilNoneWaits(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -82,6 +84,13 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
       select count(*)::int as count from webhook_deliveries where status = ${status}`;
     return row.count;
   };
+  const waitUntil = async (what: string, isSo: () => Promise<boolean>): Promise<void> => {
+    const endMs = Date.now() + PATIENCE_MS;
+    while (!(await isSo())) {
+      if (Date.now() > endMs) throw new Error(`${what} is not so.`);
+      await delay(50);
+    }
+  };
   return {
     database,
     signer,
@@ -91,8 +100,9 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
     owners,
     arrived: async () => (await receiver.ask<{ arrived: [number, number][] }>()).arrived,
     async setStatus(status) {
-      for (const { caller, endpointId } of owners)
-        await call(ground.bus.nc, changeEndpoint, { caller, endpointId, status });
+      await Promise.all(
+        owners.map(({ caller, endpointId }) => call(ground.bus.nc, changeEndpoint, { caller, endpointId, status })),
+      );
     },
     async publish(count) {
       const BATCH = 500;
@@ -118,13 +128,14 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
       return await database.begin((sql) => insertOutbox(sql, row));
     },
     countOf,
-    async until(status, count) {
-      const endMs = Date.now() + PATIENCE_MS;
-      while ((await countOf(status)) < count) {
-        if (Date.now() > endMs) throw new Error(`Not ${count} deliveries are ${status}.`);
-        await delay(50);
-      }
-    },
+    until: (status, count) =>
+      waitUntil(`That ${count} deliveries are ${status}`, async () => (await countOf(status)) >= count),
+    untilNoneWaits: () =>
+      waitUntil("That no delivery waits", async () => {
+        const [row] = await database<[{ waits: boolean }]>`
+          select exists (select from webhook_deliveries where status = 'pending') as waits`;
+        return !row.waits;
+      }),
     async stop() {
       await signer.stop();
       await relay.stop();

@@ -89,10 +89,12 @@ async function drain(
   const postgresPid = ground.postgresPid() ?? 0;
   const [signerCpu, postgresCpu] = [cpuTimeUs(webhooks.signer.pid), familyCpuTimeUs(postgresPid)];
   await webhooks.setStatus("active");
-  await webhooks.until("delivered", before + deliveries);
+  await webhooks.untilNoneWaits();
   const cpuUs = (cpuTimeUs(webhooks.signer.pid) - signerCpu) / deliveries;
   const postgresCpuUs = (familyCpuTimeUs(postgresPid) - postgresCpu) / deliveries;
   const times = (await webhooks.arrived()).map(([, atMs]) => atMs);
+  const delivered = (await webhooks.countOf("delivered")) - before;
+  if (delivered !== deliveries) throw new Error(`${delivered} of ${deliveries} deliveries are delivered.`);
   if (times.length !== deliveries) throw new Error(`${times.length} requests arrived for ${deliveries} deliveries.`);
   const elapsedMs = Math.max(...times) - Math.min(...times);
   return { perSecond: (deliveries / elapsedMs) * 1_000, cpuUs, postgresCpuUs };

@@ -244,7 +244,7 @@ describe("a command that cannot be done says why in one sentence and fails", () 
       "an unknown event",
       ["trigger", "robotics.exploded"],
       {},
-      /^Say which event to trigger: serving_task\.offered, .*\.$/,
+      /^There is no event "robotics\.exploded" to trigger; there are serving_task\.offered, .*\.$/,
     ],
     [
       "a wrong credential",

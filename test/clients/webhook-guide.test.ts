@@ -1,35 +1,20 @@
 /** `docs/webhooks.md`: what it shows is run, and its numbers are those of the service. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { freePort } from "../../deploy/embedded/free-port.ts";
 import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhooks.ts";
 import { SIGNER_LIMITS, TARGET_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../../services/webhook-signer/signing.ts";
+import { CLIENTS_FOLDER, guide, guideBlock, isInstalled } from "../support/guide.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const CHECKOUT = join(import.meta.dirname, "..", "..");
-const CLIENTS = join(CHECKOUT, "clients");
-const VECTORS = join(CLIENTS, "webhook-vectors.json");
-const guide = readFileSync(join(CHECKOUT, "docs", "webhooks.md"), "utf8");
+const VECTORS = join(CLIENTS_FOLDER, "webhook-vectors.json");
 const folder = temporaryFolder("guide");
 afterAll(() => folder.remove());
-
-/** The one block of that language that holds `mark`. */
-function block(language: string, mark: string): string {
-  const blocks = [...guide.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))].map(
-    ([, code = ""]) => code,
-  );
-  const found = blocks.filter((code) => code.includes(mark));
-  expect(found, `${language} with ${mark}`).toHaveLength(1);
-  return found[0] as string;
-}
-function isInstalled(program: string, ...args: string[]): boolean {
-  return spawnSync(program, args).status === 0;
-}
 
 const SECRET = "whsec_3vJt0m4yT8nq1Qe5bW2xK7cZ9uLhRfGdPsAaYoEiN6M";
 const NEWER = "whsec_Kq9dZ2rV7wXs4TnJ1mPbYc8uHfLeGaRo0iNtQk5yE3A";
@@ -38,12 +23,12 @@ const BODY =
 
 describe("the example for Node", () => {
   it("takes what is signed and refuses what is not, with the types of the verifier taken off", async () => {
-    copyFileSync(join(CLIENTS, "webhook-verifier.ts"), join(folder.path, "webhook-verifier.ts"));
-    execFileSync("sh", ["-c", block("sh", "stripTypeScriptTypes")], {
+    copyFileSync(join(CLIENTS_FOLDER, "webhook-verifier.ts"), join(folder.path, "webhook-verifier.ts"));
+    execFileSync("sh", ["-c", guideBlock("sh", "stripTypeScriptTypes")], {
       cwd: folder.path,
       env: { PATH: process.env["PATH"], NODE_NO_WARNINGS: "1" },
     });
-    writeFileSync(join(folder.path, "server.mjs"), block("js", "verifyWebhook"));
+    writeFileSync(join(folder.path, "server.mjs"), guideBlock("js", "verifyWebhook"));
     const port = await freePort();
     const env = { PORT: String(port), WEBHOOK_SECRETS: `${SECRET} ${NEWER}`, NODE_NO_WARNINGS: "1" };
     const server = runProgram(process.execPath, ["--no-experimental-strip-types", "server.mjs"], {
@@ -85,7 +70,7 @@ print(json.dumps(wrong))
   it.runIf(onlyWhere(isInstalled("python3", "--version"), "the guide's example for Python"))(
     "says of every vector what the verifier says",
     () => {
-      writeFileSync(join(folder.path, "verify.py"), block("python", "def verify") + DRIVER);
+      writeFileSync(join(folder.path, "verify.py"), guideBlock("python", "def verify") + DRIVER);
       const output = execFileSync("python3", ["verify.py", VECTORS], { cwd: folder.path, encoding: "utf8" });
       expect(JSON.parse(output)).toEqual([]);
     },
@@ -93,7 +78,7 @@ print(json.dumps(wrong))
 });
 
 describe("the example for a shell", () => {
-  const script = block("sh", "openssl dgst");
+  const script = guideBlock("sh", "openssl dgst");
   const exitOf = (header: string, body: string, secret = SECRET): number | null =>
     spawnSync("sh", ["-c", script], { input: body, env: { PATH: process.env["PATH"], HEADER: header, SECRET: secret } })
       .status;

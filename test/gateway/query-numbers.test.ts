@@ -36,3 +36,23 @@ it.each(numeric)("of $operationId is plain decimal digits: $key", ({ query, key 
 it("of lists may be left out", () => {
   for (const { query } of numeric) expect(() => validate(query, {})).not.toThrow();
 });
+
+it.each([
+  ["limit", "501", "Must be a whole number in decimal digits, 1 to 500."],
+  ["limit", "0", "Must be a whole number in decimal digits, 1 to 500."],
+  ["limit", "many", "Must be a whole number in decimal digits, 1 to 500."],
+  ["since_id", "-1", "Must be a whole number in decimal digits, at least 0."],
+  ["before_id", "0", "Must be a whole number in decimal digits, at least 1."],
+])("says what it takes itself: %s=%s", (key, text, detail) => {
+  const ofKey = numeric.filter((number) => number.key === key);
+  expect(ofKey.length).toBeGreaterThan(3);
+  for (const { query, operationId } of ofKey) {
+    let refused: unknown;
+    try {
+      validate(query, { [key]: text });
+    } catch (error) {
+      refused = error;
+    }
+    expect(refused, operationId).toMatchObject({ facts: { errors: [{ pointer: `/${key}`, detail }] } });
+  }
+});

@@ -56,6 +56,10 @@ const pay = ({ scheme, house }: Scene, money: Assertion, copies = 1): Promise<vo
   scheme.pay(house.secret, money, { id: newEvent(), copies });
 const tell = ({ scheme, house }: Scene, type: string, reference: string): Promise<void> =>
   scheme.tell(house.secret, house.configId, { id: newEvent(), type, reference });
+/** The scheme tells the other config of the account of it as well, where there is one. */
+async function payAtTwin({ scheme, house: { twin } }: Scene, money: Assertion): Promise<void> {
+  if (twin !== undefined) await scheme.pay(twin.secret, { ...money, configId: twin.configId }, { id: newEvent() });
+}
 /** The same payment, and another money. */
 const second = (right: Assertion): Assertion => ({ ...right, transactionId: newMoney() });
 
@@ -85,6 +89,18 @@ const ACTS: Readonly<Record<GuestAct, Act>> = {
         `${account} ${amountMinor} ${currency}` === `${right.account} ${right.amountMinor} ${right.currency}`,
     );
     if (earlier !== undefined) await pay(scene, { ...right, transactionId: earlier.transactionId });
+  },
+  async told_at_the_twin(scene, right) {
+    await Promise.all([pay(scene, right), payAtTwin(scene, { ...right, reference: `LOST${right.transactionId}` })]);
+  },
+  async told_for_the_twins_qr(scene, right) {
+    const { currency, twin } = scene.house;
+    const [newest] = await scene.world.database<[{ reference: string }?]>`
+      select reference from provider_payments
+      where config_id = ${twin?.configId ?? 0} and amount_minor = ${right.amountMinor} and currency = ${currency}
+      order by intent_id desc limit 1`;
+    const reference = newest?.reference ?? `LOST${right.transactionId}`;
+    await Promise.all([pay(scene, right), payAtTwin(scene, { ...right, reference })]);
   },
   async wrong_then_right(scene, right) {
     const money = second(right);

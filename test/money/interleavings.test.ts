@@ -36,7 +36,10 @@ const seen = { strikes: 0, hits: 0, runs: 0, frozen: new Set<string>() };
 async function broken(plan: Schedule): Promise<string[]> {
   seen.runs += 1;
   const scheme = new Scheme(world);
-  const houses = await Promise.all(plan.houses.map((house) => world.openHouse(house)));
+  const [last, ...others] = plan.houses.toReversed();
+  if (last === undefined) throw new Error("There is no house.");
+  const before = await Promise.all(others.toReversed().map((house) => world.openHouse(house)));
+  const houses = [...before, await world.openHouse(plan.twins ? { ...last, twinOf: before.at(-1) } : last)];
   const playings = plan.houses.flatMap((housePlan, nth) => {
     const house = houses[nth];
     return house === undefined ? [] : [{ house, playing: new Playing({ world, scheme, house, plan: housePlan }) }];
@@ -57,8 +60,8 @@ async function broken(plan: Schedule): Promise<string[]> {
   ]);
   const played: Played[] = playings.map(({ house, playing }) => ({ house, diary: playing.diary }));
   await untilQuiet(world, played);
-  const before = await reckon(world, scheme, played);
-  if (before.length > 0) return before;
+  const sentences = await reckon(world, scheme, played);
+  if (sentences.length > 0) return sentences;
   // Everything once more: each answer is what it was, and nothing moves.
   const changed = await repeatAll(world, played);
   await scheme.replayAll();

@@ -46,11 +46,15 @@ export interface House {
   readonly operator: Caller;
   readonly cashiers: readonly [Caller, Caller];
   readonly orders: readonly { readonly orderId: number; readonly amountMinor: number }[];
+  /** The config of another house that has the same merchant account. */
+  twin?: Pick<House, "configId" | "secret">;
 }
 
 export interface HouseOptions {
   readonly currency: string;
   readonly amountsMinor: readonly number[];
+  /** Another filial of this house's organization, with a config of the same merchant account. */
+  readonly twinOf?: House | undefined;
 }
 
 type AnyOperation = Operation<z.ZodType, z.ZodType>;
@@ -160,9 +164,14 @@ let commands = 0;
 
 type Parts = Pick<MoneyWorld, "bus" | "database" | "log" | "ask" | "command">;
 
-async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions): Promise<House> {
+async function openHouse(parts: Parts, { currency, amountsMinor, twinOf }: HouseOptions): Promise<House> {
   const [row] = await parts.database<[{ organization_id: number; filial_id: number; station_id: number }]>`
-    with o as (insert into organizations (name) values ('Organization') returning organization_id),
+    with known as (select ${twinOf?.organizationId ?? null}::bigint as organization_id),
+    opened as (
+      insert into organizations (name) select 'Organization' from known where organization_id is null
+      returning organization_id),
+    o as (select coalesce(known.organization_id, opened.organization_id) as organization_id
+      from known left join opened on true),
     f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning organization_id, filial_id)
     insert into stations (organization_id, filial_id, name, currency, sandbox)
     select organization_id, filial_id, 'Counter', ${currency}, true from f
@@ -199,6 +208,8 @@ async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions)
     heartbeatSubject(stationId, companionId),
     JSON.stringify({ atMs: Date.now(), summary: {} }),
   );
+  // One secret names one config, whichever account it is of.
+  const secret = twinOf === undefined ? CALLBACK_SECRET : `${CALLBACK_SECRET}-of-the-twin`;
   const { config } = await insist(() =>
     parts.ask(createProviderConfig, {
       caller: owner,
@@ -207,7 +218,7 @@ async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions)
       mode: "test",
       name: "Scheme",
       settings: emvcoSettings(ACCOUNT),
-      secrets: { callback_secret: CALLBACK_SECRET },
+      secrets: { callback_secret: secret },
     }),
   );
   const cashiers = [person("cashier", "payments.collect", "Ada"), person("cashier", "payments.collect", "Bo")] as const;
@@ -225,11 +236,11 @@ async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions)
   });
   const operator = person("reconciliation_operator", "reconciliation.manage", "Rosa");
   const { configId } = config;
-  return {
+  const house: House = {
     stationId,
     organizationId,
     configId,
-    secret: CALLBACK_SECRET,
+    secret,
     currency,
     companionId,
     owner,
@@ -237,6 +248,9 @@ async function openHouse(parts: Parts, { currency, amountsMinor }: HouseOptions)
     cashiers,
     orders,
   };
+  if (twinOf !== undefined) Object.assign(house, { twin: twinOf });
+  if (twinOf !== undefined) twinOf.twin = house;
+  return house;
 }
 
 /** Waits until something holds; fails with its name when it does not come about. */

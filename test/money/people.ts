@@ -210,7 +210,8 @@ export class Playing {
         this.#world.ask(providers.listIssues, { caller, limit: 50, status: "open" }, 1_500),
       );
       for (const issue of issues.toReversed()) {
-        if (seen.has(issue.issueId)) continue;
+        // Of another house of the organization.
+        if (seen.has(issue.issueId) || issue.configId !== this.#house.configId) continue;
         seen.add(issue.issueId);
         await this.#decide(issue, seen.size - 1);
       }

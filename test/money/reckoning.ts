@@ -77,14 +77,17 @@ export async function reckon(world: MoneyWorld, scheme: Scheme, played: readonly
       ...sums(books),
       ...voids(books, each.diary),
       ...salesHaveIntents(books, events),
-      ...moneyIsOnce(books, scheme, each.house),
+      ...moneyIsOnce(await booksOfAccount(world, each.house, books), scheme, each.house),
       ...moneyIsReal(books, scheme, each.house, events),
     );
   }
   return broken;
 }
 
-async function readBooks({ database }: MoneyWorld, { stationId, configId }: House): Promise<Books> {
+async function readBooks(
+  { database }: MoneyWorld,
+  { stationId, configId }: Pick<House, "stationId" | "configId">,
+): Promise<Books> {
   const [orders, sales, issues] = await Promise.all([
     database<OrderNow[]>`
       select order_id, status, total_minor::float8 as total, currency from orders where station_id = ${stationId}`,
@@ -95,6 +98,19 @@ async function readBooks({ database }: MoneyWorld, { stationId, configId }: Hous
       select issue_id, kind, status, provider_reference, transaction_id from provider_issues where config_id = ${configId}`,
   ]);
   return { orders, sales, issues };
+}
+
+/** What both houses of a merchant account have: one money is one of theirs. */
+async function booksOfAccount(world: MoneyWorld, { twin }: House, own: Books): Promise<Books> {
+  if (twin === undefined) return own;
+  const [station] = await world.database<[{ station_id: number }]>`
+    select s.station_id from stations s join provider_configs c using (filial_id) where c.config_id = ${twin.configId}`;
+  const other = await readBooks(world, { stationId: station.station_id, configId: twin.configId });
+  return {
+    orders: [...own.orders, ...other.orders],
+    sales: [...own.sales, ...other.sales],
+    issues: [...own.issues, ...other.issues],
+  };
 }
 
 /** Σ transactions = Σ paid orders; one sale an order; one an intent; of the order's amount. */
@@ -160,7 +176,9 @@ function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent
 /** Every money that was asserted is one transaction, or one issue; none is lost, none is spent twice. */
 function moneyIsOnce({ sales, issues }: Books, scheme: Scheme, house: House): string[] {
   const broken: string[] = [];
-  const asserted = scheme.assertions.filter(({ configId }) => configId === house.configId);
+  const asserted = scheme.assertions.filter(
+    ({ configId }) => configId === house.configId || configId === house.twin?.configId,
+  );
   for (const [money, told] of groupBy(asserted, ({ transactionId }) => transactionId)) {
     const paid = sales.filter((sale) => sale.reference === money && sale.route === "dynamic_qr");
     const raised = issues.filter((issue) => issue.provider_reference === money);

@@ -38,6 +38,8 @@ export const GUEST_ACTS = [
   "unregistered",
   "same_money_without_reference",
   "same_money_for_another",
+  "told_at_the_twin",
+  "told_for_the_twins_qr",
   "wrong_then_right",
   "declines",
   "pays_then_declines",
@@ -99,6 +101,8 @@ export interface Freeze {
 
 export interface Schedule {
   readonly houses: readonly HousePlan[];
+  /** The last house has a config of the same merchant account as the one before it. */
+  readonly twins: boolean;
   readonly strikes: readonly Strike[];
   readonly freezes: readonly Freeze[];
 }
@@ -200,6 +204,7 @@ const housePlan: fc.Arbitrary<HousePlan> = fc.record(
 export const schedule: fc.Arbitrary<Schedule> = fc.record(
   {
     houses: fc.array(housePlan, { minLength: HOUSES, maxLength: HOUSES }),
+    twins: fc.boolean(),
     strikes: fc.array(
       fc.record(
         {
@@ -280,9 +285,10 @@ export const STORY: Schedule = {
         ],
         [],
       ],
-      guests: [pays],
+      guests: [[{ act: "told_for_the_twins_qr", afterMs: 0 }]],
     },
   ],
+  twins: true,
   strikes: [
     { kills: "both_hosts", at: "settling", afterMs: 0 },
     { kills: "providers", at: "confirming", afterMs: 0 },

@@ -224,7 +224,10 @@ describe("money that does not fit pays nothing and is named", () => {
         amountMinor: "1250",
         currency: "EUR",
         providerReference: `T-${scene.intent.intentId}`,
-        evidence: { station: { code: answer.code } },
+        evidence: {
+          asserted: { reference: money(scene).reference, amountMinor: scene.intent.amountMinor },
+          station: { code: answer.code },
+        },
       },
     ]);
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);

@@ -1,4 +1,4 @@
-/** No QR is made, taken over or handed out under a kill switch, whichever it is. */
+/** No QR is made or taken over under a kill switch, whichever it is (one that is just being made: late-answers.test.ts). */
 import { headers } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
@@ -31,6 +31,20 @@ async function freeze(kind: Kind, place: Place, configId: number): Promise<void>
 }
 
 describe.each(KINDS)("the switch of the %s", (kind) => {
+  test("lets no payment be made", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    await freeze(kind, place, configId);
+    try {
+      const intent = await world.openIntent(place, 1203);
+      expect(await world.askProvider(place, configId, intent)).toEqual({ created: false, reason: "provider_frozen" });
+      const rows = await world.database`select 1 from provider_payments where intent_id = ${intent.intentId}`;
+      expect(rows).toEqual([]);
+    } finally {
+      await flip(kind, place, { configId, isOn: false });
+    }
+  });
+
   test("stops a question that would be taken over, and withdraws what may have been made", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);

@@ -24,9 +24,20 @@ test("the settings that it shows are taken", () => {
 
 test("the callback that it shows is read whole", () => {
   const event = emvcoGeneric.decode(Buffer.from(block("json", "payment.paid")));
-  expect(event).toMatchObject({
+  expect(event).toEqual({
     eventId: "evt-1",
-    effect: { kind: "paid", money: { providerReference: expect.any(String) } },
+    type: "payment.paid",
+    effect: {
+      kind: "paid",
+      money: {
+        reference: "the reference label",
+        providerReference: "your own name of the money",
+        account: "M-1",
+        amountMinor: "1250",
+        currency: "EUR",
+        said: expect.stringContaining('"amount":"12.50"') as string,
+      },
+    },
   });
 });
 

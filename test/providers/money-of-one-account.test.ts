@@ -2,10 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyName } from "../../services/bus/messages/money-key.ts";
-import { changeProviderConfig } from "../../services/bus/messages/providers.ts";
 import { paidBody } from "./emvco-callback.ts";
-import { type Scene, Scenes } from "./emvco-scene.ts";
-import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { Scenes } from "./emvco-scene.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { SIBLING_SECRET, SiblingConfigs } from "./sibling-configs.ts";
 
 let world: ProvidersWorld;
 const scenes = new Scenes(() => world);
@@ -14,24 +14,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const OTHER_SECRET = "the-secret-of-the-config-that-came-after";
-
-/** A config of the same account in the place of the scene's own, which is disabled. */
-async function replaceConfig({ place, configId }: Scene, merchantId?: string): Promise<number> {
-  await world.ask(changeProviderConfig, { caller: place.owner, configId, status: "disabled", reason: "replaced" });
-  return await scenes.openConfig(place, "test", OTHER_SECRET, merchantId);
-}
-
-/** A guest has a QR of that config before them, and its provider says that this money has paid it, as it fits. */
-async function payBy(configId: number, place: Place, more: Readonly<Record<string, unknown>>): Promise<Intent> {
-  const intent = await world.openIntent(place, 1250);
-  world.stations.collect(intent);
-  const answer = await world.askProvider(place, configId, intent);
-  const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(answer.created ? answer.qrPayload : "")?.[1] ?? "";
-  const body = paidBody(scenes.money({ place, configId, intent, reference }, more));
-  expect((await scenes.send({ configId }, body, OTHER_SECRET)).status).toBe(200);
-  return intent;
-}
+const siblings = new SiblingConfigs(() => world, scenes);
+const replaceConfig = siblings.replace.bind(siblings);
+const payBy = siblings.payBy.bind(siblings);
 
 describe("an account with two configs", () => {
   test("money that has paid by the one is not attributed by the other", async () => {
@@ -40,7 +25,7 @@ describe("an account with two configs", () => {
     await scenes.paid(scene);
     const configId = await replaceConfig(scene);
     const body = paidBody(scenes.money(scene));
-    expect((await scenes.send({ configId }, body, OTHER_SECRET)).status).toBe(200);
+    expect((await scenes.send({ configId }, body, SIBLING_SECRET)).status).toBe(200);
     const issue = await scenes.onlyIssueOf(scene.place);
     const order = await world.openIntent(scene.place, 1250);
     expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toEqual({
@@ -154,9 +139,11 @@ describe("money that its provider has told with another account", () => {
     await scenes.pay(scene, isBefore ? elsewhere : right);
     await scenes.pay(scene, isBefore ? right : elsewhere);
     await scenes.paid(scene);
-    const third = await payBy(await replaceConfig(scene, "M-2"), scene.place, elsewhere);
-    expect(await scenes.taskEnd(third, "confirm")).toBe("duplicate_money");
+    const configId = await replaceConfig(scene, "M-2");
+    const third = await payBy(configId, scene.place, elsewhere);
+    expect(await scenes.taskEnd(third, "differ")).toBe("told");
     expect(await scenes.salesOf(third)).toEqual([]);
+    expect(await siblings.askSeam({ place: scene.place, configId }, third, "ELSEWHERE")).toBe("money_already_used");
   });
 
   test("again and again with other accounts is known by each of them", async () => {

@@ -198,24 +198,27 @@ describe("money that has paid elsewhere", () => {
     const scene = await present(await openPlace());
     const { stationId } = scene.place;
     const other = await openOrderOf(scene.place);
-    // As an attribution that was asked for before the confirmation, and is only now carried out.
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId: other.orderId });
     const name = moneyName(`T-${scene.intent.intentId}`, "");
     const { orderId, amountMinor, currency } = other;
-    const settled = await world.ask(settle, {
-      intentId,
-      stationId,
-      orderId,
-      amountMinor,
-      currency,
-      reference: "T",
-      attestedBy: 1,
-      route: "dynamic_qr",
-      attestationId: "issue:1",
-      moneyKey: moneyKey({ configId: scene.configId, name }),
+    // As an attribution that comes to the seam just before the confirmation, which waits for its order.
+    await world.database.begin(async (sql) => {
+      await sql`select 1 from orders where order_id = ${scene.intent.orderId} for update`;
+      await scenes.pay(scene);
+      const settled = await world.ask(settle, {
+        intentId,
+        stationId,
+        orderId,
+        amountMinor,
+        currency,
+        reference: "T",
+        attestedBy: 1,
+        route: "dynamic_qr",
+        attestationId: "issue:1",
+        moneyKey: moneyKey({ configId: scene.configId, name }),
+      });
+      expect(settled.settled).toBe(true);
     });
-    expect(settled.settled).toBe(true);
-    await scenes.pay(scene);
     expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({
       kind: "duplicate_money",
       intentId: scene.intent.intentId,

@@ -19,13 +19,14 @@ export interface HeardCommand {
 }
 
 type Answer = StationReply | "silence";
+type Answering = Answer | (() => Answer | Promise<Answer>);
 
 export interface ScriptedStations {
   readonly heard: HeardCommand[];
   /** Which order each intent collects, so that a confirmation can be settled. */
   collect(intent: { readonly intentId: number; readonly orderId: number }): void;
   /** What the station answers about an intent from now on, for one kind of command. */
-  answer(intentId: number, type: RequestedCommand["type"], answer: Answer | (() => Answer)): void;
+  answer(intentId: number, type: RequestedCommand["type"], answer: Answering): void;
   /** What the station answers when it is asked whether this order is being collected. */
   answerOrder(orderId: number, answer: StationReply): void;
   /** The commands about an intent, in their order. */
@@ -40,7 +41,7 @@ export function startScriptedStations(bus: Bus, options: { readonly isSilent: bo
   const heard: HeardCommand[] = [];
   const orders = new Map<number, number>();
   const orderAnswers = new Map<number, StationReply>();
-  const answers = new Map<string, Answer | (() => Answer)>();
+  const answers = new Map<string, Answering>();
 
   const replyTo = async ({ stationId, actor, command }: HeardCommand): Promise<Answer> => {
     const intentId = "intentId" in command ? command.intentId : 0;

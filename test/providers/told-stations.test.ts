@@ -65,6 +65,26 @@ test("two issues of one intent are both told when their station is back", async 
   );
 }, 30_000);
 
+test("an issue that is raised while the doubt is being cleared is told again after it", async () => {
+  const scene = await scenes.open();
+  const { intentId } = scene.intent;
+  const ended = { ok: false, code: "intent_not_actionable", status: "expired" } as const;
+  world.stations.answer(intentId, "provider_failed", ended);
+  world.stations.answer(intentId, "provider_cleared", async () => {
+    await scenes.pay(scene, { amount: "7.00" });
+    await waitFor("the telling that the clearing overtakes", () => tellings(scene).length === 1);
+    return { ok: true, type: "accepted" };
+  });
+  const declined = { id: `end-${intentId}`, type: "payment.declined", data: { reference: scene.reference } };
+  await scenes.send(scene, JSON.stringify(declined));
+  await waitFor("the telling after it", () => tellings(scene).length === 2);
+  const { issueId } = await scenes.onlyIssueOf(scene.place);
+  expect(tellings(scene)).toEqual([
+    `provider:differ:${intentId}:${issueId}`,
+    `provider:differ:${intentId}:${issueId}:cleared`,
+  ]);
+});
+
 test("an old signature gets the recorded answer for the recorded body, and is refused for another one", async () => {
   const scene = await scenes.open();
   const pending = JSON.stringify({ id: "old", type: "payment.pending", data: {} });

@@ -13,8 +13,8 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const sha256 = (credential: string): string => createHash("sha256").update(credential).digest("hex");
-const who = async (credential: string) =>
-  (await world.ask(robotics.authenticateConsumer, { credentialHash: sha256(credential) })).consumer;
+const asWhom = (credential: string) => world.ask(robotics.authenticateConsumer, { credentialHash: sha256(credential) });
+const who = async (credential: string) => (await asWhom(credential)).consumer;
 const set = (fleet: Fleet, status: "active" | "suspended") =>
   world.ask(robotics.changeConsumer, { caller: place.owner, consumerId: fleet.consumerId, status });
 
@@ -48,7 +48,8 @@ describe("a suspended consumer", () => {
   test("is not known any more, is offered nothing, and is known again when it is readmitted", async () => {
     const fleet = await world.addFleet(place);
     await set(fleet, "suspended");
-    expect(await who(fleet.credential)).toBeNull();
+    expect(await asWhom(fleet.credential)).toEqual({ consumer: null, suspended: true });
+    expect(await asWhom(`${fleet.credential}x`)).toEqual({ consumer: null, suspended: false });
     expect(await refusalOf(world.offer(place, fleet))).toMatchObject({ code: "conflict" });
     await set(fleet, "active");
     expect(await who(fleet.credential)).toEqual(fleet.caller);

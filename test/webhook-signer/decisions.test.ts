@@ -11,8 +11,9 @@ import {
   disabledBy,
   roomOf,
 } from "../../services/webhook-signer/sending/breaker.ts";
+import { EndpointWork, type Waiting } from "../../services/webhook-signer/sending/endpoint-work.ts";
 import { retryInMs } from "../../services/webhook-signer/sending/schedule.ts";
-import { Slots } from "../../services/webhook-signer/sending/slots.ts";
+import { type Pace, Slots } from "../../services/webhook-signer/sending/slots.ts";
 import { signatureHeader } from "../../services/webhook-signer/signing.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
 
@@ -137,41 +138,128 @@ describe("the breaker", () => {
   });
 });
 
+describe("what is read ahead", () => {
+  const endpoint = {
+    endpoint_id: 1,
+    url: "https://example.com/",
+    mode: "test",
+    generation: 1,
+    consecutive_failures: 0,
+    times_opened: 0,
+    open_until: null,
+    failing_since: null,
+    failures_since_success: 0,
+    has_succeeded: true,
+  } as const;
+  const due = (delivery_id: number): Waiting => ({
+    delivery_id,
+    endpoint_id: 1,
+    body: "{}",
+    attempts: 0,
+    manual_attempts: 0,
+    asked: 0,
+    is_manual: false,
+    lapses_in_ms: null,
+    lapsesAtMs: null,
+    due_at_ms: 0,
+  });
+  const send = (work: EndpointWork, count: number, tookMs: number): void => {
+    for (let at = 0; at < count; at += 1) {
+      const { delivery_id: deliveryId } = work.start();
+      work.ended({ succeeded: true, status: 200, tookMs }, 0);
+      work.putDown(deliveryId);
+    }
+  };
+
+  test("is much for a fast endpoint, little for a slow one, and little for all when much is in hand", () => {
+    const { firstWindow, longestWindow, inHand, fastMs } = SIGNER_LIMITS;
+    const all = { count: 0 };
+    const work = new EndpointWork(endpoint, all);
+    expect(work.wanted(0)).toBe(firstWindow);
+    work.filled(
+      Array.from({ length: 20 }, (_, at) => due(at + 1)),
+      20,
+    );
+    expect(all.count).toBe(20);
+    send(work, 10, 1);
+    expect(work.wanted(0)).toBe(longestWindow - 10);
+    all.count += inHand;
+    expect(work.wanted(0)).toBe(0);
+    all.count -= inHand;
+    send(work, 10, fastMs);
+    expect(work.wanted(0)).toBe(firstWindow);
+    expect(all.count).toBe(0);
+  });
+
+  test("is put down when it cannot be sent, and when the owner is somebody else's", () => {
+    const all = { count: 0 };
+    const work = new EndpointWork(endpoint, all);
+    work.filled([due(1), due(2), due(3)], 4);
+    work.start();
+    work.withdraw();
+    work.putDownUnsendable(0);
+    expect([...work.inHand]).toEqual([1]);
+    expect(all.count).toBe(1);
+    work.letGo();
+    expect(all.count).toBe(0);
+  });
+});
+
 describe("places", () => {
   const never = (): void => expect.unreachable("nobody was to be called");
 
-  test("are never more than there are, and some are kept for those that answer well", () => {
-    const slots = new Slots({ count: 4, keptForHealthy: 1 });
-    expect([1, 2, 3, 4].map(() => slots.take(false, () => undefined))).toEqual([true, true, true, false]);
-    expect(slots.take(true, never)).toBe(true);
-    expect(slots.take(true, () => undefined)).toBe(false);
+  test("are never more than there are, and some are kept for each kind that is not slow", () => {
+    const slots = new Slots({ count: 6, keptForPrompt: 2, keptForUntried: 1 });
+    const take = (pace: Pace, count: number) => Array.from({ length: count }, () => slots.take(pace));
+    expect(take("slow", 4)).toEqual([true, true, true, false]);
+    expect(take("untried", 2)).toEqual([true, false]);
+    expect(take("prompt", 3)).toEqual([true, true, false]);
   });
 
-  test("go to those who wait for one, the healthy ones first, and on to the next when one does not want it", () => {
-    const slots = new Slots({ count: 2, keptForHealthy: 1 });
+  test("are for anybody where nobody else's are kept, and what is kept is kept however others come and go", () => {
+    const pace = fc.constantFrom<Pace>("prompt", "untried", "slow");
+    fc.assert(
+      fc.property(fc.array(fc.tuple(pace, fc.boolean()), { maxLength: 80 }), (steps) => {
+        const slots = new Slots({ count: 10, keptForPrompt: 3, keptForUntried: 2 });
+        const taken = { prompt: 0, untried: 0, slow: 0 };
+        for (const [one, isTaking] of steps) {
+          if (isTaking && slots.take(one)) taken[one] += 1;
+          else if (!isTaking && taken[one] > 0) {
+            taken[one] -= 1;
+            slots.give(one);
+          }
+          expect(taken.prompt + taken.untried + taken.slow).toBeLessThanOrEqual(10);
+          expect(taken.slow).toBeLessThanOrEqual(5);
+          expect(slots.hasRoom("prompt") || taken.prompt >= 3).toBe(true);
+          expect(slots.hasRoom("untried") || taken.untried >= 2).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test("go to those who wait for one, the prompt ones first, and on to the next when one does not want it", () => {
+    const slots = new Slots({ count: 2, keptForPrompt: 1, keptForUntried: 0 });
     const called: string[] = [];
-    slots.take(true, never);
-    slots.take(true, never);
-    slots.take(false, () => void called.push("other"));
-    slots.take(true, () => void called.push("first"));
-    slots.take(true, () => {
+    slots.take("prompt", never);
+    slots.take("prompt", never);
+    slots.take("slow", () => void called.push("slow"));
+    slots.take("prompt", () => void called.push("first"));
+    slots.take("prompt", () => {
       called.push("second");
-      slots.take(true, never);
+      slots.take("prompt", never);
     });
-    slots.give();
+    slots.give("prompt");
     expect(called).toEqual(["first", "second"]);
-    slots.give();
-    expect(called).toEqual(["first", "second"]);
-    slots.give();
-    expect(called).toEqual(["first", "second", "other"]);
+    slots.give("prompt");
+    expect(called).toEqual(["first", "second", "slow"]);
   });
 
   test("call nobody who has gone", () => {
-    const slots = new Slots({ count: 1, keptForHealthy: 0 });
-    slots.take(true, never);
-    slots.take(false, never);
+    const slots = new Slots({ count: 1, keptForPrompt: 0, keptForUntried: 0 });
+    slots.take("prompt", never);
+    slots.take("slow", never);
     slots.forget(never);
-    slots.give();
+    slots.give("prompt");
   });
 });
 

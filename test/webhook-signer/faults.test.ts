@@ -55,7 +55,33 @@ test("connections to PostgreSQL that break again and again lose nothing, and not
     world.receiver.received.filter((one) => one.path.startsWith("/broken/")).map((one) => one.deliveryId),
   );
   expect(arrived.size).toBe(2_000);
+  // An outcome whose answer was lost is written once more, and counts once.
+  const [row] = await world.database<[{ wrong: number; records: number }]>`
+    select count(*) filter (where d.attempts <> a.records)::int as wrong, sum(a.records)::int as records
+    from webhook_deliveries d cross join lateral (
+      select count(*)::int as records from webhook_attempts a where a.delivery_id = d.delivery_id
+    ) a where d.consumer_id = any(${fleets.map(({ consumerId }) => consumerId)}::bigint[])`;
+  expect(row.wrong).toBe(0);
+  expect(row.records).toBeLessThanOrEqual(
+    world.receiver.received.filter((one) => one.path.startsWith("/broken/")).length,
+  );
 }, 60_000);
+
+test("an outcome that cannot be stored holds up no others, and its delivery is not sent again and again", async () => {
+  const fleet = await world.openFleet();
+  await world.addEndpoint(fleet, "/unstorable");
+  await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
+  let poisoned = 0;
+  world.receiver.behave("/unstorable", ({ deliveryId }) => {
+    poisoned ||= deliveryId;
+    return { status: 200, body: deliveryId === poisoned ? "poison" : "good" };
+  });
+  await world.emitMany([fleet], 20);
+  await waitFor("the others", async () => (await delivered(fleet)) === 19);
+  await delay(2_500);
+  expect(world.receiver.at("/unstorable")).toHaveLength(20);
+  await world.database`alter table webhook_attempts drop constraint probe`;
+}, 30_000);
 
 test("a bus that goes away and comes back holds up what is due for no longer than it is away", async () => {
   const fleet = await world.openFleet();

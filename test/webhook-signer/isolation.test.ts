@@ -83,3 +83,90 @@ test("of one owner at most 16 are under way, at most 4 to one endpoint, and slow
     expect(world.receiver.mostAtOnce(`/owner/5-${endpoint}`)).toBeLessThanOrEqual(SIGNER_LIMITS.inFlightPerEndpoint);
   }
 }, 60_000);
+
+/** How long each took from when its event was emitted to its first delivery. */
+async function lateness(to: Readonly<Record<string, Fleet>>, paths: Readonly<Record<string, string>>) {
+  const startedAtMs = Date.now();
+  const before = Object.fromEntries(Object.values(paths).map((path) => [path, world.receiver.at(path).length]));
+  await world.emitMany(Object.values(to), Object.keys(to).length);
+  const arrived = Object.entries(paths).map(async ([name, path]) => {
+    await waitFor(`the delivery to ${name}`, () => world.receiver.at(path).length > (before[path] ?? 0), 20_000);
+    return [name, (world.receiver.at(path).at(-1)?.atMs ?? 0) - startedAtMs] as const;
+  });
+  return await Promise.all(arrived);
+}
+
+test("targets that answer well but slowly, more than there are places, keep nobody waiting who is prompt or new", async () => {
+  const OWNERS = 16;
+  const SLOW_MS = 4_000;
+  const slow: Fleet[] = [];
+  const paths = new Set<string>();
+  for (let owner = 0; owner < OWNERS; owner += 1) {
+    const first = await world.openFleet();
+    const consumers = [first];
+    for (let at = 1; at < 4; at += 1) consumers.push(await world.addConsumer(first));
+    for (const [at, consumer] of consumers.entries()) {
+      for (let endpoint = 0; endpoint < 5; endpoint += 1) {
+        const path = `/slow-but-good/${owner}-${at}-${endpoint}`;
+        await world.addEndpoint(consumer, path);
+        world.receiver.behave(path, () => ({ status: 200, afterMs: SLOW_MS }));
+        paths.add(path);
+      }
+    }
+    slow.push(...consumers);
+  }
+  const [neighbour] = slow;
+  if (neighbour === undefined) return;
+  const prompt = { ofAnother: await world.openFleet(), ofTheSame: await world.addConsumer(neighbour) };
+  const promptPaths = { ofAnother: "/prompt/another", ofTheSame: "/prompt/same" };
+  for (const name of ["ofAnother", "ofTheSame"] as const) await world.addEndpoint(prompt[name], promptPaths[name]);
+  await lateness(prompt, promptPaths);
+  await world.emitMany(slow, slow.length * 16);
+  await waitFor(
+    "each of the slow ones at work",
+    () => new Set(world.receiver.received.map((one) => one.path)).size >= paths.size,
+    60_000,
+  );
+  // By now each has answered, and is known to be slow.
+  await delay(SLOW_MS + 2_000);
+  const fresh = { ofAnother: await world.openFleet(), ofTheSame: await world.addConsumer(neighbour) };
+  const freshPaths = { ofAnother: "/fresh/another", ofTheSame: "/fresh/same" };
+  for (const name of ["ofAnother", "ofTheSame"] as const) await world.addEndpoint(fresh[name], freshPaths[name]);
+  for (const [name, ms] of [...(await lateness(fresh, freshPaths)), ...(await lateness(prompt, promptPaths))]) {
+    expect(ms, name).toBeLessThan(2_000);
+  }
+  // They are busy still.
+  const [left] = await world.database<[{ count: number }]>`
+    select count(*)::int as count from webhook_deliveries
+    where status = 'pending' and organization_id = any(${slow.map((fleet) => fleet.organizationId)}::bigint[])`;
+  expect(left.count).toBeGreaterThan(OWNERS * 20 * 2);
+  expect(world.receiver.mostAtOnce("/slow-but-good/")).toBeLessThanOrEqual(256);
+  expect(world.receiver.mostAtOnce("/slow-but-good/")).toBeGreaterThan(140);
+  await world.database`
+    update webhook_endpoints set status = 'paused', generation = generation + 1
+    where organization_id = any(${slow.map((fleet) => fleet.organizationId)}::bigint[])`;
+}, 120_000);
+
+test("of all owners together at most 256 are under way", async () => {
+  const many: Fleet[] = [];
+  for (let owner = 0; owner < 24; owner += 1) {
+    const first = await world.openFleet();
+    for (const [at, consumer] of [first, await world.addConsumer(first)].entries()) {
+      for (let endpoint = 0; endpoint < 2; endpoint += 1) {
+        const path = `/together/${owner}-${at}-${endpoint}`;
+        await world.addEndpoint(consumer, path);
+        world.receiver.behave(path, () => ({ status: 200, afterMs: 900 }));
+      }
+      many.push(consumer);
+    }
+  }
+  await world.emitMany(many, many.length * 20);
+  await waitFor(
+    "the most",
+    () => world.receiver.received.filter((one) => one.path.startsWith("/together/")).length > 1_200,
+    40_000,
+  );
+  // Those that nobody knows have a few places of their own.
+  expect(world.receiver.mostAtOnce("/together/")).toBeGreaterThan(200);
+  expect(world.receiver.mostAtOnce("/together/")).toBeLessThanOrEqual(256);
+}, 90_000);

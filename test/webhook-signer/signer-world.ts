@@ -198,7 +198,7 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
     async hurry({ consumerId }) {
       await database`
         update webhook_deliveries set due_at = now()
-        where consumer_id = ${consumerId} and status = 'pending' and claimed_by is null`;
+        where consumer_id = ${consumerId} and status = 'pending'`;
     },
     addSigner,
     async addSignerProcess(more = {}) {

@@ -11,6 +11,7 @@ import {
 } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
+import { doubtAtEnd } from "../../../machines/station/doubts.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
@@ -114,10 +115,14 @@ export function createdIntentWire(intent: PaymentIntent): IntentWire {
 
 /**
  * After a command that ends it. No QR is left that a freeze could withdraw, so it is told also while nobody knows what is
- * frozen: cash goes on.
+ * frozen: cash goes on. What is in doubt is what its end has left in doubt: the gateway's station may be older than that
+ * commit, or newer by what the provider has said since, and a repetition is answered alike (I6).
  */
 export function decidedIntentWire(intent: PaymentIntent, station: StationFacts, nowMs: number): IntentWire {
-  return intentWire(intent, { station, switches: ALL_FROZEN, nowMs });
+  const { intentId, orderId, status, endReason } = intent;
+  const reason = status === "succeeded" ? undefined : doubtAtEnd(intent, endReason);
+  const doubts = reason === undefined ? [] : [{ intentId, orderId, reason }];
+  return intentWire(intent, { station: { ...station, doubts }, switches: ALL_FROZEN, nowMs });
 }
 
 /** Where switches are not known, nothing is shown that one of them could forbid. */

@@ -31,7 +31,7 @@ const move =
     } catch (error) {
       // The owner has suspended it since its credential was looked up, which is what any further request is told.
       const isSuspended = error instanceof RefusedError && error.refusal.code === "permission_denied";
-      throw isSuspended ? new Refusal("credential_invalid") : error;
+      throw isSuspended ? new Refusal("consumer_suspended") : error;
     }
   };
 export const acceptServingTask = move(acceptTask);

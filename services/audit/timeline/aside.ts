@@ -1,7 +1,8 @@
-/** What is told in a payment's timeline although no station committed it: freezes that held, and where its money went. Pure. */
+/** What is told in a payment's timeline although no station committed it: freezes that held, and what became of its money. Pure. */
 import type { getTimeline } from "../../bus/messages/audit.ts";
 import type { ReplyOf } from "../../bus/operation.ts";
 import type { AttributedMoney } from "../sql/read-attribution.ts";
+import type { ClosedIssue } from "../sql/read-closed-issues.ts";
 import type { SwitchThrown } from "../sql/read-switches.ts";
 import { actorName, deviceName, money, sentenceStart, type TimelineFacts, withReference } from "./facts.ts";
 
@@ -44,5 +45,18 @@ export function tellAttributedMoney(attributed: AttributedMoney): Entry {
     sentence: `${sentenceStart(who)} attributed the provider's ${amount}${withReference(attributed.reference)} of issue ${issueId} to order ${orderDisplayNumber}, as payment ${attributionIntentId} tells, because: ${reason}`,
     moneyMoved: "no",
     data: { issueId, orderId, attributionIntentId, transactionId, reason },
+  };
+}
+
+/** An issue of this payment's money was closed as dealt with: who said so, and why. */
+export function tellClosedIssue({ issueId, kind, closedAtMs, by, reason }: ClosedIssue): Entry {
+  const who = actorName(by);
+  return {
+    atMs: closedAtMs,
+    type: "provider_issue_closed",
+    actor: { ...by, name: who },
+    sentence: `${sentenceStart(who)} closed issue ${issueId} of the provider's money (${kind}), because: ${reason}`,
+    moneyMoved: "no",
+    data: { issueId, kind, reason },
   };
 }

@@ -3,6 +3,7 @@ import { formatAmount } from "../../../machines/currency.ts";
 import type { PaymentIntent, Route } from "../../../machines/payment-intent.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
 import type { AttributedMoney } from "../sql/read-attribution.ts";
+import type { IssuesOfPayment, ReferencesSaid } from "../sql/read-closed-issues.ts";
 import type { SettlementFacts } from "../sql/read-events.ts";
 import type { SwitchThrown } from "../sql/read-switches.ts";
 
@@ -20,6 +21,9 @@ export interface TimelineFacts {
   readonly switches: readonly SwitchThrown[];
   /** Its provider's money that an operator has attributed since, oldest first. */
   readonly attributed: readonly AttributedMoney[];
+  /** What people have said of its provider's money that did not fit. */
+  readonly issues: IssuesOfPayment;
+  readonly referencesSaid: ReferencesSaid;
   /** False when the newest commits could not be waited for. */
   readonly isComplete: boolean;
 }

@@ -4,6 +4,7 @@ import type { BlockedReason } from "../../../machines/standing.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
+import type { ReferencesSaid } from "../sql/read-closed-issues.ts";
 import {
   actorName,
   deviceName,
@@ -81,6 +82,13 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   late_money: "after its end",
   duplicate_money: "a second time",
   settlement_refused: "that its order no longer takes",
+};
+
+/** Of money that came without its provider's own reference, nothing would tell whether it is paid a second time. */
+const REFERENCES_TOLD: Readonly<Record<ReferencesSaid, string>> = {
+  all: "under another reference",
+  none: "without a reference of its own, so that nothing tells it from other money",
+  some: "under another reference or without one of its own",
 };
 
 /** Why a device that reported was blocked. */
@@ -162,7 +170,10 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
         moneyMoved: "yes",
       };
     case "money_differs": {
-      const how = DIFFERENCES[step.issue] ?? `that does not fit (${step.issue})`;
+      const how =
+        step.issue === "reference_mismatch"
+          ? REFERENCES_TOLD[facts.referencesSaid]
+          : (DIFFERENCES[step.issue] ?? `that does not fit (${step.issue})`);
       return {
         sentence: `${who} asserted money for this collection ${how}; it settled nothing, and an issue names it.`,
         moneyMoved: "maybe",

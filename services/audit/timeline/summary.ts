@@ -88,7 +88,8 @@ function lastRefusal({ events }: TimelineFacts): string {
 }
 
 /** What a person should look into. */
-function evidence({ intent, events, settlement, attributed }: TimelineFacts, moneyMoved: MoneyMoved): string {
+function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
+  const { intent, events, settlement, attributed, issues } = facts;
   const late = events.some(
     (event) => event.type === "late_evidence_kept" && event.data["outcome"] === "reported_success",
   );
@@ -101,21 +102,28 @@ function evidence({ intent, events, settlement, attributed }: TimelineFacts, mon
   }
   const lateMoney = events.some((event) => event.type === "late_money_kept");
   if (settlement !== undefined && lateMoney) {
-    return "The provider asserts another payment as well, which settled nothing: an issue names it.";
+    return `The provider asserts another payment as well, which settled nothing: ${issueTold(issues)}.`;
   }
   const isUnsettled = settlement === undefined && intent.status !== "succeeded";
   if (isUnsettled && (lateMoney || events.some((event) => event.type === "provider_confirmed"))) {
     return isEnded(intent.status)
-      ? "The provider says that the guest paid, and nothing is settled: an issue names it."
+      ? `The provider says that the guest paid, and nothing is settled: ${issueTold(issues)}.`
       : "The provider says that the guest paid; nothing is settled yet.";
   }
   if (moneyMoved !== "no" && events.some((event) => event.type === "money_differs")) {
-    return "The provider asserts money that does not fit this collection; it settled nothing, and an issue names it.";
+    return `The provider asserts money that does not fit this collection; it settled nothing, and ${issueTold(issues)}.`;
   }
   if (moneyMoved !== "maybe") return "";
   return isEnded(intent.status)
     ? `Money may have moved all the same: compare with ${RECORDS_TO_COMPARE[intent.route]}.`
     : "Money may have moved, but nothing is settled yet.";
+}
+
+/** Whether a person still has to look into it, or who did, and what they said. */
+function issueTold({ closed, hasOpen }: TimelineFacts["issues"]): string {
+  const last = closed.at(-1);
+  if (hasOpen || last === undefined) return "an issue names it";
+  return `issue ${last.issueId} named it, which ${actorName(last.by)} closed, because: ${last.reason.replace(/\.$/, "")}`;
 }
 
 function completeness({ events, isComplete }: TimelineFacts): string {

@@ -10,10 +10,11 @@ import { waitUntilCopied } from "../catch-up.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import { findAttribution, selectAttributedMoney } from "../sql/read-attribution.ts";
+import { selectIssuesOfPayment, selectReferencesSaid } from "../sql/read-closed-issues.ts";
 import { findSettlement, selectDeviceNames, selectIntentEvents } from "../sql/read-events.ts";
 import { findOrganizationIntent } from "../sql/read-history.ts";
 import { selectSwitchesThrown } from "../sql/read-switches.ts";
-import { tellAttributedMoney, tellSwitch } from "./aside.ts";
+import { tellAttributedMoney, tellClosedIssue, tellSwitch } from "./aside.ts";
 import { tellAttribution } from "./attribution.ts";
 import { actorName, type TimelineFacts } from "./facts.ts";
 import { tell } from "./sentences.ts";
@@ -50,14 +51,16 @@ async function gatherFacts(
   },
 ): Promise<TimelineFacts> {
   const { organizationId, stationId, intentId, intent, isComplete } = known;
-  const { timelineSteps, timelineSwitches, timelineAttributions } = AUDIT_LIMITS;
+  const { timelineSteps, timelineSwitches, timelineAttributions, timelineClosedIssues } = AUDIT_LIMITS;
   const { orderId, deviceId, provider, createdAtMs, endedAtMs } = intent;
   const held = { deviceId, configId: provider?.configId ?? null, fromMs: createdAtMs, toMs: endedAtMs };
-  const [events, settlement, switches, attributed] = await Promise.all([
+  const [events, settlement, switches, attributed, issues, referencesSaid] = await Promise.all([
     selectIntentEvents(database, { organizationId, stationId, intentId, orderId, limit: timelineSteps }),
     findSettlement(database, { organizationId, intentId }),
     selectSwitchesThrown(database, { organizationId, stationId, ...held, limit: timelineSwitches }),
     selectAttributedMoney(database, { organizationId, intentId, limit: timelineAttributions }),
+    selectIssuesOfPayment(database, { organizationId, intentId, limit: timelineClosedIssues }),
+    selectReferencesSaid(database, { organizationId, intentId }),
   ]);
   const deviceIds = [
     ...new Set([...events.flatMap((event) => deviceIdOf(event) ?? []), ...(deviceId === null ? [] : [deviceId])]),
@@ -65,7 +68,7 @@ async function gatherFacts(
   const registered = await selectDeviceNames(database, { organizationId, deviceIds, atMs: createdAtMs });
   // What a device was called when it acted stands in its own steps, and is as certain as they are.
   const deviceNames = new Map([...registered, ...events.toReversed().flatMap(nameOfActor)]);
-  return { intent, events, settlement, deviceNames, switches, attributed, isComplete };
+  return { intent, events, settlement, deviceNames, switches, attributed, issues, referencesSaid, isComplete };
 }
 
 function deviceIdOf({ data }: AuditEvent): number | undefined {
@@ -99,7 +102,11 @@ function render(stationId: number, facts: TimelineFacts): Reply {
           moneyMoved: told.moneyMoved,
           data: event.type === "intent_succeeded" ? { ...event.data, ...settlement } : event.data,
         })),
-        [...facts.switches.map((thrown) => tellSwitch(thrown, facts)), ...facts.attributed.map(tellAttributedMoney)],
+        [
+          ...facts.switches.map((thrown) => tellSwitch(thrown, facts)),
+          ...facts.attributed.map(tellAttributedMoney),
+          ...facts.issues.closed.map(tellClosedIssue),
+        ],
       ),
     ),
   };

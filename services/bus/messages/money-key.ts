@@ -22,7 +22,7 @@ export function moneyName(providerReference: string, otherwise: string): string 
 
 /**
  * The money as the payment seam is asked about it. Several configs may hear of the same money, so the seam adds its other
- * names, by organization, kind, mode and each account that it was registered or said with (`names_of_money` in
+ * names, by organization, kind, mode, scheme and each account that it was registered or said with (`names_of_money` in
  * PostgreSQL); what has paid under one of them pays nothing again.
  */
 export function moneyKey(money: { readonly configId: number; readonly name: string }): string {

@@ -6,10 +6,10 @@ import { BOUNDS } from "../bounds.ts";
  * Without control characters and line ends, which break a list or a printed slip, and without the marks that turn the
  * direction of the text after them, with which one name can be made to look like another.
  */
-const ONE_LINE = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
+export const ONE_LINE = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
 
 /** Something that can be seen, in whatever is not empty: a name of nothing but spaces, joiners and the like is a blank line on a bill. */
-const VISIBLE = /^$|[\p{L}\p{N}\p{P}\p{S}]/u;
+export const VISIBLE = /^$|[\p{L}\p{N}\p{P}\p{S}]/u;
 
 /** 1 to 200 characters after white space at both ends is taken off; kept in Unicode's NFC, so that equal looks are equal text. */
 export const nameSchema = z

@@ -9,12 +9,12 @@ import { defineOperation } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { callerSchema, ROLES } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
+import { detailsSchema, reasonSchema as reason } from "./sentence.ts";
 
 const id = z.int().positive();
 const caller = callerSchema;
 const hasMore = z.boolean();
 const credentialHash = z.string().regex(/^[0-9a-f]{64}$/);
-const reason = z.string().min(1).max(BOUNDS.reasonCharacters);
 
 /** `test` consumers are for development; only their webhooks may ever go to a loopback address. */
 export const CONSUMER_MODES = ["test", "live"] as const;
@@ -31,12 +31,9 @@ export const consumerSchema = z.object({
 export type Consumer = z.infer<typeof consumerSchema>;
 
 /** One thing to carry: what it is, how many. */
-export const manifestLineSchema = z.object({ name, quantity: z.int().min(1).max(BOUNDS.lineQuantity) });
+const manifestLineSchema = z.object({ name, quantity: z.int().min(1).max(BOUNDS.lineQuantity) });
 /** Where to: a table, a counter, a guest's address on courier legs. It never leaves by webhook. */
-export const destinationSchema = z.object({
-  name,
-  details: z.string().max(BOUNDS.reasonCharacters).optional(),
-});
+const destinationSchema = z.object({ name, details: detailsSchema.optional() });
 
 export const servingTaskSchema = z.object({
   taskId: id,
@@ -45,8 +42,9 @@ export const servingTaskSchema = z.object({
   consumerId: id,
   leg: z.enum(TASK_LEGS),
   status: z.enum(SERVING_TASK_STATUSES),
-  manifest: z.array(manifestLineSchema),
-  destination: destinationSchema,
+  // As they were written: what is stored is shown, whatever later rules would say of it.
+  manifest: z.array(z.object({ name: z.string(), quantity: z.int() })),
+  destination: z.object({ name: z.string(), details: z.string().optional() }),
   offeredAtMs: z.number(),
   /** Until when the offer may be accepted. */
   expiresAtMs: z.number(),
@@ -169,11 +167,14 @@ export const consumerCallerSchema = z.object({
   mode: z.enum(CONSUMER_MODES),
 });
 export type ConsumerCaller = z.infer<typeof consumerCallerSchema>;
-/** By the SHA-256 in lower-case hex of the credential; null when there is none such, or it is suspended. */
+/**
+ * By the SHA-256 in lower-case hex of the credential; null when there is none such, and with `suspended` when there is and
+ * its owner has suspended it.
+ */
 export const authenticateConsumer = defineOperation(
   "robotics.consumer.authenticate",
   z.object({ credentialHash }),
-  z.object({ consumer: consumerCallerSchema.nullable() }),
+  z.object({ consumer: consumerCallerSchema.nullable(), suspended: z.boolean().optional() }),
 );
 
 const consumer = consumerCallerSchema;

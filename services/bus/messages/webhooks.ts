@@ -151,7 +151,7 @@ export const deleteEndpoint = defineOperation(
   z.object({ caller, endpointId: id }),
   z.object({}),
 );
-/** Sends one test event now, past the breaker, through the same guard, and answers with what came of it. */
+/** Sends one test event now, past the breaker, through the same guard, and answers with what came of it. `conflict` for a suspended consumer. */
 export const testEndpoint = defineOperation(
   "webhooks.endpoint.test",
   z.object({ caller, endpointId: id }),
@@ -183,7 +183,7 @@ export const listDeliveries = defineOperation(
 );
 /**
  * One more attempt, the same delivery id. With a key, a repetition is the same attempt. Refusals: `endpoint_unavailable`
- * (none, deleted or disabled), `delivery_lapsed` (an offer that has expired).
+ * (none, deleted or disabled), `delivery_lapsed` (an offer that has expired), `conflict` (an owner's test).
  */
 export const redeliver = defineOperation(
   "webhooks.delivery.redeliver",

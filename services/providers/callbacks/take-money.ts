@@ -28,7 +28,7 @@ import {
 export interface HeldPayment {
   readonly payment: PaymentRow | undefined;
   readonly resolutions: readonly Resolution[];
-  /** Another payment has been paid with the same money. */
+  /** Another payment has taken the same money, or another order is paid with it. */
   readonly isTakenElsewhere: boolean;
 }
 
@@ -80,7 +80,9 @@ export async function decideMoney(
     return misfit(sql, differenceFrom(attributed, money), { source, money, payment });
   if (payment === undefined) return await decideUnknown(sql, source, money);
   if (payment.paid_reference !== null && !isTaken) return misfit(sql, "duplicate_money", { source, money, payment });
-  if (held.isTakenElsewhere) return misfit(sql, "reference_mismatch", { source, money, payment });
+  // What was attributed has paid, and is compared with that below.
+  if (held.isTakenElsewhere && attributed === undefined)
+    return misfit(sql, "reference_mismatch", { source, money, payment });
   if (mismatch !== undefined) return misfit(sql, mismatch, { source, money, payment });
   if (attributed !== undefined) return misfit(sql, "duplicate_money", { source, money, payment });
   if (!mayPay) return misfit(sql, "reference_mismatch", { source, money, payment });

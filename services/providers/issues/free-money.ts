@@ -4,7 +4,7 @@ import type { Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { findOtherIssues, type IssueKind, type IssueRow } from "../sql/issues.ts";
 import { findOrderPaidWith } from "../sql/orders.ts";
-import { lockMoney, lockPaidPayment } from "../sql/payments.ts";
+import { lockMoney, lockPaidPayments, lockSettledMoney } from "../sql/payments.ts";
 import { hasOpenTask } from "../sql/tasks.ts";
 import { issueConflict } from "./issue-conflict.ts";
 
@@ -36,21 +36,23 @@ export async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promi
  * an issue that the payment itself has settled is closed by itself. Refuses with `conflict`.
  */
 export async function requireClosable(sql: Transaction, issue: IssueRow): Promise<void> {
+  await lockSettledMoney(sql, issue.money_key);
   if (issue.kind === "settlement_refused") return await requireFreeMoney(sql, issue);
   if ((await findOrderPaidWith(sql, issue.money_names)) === undefined) await requireUnclaimed(sql, issue);
 }
 
-/** No payment is about to take the money, and no cashier may settle it. */
+/** No payment is about to take the money, whichever config of its account was told, and no cashier may settle it. */
 async function requireUnclaimed(sql: Transaction, issue: IssueRow): Promise<void> {
-  const { config_id: configId, provider_reference: providerReference } = issue;
-  const payment = await lockPaidPayment(sql, { configId, providerReference });
-  if (payment === undefined) return;
-  const { intent_id: intentId, expires_at: expiresAt } = payment;
-  if (await hasOpenTask(sql, { intentId, kind: "confirm" })) {
-    throw issueConflict("money_may_settle", "The station is just being told of this money; look again in a moment.");
+  const { config_id: configId, provider_reference: providerReference, money_names: names } = issue;
+  for (const payment of await lockPaidPayments(sql, { configId, providerReference, names })) {
+    const { intent_id: intentId, expires_at: expiresAt } = payment;
+    if (await hasOpenTask(sql, { intentId, kind: "confirm" })) {
+      throw issueConflict("money_may_settle", "The station is just being told of this money; look again in a moment.");
+    }
+    const isRefused = FINAL.has(issue.kind) && issue.intent_id === intentId;
+    if (isRefused || Date.now() >= expiresAt.getTime() + PROVIDER_LIMITS.intentEndsMs) continue;
+    throw issueConflict("money_may_settle", "The cashier may still settle this money until its collection has ended.");
   }
-  if (FINAL.has(issue.kind) || Date.now() >= expiresAt.getTime() + PROVIDER_LIMITS.intentEndsMs) return;
-  throw issueConflict("money_may_settle", "The cashier may still settle this money until its collection has ended.");
 }
 
 /** What can pay an order: money that has a name, of which one thing only is said, and of which nobody has disposed. */

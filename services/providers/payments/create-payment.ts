@@ -69,7 +69,13 @@ async function registerPayment(
   return await deps.database.begin(async (sql) => {
     await payments.lockIntent(sql, intentId);
     if (await payments.isWithdrawn(sql, intentId)) throw hasEnded();
-    const payment = await payments.insertPayment(sql, { ...request, reference: newReference(), account, askMs });
+    const payment = await payments.insertPayment(sql, {
+      ...request,
+      reference: newReference(),
+      account,
+      config,
+      askMs,
+    });
     if (payment !== undefined && adapter.answersQuestions)
       await insertTask(sql, { intentId, kind: "poll", dueInMs: askMs + PROVIDER_LIMITS.firstPollMs });
     return payment;

@@ -80,7 +80,7 @@ export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<nu
         where station_id = ${stationId}::bigint and display_number = ${payment?.orderDisplayNumber ?? null}::bigint),
       ${amountMinor}::bigint, ${currency}, ${providerReference}, ${sql.json(issue.evidence as Json)},
       names_of_money(${configId},
-        (select account from provider_payments where intent_id = ${payment?.intentId ?? null}::bigint),
+        (select p from provider_payments p where intent_id = ${payment?.intentId ?? null}::bigint),
         ${issue.saidAccount}, ${moneyName}))
     on conflict (config_id, kind, money_key) where status <> 'attributed' do nothing
     returning issue_id`;
@@ -118,7 +118,7 @@ export async function findResolutions(
       case status when 'closed' then 'closed' else 'attributed' end as status
     from provider_issues
     where money_names && names_of_money(${configId},
-        (select account from provider_payments where config_id = ${configId} and reference = ${reference}),
+        (select p from provider_payments p where config_id = ${configId} and reference = ${reference}),
         ${saidAccount}, ${moneyName})
       and (status = 'attributed' or attribution is not null or (status = 'closed' and transaction_id is null))
     order by issue_id`;
@@ -166,7 +166,7 @@ export async function addWordsTo(sql: Transaction, issueId: number, words: Furth
     from provider_issues known, lateral (
       select array_agg(distinct name order by name) as names
       from unnest(known.money_names || names_of_money(known.config_id,
-        (select account from provider_payments where intent_id = known.intent_id), ${account}, known.money_key)) as name
+        (select p from provider_payments p where intent_id = known.intent_id), ${account}, known.money_key)) as name
     ) named
     where i.issue_id = ${issueId} and known.issue_id = i.issue_id and named.names <> i.money_names`;
   const differs = await sql`

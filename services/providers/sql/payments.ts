@@ -1,6 +1,9 @@
 /** Payments asked of providers. */
 import type { ProviderEndReason } from "../../../machines/payment-intent.ts";
+import { moneyKey, moneyName } from "../../bus/messages/money-key.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import type { ConfigRow } from "./configs.ts";
+import type { Json } from "./json.ts";
 
 export interface PaymentRow {
   readonly intent_id: number;
@@ -37,6 +40,8 @@ export interface NewPayment {
   readonly orderDisplayNumber: number;
   readonly reference: string;
   readonly account: string;
+  /** Where the account's scheme stands too. */
+  readonly config: Pick<ConfigRow, "kind" | "settings">;
   readonly amountMinor: string;
   readonly currency: string;
   readonly expiresAtMs: number;
@@ -49,10 +54,11 @@ export async function insertPayment(database: Queryable, payment: NewPayment): P
   const { intentId, configId, organizationId, stationId, orderDisplayNumber, reference } = payment;
   const [row] = await database<PaymentRow[]>`
     insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
-      account, amount_minor, currency, expires_at, asked_until)
+      account, account_scheme, amount_minor, currency, expires_at, asked_until)
     values (${intentId}, ${configId}, ${organizationId}, ${stationId}, ${orderDisplayNumber}, ${reference},
-      ${payment.account}, ${payment.amountMinor}::bigint, ${payment.currency},
-      to_timestamp(${payment.expiresAtMs}::float8 / 1000), now() + ${payment.askMs}::float8 * interval '1 ms')
+      ${payment.account}, provider_scheme(${payment.config.kind}, ${database.json(payment.config.settings as Json)}),
+      ${payment.amountMinor}::bigint, ${payment.currency}, to_timestamp(${payment.expiresAtMs}::float8 / 1000),
+      now() + ${payment.askMs}::float8 * interval '1 ms')
     on conflict (intent_id) do nothing
     returning ${columns(database)}`;
   return row;
@@ -147,25 +153,51 @@ export async function lockMoney(
     select pg_advisory_xact_lock(hashtextextended(${`provider money of ${organizationId} ${providerReference}`}, 0))`;
 }
 
-/** The payment that this money was taken for, held until the transaction ends. */
-export async function lockPaidPayment(sql: Transaction, money: MoneyName): Promise<PaymentRow | undefined> {
-  const [row] = await sql<PaymentRow[]>`
-    select ${columns(sql)} from provider_payments
-    where config_id = ${money.configId} and provider_reference = ${money.providerReference}
-      and provider_reference <> '' and paid_reference = ${money.providerReference}
-    order by intent_id limit 1 for update`;
-  return row;
+/** Holds a money against the payment seam until the transaction ends: what is seen of it here stays so. */
+export async function lockSettledMoney(sql: Transaction, name: string): Promise<void> {
+  await sql`select lock_settled_money(${name})`;
 }
 
-/** Whether this money was taken for another payment than that of our reference. */
+/**
+ * The payments that have taken this money, by whichever config of its account, held until the transaction ends. `names`
+ * are all names of the money that are known.
+ */
+export async function lockPaidPayments(
+  sql: Transaction,
+  money: MoneyName & { readonly names: readonly string[] },
+): Promise<readonly PaymentRow[]> {
+  const { configId, providerReference, names } = money;
+  return await sql<PaymentRow[]>`
+    select ${columns(sql)} from provider_payments
+    where paid_money_name = any(${[...names]}::text[])
+      or (config_id = ${configId} and provider_reference = ${providerReference}
+        and provider_reference <> '' and paid_reference = ${providerReference})
+    order by intent_id for update`;
+}
+
+/**
+ * Whether the payment seam would refuse this money for the payment of our reference: it was taken for another payment, has
+ * paid another order, or was closed, by whichever config of its account.
+ */
 export async function isTakenElsewhere(
   sql: Queryable,
   money: MoneyName & { readonly reference: string },
 ): Promise<boolean> {
+  const { configId, providerReference, reference } = money;
+  if (providerReference === "") return false;
+  const key = moneyKey({ configId, name: moneyName(providerReference, "") });
   const rows = await sql`
-    select 1 from provider_payments
-    where config_id = ${money.configId} and provider_reference = ${money.providerReference}
-      and provider_reference <> '' and paid_reference = ${money.providerReference} and reference <> ${money.reference}
+    with own as (
+      select intent_id, names_of_settlement(intent_id, ${key}) as names
+      from provider_payments where config_id = ${configId} and reference = ${reference}
+    )
+    select 1 from own join provider_payments p on p.paid_money_name = any(own.names) where p.intent_id <> own.intent_id
+    union all
+    select 1 from own join paid_money_names n on n.name = any(own.names) join transactions t using (transaction_id)
+    where t.intent_id <> own.intent_id
+    union all
+    select 1 from own join provider_issues i on i.money_names && own.names
+    where i.status = 'closed' and i.transaction_id is null
     limit 1`;
   return rows.length > 0;
 }

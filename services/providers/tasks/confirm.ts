@@ -6,6 +6,7 @@ import { z } from "zod";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
 import type { Refusal } from "../../../machines/station/reply.ts";
 import { moneyName } from "../../bus/messages/money-key.ts";
+import type { IssueEvidence } from "../../bus/messages/providers.ts";
 import { placeOf, registeredOf, tellOfIssue } from "../callbacks/raise-issue.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { countIssue } from "../figures.ts";
@@ -41,7 +42,11 @@ export async function confirmAtStation(deps: ProvidersDeps, task: Task, payment:
       currency: payment.currency,
       providerReference,
       saidAccount: payment.account,
-      evidence: { registered: registeredOf(payment), station: { code: reply.code, status: reply.status ?? null } },
+      evidence: {
+        asserted: assertedOf(payment, providerReference),
+        registered: registeredOf(payment),
+        station: { code: reply.code, status: reply.status ?? null },
+      },
     });
     return issueId === undefined ? undefined : { issueId, task: await tellOfIssue(sql, { intentId, kind, issueId }) };
   });
@@ -50,6 +55,12 @@ export async function confirmAtStation(deps: ProvidersDeps, task: Task, payment:
   countIssue(deps.figures, kind, issueId);
   deps.log.warn({ intentId, kind, issueId, stationCode: reply.code, status: reply.status }, "money does not fit");
   return { outcome: kind };
+}
+
+/** Money is only confirmed when what the provider asserted is what was registered, so one tells the other. */
+function assertedOf(payment: PaymentRow, providerReference: string): NonNullable<IssueEvidence["asserted"]> {
+  const { reference, account, amount_minor: amountMinor, currency } = payment;
+  return { reference, providerReference, account, amountMinor, currency };
 }
 
 /** Answers that say nothing about the money yet: a station that is not there yet, or is just settling. */

@@ -1,6 +1,7 @@
 /**
- * The status poll: finds what a lost callback would have told. It runs until the deadline and once after it; a payment
- * that is still open then is cancelled at the provider, also when nobody has said that the intent has ended.
+ * The status poll: finds what a lost callback would have told. It runs until the deadline and once after it, also when
+ * what it finds does not fit; a payment that is still open then is cancelled at the provider, also when nobody has said
+ * that the intent has ended.
  */
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
@@ -18,8 +19,13 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
   const lastAtMs = payment.expires_at.getTime() + PROVIDER_LIMITS.pollAfterDeadlineMs;
   try {
     const found = await adapter.lookUp(access, asked, signal);
-    if (found.status === "paid")
-      return { outcome: await takeFoundMoney(deps, about, { money: found.money, by: "poll" }) };
+    if (found.status === "paid") {
+      const outcome = await takeFoundMoney(deps, about, { money: found.money, by: "poll" });
+      // Money that does not fit is an issue; the right one may still be found while the collection goes on.
+      const isTaken = outcome === "confirmed" || outcome === "known";
+      const isLast = Date.now() >= lastAtMs || payment.withdrawn_at !== null;
+      return isTaken || isLast ? { outcome } : { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+    }
     if (found.status === "ended") return await end(deps, about, found.reason);
     if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
     await insertTask(deps.database, { intentId: payment.intent_id, kind: "withdraw", dueInMs: 0 });

@@ -3,10 +3,9 @@ import { requirePermission } from "../../bus/access.ts";
 import type { changeConsumer, resetConsumerCredential } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { recordRoboticsTrail } from "../../db/robotics-trail.ts";
+import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
 import type { RoboticsDeps } from "../deps.ts";
 import { lockConsumer, setCredential, updateConsumer } from "../sql/consumers.ts";
-import { personActor } from "../trail/actors.ts";
 import { consumerOnWire } from "./consumer-wire.ts";
 import { mintCredential } from "./credential.ts";
 

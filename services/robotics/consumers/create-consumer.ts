@@ -2,12 +2,11 @@ import { requirePermission } from "../../bus/access.ts";
 import type { createConsumer } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { recordRoboticsTrail } from "../../db/robotics-trail.ts";
+import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
 import type { RoboticsDeps } from "../deps.ts";
 import { ROBOTICS_LIMITS } from "../limits.ts";
 import { countConsumers, insertConsumer } from "../sql/consumers.ts";
 import { lockFilial } from "../sql/filials.ts";
-import { personActor } from "../trail/actors.ts";
 import { consumerOnWire } from "./consumer-wire.ts";
 import { mintCredential } from "./credential.ts";
 

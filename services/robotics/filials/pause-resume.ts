@@ -9,11 +9,10 @@ import type {
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { insertOutbox } from "../../db/outbox.ts";
-import { recordRoboticsTrail } from "../../db/robotics-trail.ts";
+import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
 import type { RoboticsDeps } from "../deps.ts";
 import { filialEvent } from "../events.ts";
 import { type FilialRow, findFilial, lockFilial, updatePaused } from "../sql/filials.ts";
-import { personActor } from "../trail/actors.ts";
 
 type Using = Pick<RoboticsDeps, "database">;
 

@@ -27,10 +27,10 @@ export async function findConsumer(sql: Queryable, key: ConsumerKey): Promise<Co
   return row;
 }
 
-/** Whose credential it is, unless the owner has suspended them. */
-export async function findActiveByCredential(sql: Queryable, credentialHash: Buffer): Promise<ConsumerRow | undefined> {
+/** Whose credential it is, suspended or not. */
+export async function findByCredential(sql: Queryable, credentialHash: Buffer): Promise<ConsumerRow | undefined> {
   const [row] = await sql<ConsumerRow[]>`
-    select ${columns(sql)} from robotics_consumers where credential_hash = ${credentialHash} and status = 'active'`;
+    select ${columns(sql)} from robotics_consumers where credential_hash = ${credentialHash}`;
   return row;
 }
 

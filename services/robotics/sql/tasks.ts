@@ -95,7 +95,10 @@ export async function insertTask(sql: Transaction, task: NewTask): Promise<TaskR
   return row;
 }
 
-/** Only within a transaction that holds the task. */
+/**
+ * Only within a transaction that holds the task. An acceptance that was decided in time counts as of its deadline at the
+ * latest, whatever the clock says when it is written: nothing is accepted after it has expired.
+ */
 export async function updateStatus(
   sql: Transaction,
   taskId: number,
@@ -105,7 +108,7 @@ export async function updateStatus(
   const [row] = await sql<[TaskRow]>`
     update serving_tasks
     set status = ${status}, cancel_reason = ${cancelReason},
-      ${isEnd ? sql`ended_at = clock_timestamp()` : sql`accepted_at = clock_timestamp()`}
+      ${isEnd ? sql`ended_at = clock_timestamp()` : sql`accepted_at = least(clock_timestamp(), expires_at)`}
     where task_id = ${taskId} returning *`;
   return row;
 }

@@ -2,9 +2,9 @@ import { requirePermission } from "../../bus/access.ts";
 import type { cancelTask } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
+import { personActor } from "../../db/robotics-trail.ts";
 import type { RoboticsDeps } from "../deps.ts";
 import { lockTask } from "../sql/tasks.ts";
-import { personActor } from "../trail/actors.ts";
 import { moveTask, runMove } from "./move-task.ts";
 import { taskOnWire } from "./task-wire.ts";
 

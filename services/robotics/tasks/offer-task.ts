@@ -4,14 +4,13 @@ import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { insertOutbox } from "../../db/outbox.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { recordRoboticsTrail } from "../../db/robotics-trail.ts";
+import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
 import type { RoboticsDeps } from "../deps.ts";
 import { taskEvent } from "../events.ts";
 import { ROBOTICS_LIMITS } from "../limits.ts";
 import { findConsumer, holdConsumer } from "../sql/consumers.ts";
 import { lockFilial, takeDisplayNumber } from "../sql/filials.ts";
 import { countOpenTasks, findTaskByKey, insertTask, type TaskRow } from "../sql/tasks.ts";
-import { personActor } from "../trail/actors.ts";
 import { requestHash } from "./request-hash.ts";
 import { taskOnWire } from "./task-wire.ts";
 

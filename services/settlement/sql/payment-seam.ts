@@ -7,7 +7,7 @@ import type { Database } from "../../db/pool.ts";
 
 /**
  * Settles an intent against its order, or says why not: one round trip, one transaction. The rules stand in the
- * function `settle_intent` (migration 0020), which alone writes `transactions`.
+ * function `settle_intent` (migration 0023), which alone writes `transactions`.
  */
 export async function settleIntent(
   database: Database,

@@ -47,8 +47,11 @@ export async function getOwn(
   { caller, deliveryId }: RequestOf<typeof messages.getOwnDelivery>,
 ): Promise<ReplyOf<typeof messages.getOwnDelivery>> {
   requirePermission(caller, "organization.manage");
-  const row = await findOwn(database, { organizationId: caller.organizationId, deliveryId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
-  const attempts = await listAttempts(database, deliveryId, SIGNER_LIMITS.attemptsShown);
-  return { delivery: deliveryOnWire(row), attempts: attempts.map(attemptOnWire) };
+  // At one moment, or an attempt that ends between the two would be counted and not shown.
+  return await database.begin("isolation level repeatable read read only", async (sql) => {
+    const row = await findOwn(sql, { organizationId: caller.organizationId, deliveryId });
+    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    const attempts = await listAttempts(sql, deliveryId, SIGNER_LIMITS.attemptsShown);
+    return { delivery: deliveryOnWire(row), attempts: attempts.map(attemptOnWire) };
+  });
 }

@@ -5,7 +5,7 @@ import type * as messages from "../../bus/messages/webhooks.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { recordRoboticsTrail } from "../../db/robotics-trail.ts";
+import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
 import type { SignerDeps } from "../deps.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { newSecret, secretPlace } from "../secrets/endpoint-secrets.ts";
@@ -14,7 +14,6 @@ import { failPending } from "../sql/outcomes.ts";
 import { endOldSecrets, expireCurrentSecret, insertSecret, listLiveSecrets } from "../sql/secrets.ts";
 import { checkTarget } from "./check-target.ts";
 import { endpointOnWire } from "./endpoint-wire.ts";
-import { ownerActor } from "./owner-actor.ts";
 
 /** Refuses with `permission_denied`, `not_found`, or `webhook_target_refused` when a disabled or paused one is activated. */
 export async function change(
@@ -57,6 +56,8 @@ export async function rotate(
     const data = { overlap_ms: overlapMs };
     await record(sql, { caller, endpointId, action: "webhook_secret_rotated", data });
   });
+  // Whoever sends to it signs with the new one from now on.
+  deps.wake([caller.organizationId]);
   return { endpoint, secret };
 }
 
@@ -72,7 +73,7 @@ export async function remove(
     await failPending(sql, [endpointId]);
     await record(sql, { caller, endpointId, action: "webhook_endpoint_deleted", data: { url: held.url } });
   });
-  // Whoever sends to it puts down what it has claimed.
+  // Whoever sends to it puts down what it has in hand.
   deps.wake([caller.organizationId]);
   return {};
 }
@@ -119,5 +120,5 @@ async function record(
   const { caller, endpointId, action, data = {} } = entry;
   const subject = { kind: "webhook_endpoint", id: endpointId } as const;
   const { organizationId } = caller;
-  await recordRoboticsTrail(sql, { organizationId, actor: ownerActor(caller), action, subject, data });
+  await recordRoboticsTrail(sql, { organizationId, actor: personActor(caller), action, subject, data });
 }

@@ -3,7 +3,7 @@ import { requirePermission } from "../../bus/access.ts";
 import type { registerEndpoint } from "../../bus/messages/webhooks.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { recordRoboticsTrail } from "../../db/robotics-trail.ts";
+import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
 import type { SignerDeps } from "../deps.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { newSecret, secretPlace } from "../secrets/endpoint-secrets.ts";
@@ -11,7 +11,6 @@ import * as endpoints from "../sql/endpoints.ts";
 import { insertSecret } from "../sql/secrets.ts";
 import { checkTarget } from "./check-target.ts";
 import { endpointOnWire } from "./endpoint-wire.ts";
-import { ownerActor } from "./owner-actor.ts";
 
 /** Refuses with `permission_denied`, `not_found`, `webhook_target_refused`, or `conflict` beyond the consumer's number. */
 export async function register(
@@ -37,7 +36,7 @@ export async function register(
     const subject = { kind: "webhook_endpoint", id: endpointId } as const;
     const data = { url, consumer_id: consumerId };
     const action = "webhook_endpoint_registered";
-    await recordRoboticsTrail(sql, { organizationId, actor: ownerActor(caller), action, subject, data });
+    await recordRoboticsTrail(sql, { organizationId, actor: personActor(caller), action, subject, data });
     const row = await endpoints.findEndpoint(sql, { organizationId, endpointId });
     if (row === undefined) throw new Error("An endpoint that was just written is not there.");
     return { endpoint: await endpointOnWire(sql, row), secret };

@@ -40,11 +40,13 @@ export async function openConnection(
   const deadline = startDeadline(settings.connectMs, [signal]);
   try {
     const startedAt = performance.now();
-    const tcp = await connectFirst(target, deadline.signal);
+    const tcp = await connectFirst(target, times, deadline.signal);
     // The operating system says whom it reached; nothing has been written to them yet.
     const { remoteAddress } = tcp;
     if (remoteAddress === undefined || !settings.allows(target.host, remoteAddress)) {
       tcp.destroy();
+      // Who answered instead is nobody's business.
+      times.address = null;
       throw new AttemptFailure(remoteAddress === undefined ? "connect_failed" : "target_refused");
     }
     times.address = remoteAddress;
@@ -60,10 +62,16 @@ export async function openConnection(
 }
 
 /** Tries a few addresses in turn. Each but the last gives way after a while, because a dead one does not say so. */
-async function connectFirst({ addresses, port }: ConnectionTarget, signal: AbortSignal): Promise<Socket> {
+async function connectFirst(
+  { addresses, port }: ConnectionTarget,
+  times: ConnectionTimes,
+  signal: AbortSignal,
+): Promise<Socket> {
   const tried = addresses.slice(0, TARGET_LIMITS.addressesTried);
   for (const [at, address] of tried.entries()) {
     const isLast = at === tried.length - 1;
+    // All of them were checked, so one that does not answer may be told.
+    times.address = address;
     const patience = isLast ? undefined : startDeadline(TARGET_LIMITS.addressMs, [signal]);
     try {
       return await connectTo(address, port, patience?.signal ?? signal);

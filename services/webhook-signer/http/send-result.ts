@@ -26,9 +26,9 @@ export class EndedBeforeSending extends Error {
 export interface SendResult {
   /** Null exactly when the target answered 2xx, and what is read of the answer came in time. */
   readonly error: AttemptError | null;
-  /** What was connected to. For a refused target this and all below is null or empty: it would be a port scanner. */
+  /** What was connected to, or tried last. For a refused target this and all below is null or empty: it would be a port scanner. */
   readonly address: string | null;
-  /** Milliseconds of each step; null for one that was not finished, or not needed because a connection was open. */
+  /** Milliseconds of each step, of a failed look-up too; null for another that was not finished, or not needed because a connection was open. */
   readonly dnsMs: number | null;
   readonly connectMs: number | null;
   readonly tlsMs: number | null;

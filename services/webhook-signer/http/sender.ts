@@ -16,6 +16,7 @@ import { type Deadline, startDeadline } from "./deadline.ts";
 import { createIdleConnections } from "./idle-connections.ts";
 import { type ConnectionTimes, openConnection } from "./open-connection.ts";
 import { type Answer, noAnswer, type Post, post } from "./post.ts";
+import { remember } from "./remember.ts";
 import { retryAfterMs } from "./retry-after.ts";
 import { EndedBeforeSending, type Sender, type SendResult } from "./send-result.ts";
 import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "./sender-settings.ts";
@@ -29,6 +30,8 @@ export interface SenderSettings {
   readonly caFile?: string | undefined;
   /** Public addresses, or blocks of them, that lead to this service or its network, as behind a load balancer. */
   readonly ownNetworks?: readonly string[] | undefined;
+  /** The time, to which a Retry-After that names one is compared; this machine's when left out. */
+  readonly nowMs?: (() => number) | undefined;
   /** Shorter times than those of `TARGET_LIMITS`. */
   readonly times?: Partial<Pick<typeof TARGET_LIMITS, SettableTime>> | undefined;
 }
@@ -63,14 +66,20 @@ const REFUSED: SendResult = {
 };
 
 /** Throws UserError `invalid_setting` for a file, name server or network that cannot be read. */
-export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderSettings): Sender {
+export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: SenderSettings): Sender {
   const { attemptMs, dnsMs, connectMs, connectionMs, idleMs, ownAddressesMs } = { ...TARGET_LIMITS, ...times };
   const networks = ownNetworkBlocks(ownNetworks ?? []);
   const isOwn = createOwnAddresses(ownAddressesMs);
+  const { rememberedTargets } = TARGET_LIMITS;
+  const isLocalHost = remember(rememberedTargets, isLoopbackHost);
+  const isLocal = remember(rememberedTargets, isLoopbackAddress);
+  const isOutside = remember(rememberedTargets, (text) => isPublicAddress(text) && !isWithin(networks, text));
   const allows: ResolverSettings["allows"] = (host, address) =>
-    isLoopbackHost(host)
-      ? isLoopbackAddress(address)
-      : isPublicAddress(address) && !isOwn(address) && !isWithin(networks, address);
+    isLocalHost(host) ? isLocal(address) : isOutside(address) && !isOwn(address);
+  const checkUrl = {
+    allowed: remember(rememberedTargets, (raw) => checkTargetUrl(raw, { loopback: "allowed" })),
+    refused: remember(rememberedTargets, (raw) => checkTargetUrl(raw, { loopback: "refused" })),
+  };
   const resolver: ResolverSettings = { servers: checkedNameServers(dnsServers ?? []), dnsMs, allows };
   const connections = { secureContext: trustedRoots(caFile), connectMs, allows };
   const idle = createIdleConnections({ connectionMs });
@@ -84,8 +93,8 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
     const host = hostOf(url);
     const startedAt = performance.now();
     const resolution = await resolveTarget(host, resolver, signal);
-    if (!resolution.ok) throw new AttemptFailure(resolution.error);
     if (isLookedUp(host)) trace.dnsMs = performance.now() - startedAt;
+    if (!resolution.ok) throw new AttemptFailure(resolution.error);
     const isSecure = url.protocol === "https:";
     const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
     const target = { host, port, isSecure, addresses: resolution.addresses };
@@ -164,12 +173,14 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
     } finally {
       deadline.clear();
     }
-    return error === "target_refused" ? REFUSED : resultOf(trace, error, performance.now() - startedAt);
+    return error === "target_refused"
+      ? REFUSED
+      : resultOf(trace, error, { totalMs: performance.now() - startedAt, nowMs: (nowMs ?? Date.now)() });
   };
 
   return {
     async send({ url: raw, headers, body, loopback, signal, endsAtMs = null }) {
-      const checked = checkTargetUrl(raw, { loopback });
+      const checked = checkUrl[loopback](raw);
       if (!checked.ok) return REFUSED;
       const { url } = checked;
       const sending = sendTo(url, { path: `${url.pathname}${url.search}`, headers, body, endsAtMs }, signal);
@@ -199,7 +210,11 @@ export function createSender({ dnsServers, caFile, ownNetworks, times }: SenderS
   };
 }
 
-function resultOf({ answer, ...times }: Trace, error: AttemptError | null, totalMs: number): SendResult {
+function resultOf(
+  { answer, ...times }: Trace,
+  error: AttemptError | null,
+  { totalMs, nowMs }: { readonly totalMs: number; readonly nowMs: number },
+): SendResult {
   return {
     error,
     address: times.address,
@@ -211,7 +226,7 @@ function resultOf({ answer, ...times }: Trace, error: AttemptError | null, total
     status: answer.status,
     responseBody: answer.isEncoded ? "" : answerText(Buffer.concat(answer.chunks)),
     truncated: answer.truncated,
-    retryAfterMs: retryAfterMs(answer.retryAfter, Date.now()),
+    retryAfterMs: retryAfterMs(answer.retryAfter, nowMs),
   };
 }
 

@@ -88,7 +88,6 @@ function deliveryOf({ eventId, event }: PublishedRoboticsEvent, target: EventTar
     eventType,
     body: envelope({ deliveryId, eventType, createdAt, payload }),
     status: isSent ? "pending" : "unsent",
-    attempts: 0,
     lapsesAt: event.eventType === "serving_task.offered" ? event.payload.expires_at : null,
   };
 }

@@ -1,9 +1,10 @@
 /** One attempt: signed afresh, sent through the guard, and what follows from it. */
 
 import type { Log } from "../../runtime/log.ts";
+import type { Clock } from "../clock.ts";
 import { EndedBeforeSending, type Sender, type SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
-import type { ClaimedRow } from "../sql/claims.ts";
+import type { DueRow } from "../sql/due.ts";
 import type { OutcomeRow } from "../sql/outcomes.ts";
 import type { LoopbackRule } from "../target/refusal.ts";
 import { retryInMs } from "./schedule.ts";
@@ -11,6 +12,7 @@ import { retryInMs } from "./schedule.ts";
 export interface AttemptDeps {
   readonly sender: Pick<Sender, "send">;
   readonly log: Pick<Log, "error">;
+  readonly clock: Pick<Clock, "nowMs">;
   /** Whether endpoints of `test` consumers may be on a loopback address, as the operator has set it. */
   readonly allowLoopback: boolean;
   readonly random: () => number;
@@ -49,12 +51,12 @@ export interface Message {
  * sent. Whatever else goes wrong is the attempt's result.
  */
 export async function sendOnce(
-  deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log">,
+  deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log" | "clock">,
   target: Target,
   { body, signal, endsAtMs = null }: Message,
 ): Promise<SendResult | undefined> {
   if (target.secrets.length === 0) return { ...UNASKED, error: "secret_unreadable" };
-  const signature = signatureHeader(target.secrets, { body, nowMs: Date.now() });
+  const signature = signatureHeader(target.secrets, { body, nowMs: deps.clock.nowMs() });
   try {
     return await deps.sender.send({
       url: target.url,
@@ -79,22 +81,28 @@ export function loopbackRule(
   return allowLoopback && mode === "test" ? "allowed" : "refused";
 }
 
-/** What is written of an attempt. */
+/** When an attempt begins, in microseconds since the epoch, which is also its key. */
+export function attemptIdAt(nowMs: number): number {
+  return Math.floor(nowMs * 1_000);
+}
+
+/** The delivery as it was when the attempt began. */
+type Attempted = Pick<DueRow, "delivery_id" | "attempts" | "manual_attempts" | "asked" | "is_manual">;
+
+/** What is written of an attempt. `attempts` of the delivery ended before it began. */
 export function outcomeOf(
-  claimed: Pick<ClaimedRow, "delivery_id" | "attempts" | "manual_of"> & { readonly claimId: string },
-  attempt: { readonly result: SendResult; readonly startedAt: Date; readonly random: number },
+  { delivery_id, attempts, manual_attempts, asked, is_manual }: Attempted,
+  made: { readonly attemptId: number; readonly result: SendResult; readonly random: number },
 ): OutcomeRow {
-  const { result, startedAt, random } = attempt;
-  const succeeded = result.error === null;
-  const retryMs = succeeded
-    ? undefined
-    : retryInMs({ attempts: claimed.attempts, retryAfterMs: result.retryAfterMs, random });
+  const { attemptId: attempt_id, result, random } = made;
+  const planned = attempts - manual_attempts + 1;
+  const { retryAfterMs } = result;
   return {
-    delivery_id: claimed.delivery_id,
-    claim_id: claimed.claimId,
-    status: succeeded ? "delivered" : retryMs === undefined ? "failed" : "pending",
-    retry_in_ms: retryMs ?? null,
-    started_at: startedAt,
+    delivery_id,
+    attempt_id,
+    attempt: attempts + 1,
+    asked,
+    retry_in_ms: result.error === null ? null : (retryInMs({ attempts: planned, retryAfterMs, random }) ?? null),
     address: result.address,
     dns_ms: result.dnsMs,
     connect_ms: result.connectMs,
@@ -105,6 +113,6 @@ export function outcomeOf(
     error: result.error,
     response_body: result.responseBody,
     is_truncated: result.truncated,
-    is_manual: claimed.manual_of !== null,
+    is_manual,
   };
 }

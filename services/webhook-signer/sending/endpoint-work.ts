@@ -1,11 +1,11 @@
-/** What a process knows of one endpoint while it sends for its owner: its breaker, what is claimed, what is under way. */
+/** What a process knows of one endpoint while it sends for its owner: its breaker, and what it has in hand. */
 import { SIGNER_LIMITS } from "../limits.ts";
-import type { ClaimedRow, DueEndpointRow } from "../sql/claims.ts";
+import type { DueEndpointRow, DueRow } from "../sql/due.ts";
 import type { EndpointOutcomeRow } from "../sql/outcomes.ts";
 import { afterFailure, type BreakerState, CLOSED, disabledBy, roomOf } from "./breaker.ts";
+import type { Pace } from "./slots.ts";
 
-export interface Claimed extends ClaimedRow {
-  readonly claimId: string;
+export interface Waiting extends DueRow {
   /** For an offer: when it expires, by the clock that never jumps (`performance.now`). */
   readonly lapsesAtMs: number | null;
 }
@@ -17,6 +17,11 @@ export interface AttemptEnd {
   readonly tookMs: number;
 }
 
+/** How many deliveries all endpoints of this process have in hand together. */
+export interface InHandCount {
+  count: number;
+}
+
 export class EndpointWork {
   readonly endpointId: number;
   #row: DueEndpointRow;
@@ -24,8 +29,10 @@ export class EndpointWork {
   #inFlight = 0;
   /** How many may be under way: one at first, more while the target answers well, so that many tar-pits hold few places. */
   #width = 1;
+  /** Whether the last answer was a good one and came soon; undefined while there was none here. */
+  #wasPrompt: boolean | undefined;
   #usedAtMs = Date.now();
-  /** How many are claimed ahead: more while the target is fast, so that claims go in batches. */
+  /** How many are read ahead: more while the target is fast, so that few reads bring many. */
   #window: number = SIGNER_LIMITS.firstWindow;
   #disabledReason: EndpointOutcomeRow["disabled_reason"] = null;
   #mayHaveMore = false;
@@ -33,13 +40,18 @@ export class EndpointWork {
   #hasFailed = false;
   /** When its row was told last that all is well; zero when it was told of a failure since. */
   #successWrittenAtMs = 0;
-  #secrets: readonly string[] = [];
+  /** Undefined until they have been read: it is not sent to before. */
+  #secrets: readonly string[] | undefined;
   /** The owner paused or deleted it, or it was disabled elsewhere. */
   #isWithdrawn = false;
-  /** Claimed and not sent yet, the longest due first. */
-  readonly queue: Claimed[] = [];
+  /** Read and not sent yet, the longest due first. */
+  readonly #queue: Waiting[] = [];
+  /** The deliveries read whose outcome is not written yet: they look due to PostgreSQL and are not to be read again. */
+  readonly #inHand = new Set<number>();
+  readonly #all: InHandCount;
 
-  constructor(row: DueEndpointRow) {
+  constructor(row: DueEndpointRow, all: InHandCount) {
+    this.#all = all;
     this.endpointId = row.endpoint_id;
     this.#row = row;
     this.#breaker = breakerOf(row);
@@ -53,14 +65,25 @@ export class EndpointWork {
     return this.#row.mode;
   }
 
-  /** The secrets that sign, read with the last claim. */
+  /** The secrets that sign, as they were at the last look. */
   get secrets(): readonly string[] {
-    return this.#secrets;
+    return this.#secrets ?? [];
   }
 
-  /** Whether it answered well the last time; whoever has never answered yet is not. */
-  get isHealthy(): boolean {
-    return this.#breaker.consecutiveFailures === 0 && this.#row.has_succeeded;
+  signWith(secrets: readonly string[]): void {
+    this.#secrets = secrets;
+  }
+
+  /** Which places are for it. A probe is for finding out, as a first attempt is. */
+  get pace(): Pace {
+    if (this.#breaker.openUntilMs !== null) return "untried";
+    if (this.#breaker.consecutiveFailures > 0 || this.#wasPrompt === false) return "slow";
+    return this.#wasPrompt === true ? "prompt" : "untried";
+  }
+
+  /** Whether its owner has paused or deleted it, or it was disabled or its consumer suspended, as far as is known here. */
+  get isWithdrawn(): boolean {
+    return this.#isWithdrawn;
   }
 
   /** What this process knows of the breaker is newer than the row, unless the owner has started the endpoint anew. */
@@ -68,9 +91,10 @@ export class EndpointWork {
     if (row.generation !== this.#row.generation) {
       this.#breaker = breakerOf(row);
       this.#disabledReason = null;
+      this.#wasPrompt = undefined;
     }
     this.#isWithdrawn = false;
-    this.#row = { ...row, has_succeeded: row.has_succeeded || this.#row.has_succeeded };
+    this.#row = row;
   }
 
   /** It must not be sent to any more; what is under way ends by itself. */
@@ -78,80 +102,98 @@ export class EndpointWork {
     this.#isWithdrawn = true;
   }
 
-  /** How many more to claim now. */
+  get inHand(): Iterable<number> {
+    return this.#inHand;
+  }
+
+  /** How many more to read now. */
   wanted(nowMs: number): number {
     if (!this.#isUsable) return 0;
     const room = roomOf(this.#breaker, this.#inFlight, nowMs);
-    if (this.#breaker.openUntilMs !== null) return Math.max(0, room - this.queue.length);
-    return Math.max(0, this.#window - this.queue.length - this.#inFlight);
+    if (this.#breaker.openUntilMs !== null) return Math.max(0, room - this.#queue.length);
+    const isCrowded = this.#all.count >= SIGNER_LIMITS.inHand;
+    const window = isCrowded ? SIGNER_LIMITS.firstWindow : this.#window;
+    return Math.max(0, window - this.#queue.length - this.#inFlight);
   }
 
-  /** What a claim brought; fewer than wanted means that nothing more is due now. */
-  claimed(
-    rows: readonly Claimed[],
-    { wanted, secrets }: { readonly wanted: number; readonly secrets: readonly string[] },
-  ): void {
-    this.#secrets = secrets;
-    this.queue.push(...rows);
+  /** What a read brought; fewer than wanted means that nothing more is due now. */
+  filled(rows: readonly Waiting[], wanted: number): void {
+    this.#queue.push(...rows);
+    for (const row of rows) this.#inHand.add(row.delivery_id);
+    this.#all.count += rows.length;
     if (rows.length > 0) this.#usedAtMs = Date.now();
     this.#mayHaveMore = rows.length >= wanted;
   }
 
-  /** Whether what is claimed will be used up soon, and there is more to claim. */
+  /** Whether what is read will be used up soon, and there is more to read. */
   get isLow(): boolean {
-    return this.#mayHaveMore && this.queue.length <= this.#window / 2;
+    return this.#mayHaveMore && this.#queue.length <= this.#window / 2;
   }
 
   mayStart(nowMs: number): boolean {
-    if (this.queue.length === 0 || !this.#isUsable || this.#inFlight >= this.#width) return false;
+    if (this.#queue.length === 0 || !this.#isUsable || this.#inFlight >= this.#width) return false;
+    if (this.#secrets === undefined) return false;
     return roomOf(this.#breaker, this.#inFlight, nowMs) > 0;
   }
 
-  /** Whether what is claimed cannot be sent now: the breaker has opened, or nothing is to be sent to the endpoint. */
-  mustGiveBack(nowMs: number): boolean {
-    if (this.queue.length === 0) return false;
-    return !this.#isUsable || (this.#breaker.openUntilMs !== null && nowMs < this.#breaker.openUntilMs);
+  /** Puts down what cannot be sent now, because the breaker has opened or nothing is to be sent to the endpoint. */
+  putDownUnsendable(nowMs: number): void {
+    if (this.#queue.length === 0) return;
+    if (this.#isUsable && (this.#breaker.openUntilMs === null || nowMs >= this.#breaker.openUntilMs)) return;
+    for (const row of this.#queue.splice(0)) this.putDown(row.delivery_id);
+    this.#mayHaveMore = true;
   }
 
   /** Whether it can be forgotten: what is known of its breaker has long been written. */
   isIdle(nowMs: number): boolean {
-    return this.#inFlight === 0 && this.queue.length === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
+    return this.#inHand.size === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
   }
 
   /** Takes the next one; there is one when it `mayStart`. */
-  start(): Claimed {
-    const claimed = this.queue.shift();
-    if (claimed === undefined) throw new Error("There is nothing to send.");
+  start(): Waiting {
+    const next = this.#queue.shift();
+    if (next === undefined) throw new Error("There is nothing to send.");
     this.#inFlight += 1;
-    return claimed;
+    return next;
   }
 
   ended({ succeeded, status, tookMs }: AttemptEnd, nowMs: number): void {
     this.#inFlight -= 1;
-    this.#usedAtMs = nowMs;
+    this.#usedAtMs = Date.now();
+    this.#wasPrompt = succeeded && tookMs < SIGNER_LIMITS.promptMs;
     this.#window =
       succeeded && tookMs < SIGNER_LIMITS.fastMs
         ? Math.min(this.#window * 2, SIGNER_LIMITS.longestWindow)
         : SIGNER_LIMITS.firstWindow;
-    if (succeeded && tookMs < SIGNER_LIMITS.promptMs) {
+    if (this.#wasPrompt) {
       this.#width = Math.min(this.#width * 2, SIGNER_LIMITS.inFlightPerEndpoint);
     }
     if (succeeded) {
       this.#breaker = CLOSED;
       this.#hasSucceeded = true;
-      this.#row = { ...this.#row, has_succeeded: true };
     } else {
       this.#breaker = afterFailure(this.#breaker, nowMs);
       this.#hasFailed = true;
       this.#width = 1;
     }
-    if (this.#inFlight === 0 && this.queue.length === 0) this.#width = 1;
+    if (this.#inFlight === 0 && this.#queue.length === 0) this.#width = 1;
     this.#disabledReason ??= disabledBy(this.#breaker, { status, nowMs }) ?? null;
   }
 
   /** An attempt that was not made after all. */
-  abandoned(): void {
+  abandoned(deliveryId: number): void {
     this.#inFlight -= 1;
+    this.putDown(deliveryId);
+  }
+
+  /** PostgreSQL knows what came of it, or never will: from now on what stands there counts. */
+  putDown(deliveryId: number): void {
+    if (this.#inHand.delete(deliveryId)) this.#all.count -= 1;
+  }
+
+  /** The owner is somebody else's: nothing of it is in hand here any more. */
+  letGo(): void {
+    for (const deliveryId of this.#inHand) this.putDown(deliveryId);
   }
 
   get #isUsable(): boolean {

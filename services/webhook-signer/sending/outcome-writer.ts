@@ -11,6 +11,7 @@ import {
   type DisabledRow,
   disableEndpoints,
   type EndpointOutcomeRow,
+  isWrittenBefore,
   type OutcomeRow,
   writeOutcomes,
 } from "../sql/outcomes.ts";
@@ -18,15 +19,19 @@ import type { EndpointWork } from "./endpoint-work.ts";
 
 export interface OutcomeWriterDeps {
   readonly database: Database;
-  readonly log: Pick<Log, "warn" | "info">;
+  readonly log: Pick<Log, "warn" | "error">;
+}
+
+export interface Ended {
+  readonly outcome: OutcomeRow;
+  readonly work: EndpointWork;
 }
 
 export class OutcomeWriter {
   readonly #deps: OutcomeWriterDeps;
-  #gathering: OutcomeRow[] = [];
-  #underWay: readonly OutcomeRow[] = [];
-  #touched = new Set<EndpointWork>();
+  #gathering: Ended[] = [];
   #isWriting = false;
+  readonly #waitingForRoom = new Set<() => void>();
   /** Resolves when what is gathering now is written; the one before it, when what is under way is. */
   #gathered = Promise.withResolvers<void>();
 
@@ -34,25 +39,26 @@ export class OutcomeWriter {
     this.#deps = deps;
   }
 
-  add(outcome: OutcomeRow, work: EndpointWork): void {
-    this.#gathering.push(outcome);
-    this.#touched.add(work);
+  add(ended: Ended): void {
+    this.#gathering.push(ended);
     if (!this.#isWriting) void this.#write();
   }
 
-  /** So many outcomes wait for PostgreSQL that nothing more should be sent. */
-  get isFull(): boolean {
-    return this.#gathering.length >= SIGNER_LIMITS.unwrittenOutcomes;
+  /** Whether so few outcomes wait for PostgreSQL that more may be sent; if not, `onRoom` is called once when they do. */
+  hasRoom(onRoom: () => void): boolean {
+    if (this.#gathering.length < SIGNER_LIMITS.unwrittenOutcomes) return true;
+    this.#waitingForRoom.add(onRoom);
+    return false;
   }
 
-  /** The deliveries whose outcome is not written yet. */
-  unwritten(): readonly number[] {
-    return [...this.#gathering, ...this.#underWay].map((outcome) => outcome.delivery_id);
+  forget(onRoom: () => void): void {
+    this.#waitingForRoom.delete(onRoom);
   }
 
   /** Resolves when everything added so far is written, or given up. */
   async settled(): Promise<void> {
-    if (this.#isWriting) await this.#gathered.promise;
+    const batches = Math.max(1, Math.ceil(this.#gathering.length / SIGNER_LIMITS.outcomesPerWrite));
+    for (let batch = 0; batch < batches && this.#isWriting; batch += 1) await this.#gathered.promise;
   }
 
   /** Never rejects. */
@@ -61,16 +67,22 @@ export class OutcomeWriter {
     // What has ended in the same turn of the event loop goes together.
     await Promise.resolve();
     for (;;) {
+      const startedAtMs = performance.now();
+      const batch = this.#gathering.splice(0, SIGNER_LIMITS.outcomesPerWrite);
       const gathered = this.#gathered;
-      this.#underWay = this.#gathering;
-      this.#gathering = [];
       this.#gathered = Promise.withResolvers<void>();
-      const endpoints = [...this.#touched].flatMap((work) => work.takeOutcome(Date.now()) ?? []);
-      this.#touched = new Set();
-      await this.#writeBatch(this.#underWay, endpoints);
-      this.#underWay = [];
+      const endpoints = [...new Set(batch.map(({ work }) => work))].flatMap(
+        (work) => work.takeOutcome(Date.now()) ?? [],
+      );
+      await this.#writeBatch(batch, endpoints);
       gathered.resolve();
+      for (const onRoom of this.#waitingForRoom) {
+        this.#waitingForRoom.delete(onRoom);
+        onRoom();
+      }
       if (this.#gathering.length === 0) break;
+      const restMs = startedAtMs + SIGNER_LIMITS.shortestWriteTurnMs - performance.now();
+      if (restMs > 0 && this.#gathering.length < SIGNER_LIMITS.outcomesPerWrite) await delay(restMs);
     }
     this.#isWriting = false;
     // Nobody has added anything since; whoever waits has nothing to wait for.
@@ -78,38 +90,45 @@ export class OutcomeWriter {
     this.#gathered = Promise.withResolvers<void>();
   }
 
-  /** What cannot be written in the end is sent again when its claim is over: at least once, never lost. */
-  async #writeBatch(outcomes: readonly OutcomeRow[], endpoints: readonly EndpointOutcomeRow[]): Promise<void> {
+  /** What cannot be written while PostgreSQL is away is sent again: at least once, never lost. */
+  async #writeBatch(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[]): Promise<void> {
     const { log } = this.#deps;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        for (const { endpoint_id: endpointId, disabled_reason: reason } of await this.#store(outcomes, endpoints)) {
+        for (const { endpoint_id: endpointId, disabled_reason: reason } of await this.#store(batch, endpoints)) {
           log.warn({ endpointId, reason }, "a webhook endpoint is disabled");
         }
-        return;
+        break;
       } catch (error) {
-        if (isRefusedData(error) && outcomes.length > 1) {
-          // One of them cannot be stored: the others are not to wait for it, nor to be sent again.
-          const middle = Math.ceil(outcomes.length / 2);
-          await this.#writeBatch(outcomes.slice(0, middle), endpoints);
-          await this.#writeBatch(outcomes.slice(middle), []);
-          return;
-        }
-        if (attempt >= SIGNER_LIMITS.writeAttempts || isRefusedData(error)) {
-          log.warn({ err: error, outcomes: outcomes.length }, "outcomes of deliveries could not be written");
-          return;
+        // A batch is written as a whole or not at all, and only its own earlier try has its keys.
+        if (attempt > 1 && isWrittenBefore(error)) break;
+        if (isRefusedData(error)) return await this.#divide(batch, endpoints, error);
+        if (attempt >= SIGNER_LIMITS.writeAttempts) {
+          log.warn({ err: error, outcomes: batch.length }, "outcomes of deliveries could not be written");
+          break;
         }
         await delay(SIGNER_LIMITS.writePauseMs * attempt);
       }
     }
+    for (const { outcome, work } of batch) work.putDown(outcome.delivery_id);
+  }
+
+  /** One of them cannot be stored: the others are not to wait for it, nor to be sent again. */
+  async #divide(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[], error: unknown): Promise<void> {
+    if (batch.length > 1) {
+      const middle = Math.ceil(batch.length / 2);
+      await this.#writeBatch(batch.slice(0, middle), endpoints);
+      await this.#writeBatch(batch.slice(middle), []);
+      return;
+    }
+    // It stays in hand, or it would be sent again and again for as long as this process holds the owner.
+    this.#deps.log.error({ err: error, deliveryId: batch[0]?.outcome.delivery_id }, "an outcome cannot be stored");
   }
 
   /** One statement, except when an endpoint is to be disabled, which its owner finds in the trail. */
-  async #store(
-    outcomes: readonly OutcomeRow[],
-    endpoints: readonly EndpointOutcomeRow[],
-  ): Promise<readonly DisabledRow[]> {
+  async #store(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[]): Promise<readonly DisabledRow[]> {
     const { database } = this.#deps;
+    const outcomes = batch.map(({ outcome }) => outcome);
     const disabling = endpoints.filter((row) => row.disabled_reason !== null);
     if (disabling.length === 0) {
       await writeOutcomes(database, { outcomes, endpoints });

@@ -1,26 +1,29 @@
 /**
  * Sends what is due for one owner, while this process holds the owner's lease:
  *
- *   look which endpoints have something due ──► claim a little ahead ──► queues ──► in flight ──► outcomes, in batches
+ *   look which endpoints have something due ──► read a little ahead ──► queues ──► in flight ──► outcomes, in batches
  *        ▲                                                                │
  *        └──────────────── a queue runs low, something new, time ◄────────┘
+ *
+ * Nobody else sends for the owner, so what is in hand stands in memory alone: from when a delivery is read until its outcome
+ * is written it is left out of what is read. What is not sent is put down by forgetting it.
  */
-import { randomUUID } from "node:crypto";
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
-import { type Claimant, claimDue, freeUnknownClaims, giveBack, listDueEndpoints } from "../sql/claims.ts";
-import { type AttemptDeps, outcomeOf, sendOnce } from "./attempt.ts";
-import { type Claimed, EndpointWork } from "./endpoint-work.ts";
+import { lapse, listDue, listDueEndpoints } from "../sql/due.ts";
+import { type AttemptDeps, attemptIdAt, outcomeOf, sendOnce } from "./attempt.ts";
+import { EndpointWork, type InHandCount, type Waiting } from "./endpoint-work.ts";
 import type { OutcomeWriter } from "./outcome-writer.ts";
-import type { Slots } from "./slots.ts";
+import { type Pace, Slots } from "./slots.ts";
 
 export interface OwnerSenderDeps extends AttemptDeps {
   readonly database: Database;
   readonly log: Log;
-  readonly signerId: string;
   /** Places of this process, shared by all owners. */
   readonly slots: Slots;
+  /** What all owners have in hand together. */
+  readonly inHand: InHandCount;
   /** Writes outcomes, those of all owners together. */
   readonly writer: OutcomeWriter;
   /** Whether this process may still send: it renews its leases, and stops sending a while before they end. */
@@ -35,25 +38,30 @@ type Wanted = { readonly endpointId: number; readonly count: number }[];
 export class OwnerSender {
   readonly organizationId: number;
   readonly #deps: OwnerSenderDeps;
-  /** Its own for each time that the owner is held, so that what an earlier holder left behind is told from its own. */
-  readonly #claimant: Claimant;
   readonly #endpoints = new Map<number, EndpointWork>();
   readonly #running: Promise<void>;
-  readonly #sending = new Map<Promise<void>, number>();
+  readonly #places = new Slots({
+    count: SIGNER_LIMITS.inFlightPerOwner,
+    keptForPrompt: SIGNER_LIMITS.keptForPromptOfOwner,
+    keptForUntried: SIGNER_LIMITS.keptForUntriedOfOwner,
+  });
+  /** When PostgreSQL was asked for what is known of the endpoints, and of their secrets; and who is just asking again. */
+  #endpointsAtMs = Number.NEGATIVE_INFINITY;
+  #secretsAtMs = Number.NEGATIVE_INFINITY;
+  #learning: Promise<void> | undefined;
+  /** Attempts under way; whoever waits for their end is told at each. */
+  #sending = 0;
+  #attemptEnded = Promise.withResolvers<void>();
   readonly #pumpAgain = (): void => this.#pump();
   /** Ends what is under way when stopping takes too long. */
   readonly #aborting = new AbortController();
   #stopped = false;
-  /** A claim whose answer was lost may have claimed something. */
-  #mayHaveLostClaims = false;
   #woken = Promise.withResolvers<void>();
   #idleSinceMs = Date.now();
 
   constructor(deps: OwnerSenderDeps, organizationId: number) {
-    const claimId = randomUUID();
     this.#deps = deps;
     this.organizationId = organizationId;
-    this.#claimant = { organizationId, signerId: deps.signerId, claimId };
     this.#running = this.#run();
   }
 
@@ -64,20 +72,21 @@ export class OwnerSender {
 
   /** Since when there was nothing to send; undefined while there is. */
   get idleSinceMs(): number | undefined {
-    return this.#sending.size > 0 ? undefined : this.#idleSinceMs;
+    return this.#sending > 0 ? undefined : this.#idleSinceMs;
   }
 
-  /** Starts nothing more, gives back what is claimed, and waits for what is under way, which has its own deadline. */
+  /** Starts nothing more, and waits for what is under way, which has its own deadline, and for its outcomes. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#deps.slots.forget(this.#pumpAgain);
+    this.#deps.writer.forget(this.#pumpAgain);
     this.wake();
     const timer = setTimeout(() => this.#aborting.abort(), SIGNER_LIMITS.drainTimeoutMs);
     await this.#running;
-    await this.#giveBack([...this.#endpoints.values()].flatMap((work) => work.queue.splice(0)));
-    await Promise.allSettled(this.#sending.keys());
+    while (this.#sending > 0) await this.#attemptEnded.promise;
     clearTimeout(timer);
     await this.#deps.writer.settled();
+    for (const work of this.#endpoints.values()) work.letGo();
   }
 
   async #run(): Promise<void> {
@@ -86,10 +95,9 @@ export class OwnerSender {
       let pauseMs: number = SIGNER_LIMITS.longestLookMs;
       this.#woken = Promise.withResolvers<void>();
       try {
-        if (!this.#deps.writer.isFull) await this.#look();
+        await this.#look();
         isTold = false;
       } catch (error) {
-        this.#mayHaveLostClaims = true;
         pauseMs = SIGNER_LIMITS.lookPauseMs;
         if (!isTold && !this.#stopped) this.#deps.log.warn({ err: error }, "due deliveries cannot be read now");
         isTold = true;
@@ -98,56 +106,90 @@ export class OwnerSender {
     }
   }
 
-  /** Looks what is due and claims it. */
+  /** Looks what is due and reads it. */
   async #look(): Promise<void> {
-    const { database } = this.#deps;
-    if (this.#mayHaveLostClaims) {
-      await freeUnknownClaims(database, this.#claimant, this.#knownDeliveries());
-      this.#mayHaveLostClaims = false;
-    }
-    const { organizationId } = this;
-    this.#refresh(await listDueEndpoints(database, { organizationId, known: [...this.#endpoints.keys()] }));
-    const nowMs = Date.now();
+    const askedAtMs = performance.now();
+    await this.#readEndpoints(askedAtMs);
+    const nowMs = this.#deps.clock.nowMs();
     const wanted = [...this.#endpoints.values()].flatMap((work) => {
       const count = work.wanted(nowMs);
       return count > 0 ? [{ endpointId: work.endpointId, count }] : [];
     });
-    if (wanted.length > 0 && !this.#stopped) await this.#claim(wanted);
+    if (this.#stopped) return;
+    // One after the other, so that a failure of one leaves nothing of the other to come later.
+    await this.#readSecrets(askedAtMs);
+    if (wanted.length > 0) await this.#read(wanted);
     this.#pump();
     this.#forgetIdle();
   }
 
-  async #claim(wanted: Wanted): Promise<void> {
-    // One after the other: a claim must not be made whose answer nobody waits for.
-    const secrets = await this.#deps.secretsOf(wanted.map((one) => one.endpointId));
-    const askedAtMs = performance.now();
-    const rows = await claimDue(this.#deps.database, { ...this.#claimant, claimMs: SIGNER_LIMITS.claimMs, wanted });
-    // By the clock of PostgreSQL, and counted from before it was asked: a wrong clock here sends no offer too late.
-    const claimed = rows.map((row) => ({
-      ...row,
-      claimId: this.#claimant.claimId,
-      lapsesAtMs: row.lapses_in_ms === null ? null : askedAtMs + row.lapses_in_ms,
-    }));
-    for (const { endpointId, count } of wanted) {
-      const own = claimed.filter((row) => row.endpoint_id === endpointId);
-      this.#endpoints.get(endpointId)?.claimed(own, { wanted: count, secrets: secrets.get(endpointId) ?? [] });
-    }
+  /** What is known must not be older than `knowledgeMs` when an attempt begins; many ask once together. */
+  #learn(): Promise<void> {
+    const learn = async (askedAtMs: number): Promise<void> => {
+      await this.#readEndpoints(askedAtMs);
+      await this.#readSecrets(askedAtMs);
+    };
+    this.#learning ??= learn(performance.now()).finally(() => {
+      this.#learning = undefined;
+    });
+    return this.#learning;
   }
 
-  #knownDeliveries(): readonly number[] {
-    const queued = [...this.#endpoints.values()].flatMap((work) => work.queue.map((row) => row.delivery_id));
-    return [...queued, ...this.#sending.values(), ...this.#deps.writer.unwritten()];
+  async #readEndpoints(askedAtMs: number): Promise<void> {
+    const { organizationId } = this;
+    const known = [...this.#endpoints.keys()];
+    const rows = await listDueEndpoints(this.#deps.database, { organizationId, known });
+    if (askedAtMs < this.#endpointsAtMs) return;
+    this.#endpointsAtMs = askedAtMs;
+    this.#refresh(rows);
+  }
+
+  /** Of everything that may be sent before the next look, so that a rotation counts at once. */
+  async #readSecrets(askedAtMs: number): Promise<void> {
+    const secrets = await this.#deps.secretsOf([...this.#endpoints.keys()]);
+    if (askedAtMs < this.#secretsAtMs) return;
+    this.#secretsAtMs = askedAtMs;
+    for (const [endpointId, work] of this.#endpoints) work.signWith(secrets.get(endpointId) ?? []);
+  }
+
+  async #read(wanted: Wanted): Promise<void> {
+    const { database } = this.#deps;
+    const inHand = wanted.flatMap(({ endpointId }) => [...(this.#endpoints.get(endpointId)?.inHand ?? [])]);
+    const askedAtMs = performance.now();
+    const rows = await listDue(database, { wanted, inHand });
+    const byEndpoint = new Map<number, Waiting[]>();
+    const lapsed: number[] = [];
+    for (const row of rows) {
+      if (row.lapses_in_ms !== null && row.lapses_in_ms <= 0) {
+        lapsed.push(row.delivery_id);
+        continue;
+      }
+      // By the clock of PostgreSQL, and counted from before it was asked: a wrong clock here sends no offer too late.
+      const waiting = { ...row, lapsesAtMs: row.lapses_in_ms === null ? null : askedAtMs + row.lapses_in_ms };
+      const others = byEndpoint.get(row.endpoint_id);
+      if (others === undefined) byEndpoint.set(row.endpoint_id, [waiting]);
+      else others.push(waiting);
+    }
+    for (const { endpointId, count } of wanted) {
+      const own = byEndpoint.get(endpointId) ?? [];
+      this.#endpoints.get(endpointId)?.filled(own, count);
+    }
+    if (lapsed.length === 0) return;
+    await lapse(database, lapsed);
+    this.wake();
   }
 
   #refresh(rows: Awaited<ReturnType<typeof listDueEndpoints>>): void {
     const found = new Set(rows.map((row) => row.endpoint_id));
     for (const row of rows) {
       const known = this.#endpoints.get(row.endpoint_id);
-      if (known === undefined) this.#endpoints.set(row.endpoint_id, new EndpointWork(row));
+      if (known === undefined) this.#endpoints.set(row.endpoint_id, new EndpointWork(row, this.#deps.inHand));
       else known.refresh(row);
     }
+    const nowMs = this.#deps.clock.nowMs();
     for (const [endpointId, work] of this.#endpoints) {
       if (!found.has(endpointId)) work.withdraw();
+      work.putDownUnsendable(nowMs);
     }
   }
 
@@ -160,69 +202,89 @@ export class OwnerSender {
 
   /** Starts what may be started, one of each endpoint in turn, so that a busy one does not take the owner's places. */
   #pump(): void {
+    const { isLeaseValid, writer } = this.#deps;
     // Who has started goes to the end and is visited again there, so that this ends when nobody may start.
     for (const work of this.#endpoints.values()) {
-      if (this.#stopped || !this.#deps.isLeaseValid()) break;
+      if (this.#stopped || !isLeaseValid() || !writer.hasRoom(this.#pumpAgain)) return;
       this.#start(work);
-    }
-    const nowMs = Date.now();
-    for (const work of this.#endpoints.values()) {
-      if (work.mustGiveBack(nowMs)) void this.#giveBack(work.queue.splice(0));
     }
   }
 
   #start(work: EndpointWork): void {
-    if (!work.mayStart(Date.now())) return;
-    const { inFlightPerOwner, keptForHealthyOfOwner } = SIGNER_LIMITS;
-    const places = work.isHealthy ? inFlightPerOwner : inFlightPerOwner - keptForHealthyOfOwner;
-    if (this.#sending.size >= places || !this.#deps.slots.take(work.isHealthy, this.#pumpAgain)) return;
-    const claimed = work.start();
+    if (!work.mayStart(this.#deps.clock.nowMs())) return;
+    const { pace } = work;
+    if (!this.#places.hasRoom(pace) || !this.#deps.slots.take(pace, this.#pumpAgain)) return;
+    this.#places.take(pace);
+    this.#sending += 1;
     // It goes to the end, so that whoever waits for one of the owner's places comes first the next time.
     this.#endpoints.delete(work.endpointId);
     this.#endpoints.set(work.endpointId, work);
-    const sending = this.#send(work, claimed).finally(() => {
-      this.#sending.delete(sending);
-      this.#idleSinceMs = Date.now();
-      this.#deps.slots.give();
-      this.#pump();
-      if (work.isLow) this.wake();
-    });
-    this.#sending.set(sending, claimed.delivery_id);
+    void this.#send(work, work.start(), pace);
   }
 
-  async #send(work: EndpointWork, claimed: Claimed): Promise<void> {
-    const startedAt = new Date();
-    const startedAtMs = performance.now();
-    if (claimed.lapsesAtMs !== null && claimed.lapsesAtMs <= startedAtMs) {
-      // It ends with the next claim, which sees that it has expired.
-      work.abandoned();
-      await this.#giveBack([claimed]);
+  /** Never rejects. */
+  async #send(work: EndpointWork, waiting: Waiting, pace: Pace): Promise<void> {
+    try {
+      await this.#attempt(work, waiting);
+    } finally {
+      this.#sending -= 1;
+      this.#idleSinceMs = Date.now();
+      this.#places.give(pace);
+      this.#deps.slots.give(pace);
+      this.#pump();
+      if (work.isLow) this.wake();
+      if (this.#stopped) {
+        this.#attemptEnded.resolve();
+        this.#attemptEnded = Promise.withResolvers<void>();
+      }
+    }
+  }
+
+  async #attempt(work: EndpointWork, waiting: Waiting): Promise<void> {
+    if (!(await this.#mayAttempt(work))) {
+      work.abandoned(waiting.delivery_id);
+      this.wake();
       return;
     }
-    const { signal } = this.#aborting;
-    const { url, mode, secrets } = work;
-    const result = await sendOnce(this.#deps, { url, mode, secrets }, { body: claimed.body, signal });
+    const { clock } = this.#deps;
+    const attemptId = attemptIdAt(clock.nowMs());
+    const startedAtMs = performance.now();
+    if (waiting.lapsesAtMs !== null && waiting.lapsesAtMs <= startedAtMs) {
+      // The next look sees that it has expired, and ends it.
+      work.abandoned(waiting.delivery_id);
+      this.wake();
+      return;
+    }
+    const lagMs = Math.max(0, attemptId / 1_000 - waiting.due_at_ms);
+    const message = { body: waiting.body, signal: this.#aborting.signal, endsAtMs: waiting.lapsesAtMs };
+    const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
-      // Nobody knows what the target did, so it is sent again by whoever holds the owner next.
-      work.abandoned();
+      // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it expired before it could
+      // be sent, and the next look ends it.
+      work.abandoned(waiting.delivery_id);
+      this.wake();
       return;
     }
     const tookMs = performance.now() - startedAtMs;
-    work.ended({ succeeded: result.error === null, status: result.status, tookMs }, Date.now());
-    const outcome = outcomeOf(claimed, { result, startedAt, random: this.#deps.random() });
-    this.#deps.writer.add(outcome, work);
-    const lagMs = Math.max(0, startedAt.getTime() - claimed.was_due_at.getTime());
-    this.#deps.onAttempt({ outcome: result.error ?? outcome.status, tookMs, lagMs });
+    const nowMs = clock.nowMs();
+    const succeeded = result.error === null;
+    work.ended({ succeeded, status: result.status, tookMs }, nowMs);
+    if (!succeeded) work.putDownUnsendable(nowMs);
+    const { random, writer, onAttempt } = this.#deps;
+    writer.add({ outcome: outcomeOf(waiting, { attemptId, result, random: random() }), work });
+    onAttempt({ outcome: result.error ?? "delivered", tookMs, lagMs });
   }
 
-  /** Never rejects: what could not be given back is freed later. */
-  async #giveBack(claimed: readonly Claimed[]): Promise<void> {
-    const deliveryIds = claimed.map((row) => row.delivery_id);
-    const { database, log } = this.#deps;
-    await giveBack(database, { claimId: this.#claimant.claimId, deliveryIds }).catch((error: unknown) => {
-      this.#mayHaveLostClaims = true;
-      log.warn({ err: error, deliveries: deliveryIds.length }, "claimed deliveries could not be given back");
-    });
+  /** Whether it may be sent to by what is known now; without PostgreSQL nobody knows. */
+  async #mayAttempt(work: EndpointWork): Promise<boolean> {
+    const oldestMs = performance.now() - SIGNER_LIMITS.knowledgeMs;
+    if (this.#secretsAtMs >= oldestMs && this.#endpointsAtMs >= oldestMs) return true;
+    try {
+      await this.#learn();
+    } catch {
+      return false;
+    }
+    return !work.isWithdrawn && !this.#stopped && this.#deps.isLeaseValid();
   }
 
   async #wakeOr(pauseMs: number): Promise<void> {

@@ -6,14 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { SIGNER_LIMITS } from "../limits.ts";
-import {
-  forgetSigners,
-  freeClaims,
-  type OwnersShared,
-  releaseOwners,
-  renewOwners,
-  takeOwners,
-} from "../sql/owner-leases.ts";
+import { forgetSigners, type OwnersShared, releaseOwners, renewOwners, takeOwners } from "../sql/owner-leases.ts";
 import { OutcomeWriter } from "./outcome-writer.ts";
 import { OwnerSender, type OwnerSenderDeps } from "./owner-sender.ts";
 import { Slots } from "./slots.ts";
@@ -26,7 +19,7 @@ export interface Owners {
   stop(): Promise<void>;
 }
 
-export type OwnersDeps = Omit<OwnerSenderDeps, "signerId" | "slots" | "writer" | "isLeaseValid">;
+export type OwnersDeps = Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid">;
 
 export function startOwners(deps: OwnersDeps): Owners {
   const signerId = randomUUID();
@@ -35,14 +28,14 @@ export function startOwners(deps: OwnersDeps): Owners {
   const senders = new Map<number, OwnerSender>();
   /** Those that are given back as soon as nothing of theirs is under way here any more. */
   const ending = new Map<number, Promise<void>>();
-  const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForHealthy } = SIGNER_LIMITS;
+  const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForPrompt, keptForUntried } = SIGNER_LIMITS;
   let woken = Promise.withResolvers<void>();
   let validUntilMs = 0;
   let restUntilMs = 0;
   const isLeaseValid = (): boolean => performance.now() < validUntilMs - leaseMarginMs;
-  const slots = new Slots({ count, keptForHealthy });
+  const slots = new Slots({ count, keptForPrompt, keptForUntried });
   const writer = new OutcomeWriter(deps);
-  const using: OwnerSenderDeps = { ...deps, signerId, isLeaseValid, slots, writer };
+  const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, inHand: { count: 0 }, writer };
 
   /** Stops and gives back, beside what else happens here: it takes as long as an attempt may take. */
   const give = (sender: OwnerSender): Promise<void> => {
@@ -67,7 +60,7 @@ export function startOwners(deps: OwnersDeps): Owners {
     });
     validUntilMs = askedAtMs + leaseMs;
     const isHeld = new Set(shared.held);
-    // Another process may hold them already: claims are fenced, so what is not claimed yet stays unclaimed.
+    // Another process may hold them already: nothing more is sent, and what ends now counts as its outcome allows.
     for (const sender of senders.values()) if (!isHeld.has(sender.organizationId)) void give(sender);
     for (const organizationId of shared.due) senders.get(organizationId)?.wake();
     return shared;
@@ -76,9 +69,6 @@ export function startOwners(deps: OwnersDeps): Owners {
     const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
     if (limit <= 0) return;
     const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, but: [...ending.keys()] });
-    if (taken.length === 0) return;
-    const freed = await freeClaims(deps.database, taken);
-    if (freed > 0) deps.log.info({ freed }, "deliveries of a process that has gone are due again");
     for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
   };
   /** The owner to give back, the longest idle first, while this process has more than its share. */

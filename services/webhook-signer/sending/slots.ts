@@ -1,51 +1,75 @@
 /**
- * A bounded number of places. Some are kept for those whose target has just answered well; who finds none is called when
- * one is free, in the order in which they asked.
+ * A bounded number of places. Some are kept for those whose target answered promptly the last time, and some for those whose
+ * target nobody knows yet, so that however many slow ones there are, neither waits for them. Who finds no place is called
+ * when one is free, in the order in which they asked.
  */
+
+/** How the target answered the last time: within `promptMs` and well; not yet, or not since it was left alone; otherwise. */
+export type Pace = "prompt" | "untried" | "slow";
+
+/** Who is called first. */
+const PACES: readonly Pace[] = ["prompt", "untried", "slow"];
+
 export class Slots {
   #free: number;
-  readonly #kept: number;
-  readonly #healthyWaiting = new Set<() => void>();
-  readonly #othersWaiting = new Set<() => void>();
+  readonly #kept: Readonly<Record<Pace, number>>;
+  readonly #taken: Record<Pace, number> = { prompt: 0, untried: 0, slow: 0 };
+  readonly #waiting: Readonly<Record<Pace, Set<() => void>>> = {
+    prompt: new Set(),
+    untried: new Set(),
+    slow: new Set(),
+  };
 
-  constructor({ count, keptForHealthy }: { readonly count: number; readonly keptForHealthy: number }) {
+  constructor({ count, keptForPrompt, keptForUntried }: SlotsShape) {
     this.#free = count;
-    this.#kept = keptForHealthy;
+    this.#kept = { prompt: keptForPrompt, untried: keptForUntried, slow: 0 };
+  }
+
+  /** Whether one is free that is not kept for others. */
+  hasRoom(pace: Pace): boolean {
+    let keptForOthers = 0;
+    for (const other of PACES) {
+      if (other !== pace) keptForOthers += Math.max(0, this.#kept[other] - this.#taken[other]);
+    }
+    return this.#free > keptForOthers;
   }
 
   /** Whether a place was taken; without one, `onFree` is called once, when there may be one. */
-  take(isHealthy: boolean, onFree: () => void): boolean {
-    const waiting = isHealthy ? this.#healthyWaiting : this.#othersWaiting;
-    if (!this.#hasRoom(isHealthy)) {
-      waiting.add(onFree);
+  take(pace: Pace, onFree?: () => void): boolean {
+    if (!this.hasRoom(pace)) {
+      if (onFree !== undefined) this.#waiting[pace].add(onFree);
       return false;
     }
     this.#free -= 1;
-    waiting.delete(onFree);
+    this.#taken[pace] += 1;
+    if (onFree !== undefined) this.#waiting[pace].delete(onFree);
     return true;
   }
 
-  give(): void {
+  /** Gives back a place that was taken at this pace. */
+  give(pace: Pace): void {
     this.#free += 1;
-    this.#call(this.#healthyWaiting, true);
-    this.#call(this.#othersWaiting, false);
+    this.#taken[pace] -= 1;
+    for (const waiting of PACES) this.#call(waiting);
   }
 
   forget(onFree: () => void): void {
-    this.#healthyWaiting.delete(onFree);
-    this.#othersWaiting.delete(onFree);
-  }
-
-  #hasRoom(isHealthy: boolean): boolean {
-    return this.#free > (isHealthy ? 0 : this.#kept);
+    for (const pace of PACES) this.#waiting[pace].delete(onFree);
   }
 
   /** One after another, because the first may have no use for the place any more. */
-  #call(waiting: Set<() => void>, isHealthy: boolean): void {
+  #call(pace: Pace): void {
+    const waiting = this.#waiting[pace];
     for (const onFree of waiting) {
-      if (!this.#hasRoom(isHealthy)) return;
+      if (!this.hasRoom(pace)) return;
       waiting.delete(onFree);
       onFree();
     }
   }
+}
+
+export interface SlotsShape {
+  readonly count: number;
+  readonly keptForPrompt: number;
+  readonly keptForUntried: number;
 }

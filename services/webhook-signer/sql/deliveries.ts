@@ -12,7 +12,6 @@ export interface DeliveryRow {
   readonly body: string;
   readonly status: DeliveryStatus;
   readonly attempts: number;
-  /** Null also while it is being sent. */
   readonly due_at: Date | null;
   readonly lapses_at: Date | null;
   readonly created_at: Date;
@@ -21,7 +20,7 @@ export interface DeliveryRow {
 
 const columns = (sql: Queryable) => sql`
   delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, status, attempts,
-  case when claimed_by is null then due_at end as due_at, lapses_at, created_at, delivered_at`;
+  due_at, lapses_at, created_at, delivered_at`;
 
 export interface DeliveryFilters {
   readonly eventType: string | undefined;
@@ -79,19 +78,31 @@ export async function findOwn(
 }
 
 /**
- * The status of the delivery's endpoint; undefined where there is none, or it was deleted. It cannot be disabled or deleted
- * before the transaction ends.
+ * The delivery's endpoint; undefined where there is none, or it was deleted. Nothing about it changes before the transaction
+ * ends; it is held before its deliveries, as by whoever writes outcomes.
  */
 export async function holdEndpointOf(
   sql: Transaction,
   { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
-): Promise<"active" | "paused" | "disabled" | undefined> {
-  const [row] = await sql<{ status: "active" | "paused" | "disabled" }[]>`
-    select status from webhook_endpoints
+): Promise<HeldEndpointRow | undefined> {
+  const [row] = await sql<HeldEndpointRow[]>`
+    select endpoint_id, status from webhook_endpoints
     where deleted_at is null and endpoint_id = (
       select endpoint_id from webhook_deliveries where consumer_id = ${consumerId} and delivery_id = ${deliveryId})
-    for key share`;
-  return row?.status;
+    for no key update`;
+  return row;
+}
+
+export interface HeldEndpointRow {
+  readonly endpoint_id: number;
+  readonly status: "active" | "paused" | "disabled";
+}
+
+/** An open breaker lets its probe through now; whoever sends reads the row anew, because its generation is another. */
+export async function openForProbe(sql: Transaction, endpointId: number): Promise<void> {
+  await sql`
+    update webhook_endpoints set open_until = now() - interval '1 second', generation = generation + 1
+    where endpoint_id = ${endpointId} and open_until > now()`;
 }
 
 export interface RedeliverableRow extends DeliveryRow {
@@ -120,11 +131,18 @@ export async function insertRedelivery(
   return result.count === 1;
 }
 
-/** Due now, whatever the schedule says. What is being sent at this moment is left as it is: that attempt is the one asked for. */
+/**
+ * Due now, before all that waits for the same endpoint, whatever the schedule says; what that said is kept. An attempt that
+ * is under way at this moment is another one.
+ */
 export async function makeDue(sql: Transaction, deliveryId: number): Promise<DeliveryRow | undefined> {
   const [row] = await sql<DeliveryRow[]>`
-    update webhook_deliveries set status = 'pending', due_at = now(), manual_of = coalesce(manual_of, status)
-    where delivery_id = ${deliveryId} and claimed_by is null
+    update webhook_deliveries d set status = 'pending', asked = asked + 1,
+      planned_at = case when manual_of is null then due_at else planned_at end,
+      manual_of = coalesce(manual_of, status),
+      due_at = least(now(), (select min(due_at) - interval '1 microsecond' from webhook_deliveries other
+        where other.endpoint_id = d.endpoint_id and other.status = 'pending'))
+    where delivery_id = ${deliveryId}
     returning ${columns(sql)}`;
   return row;
 }

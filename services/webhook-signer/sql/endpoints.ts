@@ -7,6 +7,7 @@ export interface EndpointRow {
   readonly consumer_id: number;
   readonly filial_id: number;
   readonly mode: "test" | "live";
+  readonly consumer_status: "active" | "suspended";
   readonly url: string;
   readonly status: "active" | "paused" | "disabled";
   readonly disabled_reason: "gone" | "failing" | null;
@@ -23,7 +24,7 @@ export interface EndpointKey {
 }
 
 const columns = (sql: Queryable) => sql`
-  e.endpoint_id, e.organization_id, e.consumer_id, e.filial_id, c.mode, e.url, e.status, e.disabled_reason,
+  e.endpoint_id, e.organization_id, e.consumer_id, e.filial_id, c.mode, c.status as consumer_status, e.url, e.status, e.disabled_reason,
   e.consecutive_failures, e.open_until, e.last_success_at, e.last_failure_at, e.created_at`;
 
 export async function findEndpoint(
@@ -126,6 +127,14 @@ export async function activateEndpoint(sql: Transaction, endpointId: number): Pr
     update webhook_endpoints set status = 'active', disabled_reason = null, generation = generation + 1,
       consecutive_failures = 0, times_opened = 0, open_until = null, failing_since = null, failures_since_success = 0
     where endpoint_id = ${endpointId}`;
+}
+
+/** After a success beside the schedule: failures before it count no more, also for whoever sends to it. */
+export async function resetBreaker(sql: Queryable, endpointId: number): Promise<void> {
+  await sql`
+    update webhook_endpoints set generation = generation + 1, consecutive_failures = 0, times_opened = 0,
+      open_until = null, failing_since = null, failures_since_success = 0, last_success_at = now()
+    where endpoint_id = ${endpointId} and deleted_at is null`;
 }
 
 /** What was sent stays readable. */

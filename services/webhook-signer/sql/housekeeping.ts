@@ -13,7 +13,8 @@ export async function summarizeDue(sql: Database, limit: number): Promise<DueSum
       coalesce(extract(epoch from clock_timestamp() - min(due_at)) * 1000, 0)::float8 as oldest_age_ms
     from (
       select d.due_at from webhook_deliveries d join webhook_endpoints e using (endpoint_id)
-      where d.status = 'pending' and d.due_at <= now() and e.status = 'active'
+        join robotics_consumers c on c.consumer_id = e.consumer_id
+      where d.status = 'pending' and d.due_at <= now() and e.status = 'active' and c.status = 'active'
         and (e.open_until is null or e.open_until <= now())
       limit ${limit}
     ) as due`;
@@ -39,7 +40,7 @@ export async function deleteOldDeliveries(
   return result.count;
 }
 
-/** What has waited for a paused endpoint for as long as what is done with is kept. Returns how many. */
+/** What has waited for a paused endpoint, or one of a suspended consumer, for as long as what is done with is kept. Returns how many. */
 export async function failForgottenDeliveries(
   sql: Database,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
@@ -48,13 +49,13 @@ export async function failForgottenDeliveries(
     update webhook_deliveries set status = case when delivered_at is null then 'failed' else 'delivered' end,
       due_at = null, manual_of = null
     where delivery_id in (
-      select d.delivery_id from webhook_endpoints e cross join lateral (
+      select d.delivery_id from webhook_endpoints e join robotics_consumers c using (consumer_id) cross join lateral (
         select delivery_id from webhook_deliveries
-        where endpoint_id = e.endpoint_id and status = 'pending' and claimed_by is null
+        where endpoint_id = e.endpoint_id and status = 'pending'
           and due_at < now() - ${olderThanDays}::float8 * interval '1 day'
         order by due_at limit ${rows} for no key update skip locked
       ) d
-      where e.status = 'paused' and e.deleted_at is null limit ${rows})`;
+      where (e.status = 'paused' or c.status = 'suspended') and e.deleted_at is null limit ${rows})`;
   return result.count;
 }
 

@@ -31,7 +31,7 @@ export interface ConsumerRow {
   readonly filial_id: number;
 }
 
-/** The consumers named, and all active ones of the filials named. */
+/** The consumers named, and all of the filials named; what is for a suspended one waits until it is readmitted. */
 export async function listConsumers(
   sql: Transaction,
   of: { readonly consumerIds: readonly number[]; readonly filialIds: readonly number[] },
@@ -39,7 +39,7 @@ export async function listConsumers(
   return await sql<ConsumerRow[]>`
     select consumer_id, filial_id from robotics_consumers
     where consumer_id = any(${[...of.consumerIds]}::bigint[])
-      or (filial_id = any(${[...of.filialIds]}::bigint[]) and status = 'active')
+      or filial_id = any(${[...of.filialIds]}::bigint[])
     order by consumer_id`;
 }
 
@@ -88,7 +88,6 @@ export interface NewDelivery {
   readonly eventType: string;
   readonly body: string;
   readonly status: Extract<DeliveryStatus, "pending" | "unsent" | "failed">;
-  readonly attempts: number;
   /** An offer's own deadline. */
   readonly lapsesAt: string | null;
 }
@@ -97,12 +96,12 @@ export async function insertDeliveries(sql: Transaction, deliveries: readonly Ne
   if (deliveries.length === 0) return;
   await sql`
     insert into webhook_deliveries (delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body,
-      status, attempts, due_at, lapses_at)
+      status, due_at, lapses_at)
     select r."deliveryId", r."organizationId", r."consumerId", r."endpointId", r."eventId", r."eventType", r.body,
-      r.status, r.attempts, case when r.status = 'pending' then now() end, r."lapsesAt"
+      r.status, case when r.status = 'pending' then now() end, r."lapsesAt"
     from jsonb_to_recordset(${sql.json(deliveries.map((one) => ({ ...one })))}) as r (
       "deliveryId" bigint, "organizationId" bigint, "consumerId" bigint, "endpointId" bigint, "eventId" bigint,
-      "eventType" text, body text, status text, attempts integer, "lapsesAt" timestamptz)`;
+      "eventType" text, body text, status text, "lapsesAt" timestamptz)`;
 }
 
 /**
@@ -141,7 +140,7 @@ export async function lapseOffers(sql: Database, limit: number): Promise<number>
       due_at = null, manual_of = null
     where delivery_id in (
       select delivery_id from webhook_deliveries
-      where status = 'pending' and lapses_at <= now() and claimed_by is null
+      where status = 'pending' and lapses_at <= now()
       order by delivery_id limit ${limit} for no key update skip locked)`;
   return result.count;
 }

@@ -1,15 +1,18 @@
 /** What became of attempts: many at once, because each round trip and each commit costs as much as a delivery. */
 import type { AttemptError, DISABLED_REASONS } from "../../bus/messages/webhooks.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import { OUTCOMES, outcomeArrays, PARAMETER_BEHIND_OUTCOMES } from "./outcome-columns.ts";
 
 export interface OutcomeRow {
   readonly delivery_id: number;
-  /** Whose claim the attempt was made under. */
-  readonly claim_id: string;
-  readonly status: "delivered" | "failed" | "pending";
-  /** For `pending`: milliseconds until the next attempt. */
+  /** When the attempt began, in microseconds since the epoch: no two attempts of one delivery share it. */
+  readonly attempt_id: number;
+  /** Which attempt of the delivery it was when it began, the first one being 1. */
+  readonly attempt: number;
+  /** How often one more had been asked for by then. */
+  readonly asked: number;
+  /** Milliseconds until the next attempt; null after a success, and when there is none. */
   readonly retry_in_ms: number | null;
-  readonly started_at: Date;
   readonly address: string | null;
   readonly dns_ms: number | null;
   readonly connect_ms: number | null;
@@ -17,6 +20,7 @@ export interface OutcomeRow {
   readonly first_byte_ms: number | null;
   readonly total_ms: number | null;
   readonly http_status: number | null;
+  /** Null exactly for a success. */
   readonly error: AttemptError | null;
   readonly response_body: string;
   readonly is_truncated: boolean;
@@ -38,10 +42,87 @@ export interface EndpointOutcomeRow {
   readonly disabled_reason: (typeof DISABLED_REASONS)[number] | null;
 }
 
+/** The delivery still waits for this very attempt. */
+const IS_AWAITED = "(d.status = 'pending' and d.attempts = i.attempt - 1)";
+const IS_DELIVERED = `(i.error is null and (d.delivered_at is null or ${IS_AWAITED}))`;
+/** How the delivery stands without what was asked for, and when it is due by the schedule. */
+const STANDING = "coalesce(d.manual_of, d.status)";
+const PLANNED = `case when d.manual_of is null then d.due_at
+  else coalesce(d.planned_at, now() + i.retry_in_ms * interval '1 millisecond', now()) end`;
+/** An attempt that somebody asked for beside the schedule changes nothing when it fails. */
+const IS_BY_PLAN = `(${IS_AWAITED} and i.error is not null and not i.is_manual)`;
+/** An offer that expires before its next attempt has lapsed. */
+const IS_REPEATED = `(i.retry_in_ms is not null and d.delivered_at is null
+  and (d.lapses_at is null or d.lapses_at > now() + i.retry_in_ms * interval '1 millisecond'))`;
+const STANDS_THEN = `case
+  when ${IS_DELIVERED} then 'delivered'
+  when ${IS_BY_PLAN} then case
+    when ${IS_REPEATED} then 'pending'
+    when d.delivered_at is not null then 'delivered'
+    when i.retry_in_ms is not null then 'lapsed'
+    else 'failed' end
+  when ${IS_AWAITED} and ${STANDING} = 'unsent' then 'failed'
+  else ${STANDING} end`;
+const DUE_THEN = `case
+  when ${IS_DELIVERED} then null
+  when ${IS_BY_PLAN} then case when ${IS_REPEATED} then now() + i.retry_in_ms * interval '1 millisecond' end
+  when ${STANDING} = 'pending' then ${PLANNED} end`;
+/** One more attempt was asked for while this one was under way. */
+const IS_ASKED_STILL = `(d.manual_of is not null and (d.asked > i.asked or not i.is_manual
+  or not (${IS_AWAITED} or ${IS_DELIVERED})))`;
+
+const BREAKERS = `breakers as (
+  update webhook_endpoints e set
+    consecutive_failures = i.consecutive_failures,
+    times_opened = i.times_opened,
+    open_until = i.open_until,
+    failing_since = i.failing_since,
+    failures_since_success = i.failures_since_success,
+    last_success_at = case when i.has_succeeded then now() else e.last_success_at end,
+    last_failure_at = case when i.has_failed then now() else e.last_failure_at end
+  from jsonb_to_recordset(${PARAMETER_BEHIND_OUTCOMES}::text::jsonb) as i (
+    endpoint_id bigint, generation integer, consecutive_failures integer, times_opened integer,
+    open_until timestamptz, failing_since timestamptz, failures_since_success integer, has_succeeded boolean,
+    has_failed boolean)
+  where e.endpoint_id = i.endpoint_id and e.generation = i.generation
+  returning e.endpoint_id
+),`;
+
+const statement = (before: string, first: string): string => `
+with ${before} counted as (
+  update webhook_deliveries d set
+    attempts = d.attempts + 1,
+    manual_attempts = d.manual_attempts + i.is_manual::int,
+    status = case when ${IS_ASKED_STILL} then 'pending' else ${STANDS_THEN} end,
+    due_at = case when ${IS_ASKED_STILL} then d.due_at else ${DUE_THEN} end,
+    manual_of = case when ${IS_ASKED_STILL} then ${STANDS_THEN} end,
+    planned_at = case when ${IS_ASKED_STILL} then ${DUE_THEN} end,
+    -- Programs older than migration 0019 would take it for a claim.
+    claimed_by = null,
+    delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
+  from ${first} ${OUTCOMES}
+  where d.delivery_id = i.delivery_id
+  returning i.*
+)
+insert into webhook_attempts (delivery_id, attempt_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms,
+  total_ms, status, error, response_body, is_truncated, is_manual)
+select delivery_id, attempt_id, to_timestamp(attempt_id / 1e6::float8), address, dns_ms, connect_ms, tls_ms,
+  first_byte_ms, total_ms, http_status, error, response_body, is_truncated, is_manual
+from counted`;
+
+/** Texts of their own, because the driver would put one together from its parts each time. */
+const OUTCOMES_ONLY = statement("", "");
+const WITH_BREAKERS = statement(BREAKERS, "(select count(*) from breakers) as written,");
+
 /**
- * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement. A delivery that is no
- * longer the claimant's, or no longer pending, keeps its state; a success counts all the same, because the target has it.
- * The endpoints come first: whoever deletes one holds it first, too, so the two never wait for each other.
+ * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement. Every attempt is counted.
+ * A failure moves its delivery only when that still waits for this very attempt, so whoever held the owner before changes
+ * nothing that a later holder has decided; a success counts in any case, because the target has it. One more
+ * attempt that was asked for while this one was under way is made after it, whatever came of this one.
+ *
+ * The key of an attempt is made before it is written: the same outcomes written once more are refused as a whole
+ * (`isWrittenBefore`). The endpoints come first, then the deliveries in the order of their ids, as with whoever deletes or
+ * disables an endpoint: so none of them wait for each other.
  */
 export async function writeOutcomes(
   sql: Queryable,
@@ -53,57 +134,18 @@ export async function writeOutcomes(
     readonly endpoints: readonly EndpointOutcomeRow[];
   },
 ): Promise<void> {
-  await sql`
-    with breakers as (
-      update webhook_endpoints e set
-        consecutive_failures = i.consecutive_failures,
-        times_opened = i.times_opened,
-        open_until = i.open_until,
-        failing_since = i.failing_since,
-        failures_since_success = i.failures_since_success,
-        last_success_at = case when i.has_succeeded then now() else e.last_success_at end,
-        last_failure_at = case when i.has_failed then now() else e.last_failure_at end
-      from jsonb_to_recordset(${sql.json(endpoints.map(endpointAsJson))}) as i (
-        endpoint_id bigint, generation integer, consecutive_failures integer, times_opened integer,
-        open_until timestamptz, failing_since timestamptz, failures_since_success integer, has_succeeded boolean,
-        has_failed boolean)
-      where e.endpoint_id = i.endpoint_id and e.generation = i.generation
-      returning e.endpoint_id
-    ), input as materialized (
-      select i.*
-      from (select count(*) from breakers) as written, jsonb_to_recordset(${sql.json(outcomes.map(outcomeAsJson))}) as i (
-        delivery_id bigint, claim_id uuid, status text, retry_in_ms float8, started_at timestamptz, address text, dns_ms real,
-        connect_ms real, tls_ms real, first_byte_ms real, total_ms real, http_status smallint, error text,
-        response_body text, is_truncated boolean, is_manual boolean)
-    ), attempted as (
-      insert into webhook_attempts (delivery_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms,
-        total_ms, status, error, response_body, is_truncated, is_manual)
-      select delivery_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, http_status, error,
-        response_body, is_truncated, is_manual
-      from input
-    ), next as (
-      -- An attempt that somebody asked for beside the schedule changes nothing when it fails. An offer that expires before
-      -- its next attempt has lapsed.
-      select d.delivery_id, i.claim_id, i.retry_in_ms,
-        case
-          when i.status = 'delivered' or d.delivered_at is not null then 'delivered'
-          when d.manual_of in ('failed', 'unsent') then 'failed'
-          when d.manual_of = 'lapsed' then 'lapsed'
-          when i.status = 'pending' and d.lapses_at <= now() + i.retry_in_ms * interval '1 millisecond' then 'lapsed'
-          else i.status
-        end as status
-      from input i join webhook_deliveries d using (delivery_id)
-      where (d.claimed_by = i.claim_id and d.status = 'pending') or (i.status = 'delivered' and d.status <> 'delivered')
-    )
-    update webhook_deliveries d set
-      status = next.status,
-      claimed_by = null,
-      manual_of = null,
-      due_at = case when next.status = 'pending' then now() + next.retry_in_ms * interval '1 millisecond' end,
-      delivered_at = case when next.status = 'delivered' then coalesce(d.delivered_at, now()) else d.delivered_at end
-    from next
-    where d.delivery_id = next.delivery_id
-      and ((d.claimed_by = next.claim_id and d.status = 'pending') or (next.status = 'delivered' and d.status <> 'delivered'))`;
+  const arrays = outcomeArrays(outcomes.toSorted((a, b) => a.delivery_id - b.delivery_id));
+  if (endpoints.length === 0) await sql.unsafe(OUTCOMES_ONLY, arrays, { prepare: true });
+  else {
+    const breakers = JSON.stringify(endpoints.map(endpointAsJson));
+    await sql.unsafe(WITH_BREAKERS, [...arrays, breakers], { prepare: true });
+  }
+}
+
+/** Whether PostgreSQL refused outcomes because they stand there already: the answer to the first time was lost. */
+export function isWrittenBefore(error: unknown): boolean {
+  const { code, constraint_name: constraint } = error as { code?: unknown; constraint_name?: unknown };
+  return code === "23505" && constraint === "webhook_attempts_pkey";
 }
 
 export interface DisabledRow {
@@ -139,12 +181,15 @@ export async function disableEndpoints(
 export async function failPending(sql: Transaction | Database, endpointIds: readonly number[]): Promise<void> {
   if (endpointIds.length === 0) return;
   await sql`
+    with waiting as materialized (
+      select delivery_id from webhook_deliveries
+      where endpoint_id = any(${[...endpointIds]}::bigint[]) and status = 'pending'
+      order by delivery_id for no key update
+    )
     update webhook_deliveries set status = case when delivered_at is null then 'failed' else 'delivered' end,
-      due_at = null, claimed_by = null, manual_of = null
-    where endpoint_id = any(${[...endpointIds]}::bigint[]) and status = 'pending'`;
+      due_at = null, manual_of = null
+    where delivery_id in (select delivery_id from waiting)`;
 }
-
-const outcomeAsJson = (row: OutcomeRow) => ({ ...row, started_at: row.started_at.toISOString() });
 
 const endpointAsJson = (row: EndpointOutcomeRow) => ({
   ...row,

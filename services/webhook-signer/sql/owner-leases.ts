@@ -78,17 +78,6 @@ export async function takeOwners(
   return rows.map((row) => row.organization_id);
 }
 
-/**
- * What whoever held these owners before had under way, and has not finished, is due at once. For a new holder that has
- * claimed nothing yet.
- */
-export async function freeClaims(sql: Database, organizationIds: readonly number[]): Promise<number> {
-  const result = await sql`
-    update webhook_deliveries set claimed_by = null
-    where status = 'pending' and organization_id = any(${[...organizationIds]}::bigint[]) and claimed_by is not null`;
-  return result.count;
-}
-
 /** Gives owners back, so that another process need not wait for the lease to lapse. */
 export async function releaseOwners(
   sql: Database,

@@ -88,11 +88,12 @@ describe("a refused callback", () => {
       method: "POST",
       body: chunked,
       duplex: "half",
-    } as RequestInit);
+    });
     expect(streamed.status).toBe(413);
     const recorded = await database`
       select reason, address from provider_callback_refusals where config_id = ${configId}`;
-    expect(recorded).toEqual(Array(2).fill({ reason: "body_too_large", address: "127.0.0.1" }));
+    const refused = { reason: "body_too_large", address: "127.0.0.1" };
+    expect(recorded).toEqual([refused, refused]);
     const unknown = await callback(configId + 1_000, large, secret);
     expect([unknown.status, unknown.body.code]).toEqual([413, "body_too_large"]);
     for (let nth = 2; nth < CALLBACK_REFUSAL_RATE.refusals; nth += 1) await callback(configId, large, secret);

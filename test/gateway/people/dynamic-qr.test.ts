@@ -190,6 +190,18 @@ describe("a dynamic QR", () => {
     expect(await operator.good<Issue>("POST", close, { body })).toMatchObject({ status: "closed", ...body });
     expect(await operator.good<Issue>("POST", close, { body })).toMatchObject({ status: "closed", ...body });
     await operator.refused("conflict", "POST", close, { body: { reason: "Lost." } });
+    const timeline = await owner.good<Timeline>("GET", `intents/${intent.intent_id}/timeline/`);
+    expect(timeline.summary).toContain(
+      `and issue ${issue?.issue_id} named it, which Rita closed, because: Paid back at the counter.`,
+    );
+    expect(timeline.summary).not.toContain("an issue names it");
+    expect(timeline.entries.at(-1)).toMatchObject({
+      type: "provider_issue_closed",
+      actor: { kind: "reconciliation_operator", name: "Rita" },
+      sentence: `Rita closed issue ${issue?.issue_id} of the provider's money (amount_mismatch), because: Paid back at the counter.`,
+      money_moved: "no",
+      data: { issue_id: issue?.issue_id, kind: "amount_mismatch", reason: "Paid back at the counter." },
+    });
   });
 
   it("whose money an operator attributes to an order leaves a timeline of that payment: what, who, why and when", async () => {

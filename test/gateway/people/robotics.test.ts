@@ -111,7 +111,7 @@ describe("a task's whole way", () => {
     const accepting = await sql.begin(async (held) => {
       await held`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
       // Known while its credential is looked up; then it waits for this transaction.
-      const asked = fleet.refused("credential_invalid", "POST", `serving-tasks/${task_id}/accept/`);
+      const asked = fleet.refused("consumer_suspended", "POST", `serving-tasks/${task_id}/accept/`);
       const waits = async () =>
         (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%robotics_consumers%'`)
           .length;
@@ -119,7 +119,7 @@ describe("a task's whole way", () => {
       return { asked };
     });
     await sql.end();
-    expect((await accepting.asked).status).toBe(401);
+    expect((await accepting.asked).status).toBe(403);
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ status: "offered" });
   });
 
@@ -224,7 +224,7 @@ describe("every route of a fleet", () => {
     await mine.good("GET", "serving-tasks/");
     const path = `robotics-consumers/${consumerId}/`;
     await owner.good("PATCH", path, { body: { status: "suspended" } });
-    expect(await tryAll(credential)).toEqual(all("credential_invalid"));
+    expect(await tryAll(credential)).toEqual(own.map(() => [403, "consumer_suspended", undefined]));
     await owner.good("PATCH", path, { body: { status: "active" } });
     await mine.good("GET", "serving-tasks/");
     const { credential: next } = await owner.good<{ credential: string }>("POST", `${path}reset-credential/`);

@@ -90,7 +90,8 @@ describe("a request that ends", () => {
 test("a delivery that ends before it is sent is no attempt, and no fault of ours", async () => {
   const { port, received } = await startSlowTlsTarget(600);
   const faults: unknown[] = [];
-  const deps = { sender, allowLoopback: true, log: { error: (...fault: unknown[]) => void faults.push(fault) } };
+  const log = { error: (...fault: unknown[]) => void faults.push(fault) };
+  const deps = { sender, allowLoopback: true, clock: { nowMs: Date.now }, log };
   const target = { url: `https://localhost:${port}/`, mode: "test", secrets: ["whsec_x"] } as const;
   const message = { body: "{}", signal: new AbortController().signal };
   expect(await sendOnce(deps, target, { ...message, endsAtMs: within(150) })).toBeUndefined();

@@ -1,0 +1,52 @@
+/**
+ * The time of PostgreSQL, for whatever is signed, written or compared with what is written there: a process whose own clock
+ * is wrong signs with the right time all the same, and leaves no breaker open for hours.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Database } from "../db/pool.ts";
+import type { Log } from "../runtime/log.ts";
+import { SIGNER_LIMITS } from "./limits.ts";
+
+export interface Clock {
+  /** Milliseconds since the epoch. It goes on by the clock that never jumps, and is set right again by each look. */
+  readonly nowMs: () => number;
+  /** Compares with PostgreSQL, and tells the operator when this machine's clock is wrong. */
+  readonly look: () => Promise<void>;
+}
+
+/** Looks for the first time. Rejects when PostgreSQL does not answer. */
+export async function startClock(database: Database, log: Pick<Log, "error" | "info">): Promise<Clock> {
+  let atStartMs = 0;
+  let isWrong = false;
+  const look = async (): Promise<void> => {
+    let quickest = await measure(database);
+    // A look that took long says little: the answer may be as old as that.
+    for (let more = 0; more < SIGNER_LIMITS.clockLooks && quickest.tookMs > SIGNER_LIMITS.clockLookMs; more += 1) {
+      await delay(SIGNER_LIMITS.clockLookMs);
+      const next = await measure(database);
+      if (next.tookMs < quickest.tookMs) quickest = next;
+    }
+    atStartMs = quickest.atStartMs;
+    const aheadByMs = Math.round(quickest.aheadByMs);
+    const wasWrong = isWrong;
+    isWrong = Math.abs(aheadByMs) > SIGNER_LIMITS.wrongClockMs + quickest.tookMs;
+    if (isWrong) {
+      log.error(
+        { aheadByMs },
+        "THE CLOCK OF THIS MACHINE IS WRONG: webhooks are signed with PostgreSQL's time; set it right",
+      );
+    } else if (wasWrong) log.info({ aheadByMs }, "this machine's clock is right again");
+  };
+  await look();
+  return { nowMs: () => atStartMs + performance.now(), look };
+}
+
+/** PostgreSQL's time when `performance.now()` was zero, and by how much this machine's clock is ahead of it. */
+async function measure(database: Database): Promise<{ atStartMs: number; aheadByMs: number; tookMs: number }> {
+  const askedAtMs = performance.now();
+  const [row] = await database<[{ now_ms: number }]>`
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms`;
+  const tookMs = performance.now() - askedAtMs;
+  const atStartMs = row.now_ms - askedAtMs - tookMs / 2;
+  return { atStartMs, aheadByMs: Date.now() - (atStartMs + performance.now()), tookMs };
+}

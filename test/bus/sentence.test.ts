@@ -1,0 +1,83 @@
+/** What a reason and the details of a place may be: as a name, only longer, and details on several lines. */
+import { describe, expect, it } from "vitest";
+import { closeIssueBodySchema } from "../../gateway/contract/issue.ts";
+import { createProviderConfigBodySchema } from "../../gateway/contract/provider.ts";
+import { offerServingTaskBodySchema, roboticsReasonBodySchema } from "../../gateway/contract/robotics.ts";
+import {
+  cancelTask,
+  offerTask,
+  pauseFilialRobotics,
+  resumeFilialRobotics,
+} from "../../services/bus/messages/robotics.ts";
+import { detailsSchema, reasonSchema } from "../../services/bus/messages/sentence.ts";
+import { checkReason } from "../../services/providers/issues/reason.ts";
+
+const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
+const offer = { leg: "courier", manifest: [{ name: "Soup", quantity: 1 }] } as const;
+
+type Door = (text: string) => boolean;
+const takes = (check: () => void): boolean => {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+};
+/** Every door through which a reason comes in. */
+const REASONS: Readonly<Record<string, Door>> = {
+  "the API's robotics": (reason) => roboticsReasonBodySchema.safeParse({ reason }).success,
+  "the API's issues": (reason) => closeIssueBodySchema.safeParse({ reason }).success,
+  "the API's providers": (reason) => {
+    const config = { filial_id: 1, kind: "sandbox", mode: "test", name: "A", settings: {} };
+    expect(createProviderConfigBodySchema.safeParse(config).success).toBe(true);
+    return createProviderConfigBodySchema.safeParse({ ...config, reason }).success;
+  },
+  "the providers' service": (reason) => takes(() => checkReason(reason)),
+  "a cancellation on the bus": (reason) => cancelTask.request.safeParse({ caller, taskId: 1, reason }).success,
+  "a pause on the bus": (reason) => pauseFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
+  "its end on the bus": (reason) => resumeFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
+};
+const DETAILS: Readonly<Record<string, Door>> = {
+  "the API": (details) =>
+    offerServingTaskBodySchema.safeParse({ consumer_id: 1, ...offer, destination: { name: "A", details } }).success,
+  "the bus": (details) => {
+    const request = { caller, consumerId: 1, ...offer, validForMs: 60_000, destination: { name: "A", details } };
+    return offerTask.request.safeParse(request).success;
+  },
+};
+const openTo = (text: string, doors: Readonly<Record<string, Door>>): string[] =>
+  Object.entries(doors)
+    .filter(([, accepts]) => accepts(text))
+    .map(([door]) => door);
+
+describe("a reason and details", () => {
+  it.each([
+    ["an escape", "\u001b[2JGate 3"],
+    ["NUL", "Gate\0"],
+    ["a tab", "Gate\t3"],
+    ["a carriage return alone", "Gate\r3"],
+    ["a C1 control", "Gate\u00853"],
+    ["a line separator", "Gate\u20283"],
+    ["a right-to-left override", "Gate\u202e3"],
+    ["an isolate", "Gate\u20663"],
+    ["half a surrogate pair", "Gate\ud800"],
+    ["nothing", ""],
+    ["nothing but white space", " \n "],
+    ["nothing but what cannot be seen", "\u200b\u00ad"],
+    ["more than 500 characters", "x".repeat(501)],
+  ])("with %s are refused at every door", (_what, text) => {
+    expect([openTo(text, REASONS), openTo(text, DETAILS)]).toEqual([[], []]);
+  });
+
+  it.each(["喫茶店, 3階", "O’Neill & Søn <2>", "👩‍🍳", "x".repeat(500)])("%s are taken as they are", (text) => {
+    expect([reasonSchema.parse(text), detailsSchema.parse(text)]).toEqual([text, text]);
+    expect([openTo(text, REASONS), openTo(text, DETAILS)]).toEqual([Object.keys(REASONS), Object.keys(DETAILS)]);
+  });
+
+  it("are on one line, a reason, and on several, details, whose ends of lines are all the same", () => {
+    expect(openTo("Over.\nReally.", REASONS)).toEqual([]);
+    expect(openTo("Gate 3\r\nRing twice.", DETAILS)).toEqual(Object.keys(DETAILS));
+    expect(detailsSchema.parse("Gate 3\r\nRing twice.\n")).toBe("Gate 3\nRing twice.");
+  });
+});

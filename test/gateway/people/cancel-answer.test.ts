@@ -1,0 +1,95 @@
+/** What a cancellation answers: what its commit has left in doubt, and the same to each repetition (I6). */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { z } from "zod";
+import type { orderSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
+import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+type Order = z.infer<typeof orderSchema>;
+type Intent = z.infer<typeof intentSchema>;
+
+const TOLD_WITHIN_MS = 15_000;
+
+let system: TestSystem;
+let cashier: Person;
+let companion: TestDevice;
+let station: string;
+
+beforeAll(async () => {
+  // Long enough that the guest's payment is still open when the cashier cancels.
+  system = await startSystem({ sandboxProvider: true, environment: { SANDBOX_PROVIDER_DECIDES_AFTER_MS: "1500" } });
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const [first] = system.sandbox.stations;
+  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
+  companion = await enrollDevice(system.baseUrl, code);
+  station = `stations/${first?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+});
+afterAll(() => system.stop());
+
+async function collect(route: Intent["route"], unit_amount: string): Promise<Intent> {
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount }] };
+  const { order_id } = await cashier.good<Order>("POST", `${station}/orders/`, { body });
+  return cashier.good<Intent>("POST", `${station}/intents/`, { body: { order_id, route } });
+}
+
+const read = ({ intent_id }: Intent): Promise<Intent> => cashier.good("GET", `${station}/intents/${intent_id}/`);
+const cancel = ({ intent_id }: Intent, key: string): Promise<Intent> =>
+  cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, { key });
+
+async function presented(intent: Intent): Promise<Intent> {
+  await vi.waitFor(async () => expect((await read(intent)).status).toBe("presented"), TOLD_WITHIN_MS);
+  return intent;
+}
+
+async function reported(outcome: string): Promise<Intent> {
+  await companion.good("POST", "heartbeat/", { body: {} });
+  await vi.waitFor(async () => {
+    const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
+    expect(routes.find(({ route }) => route === "smart_pos")).toMatchObject({ offered: true });
+  });
+  const intent = await collect("smart_pos", "9.00");
+  const body = { intent_id: intent.intent_id, outcome, client_idempotency_key: `report-${intent.intent_id}` };
+  await companion.good("POST", "assignment/report/", { body });
+  return intent;
+}
+
+describe("the answer to a cancellation", () => {
+  it("says that a QR was shown, and still says so after the provider has told of late money", async () => {
+    const intent = await presented(await collect("dynamic_qr", "12.06"));
+    const first = await cancel(intent, "qr");
+    expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "qr_presented" });
+    expect(await cancel(intent, "qr")).toEqual(first);
+    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe("late_money"), TOLD_WITHIN_MS);
+    expect(await cancel(intent, "qr")).toEqual(first);
+  });
+
+  it("says so also after the provider has said for certain that nobody paid", async () => {
+    const intent = await presented(await collect("dynamic_qr", "12.03"));
+    const first = await cancel(intent, "unpaid");
+    expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "qr_presented" });
+    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(""), TOLD_WITHIN_MS);
+    expect(await cancel(intent, "unpaid")).toEqual(first);
+  });
+
+  it.each([
+    ["reported_success", "success_reported"],
+    ["reported_unknown", "outcome_unknown"],
+    ["reported_declined", ""],
+  ])("says what a companion's %s leaves in doubt", async (outcome, doubt) => {
+    const intent = await reported(outcome);
+    const first = await cancel(intent, "companion");
+    expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: doubt });
+    expect(await cancel(intent, "companion")).toEqual(first);
+    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(doubt));
+  });
+
+  it("says nothing of a collection that was in nobody's hands", async () => {
+    const intent = await collect("cash", "3.00");
+    const first = await cancel(intent, "cash");
+    expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "" });
+    expect(await cancel(intent, "cash")).toEqual(first);
+  });
+});

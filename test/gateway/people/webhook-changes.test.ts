@@ -1,0 +1,113 @@
+/** Webhooks over HTTP, where something has changed since the first time: a name, a delivery; and what the trail keeps. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { addFleet, offerTask, type TestFleet } from "../../support/fleets.ts";
+import { type NameServer, startNameServer } from "../../support/name-server.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+const PATIENCE = { timeout: 20_000, interval: 50 };
+const TEST_MS = 60_000;
+
+let system: TestSystem;
+let owner: Person;
+let fleet: TestFleet;
+let names: NameServer;
+let target: Server;
+let targetUrl: string;
+let taken = 0;
+
+beforeAll(async () => {
+  names = await startNameServer();
+  const environment = { WEBHOOK_ALLOW_LOOPBACK: "true", WEBHOOK_DNS_SERVERS: names.address };
+  system = await startSystem({ webhookSigner: true, environment });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  fleet = await addFleet(system.baseUrl, owner, system.sandbox.filialId);
+  target = createServer((request, response) => {
+    taken += 1;
+    request.resume().once("end", () => response.writeHead(204).end());
+  }).listen(0, "127.0.0.1");
+  await once(target, "listening");
+  targetUrl = `http://127.0.0.1:${(target.address() as AddressInfo).port}/hook`;
+}, TEST_MS);
+afterAll(async () => {
+  target.closeAllConnections();
+  target.close();
+  await system.stop();
+  await names.close();
+});
+
+interface NewEndpoint {
+  readonly webhook_endpoint: { readonly endpoint_id: number };
+}
+async function register(url: string, of = fleet): Promise<number> {
+  const body = { consumer_id: of.consumerId, url };
+  const { webhook_endpoint } = await owner.good<NewEndpoint>("POST", "webhook-endpoints/", { body });
+  return webhook_endpoint.endpoint_id;
+}
+
+it(
+  "an endpoint whose name has become private since is not activated, and stays paused",
+  async () => {
+    let address = "8.8.4.4";
+    names.answerWith((_name, kind) => (kind === "A" ? { addresses: [address] } : {}));
+    const path = `webhook-endpoints/${await register("https://fleet.example/hook")}/`;
+    await owner.good("PATCH", path, { body: { status: "paused" } });
+    address = "10.0.0.1";
+    const activate = { body: { status: "active" } };
+    const { status, body } = await owner.refused("webhook_target_refused", "PATCH", path, activate);
+    expect([status, body.reason]).toEqual([422, "host_not_public"]);
+    expect(await owner.good("GET", path)).toMatchObject({ status: "paused" });
+    address = "8.8.4.4";
+    expect(await owner.good("PATCH", path, activate)).toMatchObject({ status: "active" });
+    expect((await owner.call("DELETE", path)).status).toBe(204);
+  },
+  TEST_MS,
+);
+
+it(
+  "a delivery that was sent once more under a key is not sent again under it, also when that is long done",
+  async () => {
+    const own = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
+    await register(targetUrl, own);
+    await offerTask(owner, own);
+    interface Deliveries {
+      readonly webhook_deliveries: readonly { delivery_id: number; status: string; attempts: number }[];
+    }
+    const read = async () => (await own.good<Deliveries>("GET", "webhook-deliveries/")).webhook_deliveries[0];
+    const done = (attempts: number) =>
+      vi.waitFor(async () => expect(await read()).toMatchObject({ status: "delivered", attempts }), PATIENCE);
+    await done(1);
+    const resend = (key: string) =>
+      read().then((found) => own.call("POST", `webhook-deliveries/${found?.delivery_id}/redeliver/`, { key }));
+    expect((await resend("first")).status).toBe(202);
+    await done(2);
+    const again = await resend("first");
+    expect([again.status, again.body]).toMatchObject([202, { status: "delivered", attempts: 2 }]);
+    // What is sent under another key is sent after it: had the first key sent anything, it would be there by then.
+    expect((await resend("second")).status).toBe(202);
+    await done(3);
+    expect(taken).toBe(3);
+  },
+  TEST_MS,
+);
+
+it(
+  "the trail keeps where webhooks go without the query, in which a target may want a token",
+  async () => {
+    const id = await register(`${targetUrl}?token=opensesame`);
+    expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({ url: `${targetUrl}?token=opensesame` });
+    expect((await owner.call("DELETE", `webhook-endpoints/${id}/`)).status).toBe(204);
+    const events = await owner.call("GET", "robotics-events/?limit=2");
+    expect(events.body).toMatchObject({
+      events: [
+        { action: "webhook_endpoint_deleted", subject: { id }, data: { url: targetUrl } },
+        { action: "webhook_endpoint_registered", subject: { id }, data: { url: targetUrl } },
+      ],
+    });
+    expect(events.text).not.toContain("opensesame");
+  },
+  TEST_MS,
+);

@@ -1,0 +1,207 @@
+/** Two ways are never open to one money, also where its merchant account has several configs. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Scenes } from "./emvco-scene.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { SiblingConfigs } from "./sibling-configs.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+const siblings = new SiblingConfigs(() => world, scenes);
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+describe("money that a payment has taken at one config", () => {
+  test.each(["close", "attribute"] as const)(
+    "is nobody's to %s at the other before its station has answered",
+    async (how) => {
+      const scene = await scenes.open();
+      const { place, intent } = scene;
+      world.stations.answer(intent.intentId, "provider_confirm", "silence");
+      await scenes.pay(scene);
+      const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+      const order = await world.openIntent(place, 1250);
+      const asked = how === "close" ? scenes.close(place, issue) : scenes.attribute(place, issue, order);
+      expect(await refusalOf(asked)).toEqual({
+        code: "conflict",
+        reason: "money_may_settle",
+        detail: "The station is just being told of this money; look again in a moment.",
+      });
+      expect(await scenes.salesOf(order)).toEqual([]);
+    },
+  );
+
+  test.each(["close", "attribute"] as const)(
+    "is nobody's to %s at the other while the cashier may settle it",
+    async (how) => {
+      const scene = await scenes.open();
+      const { place, intent } = scene;
+      world.stations.answer(intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
+      await scenes.pay(scene);
+      expect(await scenes.taskEnd(intent, "confirm")).toBe("settlement_refused");
+      const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+      const order = await world.openIntent(place, 1250);
+      const asked = () => (how === "close" ? scenes.close(place, issue) : scenes.attribute(place, issue, order));
+      expect(await refusalOf(asked())).toMatchObject({ reason: "money_may_settle" });
+      // Once the collection has ended for good, it is the operator's.
+      await world.database`
+      update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${intent.intentId}`;
+      expect((await asked()).issue.status).toBe(how === "close" ? "closed" : "attributed");
+    },
+  );
+
+  test("is not closed as the duplicate of another intent while its own cashier may settle it", async () => {
+    const scene = await scenes.open();
+    world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
+    await scenes.pay(scene, { transaction_id: "TAKEN" });
+    await scenes.taskEnd(scene.intent, "confirm");
+    const other = await scenes.open(scene);
+    await scenes.pay(other, { transaction_id: "OWN" });
+    await scenes.paid(other);
+    await scenes.pay(other, { transaction_id: "TAKEN" });
+    const issues = await scenes.issuesOf(scene.place);
+    const duplicate = issues.find(({ kind }) => kind === "duplicate_money");
+    if (duplicate === undefined) throw new Error("There is no duplicate_money.");
+    expect(await refusalOf(scenes.close(scene.place, duplicate))).toMatchObject({ reason: "money_may_settle" });
+  });
+});
+
+test("the seam refuses money that a person has closed at another config of its account", async () => {
+  const scene = await scenes.open();
+  const configId = await siblings.replace(scene);
+  const issue = await siblings.tellAsNobodys(scene, configId, { transaction_id: "BACK" });
+  const order = await world.openIntent(scene.place, 1250);
+  await scenes.close(scene.place, issue);
+  expect(await siblings.askSeam(scene, order, "BACK")).toBe("money_already_used");
+  expect(await scenes.salesOf(order)).toEqual([]);
+  expect(await siblings.askSeam(scene, await world.openIntent(scene.place, 1250), "OTHER")).toBeNull();
+});
+
+test.each([
+  ["its own config", false],
+  ["the sibling of its config", true],
+])(
+  "the guest's right payment pays, although another's money was told of it first, taken at %s",
+  async (_, isSibling) => {
+    const scene = await scenes.open();
+    const transaction_id = `X-${scene.intent.intentId}`;
+    await scenes.pay(scene, { transaction_id });
+    await scenes.paid(scene);
+    const configId = isSibling ? await siblings.replace(scene) : scene.configId;
+    const second = await siblings.open(configId, scene.place);
+    const tell = (more: Readonly<Record<string, unknown>>) =>
+      isSibling ? siblings.tell(second, more) : scenes.pay(second, more);
+    await tell({ transaction_id });
+    expect(await scenes.taskEnd(second.intent, "differ")).toBe("told");
+    expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({ kind: "reference_mismatch", status: "open" });
+    await tell({});
+    await scenes.paid(second);
+    expect(await scenes.salesOf(second.intent)).toMatchObject([{ reference: `T-${second.intent.intentId}` }]);
+  },
+);
+
+describe("what was said of a money at the sibling", () => {
+  test("as closed keeps it from being attributed here", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const own = await scenes.onlyIssueOf(scene.place);
+    const other = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+    await scenes.close(scene.place, other);
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await refusalOf(scenes.attribute(scene.place, own, order))).toMatchObject({ reason: "money_closed" });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test("as another amount keeps it from being attributed here", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { reference: "NOBODYS" });
+    const own = await scenes.onlyIssueOf(scene.place);
+    await siblings.tellAsNobodys(scene, await siblings.replace(scene), { amount: "99.00" });
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await refusalOf(scenes.attribute(scene.place, own, order))).toMatchObject({ reason: "amount_contradicted" });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  });
+
+  test("and at the accounts that were said there counts at the seam, for payments and for attributions", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { merchant_id: "M-2", transaction_id: "ATTRIBUTED" });
+    await scenes.attribute(
+      scene.place,
+      await scenes.onlyIssueOf(scene.place),
+      await world.openIntent(scene.place, 1250),
+    );
+    // A payment that was asked for before its config was moved.
+    const moved = await scenes.open(scene);
+    await siblings.move(scene, "M-9");
+    await scenes.pay(moved, { transaction_id: "CONFIRMED" });
+    await scenes.paid(moved);
+    const { place } = scene;
+    const ofSaid = { place, configId: await siblings.replace(scene, "M-2") };
+    expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "ATTRIBUTED")).toBe(
+      "money_already_used",
+    );
+    // The same config, moved to where the payment's money went.
+    await siblings.move(ofSaid, "M-1");
+    expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "CONFIRMED")).toBe("money_already_used");
+  });
+});
+
+test("of two payments that are told the same money at the same moment one takes it", async () => {
+  // Whoever writes down that a payment has its money takes long, so that the other would overtake it.
+  await world.database.unsafe(`
+    create function pause_before_paid() returns trigger language plpgsql as $$
+    begin perform pg_sleep(0.3); return new; end $$;
+    create trigger pause_before_paid before update of paid_reference on provider_payments
+      for each row execute function pause_before_paid();`);
+  try {
+    const first = await scenes.open();
+    const second = await scenes.open(first);
+    await Promise.all([first, second].map((scene) => scenes.pay(scene, { transaction_id: "BOTH" })));
+    const taken = await world.database`
+      select intent_id from provider_payments where config_id = ${first.configId} and paid_reference = 'BOTH'`;
+    expect(taken).toHaveLength(1);
+    expect(await scenes.onlyIssueOf(first.place)).toMatchObject({ kind: "reference_mismatch" });
+  } finally {
+    await world.database`drop function pause_before_paid cascade`;
+  }
+});
+
+describe("accounts of equal numbers that two schemes have given out", () => {
+  test("are two: an equal reference pays at each", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { transaction_id: "1001" });
+    await scenes.paid(scene);
+    const configId = await siblings.replaceByScheme(scene, "org.other.bank");
+    const second = await siblings.payBy(configId, scene.place, { transaction_id: "1001" });
+    await waitFor("the second sale", async () => (await scenes.salesOf(second)).length === 1);
+    expect(await scenes.issuesOf(scene.place)).toEqual([]);
+  });
+
+  test("are one where only the letters of the scheme's name differ in case", async () => {
+    const scene = await scenes.open();
+    await scenes.pay(scene, { transaction_id: "1001" });
+    await scenes.paid(scene);
+    const configId = await siblings.replaceByScheme(scene, "COM.example.PAY");
+    const second = await siblings.payBy(configId, scene.place, { transaction_id: "1001" });
+    expect(await scenes.taskEnd(second, "differ")).toBe("told");
+    expect(await scenes.salesOf(second)).toEqual([]);
+  });
+
+  test("keep the scheme that they had when the payment was asked for", async () => {
+    const scene = await scenes.open();
+    const configId = await siblings.replace(scene);
+    const second = await siblings.open(configId, scene.place);
+    await world.database`
+      update provider_configs set settings = jsonb_set(settings, '{merchant_account,guid}', '"org.other.bank"')
+      where config_id = ${configId}`;
+    await siblings.tell(second, { transaction_id: "1002" });
+    await scenes.paid(second);
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await siblings.askSeam(scene, order, "1002")).toBe("money_already_used");
+    await scenes.pay(scene, { transaction_id: "1002" });
+    expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+  });
+});

@@ -1,0 +1,73 @@
+/** A provider that says something else at one look than at the next: the right word still counts. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
+import { Scenes } from "./emvco-scene.ts";
+import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+let provider: AnsweringProvider;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
+});
+afterAll(async () => {
+  await world.stop();
+  await provider.stop();
+});
+
+/** A payment that nobody has paid, and what its provider would say of it when somebody had. */
+async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Record<string, unknown>> }> {
+  await provider.giveBack(world);
+  const place = await world.openPlace();
+  const configId = await world.addSandboxConfig(place);
+  const intent = await world.openIntent(place, 1203);
+  world.stations.collect(intent);
+  expect((await world.askProvider(place, configId, intent)).created).toBe(true);
+  const [payment] = await world.database<[{ payment_id: string; reference: string; account: string }]>`
+    select provider_reference as payment_id, reference, account from provider_payments
+    where intent_id = ${intent.intentId}`;
+  await provider.takeOver(world);
+  return { place, intent, paid: { ...payment, amount: "12.03", currency: "EUR", status: "paid" } };
+}
+
+/** Until the provider was looked at once more. */
+async function look({ intentId }: Intent): Promise<{ readonly outcome: string | null }> {
+  const read = async () => {
+    const [row] = await world.database<[{ attempts: number; outcome: string | null; is_due: boolean }]>`
+      select attempts, outcome, due_at <= now() + interval '3 seconds' or due_at > now() + interval '12 seconds' as is_due
+      from provider_tasks where intent_id = ${intentId} and kind = 'poll'`;
+    return row;
+  };
+  const { attempts } = await read();
+  await world.database`update provider_tasks set due_at = now() where intent_id = ${intentId} and kind = 'poll'`;
+  return await waitFor("the look", async () => {
+    const row = await read();
+    return row.attempts > attempts && (row.outcome !== null || !row.is_due) && row;
+  });
+}
+
+test.each([{ account: "A-thief" }, { amount: "0.01" }])(
+  "after a look that said %j the right money is found",
+  async (wrong) => {
+    const { place, intent, paid } = await open();
+    provider.answer = () => ({ ...paid, ...wrong });
+    for (const _ of [1, 2]) expect((await look(intent)).outcome).toBeNull();
+    const issue = await scenes.onlyIssueOf(place);
+    expect(issue).toMatchObject({ status: "open", intentId: intent.intentId });
+    expect(issue.evidence["further"]).toBeUndefined();
+    provider.answer = () => paid;
+    expect((await look(intent)).outcome).toBe("paid");
+    await waitFor("the sale", async () => (await scenes.salesOf(intent)).length === 1);
+  },
+  40_000,
+);
+
+test("the look after the deadline is the last one, whatever it says", async () => {
+  const { place, intent, paid } = await open();
+  provider.answer = () => ({ ...paid, amount: "0.01" });
+  await world.database`
+    update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
+  expect((await look(intent)).outcome).toBe("amount_mismatch");
+  expect(await scenes.onlyIssueOf(place)).toMatchObject({ kind: "amount_mismatch" });
+}, 40_000);

@@ -1,0 +1,81 @@
+/** What the providers service records goes when its retention is over, and nothing goes before. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { removeOldRows } from "../../services/providers/housekeeping.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+const { callbackRetentionDays, variantRetentionDays, taskRetentionDays, refusalRetentionDays, refusalRows } =
+  PROVIDER_LIMITS;
+let owned: TestDatabase;
+let database: Database;
+beforeAll(async () => {
+  owned = await cloneDatabase();
+  database = openDatabase({ url: owned.url });
+  await database`insert into organizations (name) values ('Organization')`;
+  await database`insert into filials (organization_id, name) values (1, 'Filial')`;
+  await database`
+    insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)
+    values (1, 1, 'emvco_generic', 'test', 'Acquirer', '{}')`;
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await owned.drop();
+});
+
+const remove = () => removeOldRows({ database, log: createLog({ service: "test", level: "silent" }) });
+
+test("callbacks, and their variants before them", async () => {
+  for (const [key, ageDays] of [
+    ["old", callbackRetentionDays + 1],
+    ["young", callbackRetentionDays - 1],
+  ] as const)
+    await database`
+      insert into provider_callbacks (config_id, event_key, event_type, outcome, body, answer_status, answer_body, received_at)
+      values (1, ${key}, 'payment.paid', 'ignored', '', 200, '', now() - make_interval(days => ${ageDays}))`;
+  for (const [hash, ageDays] of [
+    ["1", variantRetentionDays + 1],
+    ["2", variantRetentionDays - 1],
+  ] as const)
+    await database`
+      insert into provider_callback_variants (callback_id, body_hash, body, outcome, received_at)
+      values (2, sha256(${Buffer.from(hash)}), ${Buffer.from(hash)}, 'ignored', now() - make_interval(days => ${ageDays}))`;
+  await remove();
+  expect(await database`select event_key from provider_callbacks`).toEqual([{ event_key: "young" }]);
+  expect(await database`select convert_from(body, 'UTF8') as hash from provider_callback_variants`).toEqual([
+    { hash: "2" },
+  ]);
+});
+
+test("tasks that have ended, and none that is still to be done", async () => {
+  await database`
+    insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
+      account, amount_minor, currency, expires_at, asked_until)
+    values (1, 1, 1, 1, 1, 'OURS', 'M-1', 1250, 'EUR', now(), now())`;
+  const longAgo = new Date(Date.now() - (taskRetentionDays + 1) * 24 * 3_600_000);
+  await database`
+    insert into provider_tasks (intent_id, kind, created_at, done_at)
+    values (1, 'poll', ${longAgo}, ${longAgo}), (1, 'withdraw', ${longAgo}, null), (1, 'fail', ${longAgo}, now())`;
+  await remove();
+  expect(await database`select kind from provider_tasks order by kind`).toEqual([
+    { kind: "fail" },
+    { kind: "withdraw" },
+  ]);
+});
+
+test("refused callbacks, also young ones beyond the newest", async () => {
+  const refuse = (rows: number, ageDays: number) => database`
+    insert into provider_callback_refusals (at, config_id, address, reason)
+    select now() - make_interval(days => ${ageDays}), 1, '192.0.2.1', 'signature_invalid'
+    from generate_series(1, ${rows}::bigint)`;
+  await refuse(3, refusalRetentionDays + 1);
+  await refuse(2, refusalRetentionDays - 1);
+  await remove();
+  const count = async () =>
+    (await database<[{ rows: number }]>`select count(*) as rows from provider_callback_refusals`)[0].rows;
+  expect(await count()).toBe(2);
+  await refuse(refusalRows, 0);
+  await remove();
+  expect(await count()).toBe(refusalRows);
+}, 30_000);

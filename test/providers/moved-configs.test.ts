@@ -1,0 +1,66 @@
+/** One money pays once, also where the owner has moved one of its account's configs to another account. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Scenes } from "./emvco-scene.ts";
+import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { SiblingConfigs } from "./sibling-configs.ts";
+
+let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
+const siblings = new SiblingConfigs(() => world, scenes);
+beforeAll(async () => {
+  world = await startProvidersWorld();
+});
+afterAll(() => world.stop());
+
+test("money that has paid is not attributed by the config that was moved away and is told of it", async () => {
+  const scene = await scenes.open();
+  await siblings.move(scene, "M-9");
+  const second = await siblings.open(await siblings.replace(scene), scene.place);
+  // Both endpoints of the acquirer hear of it; the moved one does not know the reference.
+  await scenes.pay(scene, { reference: second.reference, transaction_id: "X" });
+  await siblings.tell(second, { transaction_id: "X" });
+  await scenes.paid(second);
+  const order = await world.openIntent(scene.place, 1250);
+  expect(await refusalOf(scenes.attribute(scene.place, await scenes.onlyIssueOf(scene.place), order))).toEqual({
+    code: "conflict",
+    reason: "money_has_paid",
+    detail: `This money has paid order ${second.intent.orderId}.`,
+  });
+  expect(await scenes.salesOf(order)).toEqual([]);
+});
+
+test("money that was attributed by the config that was moved away pays nothing by the one that has the account", async () => {
+  const scene = await scenes.open();
+  const configId = await siblings.replace(scene);
+  await siblings.move({ place: scene.place, configId }, "M-9");
+  const issue = await siblings.tellAsNobodys(scene, configId);
+  const order = await world.openIntent(scene.place, 1250);
+  await scenes.attribute(scene.place, issue, order);
+  expect(await scenes.salesOf(order)).toHaveLength(1);
+  await scenes.pay(scene);
+  expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
+  expect(await scenes.salesOf(scene.intent)).toEqual([]);
+});
+
+test("money of a payment that was asked for before the move is the old account's", async () => {
+  const scene = await scenes.open();
+  await siblings.move(scene, "M-9");
+  await scenes.pay(scene);
+  await scenes.paid(scene);
+  const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+  const order = await world.openIntent(scene.place, 1250);
+  expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toMatchObject({ reason: "money_has_paid" });
+});
+
+test.each([["z"], [""], [undefined]])(
+  "money that has paid is not attributed by a sibling that is told of it with the account %j",
+  async (merchant_id) => {
+    const scene = await scenes.open();
+    await scenes.pay(scene);
+    await scenes.paid(scene);
+    const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { merchant_id });
+    const order = await world.openIntent(scene.place, 1250);
+    expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toMatchObject({ reason: "money_has_paid" });
+    expect(await scenes.salesOf(order)).toEqual([]);
+  },
+);

@@ -1,0 +1,100 @@
+/** A second config of a merchant account, which is told of the same money as the first. */
+import { expect } from "vitest";
+import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { changeProviderConfig, createProviderConfig, type Issue } from "../../services/bus/messages/providers.ts";
+import { emvcoSettings } from "../support/emvco-settings.ts";
+import { paidBody } from "./emvco-callback.ts";
+import type { Scene, Scenes } from "./emvco-scene.ts";
+import type { Intent, Place, ProvidersWorld } from "./providers-world.ts";
+
+export const SIBLING_SECRET = "the-secret-of-the-config-that-came-after";
+
+type Data = Readonly<Record<string, unknown>>;
+
+export class SiblingConfigs {
+  readonly #world: () => ProvidersWorld;
+  readonly #scenes: Scenes;
+
+  constructor(world: () => ProvidersWorld, scenes: Scenes) {
+    this.#world = world;
+    this.#scenes = scenes;
+  }
+
+  /** A config of the same account, unless said otherwise, in the place of the scene's own, which is disabled. */
+  async replace(scene: Scene, merchantId?: string): Promise<number> {
+    await this.#disable(scene);
+    return await this.#scenes.openConfig(scene.place, "test", SIBLING_SECRET, merchantId);
+  }
+
+  /** As `replace`, with the account of the same number that another scheme has given out. */
+  async replaceByScheme(scene: Scene, guid: string): Promise<number> {
+    await this.#disable(scene);
+    const { owner: caller, filialId } = scene.place;
+    const settings = emvcoSettings();
+    const { config } = await this.#world().ask(createProviderConfig, {
+      caller,
+      filialId,
+      kind: "emvco_generic",
+      mode: "test",
+      name: "Acquirer of another scheme",
+      settings: { ...settings, merchant_account: { ...settings.merchant_account, guid } },
+      secrets: { callback_secret: SIBLING_SECRET },
+    });
+    return config.configId;
+  }
+
+  /** The owner moves the config to another account. */
+  async move({ place, configId }: Pick<Scene, "place" | "configId">, merchantId: string): Promise<void> {
+    const settings = emvcoSettings(merchantId);
+    await this.#world().ask(changeProviderConfig, { caller: place.owner, configId, settings, reason: "moved" });
+  }
+
+  /** A guest has a QR of that config before them. */
+  async open(configId: number, place: Place): Promise<Scene> {
+    const intent = await this.#world().openIntent(place, 1250);
+    this.#world().stations.collect(intent);
+    const answer = await this.#world().askProvider(place, configId, intent);
+    const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(answer.created ? answer.qrPayload : "")?.[1] ?? "";
+    expect(reference).not.toBe("");
+    return { place, configId, intent, reference };
+  }
+
+  /** The provider says at the sibling that the scene's money is there. */
+  async tell(scene: Scene, more: Data = {}): Promise<void> {
+    const body = paidBody(this.#scenes.money(scene, more));
+    expect((await this.#scenes.send(scene, body, SIBLING_SECRET)).status).toBe(200);
+  }
+
+  /** A guest has a QR of that config before them, and its provider says that this money has paid it, as it fits. */
+  async payBy(configId: number, place: Place, more: Data): Promise<Intent> {
+    const scene = await this.open(configId, place);
+    await this.tell(scene, more);
+    return scene.intent;
+  }
+
+  /** The sibling is told of the scene's money as nobody's; the issue that it raises. */
+  async tellAsNobodys(scene: Scene, configId: number, more: Data = {}): Promise<Issue> {
+    await this.tell({ ...scene, configId }, { reference: "NOBODYS", ...more });
+    const issue = (await this.#scenes.issuesOf(scene.place)).find((each) => each.configId === configId);
+    if (issue === undefined) throw new Error("The sibling has raised no issue.");
+    return issue;
+  }
+
+  /** The payment seam's refusal when it is asked to pay the intent's order with this money, or null when that has paid. */
+  async askSeam({ place, configId }: Omit<Scene, "reference" | "intent">, intent: Intent, reference: string) {
+    const key = moneyKey({ configId, name: moneyName(reference, "") });
+    const [answer] = await this.#world().database<[{ refusal: string | null }]>`
+      select refusal from settle_intent(${intent.intentId}, 'asked', ${place.stationId}, ${intent.orderId}, 'dynamic_qr',
+        1250, 'EUR', ${reference}, 0, ${key})`;
+    return answer.refusal;
+  }
+
+  async #disable({ place, configId }: Scene): Promise<void> {
+    await this.#world().ask(changeProviderConfig, {
+      caller: place.owner,
+      configId,
+      status: "disabled",
+      reason: "replaced",
+    });
+  }
+}

@@ -1,0 +1,20 @@
+/** The guide that consumers read, `docs/webhooks.md`, as the tests take it: what it shows is run. */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+export const CLIENTS_FOLDER = join(CHECKOUT, "clients");
+export const guide = readFileSync(join(CHECKOUT, "docs", "webhooks.md"), "utf8");
+
+/** The one block of that language that holds `mark`. Throws when there is none, or another. */
+export function guideBlock(language: string, mark: string): string {
+  const blocks = [...guide.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))];
+  const [found, another] = blocks.map(([, code = ""]) => code).filter((code) => code.includes(mark));
+  if (found === undefined || another !== undefined) throw new Error(`The guide has not one ${language} with ${mark}.`);
+  return found;
+}
+
+export function isInstalled(program: string, ...args: string[]): boolean {
+  return spawnSync(program, args).status === 0;
+}

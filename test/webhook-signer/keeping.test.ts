@@ -1,0 +1,75 @@
+/** What the signer is set to when nobody has set it, and what it keeps so that nothing is taken twice. */
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { rotateWebhookSecretBodySchema } from "../../gateway/contract/webhook.ts";
+import * as messages from "../../services/bus/messages/webhooks.ts";
+import { parseSettings } from "../../services/runtime/settings.ts";
+import { removeOldRows } from "../../services/webhook-signer/housekeeping.ts";
+import { signerSettingsSchema } from "../../services/webhook-signer/settings.ts";
+import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld({ signers: 0 });
+});
+afterAll(() => world.stop());
+
+const DAY_MS = 86_400_000;
+
+test("this machine is no target unless the operator says so, which the log tells, and never one of a live consumer", async () => {
+  const { WEBHOOK_ALLOW_LOOPBACK: _allowed, ...bare } = world.environment;
+  expect(parseSettings(signerSettingsSchema, bare).WEBHOOK_ALLOW_LOOPBACK).toBe(false);
+  const fleet = await world.openFleet();
+  const live = await world.openFleet({ mode: "live" });
+  const register = ({ owner: caller, consumerId }: typeof fleet) =>
+    world.ask(messages.registerEndpoint, { caller, consumerId, url: world.receiver.url("/loopback") });
+  const closed = await world.addSignerProcess({ WEBHOOK_ALLOW_LOOPBACK: undefined });
+  for (const one of [fleet, live]) {
+    expect(await refusalOf(register(one))).toMatchObject({ code: "webhook_target_refused", reason: "host_not_public" });
+  }
+  expect(readFileSync(closed.logFile, "utf8")).not.toMatch(/WEBHOOK_ALLOW_LOOPBACK/);
+  await closed.stop();
+  const open = await world.addSignerProcess();
+  expect(readFileSync(open.logFile, "utf8")).toMatch(/"level":(?:40|"warn").*WEBHOOK_ALLOW_LOOPBACK is on/);
+  await register(fleet);
+  expect(await refusalOf(register(live))).toMatchObject({ code: "webhook_target_refused", reason: "host_not_public" });
+  await open.stop();
+}, 40_000);
+
+test("a rotation of which nothing more is said lets the old secret sign for a day", async () => {
+  const { overlap_seconds: seconds } = rotateWebhookSecretBodySchema.parse({});
+  expect(seconds).toBe(DAY_MS / 1_000);
+  const signer = await world.addSigner();
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/default-overlap");
+  const request = { caller: fleet.owner, endpointId, overlapMs: seconds * 1_000 };
+  const { endpoint } = await world.ask(messages.rotateEndpointSecret, request);
+  const ends = endpoint.secrets.map((secret) => secret.expiresAtMs);
+  expect(ends[0]).toBeNull();
+  expect(Math.abs((ends[1] ?? 0) - Date.now() - DAY_MS)).toBeLessThan(10_000);
+  await signer.stop();
+}, 30_000);
+
+test("that an event was taken is known for as long as the outbox has it, and three days in any case", async () => {
+  const signer = await world.addSigner();
+  const fleet = await world.openFleet();
+  await world.emitMany([fleet], 3);
+  const ids = await waitFor("the events", async () => {
+    const rows = await world.database<{ event_id: number }[]>`
+      select event_id from webhook_events where filial_id = ${fleet.filialId} order by event_id`;
+    return rows.length === 3 && rows.map((row) => row.event_id);
+  });
+  await signer.stop();
+  const [old = 0, kept = 0, young = 0] = ids;
+  const age = (days: number, some: readonly number[]) => world.database`
+    update webhook_events set taken_at = now() - ${days}::float8 * interval '1 day'
+    where event_id = any(${[...some]}::bigint[])`;
+  await age(4, [old, kept]);
+  await age(2.9, [young]);
+  // The outbox has let go of one that is old, and of the one that is not.
+  await world.database`delete from outbox where outbox_id = any(${[old, young]}::bigint[])`;
+  await removeOldRows({ database: world.database, log: world.serviceDeps.log, retentionDays: 30 });
+  const left = await world.database<{ event_id: number }[]>`
+    select event_id from webhook_events where filial_id = ${fleet.filialId} order by event_id`;
+  expect(left.map((row) => row.event_id)).toEqual([kept, young]);
+}, 30_000);

@@ -1,0 +1,220 @@
+/** What becomes of a delivery by the outcome of an attempt, also of one that comes twice, or after a later holder's. */
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { isWrittenBefore, type OutcomeRow, writeOutcomes } from "../../services/webhook-signer/sql/outcomes.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+let server: TestDatabase;
+let sql: Database;
+let ids: { organization_id: number; consumer_id: number; endpoint_id: number };
+let attempts = 0;
+
+beforeAll(async () => {
+  server = await cloneDatabase();
+  sql = openDatabase({ url: server.url, maxConnections: 4 });
+  [ids] = await sql<[typeof ids]>`
+    with o as (insert into organizations (name) values ('Organization') returning organization_id),
+    f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o
+      returning organization_id, filial_id),
+    c as (insert into robotics_consumers (organization_id, filial_id, name, mode, credential_hash)
+      select organization_id, filial_id, 'Fleet', 'test', ${randomBytes(32)} from f
+      returning organization_id, filial_id, consumer_id)
+    insert into webhook_endpoints (organization_id, consumer_id, filial_id, url)
+    select organization_id, consumer_id, filial_id, 'https://example.com/' from c
+    returning organization_id, consumer_id, endpoint_id`;
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await server.drop();
+});
+
+interface State {
+  readonly status: string;
+  readonly attempts: number;
+  readonly manual_of: string | null;
+  /** Whole seconds from now until it is due; null when it never is. */
+  readonly due_in: number | null;
+  readonly is_delivered: boolean;
+  /** How often it was asked for, when it is due by the schedule, in seconds, and how many attempts that does not count. */
+  readonly asked: number;
+  readonly planned_in: number | null;
+  readonly manual_attempts: number;
+}
+
+const UNASKED = { asked: 0, planned_in: null, manual_attempts: 0 };
+const WAITING: State = { status: "pending", attempts: 0, manual_of: null, due_in: 0, is_delivered: false, ...UNASKED };
+
+/** A delivery in this state; an offer when it lapses. */
+async function deliveryIn(state: Partial<State>, lapsesInMs: number | null = null): Promise<number> {
+  const { status, attempts: made, manual_of, due_in, is_delivered, asked, planned_in } = { ...WAITING, ...state };
+  const [row] = await sql<[{ delivery_id: number }]>`
+    insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, attempts,
+      manual_of, due_at, delivered_at, lapses_at, asked, planned_at)
+    values (${ids.organization_id}, ${ids.consumer_id}, ${ids.endpoint_id}, 'robotics.paused', '{}', ${status}, ${made},
+      ${manual_of}, now() + ${due_in}::float8 * interval '1 second', case when ${is_delivered}::boolean then now() end,
+      now() + ${lapsesInMs}::float8 * interval '1 millisecond', ${asked},
+      now() + ${planned_in}::float8 * interval '1 second')
+    returning delivery_id`;
+  return row.delivery_id;
+}
+
+async function stateOf(deliveryId: number): Promise<State & { readonly records: number }> {
+  const [row] = await sql<[State & { records: number }]>`
+    select status, attempts, manual_of, round(extract(epoch from due_at - now()))::float8 as due_in,
+      delivered_at is not null as is_delivered, asked, manual_attempts,
+      round(extract(epoch from planned_at - now()))::float8 as planned_in,
+      (select count(*)::int from webhook_attempts a where a.delivery_id = d.delivery_id) as records
+    from webhook_deliveries d where delivery_id = ${deliveryId}`;
+  return row;
+}
+
+const outcome = (deliveryId: number, facts: Partial<OutcomeRow> = {}): OutcomeRow => {
+  attempts += 1;
+  const ms = { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: 1.5, total_ms: 2 };
+  return {
+    delivery_id: deliveryId,
+    attempt_id: Date.now() * 1_000 + attempts,
+    attempt: 1,
+    asked: 0,
+    retry_in_ms: null,
+    address: "127.0.0.1",
+    ...ms,
+    http_status: 200,
+    error: null,
+    response_body: "",
+    is_truncated: false,
+    is_manual: false,
+    ...facts,
+  };
+};
+const failure = (deliveryId: number, facts: Partial<OutcomeRow> = {}): OutcomeRow =>
+  outcome(deliveryId, { http_status: 500, error: "status_not_success", retry_in_ms: 60_000, ...facts });
+const write = (...outcomes: OutcomeRow[]): Promise<void> => writeOutcomes(sql, { outcomes, endpoints: [] });
+
+describe("an outcome", () => {
+  const delivered = { status: "delivered", manual_of: null, due_in: null, is_delivered: true };
+  const asked = (was: string): Partial<State> => ({ manual_of: was, attempts: 10, asked: 1 });
+  const byHand: Partial<OutcomeRow> = { attempt: 11, asked: 1, is_manual: true };
+  test.each<[string, Partial<State>, "success" | Partial<OutcomeRow>, Partial<State>]>([
+    ["success", {}, "success", { ...delivered, attempts: 1 }],
+    ["failure", {}, {}, { status: "pending", attempts: 1, due_in: 60 }],
+    ["last failure", { attempts: 9 }, { attempt: 10, retry_in_ms: null }, { status: "failed", attempts: 10 }],
+    ["failure of one asked for that had failed", asked("failed"), byHand, { status: "failed", attempts: 11 }],
+    ["failure of one asked for that was unsent", asked("unsent"), byHand, { status: "failed", attempts: 11 }],
+    ["failure of one asked for that had lapsed", asked("lapsed"), byHand, { status: "lapsed", attempts: 11 }],
+    [
+      "failure of one asked for that waited",
+      { manual_of: "pending", asked: 1, attempts: 3, planned_in: 400 },
+      { attempt: 4, asked: 1, is_manual: true, retry_in_ms: null },
+      { status: "pending", manual_of: null, due_in: 400, attempts: 4, manual_attempts: 1, planned_in: null },
+    ],
+    [
+      "failure of one that an older program was asked for while it waited",
+      { manual_of: "pending" },
+      { is_manual: true },
+      { status: "pending", due_in: 60 },
+    ],
+    [
+      "failure while one more was asked for",
+      { manual_of: "pending", asked: 1, planned_in: 0, due_in: 0 },
+      {},
+      { status: "pending", manual_of: "pending", due_in: 0, planned_in: 60, attempts: 1, manual_attempts: 0 },
+    ],
+    [
+      "last failure while one more was asked for",
+      { manual_of: "pending", asked: 1, planned_in: 0, attempts: 9 },
+      { attempt: 10, retry_in_ms: null },
+      { status: "pending", manual_of: "failed", due_in: 0, planned_in: null, attempts: 10 },
+    ],
+    [
+      "failure of one asked for while one more was asked for",
+      { manual_of: "pending", asked: 2, planned_in: 300, attempts: 1 },
+      { attempt: 2, asked: 1, is_manual: true },
+      { status: "pending", manual_of: "pending", due_in: 0, planned_in: 300, manual_attempts: 1 },
+    ],
+    [
+      "success while one more was asked for",
+      { manual_of: "pending", asked: 1, planned_in: 0 },
+      "success",
+      { status: "pending", manual_of: "delivered", due_in: 0, planned_in: null, is_delivered: true },
+    ],
+    [
+      "failure of one asked for that was delivered",
+      { ...asked("delivered"), is_delivered: true },
+      byHand,
+      { ...delivered, attempts: 11 },
+    ],
+    // Those below come from an attempt that the delivery no longer waits for.
+    ["late success", { attempts: 1, due_in: 300 }, "success", { ...delivered, attempts: 2 }],
+    ["late failure", { attempts: 1, due_in: 300 }, {}, { status: "pending", attempts: 2, due_in: 300 }],
+    ["late last failure", { attempts: 1, due_in: 300 }, { retry_in_ms: null }, { status: "pending", due_in: 300 }],
+    ["late failure of a delivered one", { ...delivered, attempts: 1 }, {}, { ...delivered, attempts: 2 }],
+    [
+      "late success of one that failed for good",
+      { status: "failed", due_in: null, attempts: 10 },
+      "success",
+      delivered,
+    ],
+    [
+      "late success of a delivered one that was asked for again",
+      { attempts: 1, manual_of: "delivered", is_delivered: true, due_in: 300 },
+      "success",
+      { status: "pending", manual_of: "delivered", attempts: 2, due_in: 300, is_delivered: true },
+    ],
+  ])("%s", async (_name, before, what, after) => {
+    const deliveryId = await deliveryIn(before);
+    await write(what === "success" ? outcome(deliveryId) : failure(deliveryId, what));
+    expect(await stateOf(deliveryId)).toMatchObject({ ...after, records: 1 });
+  });
+
+  test("of an offer whose next attempt would be after its expiry is its end", async () => {
+    const [long, short] = [await deliveryIn({}, 90_000), await deliveryIn({}, 30_000)];
+    await write(failure(long), failure(short));
+    expect(await stateOf(long)).toMatchObject({ status: "pending", due_in: 60 });
+    expect(await stateOf(short)).toMatchObject({ status: "lapsed", due_in: null, attempts: 1 });
+  });
+
+  test("that is written once more, because the answer to the first time was lost, is counted once", async () => {
+    const deliveries = [await deliveryIn({}), await deliveryIn({})];
+    const batch = deliveries.map((deliveryId) => failure(deliveryId));
+    // At the same time, as when the connection breaks while its statement is still at work.
+    const results = await Promise.allSettled([write(...batch), write(...batch), write(...batch)]);
+    const refused = results.filter((result) => result.status === "rejected").map(({ reason }) => reason as unknown);
+    expect(refused.map(isWrittenBefore)).toEqual([true, true]);
+    for (const deliveryId of deliveries) expect(await stateOf(deliveryId)).toMatchObject({ attempts: 1, records: 1 });
+  });
+
+  test("keeps texts and numbers as they are", async () => {
+    const deliveryId = await deliveryIn({});
+    const text = `"quoted", \\ {null} ,null' ü 🍜\n`;
+    const made = outcome(deliveryId, {
+      response_body: text,
+      address: "2001:db8::1",
+      total_ms: 12.25,
+      is_truncated: true,
+    });
+    await write(made, failure(await deliveryIn({}), { address: null, response_body: "null" }));
+    const [row] = await sql`select *, extract(epoch from started_at) * 1000000 as us from webhook_attempts
+      where delivery_id = ${deliveryId}`;
+    expect(row).toMatchObject({
+      attempt_id: made.attempt_id,
+      response_body: text,
+      address: "2001:db8::1",
+      dns_ms: null,
+      total_ms: 12.25,
+      is_truncated: true,
+      error: null,
+    });
+    expect(Number(row?.["us"])).toBe(made.attempt_id);
+    const [other] = await sql`select address, response_body from webhook_attempts order by attempt_id desc limit 1`;
+    expect(other).toEqual({ address: null, response_body: "null" });
+  });
+
+  test("of a delivery that is no longer kept leaves no record behind", async () => {
+    const deliveryId = await deliveryIn({});
+    await sql`delete from webhook_deliveries where delivery_id = ${deliveryId}`;
+    await write(outcome(deliveryId));
+    expect(await sql`select from webhook_attempts where delivery_id = ${deliveryId}`).toHaveLength(0);
+  });
+});

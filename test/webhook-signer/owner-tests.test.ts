@@ -1,0 +1,111 @@
+/** Owners' tests: what their success means, and how many there are at once. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/webhooks.ts";
+import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld();
+});
+afterAll(() => world.stop());
+
+test("a success is one like any other: failures before it count no more, and what waited for the breaker is sent", async () => {
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/mended");
+  world.receiver.behave("/mended", () => 500);
+  await world.emitMany([fleet], 6);
+  const request = { caller: fleet.owner, endpointId };
+  await waitFor("the open breaker", async () => {
+    const { endpoint } = await world.ask(messages.getEndpoint, request);
+    return endpoint.openUntilMs !== null && endpoint.consecutiveFailures >= 5;
+  });
+  await world.database`
+    update webhook_endpoints set failing_since = now() - interval '6 days', failures_since_success = 30
+    where endpoint_id = ${endpointId}`;
+  world.receiver.behave("/mended", () => 200);
+  const { attempt } = await world.ask(messages.testEndpoint, request);
+  expect(attempt.status).toBe(200);
+  const [row] = await world.database`
+    select status, consecutive_failures, times_opened, open_until, failing_since, failures_since_success,
+      last_success_at > now() - interval '10 seconds' as is_fresh
+    from webhook_endpoints where endpoint_id = ${endpointId}`;
+  expect(row).toEqual({
+    status: "active",
+    consecutive_failures: 0,
+    times_opened: 0,
+    open_until: null,
+    failing_since: null,
+    failures_since_success: 0,
+    is_fresh: true,
+  });
+  await world.hurry(fleet);
+  await waitFor(
+    "what had waited",
+    async () => (await world.deliveries(fleet)).every((one) => one.status === "delivered"),
+    5_000,
+  );
+  // A failure now is the first one.
+  world.receiver.behave("/mended", () => 500);
+  await world.emitMany([fleet], 1);
+  await waitFor(
+    "the failure",
+    async () => (await world.ask(messages.getEndpoint, request)).endpoint.consecutiveFailures === 1,
+  );
+  expect((await world.ask(messages.getEndpoint, request)).endpoint.status).toBe("active");
+}, 30_000);
+
+test("one at a time is made of an endpoint, four of an owner, and another owner's is not held up by them", async () => {
+  const fleet = await world.openFleet();
+  const fleets = [fleet, await world.addConsumer(fleet)];
+  const ids: number[] = [];
+  for (const [at, one] of fleets.entries()) {
+    for (let endpoint = 0; endpoint < 5; endpoint += 1) {
+      const path = `/tests/${at}-${endpoint}`;
+      ids.push((await world.addEndpoint(one, path)).endpointId);
+      world.receiver.behave(path, () => ({ status: 200, afterMs: 1_500 }));
+    }
+  }
+  const other = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(other, "/other-test");
+  const ask = (id: number) => world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: id });
+  const [first = 0] = ids;
+  const same = Promise.allSettled(Array.from({ length: 6 }, () => ask(first)));
+  await waitFor("the first", () => world.receiver.at("/tests/0-0").length > 0);
+  const others = Promise.allSettled(ids.slice(1).map(ask));
+  await waitFor(
+    "the owner's",
+    () => world.receiver.received.filter((one) => one.path.startsWith("/tests/")).length >= 4,
+  );
+  const foreign = await world.ask(messages.testEndpoint, { caller: other.owner, endpointId });
+  expect(foreign.attempt.status).toBe(200);
+  const results = [...(await same), ...(await others)];
+  expect(results.filter((result) => result.status === "fulfilled")).toHaveLength(4);
+  expect(world.receiver.mostAtOnce("/tests/")).toBe(4);
+  expect(world.receiver.mostAtOnce("/tests/0-0")).toBe(1);
+  const again = ask(first);
+  await delay(300);
+  expect((await refusalOf(ask(first))).code).toBe("busy");
+  await again;
+}, 30_000);
+
+test("of a suspended consumer's endpoint is refused, and nothing is sent", async () => {
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/suspended-test");
+  await world.database`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
+  const refused = await refusalOf(world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId }));
+  expect(refused).toMatchObject({ code: "conflict", detail: expect.stringMatching(/suspended/) as string });
+  expect(world.receiver.at("/suspended-test")).toEqual([]);
+}, 30_000);
+
+test("that reaches nobody tells where it tried, and how long the address took to find", async () => {
+  const fleet = await world.openFleet();
+  const url = "http://127.0.0.1:9/";
+  const { endpoint } = await world.ask(messages.registerEndpoint, {
+    caller: fleet.owner,
+    consumerId: fleet.consumerId,
+    url,
+  });
+  const { attempt } = await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: endpoint.endpointId });
+  expect(attempt).toMatchObject({ error: "connect_failed", address: "127.0.0.1", dnsMs: null, connectMs: null });
+}, 30_000);

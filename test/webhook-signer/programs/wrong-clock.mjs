@@ -1,0 +1,12 @@
+/** Loaded before a program: its clock is wrong by WRONG_CLOCK_MS. The clock that never jumps is as it was. */
+const wrongByMs = Number(process.env.WRONG_CLOCK_MS);
+const RightDate = Date;
+globalThis.Date = class extends RightDate {
+  constructor(...given) {
+    if (given.length === 0) super(RightDate.now() + wrongByMs);
+    else super(...given);
+  }
+  static now() {
+    return RightDate.now() + wrongByMs;
+  }
+};

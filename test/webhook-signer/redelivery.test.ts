@@ -1,0 +1,177 @@
+/** One more attempt because somebody asked for it: beside the schedule, after what is under way, and past the breaker. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/webhooks.ts";
+import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld();
+});
+afterAll(() => world.stop());
+
+const redeliver = (fleet: Fleet, deliveryId: number, idempotencyKey?: string) =>
+  world.ask(messages.redeliver, {
+    consumer: fleet.consumer,
+    deliveryId,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  });
+
+/** The fleet's only delivery, once it has been tried so often and waits or is over. */
+const tried = (fleet: Fleet, attempts: number) =>
+  waitFor(
+    `${attempts} attempts`,
+    async () => {
+      const [one] = await world.deliveries(fleet);
+      return one?.attempts === attempts && one;
+    },
+    15_000,
+  );
+
+describe("asked for while an attempt is under way", () => {
+  test.each([
+    ["succeeds", 200, "delivered"],
+    ["fails for good", 500, "failed"],
+  ] as const)("is made after it, though that %s", async (name, status, end) => {
+    const path = `/under-way-${status}`;
+    const fleet = await world.openFleet();
+    await world.addEndpoint(fleet, path);
+    world.receiver.behave(path, () => (world.receiver.at(path).length === 1 ? 500 : { status, afterMs: 1_200 }));
+    await world.emitMany([fleet], 1);
+    const { deliveryId } = await tried(fleet, 1);
+    await world.database`update webhook_deliveries set attempts = 9, due_at = now() where delivery_id = ${deliveryId}`;
+    await waitFor("the tenth under way", () => world.receiver.at(path).length === 2);
+    const answered = await redeliver(fleet, deliveryId, "once");
+    expect(answered.delivery.status).toBe("pending");
+    await redeliver(fleet, deliveryId, "once");
+    await tried(fleet, 11);
+    await delay(1_500);
+    expect(world.receiver.at(path)).toHaveLength(3);
+    const { delivery, attempts } = await world.ownDelivery(fleet, deliveryId);
+    expect(delivery).toMatchObject({ status: end, attempts: 11, nextAttemptAtMs: null });
+    expect(attempts.map((one) => one.manual)).toEqual([true, false, false]);
+    expect(name).toBeDefined();
+  });
+
+  test("that was itself asked for is one more", async () => {
+    const fleet = await world.openFleet();
+    await world.addEndpoint(fleet, "/twice");
+    await world.emitMany([fleet], 1);
+    const { deliveryId } = await tried(fleet, 1);
+    world.receiver.behave("/twice", () => ({ status: 200, afterMs: 800 }));
+    await redeliver(fleet, deliveryId, "a");
+    await waitFor("the second under way", () => world.receiver.at("/twice").length === 2);
+    await redeliver(fleet, deliveryId, "b");
+    await tried(fleet, 3);
+    await delay(1_200);
+    expect(world.receiver.at("/twice")).toHaveLength(3);
+    expect((await world.ownDelivery(fleet, deliveryId)).delivery.status).toBe("delivered");
+  });
+});
+
+describe("of one that waits for its next attempt", () => {
+  test("costs nothing of the schedule: its time and its count are as before", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/kept");
+    world.receiver.behave("/kept", () => 500);
+    await world.emitMany([fleet], 1);
+    const first = await tried(fleet, 1);
+    await world.database`
+      update webhook_deliveries set due_at = due_at + interval '5 minutes' where delivery_id = ${first.deliveryId}`;
+    const plannedAtMs = (first.nextAttemptAtMs ?? 0) + 300_000;
+    for (let count = 2; count <= 12; count += 1) {
+      await redeliver(fleet, first.deliveryId);
+      const one = await tried(fleet, count);
+      expect(one).toMatchObject({ status: "pending", nextAttemptAtMs: plannedAtMs });
+      await world.database`
+        update webhook_endpoints set open_until = null, consecutive_failures = 0, generation = generation + 1
+        where endpoint_id = ${endpointId}`;
+    }
+    await world.hurry(fleet);
+    const second = await tried(fleet, 13);
+    // The second one of the schedule: 30 s later.
+    const waitMs = (second.nextAttemptAtMs ?? 0) - Date.now();
+    expect(waitMs).toBeGreaterThan(22_000);
+    expect(waitMs).toBeLessThan(37_000);
+  }, 60_000);
+
+  test("of an offer never makes it lapse before its time", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/kept-offer");
+    await world.addRelay();
+    world.receiver.behave("/kept-offer", () => 500);
+    await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 60_000 });
+    const { deliveryId } = await tried(fleet, 1);
+    for (let count = 2; count <= 6; count += 1) {
+      await redeliver(fleet, deliveryId);
+      const one = await tried(fleet, count);
+      expect(one.status).toBe("pending");
+      await world.database`
+        update webhook_endpoints set open_until = null, consecutive_failures = 0, generation = generation + 1
+        where endpoint_id = ${endpointId}`;
+    }
+  }, 30_000);
+});
+
+test("past an open breaker it goes out at once, as its probe, before all that waits", async () => {
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/probe");
+  world.receiver.behave("/probe", () => 500);
+  await world.emitMany([fleet], 8);
+  const request = { caller: fleet.owner, endpointId };
+  await waitFor("the open breaker", async () => {
+    const { endpoint } = await world.ask(messages.getEndpoint, request);
+    return endpoint.openUntilMs !== null && endpoint.consecutiveFailures >= 5;
+  });
+  await delay(500);
+  const before = world.receiver.at("/probe").length;
+  const all = await world.deliveries(fleet);
+  const last = all.at(-1)?.deliveryId ?? 0;
+  await redeliver(fleet, last);
+  await waitFor("the probe", () => world.receiver.at("/probe").length > before, 3_000);
+  await delay(700);
+  expect(
+    world.receiver
+      .at("/probe")
+      .slice(before)
+      .map((one) => one.deliveryId),
+  ).toEqual([last]);
+  const { endpoint } = await world.ask(messages.getEndpoint, request);
+  // Twice as long as the first time, as after any probe that failed.
+  expect((endpoint.openUntilMs ?? 0) - Date.now()).toBeGreaterThan(45_000);
+  world.receiver.behave("/probe", () => 200);
+  await redeliver(fleet, last);
+  await waitFor("all of them", async () => {
+    await world.hurry(fleet);
+    return (await world.deliveries(fleet)).every((one) => one.status === "delivered");
+  });
+}, 30_000);
+
+test("an owner's test is not sent again", async () => {
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/test-again");
+  world.receiver.behave("/test-again", () => 500);
+  const { delivery } = await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId });
+  const refused = await refusalOf(redeliver(fleet, delivery.deliveryId));
+  expect(refused).toMatchObject({ code: "conflict", detail: expect.stringMatching(/test/) as string });
+  expect(world.receiver.at("/test-again")).toHaveLength(1);
+});
+
+test("a delivery is read with its attempts as they were at one moment", async () => {
+  const fleet = await world.openFleet();
+  await world.addEndpoint(fleet, "/whole");
+  await world.emitMany([fleet], 1);
+  const { deliveryId } = await tried(fleet, 1);
+  const torn: string[] = [];
+  for (let turn = 2; turn <= 60; turn += 1) {
+    await redeliver(fleet, deliveryId);
+    for (let isOver = false; !isOver; ) {
+      const reads = await Promise.all(Array.from({ length: 6 }, () => world.ownDelivery(fleet, deliveryId)));
+      for (const { delivery, attempts } of reads) {
+        if (delivery.attempts !== attempts.length) torn.push(`${delivery.attempts} with ${attempts.length}`);
+        isOver ||= delivery.attempts === turn;
+      }
+    }
+  }
+  expect(torn).toEqual([]);
+}, 60_000);

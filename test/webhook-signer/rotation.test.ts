@@ -1,0 +1,82 @@
+/** Which secrets sign while one is being replaced: those of the moment when an attempt begins, whatever was read before. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as messages from "../../services/bus/messages/webhooks.ts";
+import { expectedSignature, parseSignature, type Received } from "./receiver.ts";
+import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld();
+});
+afterAll(() => world.stop());
+
+const DAY_MS = 86_400_000;
+
+const isSignedBy = (secret: string, { signature, body }: Received): boolean => {
+  const { t, v1 } = parseSignature(signature);
+  return v1.includes(expectedSignature(secret, t, body));
+};
+
+test.each([
+  ["without an overlap", 0],
+  ["with one", DAY_MS],
+])(
+  "a rotation %s counts at once, though many deliveries were read long before",
+  async (_name, overlapMs) => {
+    const path = `/rotated-${overlapMs}`;
+    const fleet = await world.openFleet();
+    const { endpointId, secret } = await world.addEndpoint(fleet, path);
+    world.receiver.behave(path, () => ({ status: 200, afterMs: 60 }));
+    await world.emitMany([fleet], 320);
+    await waitFor("some", () => world.receiver.at(path).length >= 100, 20_000);
+    const rotated = await world.ask(messages.rotateEndpointSecret, { caller: fleet.owner, endpointId, overlapMs });
+    const atMs = Date.now();
+    await waitFor("all", () => world.receiver.at(path).length === 320, 30_000);
+    const late = world.receiver.at(path).filter((one) => one.atMs > atMs + 250);
+    expect(late.length).toBeGreaterThan(50);
+    expect(late.filter((one) => !isSignedBy(rotated.secret, one))).toEqual([]);
+    expect(late.filter((one) => isSignedBy(secret, one))).toHaveLength(overlapMs === 0 ? 0 : late.length);
+  },
+  60_000,
+);
+
+test("a rotation whose word is lost counts within a second", async () => {
+  const fleet = await world.openFleet();
+  const { endpointId, secret } = await world.addEndpoint(fleet, "/unheard");
+  const answer = { afterMs: 60 };
+  world.receiver.behave("/unheard", () => ({ status: 200, ...answer }));
+  await world.emitMany([fleet], 300);
+  await waitFor("some", () => world.receiver.at("/unheard").length >= 150, 20_000);
+  answer.afterMs = 700;
+  // As another process does it while the bus is away: in PostgreSQL alone.
+  await world.database`update webhook_secrets set expires_at = now() where endpoint_id = ${endpointId}`;
+  const atMs = Date.now();
+  await delay(3_500);
+  const late = world.receiver.at("/unheard").filter((one) => one.atMs > atMs + 1_500);
+  expect(late.filter((one) => isSignedBy(secret, one))).toEqual([]);
+}, 60_000);
+
+test("a secret that stands in another endpoint's row does not open there: nothing is signed with it", async () => {
+  const [mine, theirs] = [await world.openFleet(), await world.openFleet()];
+  const [a, b] = [await world.addEndpoint(mine, "/swapped-a"), await world.addEndpoint(theirs, "/swapped-b")];
+  const ids = [a.endpointId, b.endpointId];
+  // The uniqueness of the current one is looked at row by row, so one of them steps aside meanwhile.
+  await world.database.begin(async (sql) => {
+    const rows = await sql<{ secret_id: number }[]>`
+      select secret_id from webhook_secrets where endpoint_id = any(${ids}::bigint[]) order by endpoint_id`;
+    const [first, second] = rows.map((row) => row.secret_id);
+    await sql`update webhook_secrets set expires_at = now() + interval '1 hour' where secret_id = ${first ?? 0}`;
+    await sql`update webhook_secrets set endpoint_id = ${a.endpointId} where secret_id = ${second ?? 0}`;
+    await sql`update webhook_secrets set endpoint_id = ${b.endpointId}, expires_at = null where secret_id = ${first ?? 0}`;
+  });
+  await world.emitMany([mine, theirs], 2);
+  for (const fleet of [mine, theirs]) {
+    const { attempts } = await waitFor("its attempt", async () => {
+      const [one] = await world.deliveries(fleet);
+      return one?.attempts === 1 && (await world.ownDelivery(fleet, one.deliveryId));
+    });
+    expect(attempts[0]).toMatchObject({ error: "secret_unreadable", address: null, status: null });
+  }
+  expect([...world.receiver.at("/swapped-a"), ...world.receiver.at("/swapped-b")]).toEqual([]);
+}, 30_000);

@@ -1,0 +1,60 @@
+/** A suspended consumer: nothing is sent to it, and nothing is lost for it. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { summarizeDue } from "../../services/webhook-signer/sql/housekeeping.ts";
+import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  world = await startSignerWorld();
+  await world.addRelay();
+});
+afterAll(() => world.stop());
+
+const setStatus = ({ consumerId }: Fleet, status: "active" | "suspended") =>
+  world.database`update robotics_consumers set status = ${status} where consumer_id = ${consumerId}`;
+
+test("is sent nothing, its offers lapse, and after it is readmitted it gets the rest, its filial's events included", async () => {
+  const fleet = await world.openFleet();
+  const without = await world.addConsumer(fleet);
+  await world.addEndpoint(fleet, "/suspended");
+  await setStatus(fleet, "suspended");
+  await setStatus(without, "suspended");
+  await world.emit(fleet, { eventType: "serving_task.cancelled" });
+  await world.emit(fleet, { eventType: "robotics.paused" });
+  await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 500 });
+  await waitFor("their rows", async () => (await world.deliveries(fleet)).length === 3);
+  await waitFor("the end of the offer", async () => (await world.deliveries(fleet))[2]?.status === "lapsed", 15_000);
+  expect(world.receiver.at("/suspended")).toEqual([]);
+  expect((await world.deliveries(fleet)).map((one) => one.status)).toEqual(["pending", "pending", "lapsed"]);
+  expect((await world.deliveries(without)).map((one) => [one.eventType, one.status])).toEqual([
+    ["robotics.paused", "unsent"],
+  ]);
+  expect((await summarizeDue(world.database, 10)).rows).toBe(0);
+  await setStatus(fleet, "active");
+  await waitFor("the rest", () => world.receiver.at("/suspended").length === 2);
+  expect(
+    world.receiver
+      .at("/suspended")
+      .map((one) => one.eventType)
+      .toSorted(),
+  ).toEqual(["robotics.paused", "serving_task.cancelled"]);
+}, 40_000);
+
+test("what was read for it before is not sent a second later", async () => {
+  const fleet = await world.openFleet();
+  await world.addEndpoint(fleet, "/cut-off");
+  const answer = { afterMs: 200 };
+  world.receiver.behave("/cut-off", () => ({ status: 200, ...answer }));
+  await world.emitMany([fleet], 120);
+  await waitFor("some", () => world.receiver.at("/cut-off").length >= 40, 20_000);
+  answer.afterMs = 700;
+  await delay(300);
+  await setStatus(fleet, "suspended");
+  const atMs = Date.now();
+  await delay(4_000);
+  const late = world.receiver.at("/cut-off").filter((one) => one.atMs > atMs + 1_500);
+  expect(late).toEqual([]);
+  await setStatus(fleet, "active");
+  await waitFor("the rest", () => world.receiver.at("/cut-off").length === 120, 30_000);
+}, 60_000);
