@@ -423,12 +423,12 @@ describe("an endpoint", () => {
   );
 
   it(
-    "is tried by a bounded number at once, and by the next when one of them is over",
+    "is tried once at a time, and again when that is over",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`;
       target.delayMs = 4_000;
-      const answers = await Promise.all(Array.from({ length: 18 }, () => owner.call("POST", path)));
+      const answers = await Promise.all(Array.from({ length: 3 }, () => owner.call("POST", path)));
       target.delayMs = 0;
       const refused = answers.filter(({ status }) => status !== 200);
       expect(refused.map(({ status, body }) => [status, (body as { code?: string }).code])).toEqual([
