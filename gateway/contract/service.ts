@@ -20,7 +20,7 @@ const FAULTS_EXPLAINED = [
   "Why it is not ready, null while it is.",
   "`disconnected`: the connection to the bus is down.",
   "`silent`: the feed is not heard, or what it has told is not complete.",
-  "`not_told`: the bus was started or made anew, and the relay has yet to tell it which kill switches are on.",
+  "`not_told`: the bus was started or made anew, and the relay has yet to say that it has told it everything of this.",
   "`no_answer`: no process of the service answers, or none that could tell.",
   "`database_unreachable`: PostgreSQL does not answer the service.",
   "`copy_late`: commits wait too long for their audit copy.",

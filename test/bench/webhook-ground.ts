@@ -11,6 +11,7 @@ import { call } from "../../services/bus/operation.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { announcer } from "../../services/robotics/announce.ts";
 import { createAuthority } from "../support/certificates.ts";
 import type { BenchProcess, Ground } from "./ground.ts";
 
@@ -72,6 +73,10 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
   const relay = await ground.startProcess("relay", "services/main.ts", ["relay"], environment);
   const owners: WebhookOwner[] = [];
   for (let at = 0; at < plan.owners; at += 1) owners.push(await addOwner({ ground, database, url }));
+  // As robotics does: what was committed leaves at once.
+  const announce = announcer(ground.bus.nc, {
+    warn: (reason: unknown) => void process.stderr.write(`${JSON.stringify(reason)}\n`),
+  });
   let tasks = 0;
   const nextEvent = (index: number): { readonly owner: WebhookOwner; readonly event: RoboticsEvent } => {
     const owner = owners[index % owners.length];
@@ -125,7 +130,9 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
     async emit(index) {
       const { owner, event } = nextEvent(index);
       const row = { key: filialKey(owner.filialId), kind: "robotics_event", event } as const;
-      return await database.begin((sql) => insertOutbox(sql, row));
+      const eventId = await database.begin((sql) => insertOutbox(sql, row));
+      announce(owner.filialId);
+      return eventId;
     },
     countOf,
     until: (status, count) =>
