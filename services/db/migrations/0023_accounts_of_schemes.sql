@@ -12,13 +12,20 @@ update provider_payments p set account_scheme = provider_scheme(c.kind, c.settin
   from provider_configs c where c.config_id = p.config_id and c.kind = 'emvco_generic';
 
 -- The money within an account: all configs of that account give it this one name. Null where there is nothing to know it by.
+-- These functions are plpgsql where they could be plain SQL, because its plans are kept: each callback calls them.
 create function money_name_of_account(
   the_organization_id bigint, the_kind text, the_mode text, the_scheme text, the_account text, the_name text
-) returns text stable language sql as $$
-  select jsonb_build_array(the_organization_id, the_kind, the_mode,
-      case when the_scheme is null then to_jsonb(the_account) else jsonb_build_array(the_scheme, the_account) end,
-      provider_money_name(the_name))::text
-    where the_account is not null and provider_money_name(the_name) is not null
+) returns text stable language plpgsql as $$
+declare
+  money_name text := provider_money_name(the_name);
+begin
+  if the_account is null or money_name is null then
+    return null;
+  end if;
+  return jsonb_build_array(the_organization_id, the_kind, the_mode,
+    case when the_scheme is null then to_jsonb(the_account) else jsonb_build_array(the_scheme, the_account) end,
+    money_name)::text;
+end
 $$;
 
 drop function names_of_money(bigint, text, text, text);
@@ -28,30 +35,38 @@ drop function money_of_account(bigint, text, text);
 -- pay, or else the one that the config has now; and within the account that its provider has said.
 create function names_of_money(
   the_config_id bigint, the_payment provider_payments, the_said_account text, the_name text
-) returns text[] stable language sql as $$
-  with config as (
-    select organization_id, kind, mode,
-      case when (the_payment).intent_id is null then provider_scheme(kind, settings)
-        else (the_payment).account_scheme end as scheme,
-      coalesce((the_payment).account, provider_account(kind, settings)) as account
-    from provider_configs where config_id = the_config_id
-  )
-  select array_agg(distinct name order by name) from (
-    select 'provider:' || the_config_id || ':' || coalesce(provider_money_name(the_name), the_name)
-    union all
-    select money_name_of_account(organization_id, kind, mode, scheme, each.account, the_name)
-      -- As a reference is compared.
-      from config, lateral (values (config.account), (nullif(substr(provider_money_name('money:' || the_said_account), 7), '')))
-        as each (account)
-  ) as known (name) where name is not null
+) returns text[] stable language plpgsql as $$
+begin
+  return (
+    with config as (
+      select organization_id, kind, mode,
+        case when (the_payment).intent_id is null then provider_scheme(kind, settings)
+          else (the_payment).account_scheme end as scheme,
+        coalesce((the_payment).account, provider_account(kind, settings)) as account
+      from provider_configs where config_id = the_config_id
+    )
+    select array_agg(distinct name order by name) from (
+      select 'provider:' || the_config_id || ':' || coalesce(provider_money_name(the_name), the_name)
+      union all
+      select money_name_of_account(organization_id, kind, mode, scheme, each.account, the_name)
+        -- As a reference is compared.
+        from config, lateral (values (config.account), (nullif(substr(provider_money_name('money:' || the_said_account), 7), '')))
+          as each (account)
+    ) as known (name) where name is not null
+  );
+end
 $$;
 
 -- The money that a payment has taken, by its name within the account.
 create function money_name_of_payment(the_payment provider_payments, the_name text) returns text
-stable language sql as $$
-  select money_name_of_account(c.organization_id, c.kind, c.mode, (the_payment).account_scheme, (the_payment).account,
-      the_name)
-    from provider_configs c where c.config_id = (the_payment).config_id
+stable language plpgsql as $$
+begin
+  return (
+    select money_name_of_account(c.organization_id, c.kind, c.mode, (the_payment).account_scheme, (the_payment).account,
+        the_name)
+      from provider_configs c where c.config_id = (the_payment).config_id
+  );
+end
 $$;
 
 alter table provider_payments add column paid_money_name text;
@@ -133,9 +148,34 @@ begin
 end
 $$;
 
+-- Whether the seam would refuse a money for the payment of this reference: it was taken for another payment, has paid another
+-- order, or was closed by a person, at whichever config of its account.
+create function is_money_taken_elsewhere(the_config_id bigint, the_reference text, the_money_key text) returns boolean
+stable language plpgsql set enable_seqscan = off as $$
+declare
+  own_intent_id bigint;
+  names text[];
+begin
+  select intent_id into own_intent_id from provider_payments
+    where config_id = the_config_id and reference = the_reference;
+  if not found then
+    return false;
+  end if;
+  names := names_of_settlement(own_intent_id, the_money_key);
+  return exists (select from provider_payments where paid_money_name = any (names) and intent_id <> own_intent_id)
+    or exists (
+      select from paid_money_names n join transactions t using (transaction_id)
+        where n.name = any (names) and t.intent_id <> own_intent_id)
+    or exists (
+      select from provider_issues where money_names && names and status = 'closed' and transaction_id is null);
+end
+$$;
+
 -- Whoever decides about the same money, by whichever of its names, waits here: their common part is the reference.
-create function lock_settled_money(the_name text) returns void volatile language sql as $$
-  select pg_advisory_xact_lock(hashtextextended('settled money ' || coalesce(provider_money_name(the_name), the_name), 0))
+create function lock_settled_money(the_name text) returns void volatile language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('settled money ' || coalesce(provider_money_name(the_name), the_name), 0));
+end
 $$;
 
 -- The payment seam, as in migration 0020, and now money of which a person has said that it was dealt with outside pays
@@ -153,7 +193,9 @@ create or replace function settle_intent(
   in the_money_key text default null,
   out settled_as bigint,
   out refusal text
-) language plpgsql as $$
+)
+-- Plans are kept from when the tables were small; they must not read whole tables when these have grown.
+language plpgsql set enable_seqscan = off as $$
 declare
   found_order orders;
   names text[];

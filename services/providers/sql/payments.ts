@@ -186,20 +186,9 @@ export async function isTakenElsewhere(
   const { configId, providerReference, reference } = money;
   if (providerReference === "") return false;
   const key = moneyKey({ configId, name: moneyName(providerReference, "") });
-  const rows = await sql`
-    with own as (
-      select intent_id, names_of_settlement(intent_id, ${key}) as names
-      from provider_payments where config_id = ${configId} and reference = ${reference}
-    )
-    select 1 from own join provider_payments p on p.paid_money_name = any(own.names) where p.intent_id <> own.intent_id
-    union all
-    select 1 from own join paid_money_names n on n.name = any(own.names) join transactions t using (transaction_id)
-    where t.intent_id <> own.intent_id
-    union all
-    select 1 from own join provider_issues i on i.money_names && own.names
-    where i.status = 'closed' and i.transaction_id is null
-    limit 1`;
-  return rows.length > 0;
+  const [row] = await sql<[{ is_taken: boolean }]>`
+    select is_money_taken_elsewhere(${configId}, ${reference}, ${key}) as is_taken`;
+  return row.is_taken;
 }
 
 /** The first answer stands; false when another one does. */
