@@ -81,7 +81,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
     tag,
     summary: "Rename, suspend or readmit a robotics consumer",
     description:
-      "From the answer to this on a suspended one sees nothing and is sent nothing: deliveries wait until it is readmitted, when it also finds them with `since_id`, and offers lapse. What it was offered or has accepted stays as it is, for the owner to cancel.",
+      "From the answer to this on a suspended one sees nothing, and within a second nothing more is begun to be sent to it: deliveries wait until it is readmitted, for as long as deliveries are kept, and offers lapse. Readmitted, it also finds them with `since_id`. What it was offered or has accepted stays as it is, for the owner to cancel.",
     who,
     body: changeRoboticsConsumerBodySchema,
     replies: { 200: { description: "The consumer after this.", schema: roboticsConsumerSchema } },

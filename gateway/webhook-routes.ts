@@ -111,7 +111,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: "backoffice",
     summary: "Try a webhook endpoint",
     description:
-      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. One test at a time is made of an endpoint; for a suspended consumer none is (`conflict`).",
+      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. A process makes one test of an endpoint at a time, beside the deliveries in flight; for a suspended consumer none is (`conflict`).",
     who,
     replies: { 200: { description: "The attempt, good or bad.", schema: webhookTestSchema } },
     errors: ["not_found", "conflict"],
@@ -179,7 +179,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: "robotics",
     summary: "Have a delivery sent once more",
     description:
-      "One attempt now, with the same delivery id and body and a fresh signature: after the one under way, if there is one, and past an open breaker, as its probe. What waits for its next attempt keeps its time when this one fails. An offer is not sent after its expiry, an owner's test not again (`conflict`), nor an `unsent` one at all: it never had an endpoint and goes to none that came later; it is read with `since_id`.",
+      "One attempt now, with the same delivery id and body and a fresh signature: after the one under way, if there is one, and past an open breaker, as its probe. What waits for its next attempt keeps its time when this one fails. An offer is not sent after its expiry, an owner's test not again (`conflict`), nor one that had no endpoint (`endpoint_id` null): it goes to none that came later; it is read with `since_id`.",
     who: consumer,
     headers: z.object({
       "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({

@@ -266,11 +266,11 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   money_already_used: {
     status: 409,
-    sentence: "The provider's money has already paid another order or collection; nothing was settled again.",
+    sentence: "The provider's money has already paid elsewhere, or was closed as dealt with; nothing was settled.",
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction:
-      "Cancel the collection and ask the owner: the provider has named the same payment twice. Collect again only when you know that the guest has not paid this order.",
+      "Cancel the collection and ask the owner what this money has paid, or how it was dealt with. Collect again only when you know that the guest has not paid this order.",
   },
   device_suspended: { status: 403, sentence: "The owner has suspended this device.", ...no },
   device_frozen: { status: 403, sentence: "This device is frozen by a kill switch.", ...no },

@@ -51,7 +51,8 @@ export class ConsumerCheck {
     requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
     const { consumer, suspended } = await this.#find(digest);
     if (consumer !== null) return consumer;
-    this.#known.forget(digest);
+    // A suspended one's credential is good: it goes on being throttled as one.
+    if (suspended !== true) this.#known.forget(digest);
     throw refusalOf(suspended);
   }
 
@@ -62,9 +63,10 @@ export class ConsumerCheck {
     this.#firstLooks.set(digest, looking);
     try {
       const { consumer, suspended } = await looking;
-      if (consumer === null) throw refusalOf(suspended);
+      if (consumer === null && suspended !== true) throw refusalOf();
       this.#unknown.giveBack(address);
       requireToken("consumer", this.#known.rate, this.#known.take(digest, Date.now()));
+      if (consumer === null) throw refusalOf(suspended);
       return consumer;
     } finally {
       if (this.#firstLooks.get(digest) === looking) this.#firstLooks.delete(digest);
@@ -76,7 +78,7 @@ export class ConsumerCheck {
   }
 }
 
-/** Who holds a good credential is told that it rests and need not be replaced; it counts as not known for all else. */
+/** Who holds a good credential is told that it rests and need not be replaced. */
 function refusalOf(isSuspended = false): Refusal {
   return new Refusal(isSuspended ? "consumer_suspended" : "credential_invalid");
 }

@@ -28,11 +28,16 @@ export const personActor = (person: {
 /** Without its query, in which some targets want a token: the trail is kept for ever, and read by more than one (I9). */
 const shownUrl = (url: string): string => url.replace(/\?.*$/s, "");
 
+/** What the trail shows of an entry; those of older programs hold a whole `url`. */
+export function shownTrailData<TValue>(data: Readonly<Record<string, TValue>>): Record<string, TValue | string> {
+  const { url } = data;
+  return typeof url === "string" ? { ...data, url: shownUrl(url) } : { ...data };
+}
+
 /** Written in the transaction of the change itself, so that neither is without the other. */
 export async function recordRoboticsTrail(sql: Transaction, entry: RoboticsTrailEntry): Promise<void> {
   const { organizationId, actor, action, subject } = entry;
-  const url = entry.data?.["url"];
-  const data = typeof url === "string" ? { ...entry.data, url: shownUrl(url) } : { ...entry.data };
+  const data = shownTrailData(entry.data ?? {});
   await sql`
     insert into robotics_trail (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
     values (${organizationId}, ${actor.kind}, ${actor.id}, ${actor.name}, ${action}, ${subject.kind}, ${subject.id},

@@ -12,12 +12,18 @@ export interface Clock {
   readonly nowMs: () => number;
   /** Compares with PostgreSQL, and tells the operator when this machine's clock is wrong. */
   readonly look: () => Promise<void>;
+  /**
+   * Looks when this machine's two clocks have moved against each other: the one that never jumps stands still while the
+   * machine sleeps, and what is signed by it then would be too old.
+   */
+  readonly lookIfMoved: () => Promise<void>;
 }
 
 /** Looks for the first time. Rejects when PostgreSQL does not answer. */
 export async function startClock(database: Database, log: Pick<Log, "error" | "info">): Promise<Clock> {
   let atStartMs = 0;
   let isWrong = false;
+  let apartMs = 0;
   const look = async (): Promise<void> => {
     let quickest = await measure(database);
     // A look that took long says little: the answer may be as old as that.
@@ -27,6 +33,7 @@ export async function startClock(database: Database, log: Pick<Log, "error" | "i
       if (next.tookMs < quickest.tookMs) quickest = next;
     }
     atStartMs = quickest.atStartMs;
+    apartMs = Date.now() - performance.now();
     const aheadByMs = Math.round(quickest.aheadByMs);
     const wasWrong = isWrong;
     isWrong = Math.abs(aheadByMs) > SIGNER_LIMITS.wrongClockMs + quickest.tookMs;
@@ -38,7 +45,13 @@ export async function startClock(database: Database, log: Pick<Log, "error" | "i
     } else if (wasWrong) log.info({ aheadByMs }, "this machine's clock is right again");
   };
   await look();
-  return { nowMs: () => atStartMs + performance.now(), look };
+  return {
+    nowMs: () => atStartMs + performance.now(),
+    look,
+    async lookIfMoved() {
+      if (Math.abs(Date.now() - performance.now() - apartMs) > SIGNER_LIMITS.wrongClockMs) await look();
+    },
+  };
 }
 
 /** PostgreSQL's time when `performance.now()` was zero, and by how much this machine's clock is ahead of it. */

@@ -121,11 +121,12 @@ export async function startWebhookSignerService({
     },
   });
   const subscriptions = serveAll(deps);
-  const { sweepIntervalMs, housekeepingIntervalMs, clockIntervalMs } = SIGNER_LIMITS;
+  const { sweepIntervalMs, housekeepingIntervalMs, clockIntervalMs, ownerTurnMs } = SIGNER_LIMITS;
   const repeated = [
     repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
     repeat({ everyMs: housekeepingIntervalMs, what: "removing old deliveries", log }, () => removeOldRows(deps)),
     repeat({ everyMs: clockIntervalMs, what: "comparing clocks", log }, clock.look),
+    repeat({ everyMs: ownerTurnMs, what: "looking whether the machine has slept", log }, clock.lookIfMoved),
   ];
   return {
     async stop() {

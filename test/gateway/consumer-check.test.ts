@@ -17,12 +17,13 @@ const CONSUMER: ConsumerCaller = { consumerId: 1, name: "Fleet", organizationId:
 let nats: TestServer;
 let bus: Bus;
 /** What answers on the bus: it knows every credential for as long as the test says so. */
-let service: { knows: boolean; asked: unknown[] };
+let service: { knows: boolean; suspended?: boolean; asked: unknown[] };
 beforeAll(async () => {
   nats = await startNats();
   bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   serve({ nc: bus.nc, log: SILENT, queue: "robotics" }, authenticateConsumer, async (request) => {
     service.asked.push(request);
+    if (service.suspended === true) return { consumer: null, suspended: true };
     return { consumer: service.knows ? CONSUMER : null };
   });
 });
@@ -64,6 +65,22 @@ describe("a consumer's credential", () => {
     expect(await ask("Bearer dp_00_device")).toBe("credential_invalid");
     expect(await ask(`Bearer ${GOOD}x`)).toBe("credential_invalid");
     expect(service.asked).toEqual([]);
+  });
+});
+
+describe("a suspended consumer", () => {
+  it("is told so as often as its own bucket has, and takes nothing from its neighbours", async () => {
+    const { ask } = startCheck();
+    service.suspended = true;
+    const asked = Array.from({ length: CONSUMER_RATE.burst + 5 }, () => ask(`Bearer ${GOOD}`));
+    const answers = await Promise.all(asked);
+    expect(answers.filter((answer) => answer === "consumer_suspended")).toHaveLength(CONSUMER_RATE.burst);
+    expect(answers.filter((answer) => answer === "throttled")).toHaveLength(5);
+    service.suspended = false;
+    const neighbours = Array.from({ length: UNKNOWN_CONSUMER_RATE.burst }, (_, at) =>
+      ask(`Bearer rc_${String(at).padStart(43, "n")}`),
+    );
+    expect(new Set(await Promise.all(neighbours))).toEqual(new Set(["Fleet"]));
   });
 });
 

@@ -68,6 +68,31 @@ describe("money that a payment has taken at one config", () => {
   });
 });
 
+test("a payment that an older program has registered, which knew no schemes, claims its money all the same", async () => {
+  const scene = await scenes.open();
+  await world.database`
+    update provider_payments set account_scheme = null where intent_id = ${scene.intent.intentId}`;
+  await scenes.pay(scene, { transaction_id: "OLD" });
+  await scenes.paid(scene);
+  const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { transaction_id: "OLD" });
+  const order = await world.openIntent(scene.place, 1250);
+  expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toMatchObject({ reason: "money_has_paid" });
+  expect(await scenes.salesOf(order)).toEqual([]);
+});
+
+test("money that one issue is just being attributed by is not closed by another", async () => {
+  const scene = await scenes.open();
+  await scenes.pay(scene, { reference: "NOBODYS", transaction_id: "TWICE" });
+  const first = await scenes.onlyIssueOf(scene.place);
+  const second = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { transaction_id: "TWICE" });
+  await world.database`
+    update provider_issues set attribution = '{}', attributed_since = now() where issue_id = ${first.issueId}`;
+  expect(await refusalOf(scenes.close(scene.place, second))).toMatchObject({ reason: "attribution_under_way" });
+  await world.database`
+    update provider_issues set attribution = null, attributed_since = null where issue_id = ${first.issueId}`;
+  expect((await scenes.close(scene.place, second)).issue.status).toBe("closed");
+});
+
 test("the seam refuses money that a person has closed at another config of its account", async () => {
   const scene = await scenes.open();
   const configId = await siblings.replace(scene);

@@ -35,7 +35,7 @@ export const REFUSAL_REASONS: Readonly<Record<SettlementRefusal, string>> = {
   order_already_paid: "the order had already been paid",
   order_voided: "the order had been voided",
   order_unknown: "the order was not found at this station",
-  money_already_used: "this money had already paid another collection",
+  money_already_used: "this money had already paid elsewhere, or was closed as dealt with",
 };
 
 const OUTCOMES: Readonly<Record<ReportedOutcome, string>> = {

@@ -126,7 +126,7 @@ export const settle = defineOperation(
       currency: z.string(),
       reference: z.string(),
       attestedBy: z.int(),
-      /** Where a provider's money pays: its name. Money that has paid another intent is refused, `money_already_used`. */
+      /** Where a provider's money pays: its name. Money that has paid another intent, or that a person has closed, is refused: `money_already_used`. */
       moneyKey: z.string().min(1).max(MONEY_KEY_CHARACTERS).optional(),
     })
     // Money without a name could pay twice, and nothing would tell.

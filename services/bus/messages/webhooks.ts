@@ -108,7 +108,7 @@ export const deliverySchema = z.object({
   status: z.enum(DELIVERY_STATUSES),
   attempts: z.int(),
   createdAtMs: z.number(),
-  /** Null when there is none, and while it is being sent. */
+  /** Null when there is none; while it is being sent, when that was due. */
   nextAttemptAtMs: z.number().nullable(),
   deliveredAtMs: z.number().nullable(),
   /** The body, byte for byte as it is sent: the envelope as JSON. */

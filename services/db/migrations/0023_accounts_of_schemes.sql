@@ -8,7 +8,13 @@ $$;
 
 -- As it was when the payment was asked for.
 alter table provider_payments add column account_scheme text;
-update provider_payments p set account_scheme = provider_scheme(c.kind, c.settings)
+update provider_payments p set account_scheme = provider_scheme(c.kind, coalesce(
+    -- What the config had before its first change since.
+    (select e.data #> '{settings,from}' from provider_events e
+      where e.subject_kind = 'provider_config' and e.subject_id = p.config_id and e.at > p.created_at
+        and e.data #> '{settings,from}' is not null
+      order by e.event_id limit 1),
+    c.settings))
   from provider_configs c where c.config_id = p.config_id and c.kind = 'emvco_generic';
 
 -- The money within an account: all configs of that account give it this one name. Null where there is nothing to know it by.
@@ -40,8 +46,8 @@ begin
   return (
     with config as (
       select organization_id, kind, mode,
-        case when (the_payment).intent_id is null then provider_scheme(kind, settings)
-          else (the_payment).account_scheme end as scheme,
+        -- A payment that an older program has registered does not say its own.
+        coalesce((the_payment).account_scheme, provider_scheme(kind, settings)) as scheme,
         coalesce((the_payment).account, provider_account(kind, settings)) as account
       from provider_configs where config_id = the_config_id
     )
@@ -62,8 +68,8 @@ create function money_name_of_payment(the_payment provider_payments, the_name te
 stable language plpgsql as $$
 begin
   return (
-    select money_name_of_account(c.organization_id, c.kind, c.mode, (the_payment).account_scheme, (the_payment).account,
-        the_name)
+    select money_name_of_account(c.organization_id, c.kind, c.mode,
+        coalesce((the_payment).account_scheme, provider_scheme(c.kind, c.settings)), (the_payment).account, the_name)
       from provider_configs c where c.config_id = (the_payment).config_id
   );
 end

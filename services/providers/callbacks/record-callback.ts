@@ -151,7 +151,7 @@ async function holdVariant(sql: Transaction, { config, event, eventKey }: Omit<R
 async function fail(sql: Transaction, payment: PaymentRow, reason: Decline): Promise<Written> {
   const { intent_id: intentId } = payment;
   const { taskClaimMs: dueInMs } = PROVIDER_LIMITS;
-  await keepEnd(sql, intentId);
+  await keepEnd(sql, { intentId });
   const told = await insertTask(sql, { intentId, kind: "fail", detail: { reason }, dueInMs, isTaken: true });
   // The station was told of an end before; said again, it takes the doubts away that have come since.
   const task = told ?? (await armTask(sql, { intentId, kind: "clear", detail: {}, dueInMs }));

@@ -14,8 +14,8 @@ import { RefusedError } from "../../bus/refusals.ts";
 import { askStation } from "../../bus/station-client.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { findConfigById } from "../sql/configs.ts";
-import { type Attribution, type IssueRow, lockIssue, startAttribution } from "../sql/issues.ts";
-import { findOrderPlace, type OrderPlace } from "../sql/orders.ts";
+import { type Attribution, findOtherIssues, type IssueRow, lockIssue, startAttribution } from "../sql/issues.ts";
+import { findOrderPaidWith, findOrderPlace, type OrderPlace } from "../sql/orders.ts";
 import { finishAttribution } from "./finish-attribution.ts";
 import { holdMoneyOf, requireAttributable, requireKnownMoney } from "./free-money.ts";
 import { issueConflict, requireOpen, requireUnattributed } from "./issue-conflict.ts";
@@ -51,10 +51,18 @@ export async function attribute(deps: ProvidersDeps, request: Request): Promise<
     }
   });
   const { issue, refusal } = await finishAttribution(deps, key);
-  if (refusal === "money_already_used")
-    throw issueConflict("money_has_paid", "This money has paid another order meanwhile.");
+  if (refusal === "money_already_used") throw await takenMeanwhile(deps, issue);
   if (refusal !== undefined) throw new RefusedError({ code: refusal });
   return { issue: issueOnWire(issue) };
+}
+
+/** What the seam found: the money has paid, or it was closed by another issue while this one was being attributed. */
+async function takenMeanwhile({ database }: Pick<ProvidersDeps, "database">, issue: IssueRow): Promise<RefusedError> {
+  const paid = await findOrderPaidWith(database, issue.money_names);
+  const closed = (await findOtherIssues(database, issue)).find(({ status }) => status === "closed");
+  if (paid === undefined && closed !== undefined)
+    return issueConflict("money_closed", `This money was dealt with and closed as issue ${closed.issue_id}.`);
+  return issueConflict("money_has_paid", "This money has paid another order meanwhile.");
 }
 
 /** What the seam will be asked: order truth at this moment, which must be what the money is. */

@@ -37,6 +37,12 @@ export async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promi
  */
 export async function requireClosable(sql: Transaction, issue: IssueRow): Promise<void> {
   await lockSettledMoney(sql, issue.money_key);
+  const others = await findOtherIssues(sql, issue);
+  const attributing = others.find(({ status, is_attributed: isAttributed }) => status === "open" && isAttributed);
+  if (attributing !== undefined) {
+    const detail = `This money is just being attributed by issue ${attributing.issue_id}; try again in a moment.`;
+    throw issueConflict("attribution_under_way", detail);
+  }
   if (issue.kind === "settlement_refused") return await requireFreeMoney(sql, issue);
   if ((await findOrderPaidWith(sql, issue.money_names)) === undefined) await requireUnclaimed(sql, issue);
 }

@@ -230,10 +230,25 @@ export async function markWithdrawn(sql: Transaction, intentId: number): Promise
   return updated.count === 1;
 }
 
-/** The provider says that no money moved and none will. */
-export async function keepEnd(sql: Transaction, intentId: number): Promise<void> {
+/** The newest issue of an intent, 0 when it has none: what a question's answer may not know of yet. */
+export async function findNewestIssueId(sql: Queryable, intentId: number): Promise<number> {
+  const [row] = await sql<[{ newest: number }]>`
+    select coalesce(max(issue_id), 0)::bigint as newest from provider_issues where intent_id = ${intentId}`;
+  return row.newest;
+}
+
+/**
+ * The provider says that no money moved and none will. Where it was asked, `knownIssueId` is the newest issue from before
+ * the question: money that was asserted since is newer than this answer.
+ */
+export async function keepEnd(
+  sql: Transaction,
+  { intentId, knownIssueId }: { readonly intentId: number; readonly knownIssueId?: number },
+): Promise<void> {
   await sql`
-    update provider_payments set ended_at = coalesce(ended_at, now()) where intent_id = ${intentId} and paid_at is null`;
+    update provider_payments set ended_at = coalesce(ended_at, now()) where intent_id = ${intentId} and paid_at is null
+      and (${knownIssueId ?? null}::bigint is null or not exists (
+        select from provider_issues i where i.intent_id = ${intentId} and i.issue_id > ${knownIssueId ?? null}::bigint))`;
 }
 
 /** The provider asserts money since, so that what it said before is not its last word any more. */

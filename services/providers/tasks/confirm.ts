@@ -70,7 +70,7 @@ function mayChange(refusal: Refusal, task: Task): boolean {
 }
 
 function issueOf(refusal: Refusal): IssueKind {
-  // The money has paid another order, so nobody can settle this one with it.
+  // The money has paid another order, or a person has closed it, so nobody can settle this one with it.
   if (refusal.code === "money_already_used") return "duplicate_money";
   if ((SETTLEMENT_REFUSALS as readonly string[]).includes(refusal.code)) return "settlement_refused";
   return refusal.status === "succeeded" ? "duplicate_money" : "late_money";

@@ -1,8 +1,11 @@
 /** What has to be told to the bus anew, and how far that has come. */
 import type { Database, Transaction } from "../../db/pool.ts";
 
-export const ANNOUNCED_PARTS = ["switches", "stations", "credentials", "sessions"] as const;
-/** In this order: what is frozen comes first, and a station knows its devices before their credentials open the door. */
+export const ANNOUNCED_PARTS = ["switches", "sessions", "stations", "credentials"] as const;
+/**
+ * In this order: what is frozen comes first, then people, who collect cash meanwhile; and a station knows its devices before
+ * their credentials open the door.
+ */
 export type AnnouncedPart = (typeof ANNOUNCED_PARTS)[number];
 
 export interface PendingAnnouncement {

@@ -76,10 +76,10 @@ export class OutcomeWriter {
       );
       await this.#writeBatch(batch, endpoints);
       gathered.resolve();
-      for (const onRoom of this.#waitingForRoom) {
-        this.#waitingForRoom.delete(onRoom);
-        onRoom();
-      }
+      // Each once: who finds no room again waits for the next batch, and a set that it is put back into would have no end.
+      const waiting = [...this.#waitingForRoom];
+      this.#waitingForRoom.clear();
+      for (const onRoom of waiting) onRoom();
       if (this.#gathering.length === 0) break;
       const restMs = startedAtMs + SIGNER_LIMITS.shortestWriteTurnMs - performance.now();
       if (restMs > 0 && this.#gathering.length < SIGNER_LIMITS.outcomesPerWrite) await delay(restMs);
@@ -121,6 +121,8 @@ export class OutcomeWriter {
       await this.#writeBatch(batch.slice(middle), []);
       return;
     }
+    // What was decided about its endpoint in this batch counts all the same.
+    if (endpoints.length > 0) await this.#writeBatch([], endpoints);
     // It stays in hand, or it would be sent again and again for as long as this process holds the owner.
     this.#deps.log.error({ err: error, deliveryId: batch[0]?.outcome.delivery_id }, "an outcome cannot be stored");
   }

@@ -65,17 +65,19 @@ export function startOwners(deps: OwnersDeps): Owners {
     for (const organizationId of shared.due) senders.get(organizationId)?.wake();
     return shared;
   };
-  const take = async (): Promise<void> => {
+  /** Whether there may be more to take. */
+  const take = async (): Promise<boolean> => {
     const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
-    if (limit <= 0) return;
+    if (limit <= 0) return false;
     const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, but: [...ending.keys()] });
     for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
+    return taken.length === SIGNER_LIMITS.ownersPerTake;
   };
+  const longestIdle = (): OwnerSender | undefined =>
+    [...senders.values()].toSorted((a, b) => idleSince(a) - idleSince(b))[0];
   /** The owner to give back, the longest idle first, while this process has more than its share. */
   const surplus = ({ heldByAll, alive }: OwnersShared): OwnerSender | undefined => {
-    const share = Math.ceil(heldByAll / alive);
-    if (senders.size <= share) return undefined;
-    return [...senders.values()].toSorted((a, b) => idleSince(a) - idleSince(b))[0];
+    return senders.size > Math.ceil(heldByAll / alive) ? longestIdle() : undefined;
   };
   const turn = async (): Promise<void> => {
     const given = surplus(await renew());
@@ -83,8 +85,13 @@ export function startOwners(deps: OwnersDeps): Owners {
       void give(given);
       restUntilMs = performance.now() + SIGNER_LIMITS.ownerRestMs;
     }
-    // What was just given back is for others to take.
-    if (performance.now() >= restUntilMs) await take();
+    if (senders.size >= SIGNER_LIMITS.owners) {
+      // Full: who has nothing to send makes room for those who wait for a process.
+      const idle = longestIdle();
+      if (idle?.idleSinceMs !== undefined) void give(idle);
+    }
+    // What was just given back to others is for them to take.
+    if (performance.now() >= restUntilMs && (await take())) woken.resolve();
   };
   const run = async (): Promise<void> => {
     let isTold = false;

@@ -18,6 +18,13 @@ export interface OwnersShared {
   readonly alive: number;
 }
 
+/** Whether the owner has something due that may be sent: what waits for a paused endpoint or a suspended consumer needs nobody. */
+const hasSendable = (sql: Database, organizationId: ReturnType<Database>) => sql`
+  exists (select from webhook_endpoints e join robotics_consumers c using (consumer_id)
+    where e.organization_id = ${organizationId} and e.deleted_at is null and e.status = 'active' and c.status = 'active'
+      and exists (select from webhook_deliveries due
+        where due.endpoint_id = e.endpoint_id and due.status = 'pending' and due.due_at <= now()))`;
+
 /**
  * Tells that this process is alive and renews what it serves; a lease that it was given by an answer that never arrived
  * lapses.
@@ -37,8 +44,7 @@ export async function renewOwners(
     )
     select array(select organization_id from renewed) as held,
       array(select organization_id from renewed
-        where exists (select from webhook_deliveries due
-          where due.organization_id = renewed.organization_id and due.status = 'pending' and due.due_at <= now())) as due,
+        where ${hasSendable(sql, sql`renewed.organization_id`)}) as due,
       (select count(*)::int from webhook_owners where leased_until > now()) as held_by_all,
       (select count(*)::int from webhook_signers
         where signer_id <> ${signerId} and seen_at > now() - ${leaseMs}::float8 * interval '1 millisecond') + 1 as alive`;
@@ -64,8 +70,7 @@ export async function takeOwners(
     ), free as (
       select organization_id from pending
       where organization_id is not null and organization_id <> all(${[...but]}::bigint[])
-        and exists (select from webhook_deliveries due
-          where due.organization_id = pending.organization_id and due.status = 'pending' and due.due_at <= now())
+        and ${hasSendable(sql, sql`pending.organization_id`)}
         and not exists (select from webhook_owners held
           where held.organization_id = pending.organization_id and held.leased_until > now())
       limit ${limit}

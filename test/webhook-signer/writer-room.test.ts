@@ -1,0 +1,38 @@
+/** More outcomes than the writer has room for, while a write waits for a lock: sending pauses, and the process goes on. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeAll(async () => {
+  Object.assign(SIGNER_LIMITS, { unwrittenOutcomes: 20, outcomesPerWrite: 5 });
+  world = await startSignerWorld();
+});
+afterAll(() => world.stop());
+
+test("the process answers all the while, and everything is sent once the lock is gone", async () => {
+  const [held, busy] = [await world.openFleet(), await world.openFleet()];
+  const { endpointId } = await world.addEndpoint(held, "/held");
+  await world.addEndpoint(busy, "/busy");
+  await world.emitMany([busy], 10);
+  await waitFor("the first ones", () => world.receiver.at("/busy").length === 10);
+  // Later than the news of its success, so that the next outcome writes the endpoint's row again.
+  await delay(SIGNER_LIMITS.successNewsMs + 200);
+  let longestMs = 0;
+  let lastMs = performance.now();
+  const ticking = setInterval(() => {
+    longestMs = Math.max(longestMs, performance.now() - lastMs);
+    lastMs = performance.now();
+  }, 10);
+  await world.database.begin(async (sql) => {
+    await sql`select from webhook_endpoints where endpoint_id = ${endpointId} for no key update`;
+    await world.emitMany([held], 1);
+    await waitFor("the one whose outcome waits", () => world.receiver.at("/held").length === 1);
+    await world.emitMany([busy], 120);
+    await delay(1_500);
+  });
+  await waitFor("all of them", () => world.receiver.at("/busy").length >= 130);
+  clearInterval(ticking);
+  expect(longestMs).toBeLessThan(1_000);
+}, 40_000);
