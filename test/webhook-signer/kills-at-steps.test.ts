@@ -70,18 +70,18 @@ const STEPS: Readonly<
     await waitFor("the writing", () => waitsIn("%insert into webhook_deliveries%"));
     return release;
   },
-  "an owner's lease is taken, and nothing has been read for it": async (_signer, emit) => {
+  "an owner's lease is taken, and no delivery has been read for it": async (_signer, emit) => {
     const releaseOwners = await hold("webhook_owners", "share");
     // Owners that nobody has held so far.
     await emit(rested);
     await waitFor("their deliveries", async () => (await pendingOf(rested)) > 0);
-    const release = await hold("webhook_endpoints", "access exclusive");
+    const release = await hold("webhook_secrets", "access exclusive");
     await releaseOwners();
     await waitFor("the lease", async () => {
       const rows = await world.database`
         select from webhook_owners where leased_until > now()
           and organization_id = any(${rested.map((fleet) => fleet.organizationId)}::bigint[])`;
-      return rows.length > 0 && (await waitsIn("%from webhook_endpoints e join robotics_consumers%"));
+      return rows.length > 0 && (await waitsIn("%webhook_secrets%"));
     });
     return release;
   },
