@@ -87,7 +87,8 @@ export function keepDifferingMoney(
     return refuse("intent_unknown");
   const { orderId } = intent;
   const status = wireStatus(intent.status);
-  const reason = "money_differs";
+  // Right money that came too late differs in nothing else: the cashier reads what its confirmation has said already.
+  const reason = isEnded(intent.status) && issue === "late_money" ? "late_money" : "money_differs";
   // Idempotent by content, not by id: told once more after it was cleared, it counts anew.
   const isKnown = isEnded(intent.status)
     ? state.doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason)

@@ -58,6 +58,16 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.clears(1_001))).toEqual([]);
   });
 
+  it("is late money, where it differs in nothing else: what its confirmation has said stays the cashier's word", () => {
+    const LATE = [1_001, "late_money"];
+    const counter = shown().fails("payment_declined").confirms();
+    expect(doubtsOf(counter)).toEqual([LATE]);
+    expect([counter.differs("late_money").happened, doubtsOf(counter)]).toEqual([[], [LATE]]);
+    // Once it was cleared, the issue counts anew.
+    expect([counter.clears().differs("late_money").happened, doubtsOf(counter)]).toEqual([["money_differs"], [LATE]]);
+    expect(doubtsOf(counter.differs("amount_mismatch"))).toEqual([LATE, ...DIFFERS]);
+  });
+
   it("is told once while it holds, and under the same id anew once it was cleared", () => {
     const counter = shown().differs("amount_mismatch", { key: "a" });
     expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);

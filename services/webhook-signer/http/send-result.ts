@@ -13,12 +13,14 @@ export interface SendRequest {
   readonly signal?: AbortSignal | undefined;
   /** When there is no use in it any more, by `performance.now()`: no byte of the request is written from then on. */
   readonly endsAtMs?: number | null | undefined;
+  /** Asked in the moment before the first byte is written, because opening a connection takes time; always when left out. */
+  readonly maySend?: (() => boolean) | undefined;
 }
 
-/** What was to be sent has ended before the first byte of its request; the target was not asked. */
+/** What was to be sent has ended, or is no longer ours to send, before the first byte of its request; the target was not asked. */
 export class EndedBeforeSending extends Error {
   constructor() {
-    super("What was to be sent has ended before it could be.");
+    super("What was to be sent has ended, or is another's to send, before it could be.");
     this.name = "EndedBeforeSending";
   }
 }
@@ -52,7 +54,7 @@ export type TargetCheck =
 export interface Sender {
   /**
    * One POST. Rejects with the signal's reason when it aborts, when the sender is closed meanwhile, and with
-   * `EndedBeforeSending` when `endsAtMs` comes before the first byte of the request.
+   * `EndedBeforeSending` when `endsAtMs` comes before the first byte of the request, or `maySend` says no to it.
    */
   send(request: SendRequest): Promise<SendResult>;
   /** For registration: the URL, its look-up and what that names, by the very guard of `send`, without a connection. */

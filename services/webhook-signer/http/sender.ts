@@ -42,6 +42,7 @@ type SettableTime = "attemptMs" | "dnsMs" | "connectMs" | "connectionMs" | "idle
 interface Exchange extends Post {
   /** No byte of it is written from then on; null for one that is good at any time. */
   readonly endsAtMs: number | null;
+  readonly maySend: (() => boolean) | undefined;
 }
 
 /** What is known of an attempt so far. */
@@ -132,9 +133,10 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
     }
   };
 
-  /** The last look at the time is here: the request is written in the same turn of the event loop. */
+  /** The last look at time and permission is here: the request is written in the same turn of the event loop. */
   const postOn = async (connection: Connection, what: Exchange, trace: Trace, signal: AbortSignal): Promise<void> => {
-    if (what.endsAtMs !== null && performance.now() >= what.endsAtMs) {
+    const hasEnded = what.endsAtMs !== null && performance.now() >= what.endsAtMs;
+    if (hasEnded || what.maySend?.() === false) {
       connection.destroy();
       throw new EndedBeforeSending();
     }
@@ -179,11 +181,12 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
   };
 
   return {
-    async send({ url: raw, headers, body, loopback, signal, endsAtMs = null }) {
+    async send({ url: raw, headers, body, loopback, signal, endsAtMs = null, maySend }) {
       const checked = checkUrl[loopback](raw);
       if (!checked.ok) return REFUSED;
       const { url } = checked;
-      const sending = sendTo(url, { path: `${url.pathname}${url.search}`, headers, body, endsAtMs }, signal);
+      const what: Exchange = { path: `${url.pathname}${url.search}`, headers, body, endsAtMs, maySend };
+      const sending = sendTo(url, what, signal);
       underWay.add(sending);
       try {
         return await sending;

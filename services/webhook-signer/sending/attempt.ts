@@ -44,16 +44,18 @@ export interface Message {
   readonly signal: AbortSignal;
   /** For an offer: when it expires, by `performance.now()`; nothing of it is sent from then on. */
   readonly endsAtMs?: number | null;
+  /** Whether it is still ours to send; asked in the moment before its first byte. */
+  readonly maySend?: (() => boolean) | undefined;
 }
 
 /**
- * Sends a body once. Undefined when it came to no attempt: the signal aborted it, or it ended before its first byte was
- * sent. Whatever else goes wrong is the attempt's result.
+ * Sends a body once. Undefined when it came to no attempt: the signal aborted it, or before its first byte it ended or
+ * was no longer ours. Whatever else goes wrong is the attempt's result.
  */
 export async function sendOnce(
   deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log" | "clock">,
   target: Target,
-  { body, signal, endsAtMs = null }: Message,
+  { body, signal, endsAtMs = null, maySend }: Message,
 ): Promise<SendResult | undefined> {
   if (target.secrets.length === 0) return { ...UNASKED, error: "secret_unreadable" };
   const signature = signatureHeader(target.secrets, { body, nowMs: deps.clock.nowMs() });
@@ -65,6 +67,7 @@ export async function sendOnce(
       loopback: loopbackRule(deps, target.mode),
       signal,
       endsAtMs,
+      maySend,
     });
   } catch (error) {
     if (signal.aborted || error instanceof EndedBeforeSending) return undefined;

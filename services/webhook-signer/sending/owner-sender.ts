@@ -56,6 +56,8 @@ export class OwnerSender {
   /** Ends what is under way when stopping takes too long. */
   readonly #aborting = new AbortController();
   #stopped = false;
+  /** Another process may send for the owner already. */
+  #isLost = false;
   #woken = Promise.withResolvers<void>();
   #idleSinceMs = Date.now();
 
@@ -73,6 +75,11 @@ export class OwnerSender {
   /** Since when there was nothing to send; undefined while there is. */
   get idleSinceMs(): number | undefined {
     return this.#sending > 0 ? undefined : this.#idleSinceMs;
+  }
+
+  /** The lease is another's: what has not left yet, as while its connection is opened, does not leave here any more. */
+  lose(): void {
+    this.#isLost = true;
   }
 
   /** Starts nothing more, and waits for what is under way, which has its own deadline, and for its outcomes. */
@@ -256,11 +263,16 @@ export class OwnerSender {
       return;
     }
     const lagMs = Math.max(0, attemptId / 1_000 - waiting.due_at_ms);
-    const message = { body: waiting.body, signal: this.#aborting.signal, endsAtMs: waiting.lapsesAtMs };
+    const message = {
+      body: waiting.body,
+      signal: this.#aborting.signal,
+      endsAtMs: waiting.lapsesAtMs,
+      maySend: () => !this.#isLost && this.#deps.isLeaseValid(),
+    };
     const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
-      // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it expired before it could
-      // be sent, and the next look ends it.
+      // Nobody knows what the target did, so it is sent again by whoever holds the owner next; or it did not leave in time:
+      // that of an offer ends at the next look, that of a lease is another's.
       work.abandoned(waiting.delivery_id);
       this.wake();
       return;

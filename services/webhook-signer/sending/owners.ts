@@ -27,7 +27,7 @@ export function startOwners(deps: OwnersDeps): Owners {
   const { signal } = stopping;
   const senders = new Map<number, OwnerSender>();
   /** Those that are given back as soon as nothing of theirs is under way here any more. */
-  const ending = new Map<number, Promise<void>>();
+  const ending = new Map<number, { readonly sender: OwnerSender; readonly given: Promise<void> }>();
   const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForPrompt, keptForUntried } = SIGNER_LIMITS;
   let woken = Promise.withResolvers<void>();
   let validUntilMs = 0;
@@ -48,7 +48,7 @@ export function startOwners(deps: OwnersDeps): Owners {
         deps.log.warn({ err: error }, "an owner could not be given back; its lease will lapse"),
       )
       .finally(() => ending.delete(organizationId));
-    ending.set(organizationId, given);
+    ending.set(organizationId, { sender, given });
     return given;
   };
   const renew = async (): Promise<OwnersShared> => {
@@ -61,7 +61,12 @@ export function startOwners(deps: OwnersDeps): Owners {
     validUntilMs = askedAtMs + leaseMs;
     const isHeld = new Set(shared.held);
     // Another process may hold them already: nothing more is sent, and what ends now counts as its outcome allows.
-    for (const sender of senders.values()) if (!isHeld.has(sender.organizationId)) void give(sender);
+    for (const { sender } of ending.values()) if (!isHeld.has(sender.organizationId)) sender.lose();
+    for (const sender of senders.values()) {
+      if (isHeld.has(sender.organizationId)) continue;
+      sender.lose();
+      void give(sender);
+    }
     for (const organizationId of shared.due) senders.get(organizationId)?.wake();
     return shared;
   };
@@ -125,7 +130,7 @@ export function startOwners(deps: OwnersDeps): Owners {
       stopping.abort();
       await running;
       for (const sender of senders.values()) void give(sender);
-      await Promise.all(ending.values());
+      await Promise.all([...ending.values()].map(({ given }) => given));
       await forgetSigners(deps.database, signerId, SIGNER_LIMITS.deadSignerMs);
     },
   };

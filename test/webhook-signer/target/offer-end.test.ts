@@ -87,6 +87,20 @@ describe("a request that ends", () => {
   });
 });
 
+test("what is another's to send by the time that its connection is open is not sent", async () => {
+  const { port, received } = await startSlowTlsTarget(300);
+  const deps = { sender, allowLoopback: true, clock: { nowMs: Date.now }, log: { error: () => undefined } };
+  const target = { url: `https://localhost:${port}/`, mode: "test", secrets: ["whsec_x"] } as const;
+  const message = { body: "{}", signal: new AbortController().signal };
+  let isOurs = true;
+  const sending = sendOnce(deps, target, { ...message, maySend: () => isOurs });
+  isOurs = false;
+  expect(await sending).toBeUndefined();
+  expect(received.join("")).toBe("");
+  isOurs = true;
+  expect(await sendOnce(deps, target, { ...message, maySend: () => isOurs })).toMatchObject({ error: null });
+});
+
 test("a delivery that ends before it is sent is no attempt, and no fault of ours", async () => {
   const { port, received } = await startSlowTlsTarget(600);
   const faults: unknown[] = [];
