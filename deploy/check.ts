@@ -5,6 +5,6 @@ import { runStaticChecks } from "./static-checks.ts";
 let code = await runStaticChecks();
 if (code === 0) {
   process.stdout.write("── Tests without servers (vitest)\n");
-  code = await runCommand("vitest", ["run", "--project", "pure", ...process.argv.slice(2)]);
+  ({ code } = await runCommand("vitest", ["run", "--project", "pure", ...process.argv.slice(2)]));
 }
 process.exit(code);

@@ -6,6 +6,6 @@ import { runStaticChecks } from "./static-checks.ts";
 let code = await runStaticChecks();
 if (code === 0) {
   process.stdout.write("── Tests (vitest)\n");
-  code = await runCommand("vitest", ["run", ...process.argv.slice(2)]);
+  ({ code } = await runCommand("vitest", ["run", ...process.argv.slice(2)]));
 }
 process.exit(code);

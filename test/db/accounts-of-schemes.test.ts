@@ -37,9 +37,7 @@ async function issueOf(config: number, reference: string, transactionId: number 
 
 test("what has paid or was raised before pays nothing after it, and another scheme's equal numbers do", async () => {
   await older.migrateAsBefore();
-  await sql`insert into organizations (name) values ('Old')`;
-  await sql`insert into filials (organization_id, name) values (1, 'Old')`;
-  await sql`insert into stations (organization_id, filial_id, name, currency) values (1, 1, 'Old', ${MONEY})`;
+  await older.addStation(MONEY);
   await sql`
     insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
     select 1, 1, number, ${MONEY}, 1250, 2 from generate_series(1, 20) as number`;

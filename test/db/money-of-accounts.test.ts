@@ -16,9 +16,7 @@ afterAll(() => older.stop());
 
 test("money that has paid by one config pays by no other of its account; open issues are told", async () => {
   await older.migrateAsBefore();
-  await sql`insert into organizations (name) values ('Old')`;
-  await sql`insert into filials (organization_id, name) values (1, 'Old')`;
-  await sql`insert into stations (organization_id, filial_id, name, currency) values (1, 1, 'Old', 'EUR')`;
+  await older.addStation("EUR");
   await sql`
     insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
     select 1, 1, number, 'EUR', 1250, 2 from generate_series(1, 6) as number`;

@@ -16,9 +16,7 @@ afterAll(() => older.stop());
 
 test("a confirmed money, an attributed one and one that has paid twice have their names; cash has none", async () => {
   await older.migrateAsBefore();
-  await sql`insert into organizations (name) values ('Old')`;
-  await sql`insert into filials (organization_id, name) values (1, 'Old')`;
-  await sql`insert into stations (organization_id, filial_id, name, currency) values (1, 1, 'Old', 'EUR')`;
+  await older.addStation("EUR");
   await sql`
     insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
     select 1, 1, number, 'EUR', 1250, 2 from generate_series(1, 5) as number`;

@@ -16,9 +16,7 @@ afterAll(() => older.stop());
 
 test("orders keep their revisions, answers their orders, events their actors, and the payment seam works", async () => {
   await older.migrateAsBefore();
-  await sql`insert into organizations (name) values ('Old')`;
-  await sql`insert into filials (organization_id, name) values (1, 'Old')`;
-  await sql`insert into stations (organization_id, filial_id, name, currency) values (1, 1, 'Old', 'EUR')`;
+  await older.addStation("EUR");
   await sql`
     insert into users (organization_id, email, name, role, password_hash)
     values (1, 'a@old.example', 'Ada', 'owner', ''), (1, 'b@old.example', 'Ben', 'cashier', '')`;

@@ -13,6 +13,8 @@ export interface OlderDatabase {
   readonly sql: Database;
   /** Makes it what the program was that had not the migrations from `before` on. */
   migrateAsBefore(): Promise<void>;
+  /** An organization, filial and station, each with the id 1. */
+  addStation(currency: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -34,6 +36,11 @@ export async function createOlderDatabase(before: string): Promise<OlderDatabase
     sql,
     migrateAsBefore: async () => {
       await migrate({ databaseUrl: url, log: () => undefined, folder: folder.path });
+    },
+    async addStation(currency) {
+      await sql`insert into organizations (name) values ('Old')`;
+      await sql`insert into filials (organization_id, name) values (1, 'Old')`;
+      await sql`insert into stations (organization_id, filial_id, name, currency) values (1, 1, 'Old', ${currency})`;
     },
     async stop() {
       await closeDatabase(sql);

@@ -1,0 +1,28 @@
+/** What a trail says stays: no row changes, goes, or goes with all others. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+let database: TestDatabase;
+let sql: Database;
+
+beforeAll(async () => {
+  database = await cloneDatabase();
+  sql = openDatabase({ url: database.url });
+  await sql`insert into organizations (name) values ('Bistro')`;
+  const event = { actor_id: 1, actor_name: "Ana", action: "done", subject_id: 1 };
+  await sql`insert into registry_events ${sql({ ...event, organization_id: 1, actor_kind: "owner", subject_kind: "organization" })}`;
+  await sql`insert into provider_events ${sql({ ...event, organization_id: 1, actor_role: "owner", subject_kind: "provider_issue" })}`;
+  await sql`insert into robotics_trail ${sql({ ...event, organization_id: 1, actor_kind: "owner", subject_kind: "serving_task" })}`;
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await database.drop();
+});
+
+test.each(["registry_events", "provider_events", "robotics_trail"])("%s", async (table) => {
+  await expect(sql`update ${sql(table)} set actor_name = 'Ben'`).rejects.toThrow("never change");
+  await expect(sql`delete from ${sql(table)}`).rejects.toThrow("never change");
+  await expect(sql`truncate ${sql(table)}`).rejects.toThrow("never change");
+  expect(await sql`select actor_name from ${sql(table)}`).toEqual([{ actor_name: "Ana" }]);
+});
