@@ -46,6 +46,8 @@ export async function runServices(
         async (started) => await started?.stop(),
       );
     }
+    // Ready means that whoever asks now is answered: by then the server must know of every subscription.
+    await bus.nc.flush();
     return { services: names, metricsPort: metrics?.port };
   });
 }

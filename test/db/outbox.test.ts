@@ -50,10 +50,11 @@ describe("the outbox", () => {
   test("gives ids of one key in the order of the commits, so that nobody overtakes an uncommitted change", async () => {
     const order: string[] = [];
     const written = Promise.withResolvers<void>();
+    const looked = Promise.withResolvers<void>();
     const slow = sql.begin(async (tx) => {
       await insertOutbox(tx, row(1));
       written.resolve();
-      await delay(150);
+      await looked.promise;
       order.push("slow commits");
     });
     await written.promise;
@@ -64,6 +65,7 @@ describe("the outbox", () => {
     await delay(75);
     // The later writer waits; so no reader can see its row without the earlier one.
     expect(await sql`select outbox_id from outbox`).toHaveLength(0);
+    looked.resolve();
     await Promise.all([slow, fast]);
     expect(order).toEqual(["slow commits", "fast commits"]);
   });

@@ -28,13 +28,16 @@ function say(line: string): void {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = temporaryFolder("run");
   const checkout = join(import.meta.dirname, "..", "..");
+  // Hundreds of processes are started, each of which would compile the same libraries.
+  process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");
   const natsBinary = await findNatsServer({ environment: process.env, checkout, say });
   const server = await startPostgres({
     folder: join(folder.path, "postgres"),
     logFile: join(folder.path, "postgres.log"),
     password: PASSWORD,
     // The run's data is thrown away: what is tested is what survives a killed process, not a power cut.
-    settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off" },
+    // Several test files at once have the pools of several processes each.
+    settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
   });
   await ensureDatabase(server.url("postgres"), TEMPLATE);
   await migrate({ databaseUrl: server.url(TEMPLATE), log: () => undefined });

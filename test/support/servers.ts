@@ -102,7 +102,9 @@ export interface TestDatabase {
 export async function cloneDatabase(): Promise<TestDatabase> {
   const adminUrl = inject("databaseAdminUrl");
   const name = `test_${randomBytes(8).toString("hex")}`;
-  await administrate(adminUrl, (sql) => sql`create database ${sql(name)} template ${sql(inject("databaseTemplate"))}`);
+  const template = inject("databaseTemplate");
+  // Copying the files costs less than writing them through the log, which nobody will read.
+  await administrate(adminUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)} strategy file_copy`);
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   return {

@@ -117,7 +117,7 @@ describe("a host", () => {
 
 test.each([
   [{ dnsServers: ["somewhere"] }, "WEBHOOK_DNS_SERVERS"],
-  [{ caFile: `${caFile}.missing` }, "WEBHOOK_CA_FILE"],
+  [{ caFile: `${caFile()}.missing` }, "WEBHOOK_CA_FILE"],
   [{ ownNetworks: ["10.0.0.0/8", "x/8"] }, "WEBHOOK_OWN_NETWORKS"],
 ])("settings that cannot be read are named: %o", (settings, name) => {
   expect(() => senderWith(settings)).toThrow(expect.objectContaining({ code: "invalid_setting" }));

@@ -7,7 +7,7 @@ import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import type { Sender, SendResult } from "../../../services/webhook-signer/http/send-result.ts";
 import { createSender, type SenderSettings } from "../../../services/webhook-signer/http/sender.ts";
 import { createAuthority } from "../../support/certificates.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
 /** Called with each piece that comes in and with everything so far on that connection. */
 export type OnBytes = (socket: Socket, soFar: string) => void;
@@ -21,10 +21,21 @@ export interface RawTarget {
 }
 
 export const authority = createAuthority();
-const folder = temporaryFolder("webhook-target");
-export const caFile = join(folder.path, "ca.pem");
-writeFileSync(caFile, authority.cert);
-export const removeFolder = folder.remove;
+let folder: TemporaryFolder | undefined;
+
+/** A file with the authority's certificate, which is there until `removeFolder`. */
+export function caFile(): string {
+  if (folder === undefined) {
+    folder = temporaryFolder("webhook-target");
+    writeFileSync(join(folder.path, "ca.pem"), authority.cert);
+  }
+  return join(folder.path, "ca.pem");
+}
+
+export function removeFolder(): void {
+  folder?.remove();
+  folder = undefined;
+}
 
 const localhost = authority.issue({ names: ["localhost", "127.0.0.1"] });
 
@@ -73,7 +84,7 @@ export const answering =
 
 export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-export const senderWith = (settings: SenderSettings = {}): Sender => createSender({ caFile, ...settings });
+export const senderWith = (settings: SenderSettings = {}): Sender => createSender({ caFile: caFile(), ...settings });
 
 /** Sends `{}` to a target on this machine, as where loopback is allowed; `endsAtMs` is when there is no use in it any more. */
 export async function sendHere(

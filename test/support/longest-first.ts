@@ -1,0 +1,47 @@
+/** The order of test files: those that take longest begin first, so that none of them is left over at the end, alone on its worker. */
+import { existsSync } from "node:fs";
+import { join, relative } from "node:path";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+
+/**
+ * What took more than 30 s on two cores, longest first, and waiting ones beside computing ones. A fresh checkout has no
+ * durations of its own; the others follow by size.
+ */
+const LONGEST = [
+  "test/webhook-signer/processes.test.ts",
+  "test/clients/virtual-devices.test.ts",
+  "test/chaos/kill.test.ts",
+  "test/clients/magic-behaviours.test.ts",
+  "test/deploy/sandbox.test.ts",
+  "test/gateway/readiness.test.ts",
+  "test/webhook-signer/kills-at-steps.test.ts",
+  "test/gateway/random-requests.test.ts",
+  "test/webhook-signer/suspended.test.ts",
+  "test/money/interleavings.test.ts",
+  "test/clients/robotics-command.test.ts",
+  "test/gateway/server-life.test.ts",
+  "test/providers/magic-amounts.test.ts",
+  "test/gateway/people/switches-lost.test.ts",
+  "test/stations/provider-saga.test.ts",
+  "test/deploy/bootstrap.test.ts",
+  "test/chaos/two-claims.test.ts",
+  "test/webhook-signer/faults.test.ts",
+  "test/deploy/restart.test.ts",
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const gone = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
+    if (gone.length > 0)
+      throw new Error(`The list of the longest tests names files that are gone: ${gone.join(", ")}.`);
+    const sorted = await super.sort(files);
+    const rank = ({ moduleId, project }: TestSpecification): number => {
+      const place = LONGEST.indexOf(relative(CHECKOUT, moduleId));
+      // What is to run after all others stays there.
+      return project.config.sequence.groupOrder * LONGEST.length * 2 + (place === -1 ? LONGEST.length : place);
+    };
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
