@@ -79,7 +79,7 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
   try {
     if (isAmbiguous(req)) throw new Refusal("invalid_request");
     const admitted = admit(deps, row, facts);
-    if ("missing" in admitted) return refuseMissing(deps, res, { ...admitted, refuse });
+    if ("missing" in admitted) return void refuseMissing(deps, res, { ...admitted, refuse });
     const key = req.getHeader("sec-websocket-key");
     const extensions = req.getHeader("sec-websocket-extensions");
     // No subprotocol is spoken, so none is chosen.
@@ -96,18 +96,17 @@ interface Missing {
 }
 
 /** Refuses as soon as it is known why, unless the client has gone meanwhile. */
-function refuseMissing(
+async function refuseMissing(
   deps: LiveUpgradeDeps,
   res: HttpResponse,
   { missing, refuse }: Missing & { readonly refuse: (error: unknown) => void },
-): void {
+): Promise<void> {
   let isGone = false;
   res.onAborted(() => {
     isGone = true;
   });
-  void deps.missing.whyNone(missing.session, missing.stationId).then((why) => {
-    if (!isGone) refuse(new Refusal(why));
-  });
+  const why = await deps.missing.whyNone(missing.session, missing.stationId);
+  if (!isGone) refuse(new Refusal(why));
 }
 
 /** Throws what a GET of the same path would be refused with; another organization's station is `not_found`. */
