@@ -3,10 +3,11 @@ import type { Registry } from "prom-client";
 import type { Bus } from "../services/bus/connection.ts";
 import { addCount } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
-import { createGatewayBus } from "./gateway-bus.ts";
-import { type HandlerDeps, Refusal } from "./handlers/context.ts";
+import { type BusFailures, createGatewayBus } from "./gateway-bus.ts";
+import { type GatewayBus, type HandlerDeps, Refusal } from "./handlers/context.ts";
 import { LiveSockets } from "./live/live-sockets.ts";
 import { addGatewayFigures } from "./metrics.ts";
+import { MissingStations } from "./missing-stations.ts";
 import { DeviceGate } from "./polls/device-gate.ts";
 import { PollCounts } from "./polls/poll-count.ts";
 import { PollNotes } from "./polls/poll-notes.ts";
@@ -54,8 +55,10 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const deviceCheck = new DeviceCheck({ gate, views });
   const pollCounts = new PollCounts();
   const enrollThrottle = new AddressThrottle(ENROLL_RATE);
-  const liveSockets = new LiveSockets({ replicas, log });
-  const handlerDeps = createHandlerDeps({ bus, replicas, deviceCheck, enrollThrottle, log, metrics });
+  const gatewayBus = createGatewayBus({ bus, replicas, failures: addBusFailures(metrics) });
+  const missing = new MissingStations(gatewayBus);
+  const liveSockets = new LiveSockets({ replicas, missing, log });
+  const handlerDeps = createHandlerDeps({ bus, gatewayBus, replicas, missing, deviceCheck, enrollThrottle, log });
   const consumerCheck = new ConsumerCheck(handlerDeps.bus);
   const server = new Server(
     {
@@ -80,7 +83,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       }),
       tls: settings.tls,
       figures: new RequestFigures(metrics),
-      live: { sockets: liveSockets, replicas },
+      live: { sockets: liveSockets, replicas, missing },
     },
     routes,
   );
@@ -122,31 +125,36 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   }
 }
 
+function addBusFailures(metrics: Registry | undefined): BusFailures {
+  return addCount(metrics, {
+    name: "gateway_bus_failures_total",
+    help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
+    labels: ["operation", "failure"],
+  });
+}
+
 function requireFresh(isFresh: boolean): void {
   if (!isFresh) throw new Refusal("replica_stale");
 }
 
 function createHandlerDeps(parts: {
   readonly bus: Bus;
+  readonly gatewayBus: GatewayBus;
   readonly replicas: Replicas;
+  readonly missing: MissingStations;
   readonly deviceCheck: DeviceCheck;
   readonly enrollThrottle: AddressThrottle;
   readonly log: Log;
-  readonly metrics: Registry | undefined;
 }): HandlerDeps {
-  const { bus, log, replicas, deviceCheck, enrollThrottle, metrics } = parts;
-  const failures = addCount(metrics, {
-    name: "gateway_bus_failures_total",
-    help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
-    labels: ["operation", "failure"],
-  });
+  const { bus, gatewayBus, log, replicas, missing, deviceCheck, enrollThrottle } = parts;
   const health = new ServicesHealth(bus.nc);
   return {
-    bus: createGatewayBus({ bus, replicas, failures }),
+    bus: gatewayBus,
     station(stationId) {
       requireFresh(replicas.areStationsFresh(Date.now()));
       return replicas.stations.state(stationId);
     },
+    whyNoStation: (caller, stationId) => missing.whyNone(caller, stationId),
     switches() {
       requireFresh(replicas.areSwitchesFresh());
       return replicas.switches.current();

@@ -55,6 +55,12 @@ export const LIMITS = {
   pollNoteMs: 10_000,
   /** A companion that has not asked for its assignment for this long is not polling: three notes and some. */
   pollSilenceMs: 35_000,
+  /**
+   * How long the registry may take to say whether there is a station that the replica does not have, and how many are asked
+   * about at once: who is not told in time, or is one too many, asks again, and names that somebody makes up cost no more.
+   */
+  missingStationMs: 1_000,
+  missingStationsAsked: 16,
   /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
   commandVisibleMs: 250,
   /**

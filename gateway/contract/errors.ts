@@ -88,7 +88,8 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After says.", ...again },
   replica_stale: {
     status: 503,
-    sentence: "This gateway has lost its feed and will not answer with old state; try again shortly.",
+    sentence:
+      "This gateway has lost its feed, or the bus what is asked for, and will not answer with old state; try again shortly.",
     ...again,
     cashierAction: "Try again in a few seconds; nothing was done.",
   },

@@ -14,6 +14,7 @@ import type { FieldError } from "../../services/bus/refusals.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { Readiness } from "../contract/service.ts";
+import type { WhyNoStation } from "../missing-stations.ts";
 import type { PollName } from "../polls/poll-name.ts";
 import type { Rendered } from "../polls/rendered.ts";
 import type { AddressThrottle } from "../throttle/address-throttle.ts";
@@ -21,8 +22,10 @@ import type { AddressThrottle } from "../throttle/address-throttle.ts";
 /** What every handler may use. */
 export interface HandlerDeps {
   readonly bus: GatewayBus;
-  /** The newest state of a station from the replica; undefined when there is no such station. Throws `replica_stale`. */
+  /** The newest state of a station from the replica; undefined when it has no such station. Throws `replica_stale`. */
   station(stationId: number): StationState | undefined;
+  /** What to refuse a caller with whose station the replica does not have; asks the registry. */
+  whyNoStation(caller: SessionEntry, stationId: number): Promise<WhyNoStation>;
   /** The kill switches that are on. Throws `replica_stale`. */
   switches(): KillSwitches;
   /** When a companion last asked for its assignment, by the notes of all gateways; null when never. */

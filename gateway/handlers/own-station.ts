@@ -3,10 +3,19 @@ import type { Actor } from "../../machines/actor.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { Refusal, type SessionContext } from "./context.ts";
 
-/** The state of the station named by `{station_id}`, from the replica. Throws `not_found` or `replica_stale`. */
-export function ownStation(context: SessionContext<unknown, unknown>, name = "station_id"): StationState {
-  const station = context.deps.station(context.id(name));
-  if (station === undefined || station.organizationId !== context.caller.organizationId) throw new Refusal("not_found");
+/**
+ * The state of the station named by `{station_id}`, from the replica. Throws `not_found`, or `replica_stale` also where the
+ * replica does not have it and nobody has said that there is none.
+ */
+export async function ownStation(
+  context: SessionContext<unknown, unknown>,
+  name = "station_id",
+): Promise<StationState> {
+  const { caller, deps } = context;
+  const stationId = context.id(name);
+  const station = deps.station(stationId);
+  if (station === undefined) throw new Refusal(await deps.whyNoStation(caller, stationId));
+  if (station.organizationId !== caller.organizationId) throw new Refusal("not_found");
   return station;
 }
 

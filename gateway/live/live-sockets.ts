@@ -3,12 +3,14 @@
  * deadline of what it was told passes.
  *
  *   commit, switch, poll note ──► dirty ──► once per turn: the state decoded once per station, one message per socket
- *   every 200 ms ──► session over? end it · replica stale, session lost? say so, never old state · deadline over? dirty
+ *   every 200 ms ──► session over? end it · replica stale, session or station lost? say so, never old state · deadline over? dirty
  */
 import type { StationState } from "../../machines/station/state.ts";
+import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import { toTimestamp } from "../contract/shared.ts";
 import { Refusal } from "../handlers/context.ts";
+import type { MissingStations } from "../missing-stations.ts";
 import type { Replicas } from "../replica/replicas.ts";
 import { CLOSE_CODES, LIVE_LIMITS } from "./limits.ts";
 import type { LiveSocket } from "./live-socket.ts";
@@ -16,11 +18,13 @@ import { liveIdentity, liveValidUntilMs, liveWire } from "./live-wire.ts";
 
 export interface LiveSocketsDeps {
   readonly replicas: Replicas;
+  readonly missing: Pick<MissingStations, "whyNone">;
   readonly log: Log;
 }
 
 export class LiveSockets {
   readonly #replicas: Replicas;
+  readonly #missing: LiveSocketsDeps["missing"];
   readonly #log: Log;
   readonly #byStation = new Map<number, Set<LiveSocket>>();
   readonly #countOfSession = new Map<number, number>();
@@ -28,8 +32,9 @@ export class LiveSockets {
   #dirty = new Set<LiveSocket>();
   #count = 0;
 
-  constructor({ replicas, log }: LiveSocketsDeps) {
+  constructor({ replicas, missing, log }: LiveSocketsDeps) {
     this.#replicas = replicas;
+    this.#missing = missing;
     this.#log = log;
     const changed = (stationId: number): void => this.#markAll(this.#byStation.get(stationId));
     replicas.stations.onChange(changed);
@@ -109,12 +114,13 @@ export class LiveSockets {
     const isFresh = this.#isFresh(nowMs);
     this.#forEach((socket) => {
       if (!isFresh) return this.#tellStale(socket, nowMs);
-      if (!this.#hasSession(socket, nowMs)) {
+      if (this.#sessionOf(socket, nowMs) === undefined) {
         // The bus may have lost a session that is valid.
         if (!this.#replicas.areSessionsComplete()) return this.#tellStale(socket, nowMs);
         return socket.end(CLOSE_CODES.sessionEnded, "session_invalid");
       }
-      if (socket.isToldStale || nowMs >= socket.validUntilMs) this.mark(socket);
+      const isLost = this.#replicas.stations.cell(socket.facts.stationId) === undefined;
+      if (socket.isToldStale || isLost || nowMs >= socket.validUntilMs) this.mark(socket);
     });
   }
 
@@ -129,18 +135,25 @@ export class LiveSockets {
     for (const [stationId, sockets] of Map.groupBy(dirty, (socket) => socket.facts.stationId)) {
       const state = this.#replicas.stations.state(stationId);
       for (const socket of sockets) {
-        if (this.#hasSession(socket, nowMs)) this.#tell(socket, state, nowMs);
+        const session = this.#sessionOf(socket, nowMs);
+        if (session !== undefined && state !== undefined) this.#tell(socket, state, nowMs);
         else this.#tellStale(socket, nowMs);
+        if (session !== undefined && state === undefined) void this.#endWithoutStation(socket, session);
       }
     }
   }
 
-  #hasSession({ facts }: LiveSocket, nowMs: number): boolean {
-    return this.#replicas.sessions.findDigest(facts.sessionDigest, nowMs) !== undefined;
+  #sessionOf({ facts }: LiveSocket, nowMs: number): SessionEntry | undefined {
+    return this.#replicas.sessions.findDigest(facts.sessionDigest, nowMs);
   }
 
-  #tell(socket: LiveSocket, state: StationState | undefined, nowMs: number): void {
-    if (state === undefined) return socket.end(CLOSE_CODES.stationGone, "not_found");
+  /** The bus may have lost a station that there is: then the socket stays and says so, and this is looked at again. */
+  async #endWithoutStation(socket: LiveSocket, session: SessionEntry): Promise<void> {
+    const why = await this.#missing.whyNone(session, socket.facts.stationId);
+    if (why === "not_found") socket.end(CLOSE_CODES.stationGone, "not_found");
+  }
+
+  #tell(socket: LiveSocket, state: StationState, nowMs: number): void {
     if (!socket.mayKnow()) return;
     const { switches, polls } = this.#replicas;
     const polledAtMs = (deviceId: number): number | null => polls.polledAtMs(deviceId);

@@ -1,8 +1,9 @@
 /** The way into a live socket: the checks of any other request, from memory, and then the upgrade. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from "uWebSockets.js";
-import type { Permission } from "../../services/bus/messages/caller.ts";
+import type { Permission, SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import { Refusal } from "../handlers/context.ts";
+import type { MissingStations } from "../missing-stations.ts";
 import type { Replicas } from "../replica/replicas.ts";
 import type { Route } from "../route.ts";
 import type { ClientAddress } from "../server/client-address.ts";
@@ -20,6 +21,7 @@ import type { LiveSockets } from "./live-sockets.ts";
 export interface LiveUpgradeDeps {
   readonly sockets: LiveSockets;
   readonly replicas: Replicas;
+  readonly missing: Pick<MissingStations, "whyNone">;
   readonly clientAddress: ClientAddress;
   readonly figures: RequestFigures;
   readonly log: Log;
@@ -65,15 +67,7 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
   const startedAtMs = performance.now();
   const facts = copyRequest(res, req, 1, deps.clientAddress);
   const durationMs = (): number => performance.now() - startedAtMs;
-  try {
-    if (isAmbiguous(req)) throw new Refusal("invalid_request");
-    const live = admit(deps, row, facts);
-    const key = req.getHeader("sec-websocket-key");
-    const extensions = req.getHeader("sec-websocket-extensions");
-    // No subprotocol is spoken, so none is chosen.
-    res.upgrade<SocketData>({ live }, key, "", extensions, context);
-    deps.figures.done(row.operationId, 101, undefined, durationMs());
-  } catch (error) {
+  const refuse = (error: unknown): void => {
     const { code, facts: refusalFacts, isUnexpected } = refusalOf(error);
     const { requestId, url } = facts;
     if (isUnexpected) deps.log.error({ err: error, requestId, url }, "a request failed unexpectedly");
@@ -81,11 +75,42 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     const answer = errorAnswer(code, requestId, refusalFacts);
     writeAnswer(res, answer, { isHead: false, close: true });
     deps.figures.done(row.operationId, answer.status, code, durationMs());
+  };
+  try {
+    if (isAmbiguous(req)) throw new Refusal("invalid_request");
+    const admitted = admit(deps, row, facts);
+    if ("missing" in admitted) return void refuseMissing(deps, res, { ...admitted, refuse });
+    const key = req.getHeader("sec-websocket-key");
+    const extensions = req.getHeader("sec-websocket-extensions");
+    // No subprotocol is spoken, so none is chosen.
+    res.upgrade<SocketData>(admitted, key, "", extensions, context);
+    deps.figures.done(row.operationId, 101, undefined, durationMs());
+  } catch (error) {
+    refuse(error);
   }
 }
 
+/** A station that the replica does not have. */
+interface Missing {
+  readonly missing: { readonly session: SessionEntry; readonly stationId: number };
+}
+
+/** Refuses as soon as it is known why, unless the client has gone meanwhile. */
+async function refuseMissing(
+  deps: LiveUpgradeDeps,
+  res: HttpResponse,
+  { missing, refuse }: Missing & { readonly refuse: (error: unknown) => void },
+): Promise<void> {
+  let isGone = false;
+  res.onAborted(() => {
+    isGone = true;
+  });
+  const why = await deps.missing.whyNone(missing.session, missing.stationId);
+  if (!isGone) refuse(new Refusal(why));
+}
+
 /** Throws what a GET of the same path would be refused with; another organization's station is `not_found`. */
-function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): LiveSocket {
+function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketData | Missing {
   const { replicas, sockets } = deps;
   if (deps.isDraining()) throw new Refusal("busy");
   checkIds(row, facts);
@@ -93,10 +118,12 @@ function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): LiveSock
   const nowMs = Date.now();
   if (!replicas.areStationsFresh(nowMs) || !replicas.areSwitchesFresh()) throw new Refusal("replica_stale");
   const stationId = Number(facts.parameters[0]);
-  if (replicas.stations.state(stationId)?.organizationId !== session.organizationId) throw new Refusal("not_found");
+  const state = replicas.stations.state(stationId);
+  if (state === undefined) return { missing: { session, stationId } };
+  if (state.organizationId !== session.organizationId) throw new Refusal("not_found");
   const { sessionId, userId } = session;
   sockets.requireRoom(sessionId);
-  return new LiveSocket({ stationId, userId, sessionId, sessionDigest: digest, requestId: facts.requestId });
+  return { live: new LiveSocket({ stationId, userId, sessionId, sessionDigest: digest, requestId: facts.requestId }) };
 }
 
 function permissionOf({ who, operationId }: Route): Permission | null {

@@ -80,7 +80,7 @@ export const PROVIDER_LIMITS = {
   /** Due tasks counted by a look at them, for a monitor, and what that look may take. Beyond it the exact number does not matter. */
   summaryTasks: 10_000,
   summaryMs: 1_000,
-  /** How often attributions that a crash has left are taken up, and when they count as left. */
+  /** How often attributions that a crash has left are taken up, when they count as left, and how many a turn takes. */
   attributionIntervalMs: 5_000,
   attributionLeftMs: 15_000,
   attributionsPerTurn: 20,

@@ -27,7 +27,7 @@ import { removeOldRows } from "./housekeeping.ts";
 import { attribute } from "./issues/attribute-issue.ts";
 import { close } from "./issues/close-issue.ts";
 import { closeSettledIssues } from "./issues/close-settled-issues.ts";
-import { finishLeftAttributions } from "./issues/left-attributions.ts";
+import { leftAttributions } from "./issues/left-attributions.ts";
 import { list } from "./issues/list-issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { createPayment } from "./payments/create-payment.ts";
@@ -91,7 +91,7 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
   const repeated = [
     repeat({ everyMs: tellIntervalMs, what: "telling stations of their provider", log }, deps.tellStations),
     repeat({ everyMs: recoveryIntervalMs, what: "telling stations again", log }, () => recoverStations(database)),
-    repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, () => finishLeftAttributions(deps)),
+    repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, leftAttributions(deps)),
     repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
       closeSettledIssues(database),
     ),

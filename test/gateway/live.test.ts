@@ -255,7 +255,8 @@ describe("who may open one", () => {
       [station.stationId, [authorization("nonsense")], 401, "session_invalid"],
       [station.stationId, [authorization(owner)], 403, "permission_denied"],
       [station.stationId, [authorization(stranger)], 404, "not_found"],
-      [987_654, [authorization(token)], 404, "not_found"],
+      // Nobody is here who could say that there is none.
+      [987_654, [authorization(token)], 503, "replica_stale"],
       ["0", [authorization(token)], 404, "path_not_found"],
       ["x", [authorization(token)], 404, "path_not_found"],
     ];

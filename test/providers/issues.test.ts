@@ -216,10 +216,12 @@ describe("attributing", () => {
     expect((await listOf(place)).issues[0]).toMatchObject({ status: "attributed", orderId: intent.orderId });
   });
 
-  test("an attribution that a crash has left is finished by whoever runs the service", async () => {
+  test("an attribution that a crash has left is finished by whoever runs the service, behind one that cannot be", async () => {
+    const stuck = await strayMoney();
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
-    await leaveAttribution(issue, intent, 60_000);
+    await leaveAttribution(stuck.issue, intent, { agoMs: 120_000, orderId: 999_999 });
+    await leaveAttribution(issue, intent, { agoMs: 60_000 });
     await waitFor("the issue's end", async () => (await listOf(place)).issues[0]?.status === "attributed");
     expect(await transactionsOf(intent)).toHaveLength(1);
     expect((await refusalOf(close(place, issue))).code).toBe("conflict");
@@ -244,14 +246,18 @@ describe("attributing", () => {
 });
 
 /** What a process leaves that died after it had written an attribution. */
-async function leaveAttribution(issue: Issue, intent: Intent, agoMs = 0): Promise<void> {
+async function leaveAttribution(
+  issue: Issue,
+  intent: Intent,
+  { agoMs = 0, orderId = intent.orderId }: { readonly agoMs?: number; readonly orderId?: number } = {},
+): Promise<void> {
   const attribution = {
     intentId: intent.intentId,
     attestationId: `issue:${issue.issueId}:${intent.intentId}`,
     stationId: (
       await world.database<[{ station_id: number }]>`select station_id from orders where order_id = ${intent.orderId}`
     )[0].station_id,
-    orderId: intent.orderId,
+    orderId,
     amountMinor: intent.amountMinor,
     currency: intent.currency,
     reference: issue.providerReference,

@@ -36,7 +36,7 @@ export const listOwnStationEvents: SessionHandler<undefined, z.infer<typeof stat
   context,
 ) => {
   const { caller, deps, query } = context;
-  const { stationId } = ownStation(context);
+  const { stationId } = await ownStation(context);
   const { since_version: sinceVersion, limit } = query;
   const { events, hasMore } = await deps.bus.call(listStationEvents, { caller, stationId, sinceVersion, limit });
   return ok({ events: events.map(stationEventWire), has_more: hasMore });

@@ -15,7 +15,7 @@ import { decidedIntentWire } from "./intent-wire.ts";
  */
 export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (context) => {
   const { deps, body } = context;
-  const station = ownStation(context);
+  const station = await ownStation(context);
   const { stationId } = station;
   const intentId = context.id("intent_id");
   const response = await deps.bus.command(stationId, {

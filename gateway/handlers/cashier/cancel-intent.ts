@@ -7,7 +7,7 @@ import { decidedIntentWire } from "./intent-wire.ts";
 
 /** Refusals: `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`. */
 export const cancelIntent: SessionHandler = async (context) => {
-  const station = ownStation(context);
+  const station = await ownStation(context);
   const { stationId } = station;
   const intentId = context.id("intent_id");
   const response = await context.deps.bus.command(stationId, {

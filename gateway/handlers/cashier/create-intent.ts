@@ -17,7 +17,7 @@ type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
  */
 export const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
   const { body, deps } = context;
-  const { stationId } = ownStation(context);
+  const { stationId } = await ownStation(context);
   const response = await deps.bus
     .command(stationId, {
       commandId: sessionCommandId(context, "intent_create", stationId),

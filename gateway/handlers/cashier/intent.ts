@@ -7,8 +7,8 @@ import { ownStation } from "../own-station.ts";
 import { intentWire } from "./intent-wire.ts";
 
 /** The active intent first, then the recently ended ones: as many as the station's bounded state holds. */
-export const listIntents: SessionHandler = (context) => {
-  const station = ownStation(context);
+export const listIntents: SessionHandler = async (context) => {
+  const station = await ownStation(context);
   const { deps } = context;
   const facts = { station, switches: deps.switches(), nowMs: deps.nowMs() };
   const intents = station.intent === null ? station.ended : [station.intent, ...station.ended];
@@ -17,7 +17,7 @@ export const listIntents: SessionHandler = (context) => {
 
 /** An intent that has left the state is answered from the audit trail as it ended. Refusal: `intent_unknown`. */
 export const getIntent: SessionHandler = async (context) => {
-  const station = ownStation(context);
+  const station = await ownStation(context);
   const { deps } = context;
   const facts = { station, switches: deps.switches(), nowMs: deps.nowMs() };
   const intentId = context.id("intent_id");

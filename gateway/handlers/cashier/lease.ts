@@ -9,8 +9,8 @@ import { leaseWire } from "./lease-wire.ts";
 type LeaseBody = z.infer<typeof leaseBodySchema>;
 type LeaseCommand = "lease_acquire" | "lease_renew" | "lease_release";
 
-export const getLease: SessionHandler = (context) => {
-  const { lease } = ownStation(context);
+export const getLease: SessionHandler = async (context) => {
+  const { lease } = await ownStation(context);
   return ok({ lease: leaseWire(lease, { userId: context.caller.userId, nowMs: context.deps.nowMs() }) });
 };
 
@@ -28,7 +28,7 @@ async function moveLease(
   type: LeaseCommand,
   body: LeaseBody,
 ): Promise<Reply> {
-  const { stationId } = ownStation(context);
+  const { stationId } = await ownStation(context);
   const lifetimeMs = body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000;
   const { reply } = await context.deps.bus.command(stationId, {
     commandId: sessionCommandId(context, type, stationId),

@@ -7,7 +7,7 @@ import { ownStation } from "../own-station.ts";
 import { orderWire } from "./order-wire.ts";
 
 export const listCashierOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
-  const { stationId } = ownStation(context);
+  const { stationId } = await ownStation(context);
   const { caller, deps, query } = context;
   const { status, before_id: beforeId, limit } = query;
   const { orders, hasMore } = await deps.bus.call(listOrders, { caller, stationId, status, beforeId, limit });

@@ -3,8 +3,8 @@ import { ok, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
 import { routesWire } from "./routes-wire.ts";
 
-export const listRoutes: SessionHandler = (context) => {
+export const listRoutes: SessionHandler = async (context) => {
   const { deps } = context;
-  const state = ownStation(context);
+  const state = await ownStation(context);
   return ok(routesWire(state, { switches: deps.switches(), polledAtMs: deps.polledAtMs, nowMs: deps.nowMs() }));
 };

@@ -3,9 +3,9 @@ import { liveWire } from "../../live/live-wire.ts";
 import { ok, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
 
-export const readLiveState: SessionHandler = (context) => {
+export const readLiveState: SessionHandler = async (context) => {
   const { caller, deps } = context;
-  const state = ownStation(context);
+  const state = await ownStation(context);
   const { polledAtMs } = deps;
   return ok(liveWire(state, { switches: deps.switches(), polledAtMs, nowMs: deps.nowMs(), userId: caller.userId }));
 };

@@ -8,7 +8,7 @@ import { ownStation } from "../own-station.ts";
 import { orderLinesFromWire, orderWire } from "./order-wire.ts";
 
 export const openCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
-  const { stationId, currency } = ownStation(context);
+  const { stationId, currency } = await ownStation(context);
   const { order } = await context.deps.bus.call(openOrder, {
     caller: context.caller,
     stationId,

@@ -6,16 +6,30 @@ create function provider_scheme(the_kind text, the_settings jsonb) returns text 
   select case the_kind when 'emvco_generic' then lower(the_settings #>> '{merchant_account,guid}') end
 $$;
 
+-- What each config had before each of its changes, by index: both payments and trails are long. The first change after a moment,
+-- by its number, is the first by the newest time so far, also where two were begun in another order.
+create temporary table scheme_changes on commit drop as
+  select c.config_id, e.event_id, provider_scheme(c.kind, e.data #> '{settings,from}') as scheme_before,
+      max(e.at) over (partition by c.config_id order by e.event_id) as latest_at
+    from provider_events e join provider_configs c on c.config_id = e.subject_id
+    where e.subject_kind = 'provider_config' and c.kind = 'emvco_generic' and e.data #> '{settings,from}' is not null;
+create index on scheme_changes (config_id, latest_at, event_id);
+analyze scheme_changes;
+
 -- As it was when the payment was asked for.
 alter table provider_payments add column account_scheme text;
-update provider_payments p set account_scheme = provider_scheme(c.kind, coalesce(
+update provider_payments p set account_scheme = case
     -- What the config had before its first change since.
-    (select e.data #> '{settings,from}' from provider_events e
-      where e.subject_kind = 'provider_config' and e.subject_id = p.config_id and e.at > p.created_at
-        and e.data #> '{settings,from}' is not null
-      order by e.event_id limit 1),
-    c.settings))
-  from provider_configs c where c.config_id = p.config_id and c.kind = 'emvco_generic';
+    when first_since.event_id is not null then first_since.scheme_before
+    else provider_scheme(c.kind, c.settings)
+  end
+  from provider_payments asked join provider_configs c using (config_id)
+    left join lateral (
+      select e.event_id, e.scheme_before from scheme_changes e
+        where e.config_id = asked.config_id and e.latest_at > asked.created_at
+        order by e.latest_at, e.event_id limit 1
+    ) first_since on true
+  where p.intent_id = asked.intent_id and c.kind = 'emvco_generic';
 
 -- The money within an account: all configs of that account give it this one name. Null where there is nothing to know it by.
 -- These functions are plpgsql where they could be plain SQL, because its plans are kept: each callback calls them.
@@ -84,10 +98,10 @@ create index provider_payments_by_paid_money on provider_payments (paid_money_na
 create temporary table scheme_of_config on commit drop as
   select config_id, provider_scheme(kind, settings) as scheme from provider_configs where kind = 'emvco_generic'
   union
-  select c.config_id, provider_scheme(c.kind, e.data #> '{settings,from}')
-    from provider_events e join provider_configs c on c.config_id = e.subject_id
-    where e.subject_kind = 'provider_config' and c.kind = 'emvco_generic' and e.data #> '{settings,from}' is not null;
+  select config_id, scheme_before from scheme_changes;
 delete from scheme_of_config where scheme is null;
+create index on scheme_of_config (config_id);
+analyze scheme_of_config;
 
 create function pg_temp.names_with_schemes(the_config_id bigint, the_name text) returns setof text
 stable language sql as $$

@@ -287,16 +287,16 @@ export async function resolveIssue(
   return row;
 }
 
-/** Issues whose attribution was begun so long ago that whoever began it is gone. */
+/** Up to `limit` issues after one of them, by id, whose attribution was begun so long ago that whoever began it is gone. */
 export async function listLeftAttributions(
   sql: Queryable,
-  olderThanMs: number,
-  limit: number,
+  page: { readonly olderThanMs: number; readonly afterId: number; readonly limit: number },
 ): Promise<readonly IssueKey[]> {
   const rows = await sql<{ organization_id: number; issue_id: number }[]>`
     select organization_id, issue_id from provider_issues
-    where attribution is not null and attributed_since < now() - ${olderThanMs}::float8 * interval '1 ms'
-    order by attributed_since limit ${limit}`;
+    where attribution is not null and attributed_since < now() - ${page.olderThanMs}::float8 * interval '1 ms'
+      and issue_id > ${page.afterId}
+    order by issue_id limit ${page.limit}`;
   return rows.map((row) => ({ organizationId: row.organization_id, issueId: row.issue_id }));
 }
 

@@ -24,13 +24,15 @@ export interface PaymentRow {
   readonly paid_reference: string | null;
   readonly withdrawn_at: Date | null;
   readonly ended_at: Date | null;
+  /** How often money was asserted that is kept as evidence. */
+  readonly assertions: number;
   readonly created_at: Date;
 }
 
 const columns = (sql: Queryable) => sql`
   intent_id, config_id, organization_id, station_id, order_display_number, reference, account,
   amount_minor::text as amount_minor, currency, expires_at, status, asked_until, failure, qr_payload, provider_reference,
-  paid_reference, withdrawn_at, ended_at, created_at`;
+  paid_reference, withdrawn_at, ended_at, assertions, created_at`;
 
 export interface NewPayment {
   readonly intentId: number;
@@ -230,28 +232,22 @@ export async function markWithdrawn(sql: Transaction, intentId: number): Promise
   return updated.count === 1;
 }
 
-/** The newest issue of an intent, 0 when it has none: what a question's answer may not know of yet. */
-export async function findNewestIssueId(sql: Queryable, intentId: number): Promise<number> {
-  const [row] = await sql<[{ newest: number }]>`
-    select coalesce(max(issue_id), 0)::bigint as newest from provider_issues where intent_id = ${intentId}`;
-  return row.newest;
-}
-
 /**
- * The provider says that no money moved and none will. Where it was asked, `knownIssueId` is the newest issue from before
- * the question: money that was asserted since is newer than this answer.
+ * The provider says that no money moved and none will. Where it was asked, `assertions` is what the payment had before the
+ * question: money that was asserted since is newer than this answer. It is compared in the row itself, which PostgreSQL reads
+ * anew after it has waited for whoever holds the payment.
  */
 export async function keepEnd(
   sql: Transaction,
-  { intentId, knownIssueId }: { readonly intentId: number; readonly knownIssueId?: number },
+  { intentId, assertions }: { readonly intentId: number; readonly assertions?: number },
 ): Promise<void> {
+  const asOf = assertions === undefined ? sql`` : sql`and assertions = ${assertions}`;
   await sql`
-    update provider_payments set ended_at = coalesce(ended_at, now()) where intent_id = ${intentId} and paid_at is null
-      and (${knownIssueId ?? null}::bigint is null or not exists (
-        select from provider_issues i where i.intent_id = ${intentId} and i.issue_id > ${knownIssueId ?? null}::bigint))`;
+    update provider_payments set ended_at = coalesce(ended_at, now())
+    where intent_id = ${intentId} and paid_at is null ${asOf}`;
 }
 
-/** The provider asserts money since, so that what it said before is not its last word any more. */
+/** The provider asserts money since, so that what it said before, or is just saying, is not its last word any more. */
 export async function forgetEnd(sql: Transaction, intentId: number): Promise<void> {
-  await sql`update provider_payments set ended_at = null where intent_id = ${intentId} and ended_at is not null`;
+  await sql`update provider_payments set ended_at = null, assertions = assertions + 1 where intent_id = ${intentId}`;
 }

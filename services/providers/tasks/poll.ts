@@ -6,7 +6,7 @@
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { findNewestIssueId, keepEnd } from "../sql/payments.ts";
+import { keepEnd } from "../sql/payments.ts";
 import { insertTask, type Task } from "../sql/tasks.ts";
 import { type AboutPayment, questionAbout, takeFoundMoney } from "./ask-about-payment.ts";
 import type { TaskResult } from "./task-result.ts";
@@ -17,7 +17,6 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
   const adapter = deps.adapters[config.kind];
   const { access, asked, signal } = await questionAbout(deps, about);
   const lastAtMs = payment.expires_at.getTime() + PROVIDER_LIMITS.pollAfterDeadlineMs;
-  const knownIssueId = await findNewestIssueId(deps.database, payment.intent_id);
   try {
     const found = await adapter.lookUp(access, asked, signal);
     if (found.status === "paid") {
@@ -27,7 +26,7 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
       const isLast = Date.now() >= lastAtMs || payment.withdrawn_at !== null;
       return isTaken || isLast ? { outcome } : { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
     }
-    if (found.status === "ended") return await end(deps, about, { reason: found.reason, knownIssueId });
+    if (found.status === "ended") return await end(deps, about, found.reason);
     if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
     await insertTask(deps.database, { intentId: payment.intent_id, kind: "withdraw", dueInMs: 0 });
     return { outcome: found.status };
@@ -41,14 +40,10 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
   }
 }
 
-async function end(
-  deps: ProvidersDeps,
-  { payment }: AboutPayment,
-  { reason, knownIssueId }: { readonly reason: string; readonly knownIssueId: number },
-): Promise<TaskResult> {
-  const { intent_id: intentId } = payment;
+async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: string): Promise<TaskResult> {
+  const { intent_id: intentId, assertions } = payment;
   await deps.database.begin(async (sql) => {
-    await keepEnd(sql, { intentId, knownIssueId });
+    await keepEnd(sql, { intentId, assertions });
     await insertTask(sql, { intentId, kind: "fail", detail: { reason }, dueInMs: 0 });
   });
   return { outcome: reason };

@@ -2,7 +2,7 @@
 import { ProviderError } from "../adapters/provider-error.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { findNewestIssueId, keepEnd } from "../sql/payments.ts";
+import { keepEnd } from "../sql/payments.ts";
 import { armTask, dropTask, type Task } from "../sql/tasks.ts";
 import { type AboutPayment, questionAbout, takeFoundMoney } from "./ask-about-payment.ts";
 import { backOffMs } from "./back-off.ts";
@@ -10,16 +10,15 @@ import type { TaskResult } from "./task-result.ts";
 
 export async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about: AboutPayment): Promise<TaskResult> {
   const { payment, config } = about;
-  const { intent_id: intentId, config_id: configId } = payment;
+  const { intent_id: intentId, config_id: configId, assertions } = payment;
   if (payment.paid_reference !== null) return { outcome: "paid" };
   const { access, asked, signal } = await questionAbout(deps, about);
-  const knownIssueId = await findNewestIssueId(deps.database, intentId);
   try {
     const answer = await deps.adapters[config.kind].cancel(access, asked, signal);
     switch (answer.status) {
       case "cancelled":
         await deps.database.begin(async (sql) => {
-          await keepEnd(sql, { intentId, knownIssueId });
+          await keepEnd(sql, { intentId, assertions });
           await dropTask(sql, { intentId, kind: "poll", outcome: "cancelled" });
           await armTask(sql, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
         });

@@ -2,10 +2,11 @@
  * A bus that has lost everything, or one of its parts: what a device or a person proves themselves by is known to
  * PostgreSQL all the time, so nobody is ever told that it is invalid. Who is told so may never come back.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Readiness } from "../../../gateway/contract/service.ts";
 import { ensureStreams } from "../../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../../services/bus/streams.ts";
+import { stationLogSubject } from "../../../services/bus/subjects.ts";
 import { noteTold } from "../../../services/relay/buckets.ts";
 import type { ApiClient } from "../../support/api-client.ts";
 import { sayBucketsAreTold } from "../../support/buckets-told.ts";
@@ -14,7 +15,9 @@ import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { comeBackWith } from "../../support/nats-data.ts";
 import { logIn, type Person } from "../../support/people.ts";
+import { addOrganization } from "../../support/second-organization.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
+import { sendRaw } from "../raw-request.ts";
 
 /** A device may ask once a second for long. */
 const THROTTLED_MS = 1_100;
@@ -90,6 +93,22 @@ function keepAsking(client: ApiClient, path: string): Asking {
       await asking;
     },
   };
+}
+
+/** What the upgrade to a station's live socket is refused with; an HTTP client would not show it. */
+async function upgrade(id: number): Promise<string> {
+  const request = [
+    `GET /api/cashier/v1/stations/${id}/live/ HTTP/1.1`,
+    `Host: ${new URL(system.baseUrl).host}`,
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    `Authorization: Bearer ${cashier.token}`,
+    "\r\n",
+  ].join("\r\n");
+  const { status, body } = await sendRaw(Number(new URL(system.baseUrl).port), [request]);
+  return status === 101 ? "101" : (JSON.parse(body) as Refused).code;
 }
 
 const THROTTLED = "429 throttled";
@@ -169,6 +188,50 @@ it("serves everybody whom it knows while it cannot tell who else there is", asyn
   await expect.poll(unknown, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
 });
 
+it("tells no cashier that their station is not there whose log is lost, and anybody else that there is none", {
+  timeout: 90_000,
+}, async () => {
+  const own = `stations/${stationId}/lease/`;
+  const { owner } = await addOrganization(system);
+  const stranger = await logIn(system.baseUrl, "backoffice", owner);
+  await expect.poll(async () => (await cashier.call("GET", own)).status, RECOVERED).toBe(200);
+  const live = await openLive(system.baseUrl, stationId, bearer(cashier.token));
+  await live.until(({ type }) => type === "state");
+  const asking = keepAsking(cashier, own);
+  const isClosed = vi.fn();
+  void live.closed.then(isClosed);
+  /** One of their own, one that there is nowhere, and another organization's; as a socket too. */
+  const answers = async (): Promise<string[]> => {
+    const asked = await Promise.all([
+      cashier.call<Refused>("GET", own),
+      cashier.call<Refused>("GET", "stations/987654/lease/"),
+      stranger.call<Refused>("GET", `stations/${stationId}/events/`),
+    ]);
+    const sockets = [stationId, 987_654].map(upgrade);
+    return [...asked.map(({ body }) => body.code), ...(await Promise.all(sockets))];
+  };
+  try {
+    await system.processes.services.stop();
+    await system.processes.stations.stop();
+    await system.bus.jsm.streams.delete(STATION_LOG.name);
+    await ensureStreams(system.bus, { replicas: 1 });
+    // Who knows is away, and then back, while nobody is there who could write the log.
+    await expect.poll(answers, RECOVERED).toEqual(Array.from({ length: 5 }, () => "replica_stale"));
+    await live.until(({ type }) => type === "stale");
+    await system.processes.services.restart();
+    const told = ["replica_stale", "not_found", "not_found", "replica_stale", "not_found"];
+    await expect.poll(answers, RECOVERED).toEqual(told);
+    await system.processes.stations.restart();
+    await live.until(({ type }) => type === "state", RECOVERED.timeout);
+    await expect.poll(() => asking.newest(), RECOVERED).toBe("200");
+  } finally {
+    await asking.stop();
+  }
+  expect(refusalsOf(asking)).toEqual([]);
+  expect(isClosed).not.toHaveBeenCalled();
+  await live.close();
+});
+
 it("does not take a device for revoked whose station has lost its log", { timeout: 90_000 }, async () => {
   await delay(THROTTLED_MS);
   await system.processes.services.stop();
@@ -190,4 +253,12 @@ it("does not take a device for revoked whose station has lost its log", { timeou
     await Promise.all(asking.map((each) => each.stop()));
   }
   for (const each of asking) expect(refusalsOf(each)).toEqual([]);
+});
+
+it("says that nothing was done, when a station that the gateway knows has lost its log", async () => {
+  const command = () => cashier.call<Refused>("POST", `stations/${stationId}/lease/`);
+  await expect.poll(async () => (await command()).status, RECOVERED).toBe(200);
+  await system.bus.jsm.streams.purge(STATION_LOG.name, { filter: stationLogSubject(stationId) });
+  const { status, body } = await command();
+  expect([status, body.code]).toEqual([503, "replica_stale"]);
 });

@@ -1,0 +1,103 @@
+/** A provider's word that no money moved counts as of when it was asked for: money that it has asserted since is newer. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeIssue, withdrawProviderPayment } from "../../services/bus/messages/providers.ts";
+import type { Transaction } from "../../services/db/pool.ts";
+import { raiseIssue } from "../../services/providers/callbacks/raise-issue.ts";
+import { findPayment, keepEnd, lockPayment } from "../../services/providers/sql/payments.ts";
+import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
+import { Scenes } from "./emvco-scene.ts";
+import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+let provider: AnsweringProvider;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
+});
+afterAll(async () => {
+  await world.stop();
+  await provider.stop();
+});
+
+/** A money of another amount than was asked for, always the same one, in these words. */
+async function assertMoney(sql: Transaction, intentId: number, said: string): Promise<void> {
+  const payment = await lockPayment(sql, intentId);
+  if (payment === undefined) throw new Error("There is no payment.");
+  const { reference, account, currency, config_id: configId, organization_id: organizationId } = payment;
+  const money = { reference, providerReference: "DIFFERS", account, amountMinor: "1", currency, said };
+  const source = { configId, organizationId, eventKey: "e", learnedFrom: "payment.paid" };
+  await raiseIssue(sql, "amount_mismatch", { source, money, payment });
+}
+
+async function asked(intentId: number): Promise<{ intentId: number; assertions: number }> {
+  const payment = await findPayment(world.database, intentId);
+  if (payment === undefined) throw new Error("There is no payment.");
+  return { intentId, assertions: payment.assertions };
+}
+
+async function hasEnded(intentId: number): Promise<boolean> {
+  return (await findPayment(world.database, intentId))?.ended_at instanceof Date;
+}
+
+test("an end is kept that was asked for after the money, and forgotten when there is more of it", async () => {
+  const { intentId } = (await scenes.open()).intent;
+  await world.database.begin((sql) => assertMoney(sql, intentId, "first"));
+  const after = await asked(intentId);
+  await world.database.begin((sql) => keepEnd(sql, after));
+  expect(await hasEnded(intentId)).toBe(true);
+  await world.database.begin((sql) => assertMoney(sql, intentId, "again, in other words"));
+  expect(await hasEnded(intentId)).toBe(false);
+});
+
+test("money that is just being written down when the end comes is newer", async () => {
+  const { intentId } = (await scenes.open()).intent;
+  const before = await asked(intentId);
+  let ending: Promise<void> = Promise.resolve();
+  await world.database.begin(async (sql) => {
+    await assertMoney(sql, intentId, "first");
+    ending = world.database.begin((other) => keepEnd(other, before));
+    await waitFor("the end that waits for the payment", async () => {
+      const waiting = await world.database`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+          and query like '%ended_at = coalesce(ended_at%'`;
+      return waiting.length === 1;
+    });
+  });
+  await ending;
+  expect(await hasEnded(intentId)).toBe(false);
+});
+
+test("with the issue closed the provider is asked again, when the money was asserted anew while it was asked", async () => {
+  const place = await world.openPlace();
+  const configId = await world.addSandboxConfig(place);
+  const [{ account }] = await world.database<[{ account: string }]>`
+    select settings ->> 'account' as account from provider_configs where config_id = ${configId}`;
+  await provider.takeOver(world);
+  const made = { payment_id: "P-1", account, amount: "12.03", currency: "EUR", qr_payload: "https://pay.example/P-1" };
+  const answering = Promise.withResolvers<void>();
+  let reference: unknown;
+  let cancellations = 0;
+  provider.answer = async ({ path, body }) => {
+    if (path.endsWith("/cancel")) {
+      cancellations += 1;
+      await answering.promise;
+      return { ...made, reference, status: "cancelled" };
+    }
+    reference = body["reference"] ?? reference;
+    return { ...made, reference, status: "pending" };
+  };
+  const intent = await world.openIntent(place, 1203);
+  const { intentId } = intent;
+  expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
+  await world.database.begin((sql) => assertMoney(sql, intentId, "first"));
+  await world.ask(withdrawProviderPayment, { intentId });
+  await waitFor("the cancellation", () => cancellations === 1);
+  await world.database.begin((sql) => assertMoney(sql, intentId, "again, in other words"));
+  answering.resolve();
+  expect(await scenes.taskEnd(intent, "withdraw")).toBe("cancelled");
+  expect(await scenes.taskEnd(intent, "clear")).toBe("issue_open");
+  const { issueId } = await scenes.onlyIssueOf(place);
+  await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
+  await waitFor("the second cancellation", () => cancellations === 2);
+}, 30_000);
