@@ -13,4 +13,4 @@ performance.now = () => {
   lastMs = nowMs;
   return nowMs - sleptMs;
 };
-setInterval(performance.now, LOOK_MS).unref();
+setInterval(() => performance.now(), LOOK_MS).unref();
