@@ -83,6 +83,20 @@ test("an outcome that cannot be stored holds up no others, and its delivery is n
   await world.database`alter table webhook_attempts drop constraint probe`;
 }, 30_000);
 
+test("an endpoint's row that cannot be stored holds up nobody's outcomes, its own included", async () => {
+  const [broken, sound] = [await world.openFleet(), await world.openFleet()];
+  const { endpointId } = await world.addEndpoint(broken, "/unstorable-row");
+  await world.addEndpoint(sound, "/sound");
+  world.receiver.behave("/unstorable-row", () => 500);
+  await world.database.unsafe(`alter table webhook_endpoints add constraint probe
+    check (endpoint_id <> ${endpointId} or consecutive_failures = 0)`);
+  await world.emitMany([broken, sound], 6);
+  await waitFor("the others", async () => (await delivered(sound)) === 3);
+  const isCounted = async () => (await world.deliveries(broken)).every(({ attempts }) => attempts > 0);
+  await waitFor("its own", isCounted);
+  await world.database`alter table webhook_endpoints drop constraint probe`;
+}, 30_000);
+
 test("a bus that goes away and comes back holds up what is due for no longer than it is away", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/without-bus");

@@ -23,3 +23,38 @@ test("each owner is sent to, also beside one whose deliveries wait for a paused 
   }
   expect(world.receiver.at("/first")).toHaveLength(1);
 }, 60_000);
+
+test("each owner is sent to, also beside owners whose breakers are open", async () => {
+  for (let owner = 0; owner < 3; owner += 1) {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/broken");
+    // As many failures have left it.
+    await world.database`
+      update webhook_endpoints set consecutive_failures = 9, times_opened = 5, failing_since = now(),
+        failures_since_success = 9, open_until = now() + interval '15 minutes', generation = generation + 1
+      where endpoint_id = ${endpointId}`;
+    await world.emitMany([fleet], 3);
+  }
+  const good = await world.openFleet();
+  await world.addEndpoint(good, "/beside-broken");
+  await world.emitMany([good], 1);
+  await waitFor("the other owner's", () => world.receiver.at("/beside-broken").length === 1, 15_000);
+  expect(world.receiver.at("/broken")).toEqual([]);
+}, 40_000);
+
+test("each owner is sent to, also beside more owners of smaller ids than it may hold, who always have something due", async () => {
+  // An outcome that cannot be stored leaves its delivery due, and nothing to do.
+  await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
+  world.receiver.behave("/always-due", () => ({ status: 200, body: "poison" }));
+  for (let owner = 0; owner < 3; owner += 1) {
+    const fleet = await world.openFleet();
+    await world.addEndpoint(fleet, "/always-due");
+    await world.emitMany([fleet], 1);
+  }
+  await waitFor("their turns", () => new Set(world.receiver.at("/always-due").map((one) => one.deliveryId)).size >= 2);
+  const last = await world.openFleet();
+  await world.addEndpoint(last, "/last");
+  await world.emitMany([last], 1);
+  await waitFor("the last owner's", () => world.receiver.at("/last").length === 1, 15_000);
+  await world.database`alter table webhook_attempts drop constraint probe`;
+}, 40_000);

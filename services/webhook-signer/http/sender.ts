@@ -146,6 +146,8 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
 
   const exchange = async (url: URL, what: Exchange, trace: Trace, signal: AbortSignal): Promise<void> => {
     const reused = takeIdle(url, trace);
+    const { address } = trace;
+    let closed: AttemptFailure | undefined;
     if (reused !== undefined) {
       const bytesBefore = reused.bytesRead;
       try {
@@ -155,10 +157,18 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
         // one id, so it may be asked again at once, on a connection that is new and checked anew.
         const isSilent = reused.bytesRead === bytesBefore && trace.answer.status === null;
         if (!isSilent || !(cause instanceof AttemptFailure) || cause.error !== "connection_closed") throw cause;
+        closed = cause;
         trace.address = null;
       }
     }
-    await postOn(await openUntil(url, what, trace, signal), what, trace, signal);
+    try {
+      await postOn(await openUntil(url, what, trace, signal), what, trace, signal);
+    } catch (cause) {
+      if (closed === undefined || !(cause instanceof EndedBeforeSending)) throw cause;
+      // It was written once, and nobody knows what the target did with it: that is an attempt.
+      trace.address ??= address;
+      throw closed;
+    }
   };
 
   const sendTo = async (url: URL, what: Exchange, signal: AbortSignal | undefined): Promise<SendResult> => {

@@ -130,8 +130,12 @@ export class EndpointWork {
     return this.#mayHaveMore && this.#queue.length <= this.#window / 2;
   }
 
+  get hasWaiting(): boolean {
+    return this.#queue.length > 0;
+  }
+
   mayStart(nowMs: number): boolean {
-    if (this.#queue.length === 0 || !this.#isUsable || this.#inFlight >= this.#width) return false;
+    if (!this.hasWaiting || !this.#isUsable || this.#inFlight >= this.#width) return false;
     if (this.#secrets === undefined) return false;
     return roomOf(this.#breaker, this.#inFlight, nowMs) > 0;
   }

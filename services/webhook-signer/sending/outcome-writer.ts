@@ -113,18 +113,21 @@ export class OutcomeWriter {
     for (const { outcome, work } of batch) work.putDown(outcome.delivery_id);
   }
 
-  /** One of them cannot be stored: the others are not to wait for it, nor to be sent again. */
+  /** One of them cannot be stored: the others are not to wait for it, nor to be sent again. Each part is smaller than the whole. */
   async #divide(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[], error: unknown): Promise<void> {
-    if (batch.length > 1) {
-      const middle = Math.ceil(batch.length / 2);
-      await this.#writeBatch(batch.slice(0, middle), endpoints);
-      await this.#writeBatch(batch.slice(middle), []);
-      return;
+    if (batch.length > 0 && endpoints.length > 0) {
+      // What was decided about an endpoint counts without its outcomes, and they count without it.
+      await this.#writeBatch([], endpoints);
+      await this.#writeBatch(batch, []);
+    } else if (batch.length > 1) {
+      for (const half of halves(batch)) await this.#writeBatch(half, []);
+    } else if (endpoints.length > 1) {
+      for (const half of halves(endpoints)) await this.#writeBatch([], half);
+    } else {
+      // A delivery stays in hand, or it would be sent again and again for as long as this process holds the owner.
+      const what = { deliveryId: batch[0]?.outcome.delivery_id, endpointId: endpoints[0]?.endpoint_id };
+      this.#deps.log.error({ err: error, ...what }, "an outcome cannot be stored");
     }
-    // What was decided about its endpoint in this batch counts all the same.
-    if (endpoints.length > 0) await this.#writeBatch([], endpoints);
-    // It stays in hand, or it would be sent again and again for as long as this process holds the owner.
-    this.#deps.log.error({ err: error, deliveryId: batch[0]?.outcome.delivery_id }, "an outcome cannot be stored");
   }
 
   /** One statement, except when an endpoint is to be disabled, which its owner finds in the trail. */
@@ -148,6 +151,11 @@ export class OutcomeWriter {
       return disabled;
     });
   }
+}
+
+function halves<T>(all: readonly T[]): readonly [readonly T[], readonly T[]] {
+  const middle = Math.ceil(all.length / 2);
+  return [all.slice(0, middle), all.slice(middle)];
 }
 
 /** PostgreSQL answered that a value is not one that it can store (SQLSTATE classes 22 and 23): trying again changes nothing. */

@@ -59,7 +59,8 @@ export class OwnerSender {
   /** Another process may send for the owner already. */
   #isLost = false;
   #woken = Promise.withResolvers<void>();
-  #idleSinceMs = Date.now();
+  /** Undefined until it has looked: what was just taken has something to send. */
+  #idleSinceMs: number | undefined;
 
   constructor(deps: OwnerSenderDeps, organizationId: number) {
     this.#deps = deps;
@@ -72,9 +73,11 @@ export class OwnerSender {
     this.#woken.resolve();
   }
 
-  /** Since when there was nothing to send; undefined while there is. */
+  /** Since when there was nothing to send; undefined while there is, be it that it waits for a place. */
   get idleSinceMs(): number | undefined {
-    return this.#sending > 0 ? undefined : this.#idleSinceMs;
+    if (this.#sending > 0) return undefined;
+    for (const work of this.#endpoints.values()) if (work.hasWaiting) return undefined;
+    return this.#idleSinceMs;
   }
 
   /** The lease is another's: what has not left yet, as while its connection is opened, does not leave here any more. */
@@ -127,6 +130,7 @@ export class OwnerSender {
     await this.#readSecrets(askedAtMs);
     if (wanted.length > 0) await this.#read(wanted);
     this.#pump();
+    this.#idleSinceMs ??= Date.now();
     this.#forgetIdle();
   }
 

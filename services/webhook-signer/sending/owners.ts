@@ -30,9 +30,14 @@ export function startOwners(deps: OwnersDeps): Owners {
   const ending = new Map<number, { readonly sender: OwnerSender; readonly given: Promise<void> }>();
   const { ownerLeaseMs: leaseMs, leaseMarginMs, inFlight: count, keptForPrompt, keptForUntried } = SIGNER_LIMITS;
   let woken = Promise.withResolvers<void>();
-  let validUntilMs = 0;
+  /** The id behind which free owners are looked for: with more of them than are taken, small ids do not always come first. */
+  let takenTo = 0;
+  /** When leases were last renewed, by both clocks. */
+  let renewedAtMs = { steady: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
   let restUntilMs = 0;
-  const isLeaseValid = (): boolean => performance.now() < validUntilMs - leaseMarginMs;
+  /** The clock that never jumps stands still while the machine sleeps, so the other one must say so, too; set back, it prolongs nothing. */
+  const leaseAgeMs = (): number => Math.max(performance.now() - renewedAtMs.steady, Date.now() - renewedAtMs.wall);
+  const isLeaseValid = (): boolean => leaseAgeMs() < leaseMs - leaseMarginMs;
   const slots = new Slots({ count, keptForPrompt, keptForUntried });
   const writer = new OutcomeWriter(deps);
   const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, inHand: { count: 0 }, writer };
@@ -52,13 +57,13 @@ export function startOwners(deps: OwnersDeps): Owners {
     return given;
   };
   const renew = async (): Promise<OwnersShared> => {
-    const askedAtMs = performance.now();
+    const askedAtMs = { steady: performance.now(), wall: Date.now() };
     const shared = await renewOwners(deps.database, {
       signerId,
       leaseMs,
       served: [...senders.keys(), ...ending.keys()],
     });
-    validUntilMs = askedAtMs + leaseMs;
+    renewedAtMs = askedAtMs;
     const isHeld = new Set(shared.held);
     // Another process may hold them already: nothing more is sent, and what ends now counts as its outcome allows.
     for (const { sender } of ending.values()) if (!isHeld.has(sender.organizationId)) sender.lose();
@@ -74,12 +79,27 @@ export function startOwners(deps: OwnersDeps): Owners {
   const take = async (): Promise<boolean> => {
     const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
     if (limit <= 0) return false;
-    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, but: [...ending.keys()] });
-    for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
-    return taken.length === SIGNER_LIMITS.ownersPerTake;
+    const behind = takenTo;
+    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, behind, but: [...ending.keys()] });
+    for (const organizationId of taken) {
+      const lapsed = senders.get(organizationId);
+      if (lapsed === undefined) senders.set(organizationId, new OwnerSender(using, organizationId));
+      else {
+        // Its lease lapsed while this process stood still, behind the answer that it is held. What it has in hand may have
+        // been sent by others meanwhile: it ends, is given back, and the next turn takes the owner anew.
+        lapsed.lose();
+        void give(lapsed);
+      }
+    }
+    const isAll = taken.length < limit;
+    takenTo = isAll ? 0 : Math.max(...taken);
+    return isAll ? behind > 0 : limit === SIGNER_LIMITS.ownersPerTake;
   };
   const longestIdle = (): OwnerSender | undefined =>
-    [...senders.values()].toSorted((a, b) => idleSince(a) - idleSince(b))[0];
+    [...senders.values()]
+      .map((sender) => ({ sender, sinceMs: sender.idleSinceMs ?? Number.POSITIVE_INFINITY }))
+      // The busy ones last.
+      .toSorted((a, b) => a.sinceMs - b.sinceMs)[0]?.sender;
   /** The owner to give back, the longest idle first, while this process has more than its share. */
   const surplus = ({ heldByAll, alive }: OwnersShared): OwnerSender | undefined => {
     return senders.size > Math.ceil(heldByAll / alive) ? longestIdle() : undefined;
@@ -109,7 +129,7 @@ export function startOwners(deps: OwnersDeps): Owners {
         if (!isTold && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
         isTold = true;
         // Without a renewal the leases are somebody else's.
-        if (performance.now() > validUntilMs) for (const sender of senders.values()) void give(sender);
+        if (leaseAgeMs() > leaseMs) for (const sender of senders.values()) void give(sender);
       }
       await delay(SIGNER_LIMITS.shortestOwnerTurnMs);
       const pausing = delay(SIGNER_LIMITS.ownerTurnMs, undefined, { signal }).catch(() => undefined);
@@ -135,6 +155,3 @@ export function startOwners(deps: OwnersDeps): Owners {
     },
   };
 }
-
-/** The busy ones last. */
-const idleSince = ({ idleSinceMs }: OwnerSender): number => idleSinceMs ?? Number.POSITIVE_INFINITY;

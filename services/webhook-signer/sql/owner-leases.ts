@@ -18,10 +18,14 @@ export interface OwnersShared {
   readonly alive: number;
 }
 
-/** Whether the owner has something due that may be sent: what waits for a paused endpoint or a suspended consumer needs nobody. */
+/**
+ * Whether the owner has something due that may be sent: what waits for a paused endpoint, a suspended consumer or an open
+ * breaker needs nobody.
+ */
 const hasSendable = (sql: Database, organizationId: ReturnType<Database>) => sql`
   exists (select from webhook_endpoints e join robotics_consumers c using (consumer_id)
     where e.organization_id = ${organizationId} and e.deleted_at is null and e.status = 'active' and c.status = 'active'
+      and (e.open_until is null or e.open_until <= now())
       and exists (select from webhook_deliveries due
         where due.endpoint_id = e.endpoint_id and due.status = 'pending' and due.due_at <= now()))`;
 
@@ -51,17 +55,27 @@ export async function renewOwners(
   return { held: row.held, due: row.due, heldByAll: row.held_by_all, alive: row.alive };
 }
 
+export interface TakeRequest {
+  readonly limit: number;
+  /** Zero for all. */
+  readonly behind: number;
+  readonly but: readonly number[];
+}
+
 /**
- * Takes up to `limit` owners that have due deliveries and that nobody holds, except those in `but`. It hops from owner to owner in the index, so
- * that one owner's long queue costs no more than a short one.
+ * Takes up to `limit` owners that have due deliveries and that nobody holds, those of the smallest ids that are greater
+ * than `behind`, except those in `but`. It hops from owner to owner in the index, so that one owner's long queue costs no
+ * more than a short one, and asks about each in a `case`, so that PostgreSQL makes no join of it, which would ask about all
+ * of them and bring them in another order.
  */
 export async function takeOwners(
   sql: Database,
-  { signerId, leaseMs, limit, but }: LeaseTerms & { readonly limit: number; readonly but: readonly number[] },
+  { signerId, leaseMs, limit, behind, but }: LeaseTerms & TakeRequest,
 ): Promise<readonly number[]> {
   const rows = await sql<{ organization_id: number }[]>`
     with recursive pending (organization_id) as (
-      (select organization_id from webhook_deliveries where status = 'pending' order by organization_id limit 1)
+      (select organization_id from webhook_deliveries
+        where status = 'pending' and organization_id > ${behind} order by organization_id limit 1)
       union all
       select (select next.organization_id from webhook_deliveries next
         where next.status = 'pending' and next.organization_id > pending.organization_id
@@ -70,9 +84,9 @@ export async function takeOwners(
     ), free as (
       select organization_id from pending
       where organization_id is not null and organization_id <> all(${[...but]}::bigint[])
-        and ${hasSendable(sql, sql`pending.organization_id`)}
-        and not exists (select from webhook_owners held
-          where held.organization_id = pending.organization_id and held.leased_until > now())
+        and case when exists (select from webhook_owners held
+            where held.organization_id = pending.organization_id and held.leased_until > now())
+          then false else ${hasSendable(sql, sql`pending.organization_id`)} end
       limit ${limit}
     )
     insert into webhook_owners (organization_id, leased_by, leased_until)

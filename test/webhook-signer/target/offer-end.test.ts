@@ -101,6 +101,22 @@ test("what is another's to send by the time that its connection is open is not s
   expect(await sendOnce(deps, target, { ...message, maySend: () => isOurs })).toMatchObject({ error: null });
 });
 
+test("what was written once is an attempt, though its connection closed and it has ended before it could be written again", async () => {
+  const requests = (soFar: string): number => soFar.split("POST").length - 1;
+  const target = await startTlsTarget((socket, soFar) => {
+    if (requests(soFar) > 1) socket.destroy();
+    else answering(OK)(socket, soFar);
+  });
+  onTestFinished(() => target.close());
+  const url = `https://localhost:${target.port}/`;
+  const request = { url, headers: {}, body: "{}", loopback: "allowed" } as const;
+  const closed = { error: "connection_closed", status: null, address: "127.0.0.1" };
+  expect(await sender.send(request)).toMatchObject({ error: null });
+  let asked = 0;
+  expect(await sender.send({ ...request, maySend: () => (asked += 1) === 1 })).toMatchObject(closed);
+  expect([requests(target.received.join("")), asked]).toEqual([2, 2]);
+});
+
 test("a delivery that ends before it is sent is no attempt, and no fault of ours", async () => {
   const { port, received } = await startSlowTlsTarget(600);
   const faults: unknown[] = [];

@@ -1,0 +1,50 @@
+/** Which owners a process takes, where there are more of them than it takes at once. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { releaseOwners, takeOwners } from "../../services/webhook-signer/sql/owner-leases.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+const OWNERS = 2_000;
+let server: TestDatabase;
+let sql: Database;
+/** All of them, each with deliveries that are due. */
+let owners: readonly number[];
+beforeAll(async () => {
+  server = await cloneDatabase();
+  sql = openDatabase({ url: server.url, maxConnections: 2 });
+  await sql`
+    with o as (insert into organizations (name) select 'Organization' from generate_series(1, ${OWNERS}::int)
+      returning organization_id),
+    f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o
+      returning organization_id, filial_id),
+    c as (insert into robotics_consumers (organization_id, filial_id, name, mode, credential_hash)
+      select organization_id, filial_id, 'Fleet', 'test', sha256(filial_id::text::bytea) from f
+      returning organization_id, filial_id, consumer_id),
+    e as (insert into webhook_endpoints (organization_id, consumer_id, filial_id, url)
+      select organization_id, consumer_id, filial_id, 'https://example.com/' from c
+      returning organization_id, consumer_id, endpoint_id)
+    insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
+    select organization_id, consumer_id, endpoint_id, 'robotics.paused', '{}', 'pending', now() from e, generate_series(1, 5)`;
+  // As in use: PostgreSQL knows how many there are, and chooses its way by that.
+  await sql`analyze`;
+  const rows = await sql<{ id: number }[]>`select organization_id as id from webhook_endpoints order by 1`;
+  owners = rows.map(({ id }) => id);
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await server.drop();
+});
+
+test("are those of the smallest free ids behind the one that it is told, so that each has its turn", async () => {
+  const signerId = randomUUID();
+  const take = async (behind: number, but: readonly number[] = []): Promise<readonly number[]> =>
+    (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, behind, but })).toSorted((a, b) => a - b);
+  const idAt = (at: number): number => owners[at] ?? 0;
+  expect(await take(0)).toEqual(owners.slice(0, 100));
+  expect(await take(0)).toEqual(owners.slice(100, 200));
+  await releaseOwners(sql, { signerId, organizationIds: owners.slice(0, 10) });
+  expect(await take(idAt(199))).toEqual(owners.slice(200, 300));
+  expect(await take(idAt(1_949))).toEqual(owners.slice(1_950));
+  expect(await take(0, owners.slice(0, 5))).toEqual([...owners.slice(5, 10), ...owners.slice(300, 395)]);
+});

@@ -1,0 +1,78 @@
+/** A process that stands still for longer than its leases last, and goes on: nothing is sent twice, and nothing is left. */
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+
+let world: SignerWorld;
+beforeEach(async () => {
+  world = await startSignerWorld({ signers: 0 });
+});
+afterEach(() => world.stop());
+
+const EVENTS = 100;
+const LIMITS = { ownerLeaseMs: 2_000, leaseMarginMs: 500, ownerTurnMs: 300 };
+const LONGER_MS = LIMITS.ownerLeaseMs + 1_000;
+const program = (name: string): string => `--import=${join(import.meta.dirname, "programs", name)}`;
+const settings = { NODE_OPTIONS: program("limits.mjs"), SIGNER_LIMITS: JSON.stringify(LIMITS) };
+const asleep = { ...settings, NODE_OPTIONS: `${settings.NODE_OPTIONS} ${program("sleeping-clock.mjs")}` };
+
+async function begin(): Promise<void> {
+  const fleet = await world.openFleet();
+  await world.addEndpoint(fleet, "/one");
+  world.receiver.behave("/one", () => ({ status: 200, afterMs: 100 }));
+  await world.emitMany([fleet], EVENTS);
+  await waitFor("the first ones", () => world.receiver.received.length > 20);
+}
+
+/** A process that stands still is asked by the bus all the same, so PostgreSQL tells it. */
+async function areDelivered(): Promise<boolean> {
+  const [row] = await world.database<[{ count: number }]>`
+    select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
+  return row.count === EVENTS;
+}
+
+/** Renewals wait while `during` goes on. */
+const withoutRenewals = (during: () => Promise<void>): Promise<void> =>
+  world.database.begin(async (sql) => {
+    await sql`lock table webhook_signers in share mode`;
+    await during();
+  });
+const isRenewalWaiting = async (): Promise<boolean> =>
+  (
+    await world.database`
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into webhook_signers%'`
+  ).length > 0;
+
+test("between the answer that it holds an owner and what follows: it takes the owner anew, and sends each delivery once", async () => {
+  const signer = await world.addSignerProcess(settings);
+  await begin();
+  await withoutRenewals(async () => {
+    await waitFor("a renewal", isRenewalWaiting);
+    signer.signal("SIGSTOP");
+    await delay(50);
+  });
+  await delay(LONGER_MS);
+  signer.signal("SIGCONT");
+  await waitFor("all of them", areDelivered, 20_000);
+  expect(world.receiver.received).toHaveLength(EVENTS);
+}, 40_000);
+
+test("while its machine sleeps: it sends nothing of what others have taken over meanwhile", async () => {
+  const sleeper = await world.addSignerProcess(asleep);
+  await begin();
+  sleeper.signal("SIGSTOP");
+  await world.addSignerProcess(settings);
+  world.receiver.behave("/one", () => 200);
+  await waitFor("the others' work", areDelivered, 20_000);
+  const sent = world.receiver.received.length;
+  await withoutRenewals(async () => {
+    sleeper.signal("SIGCONT");
+    await delay(700);
+  });
+  await delay(500);
+  // What was let go in the turn of the event loop in which it was stopped leaves when that turn goes on.
+  expect(world.receiver.received.length - sent).toBeLessThanOrEqual(SIGNER_LIMITS.inFlightPerEndpoint);
+}, 40_000);
