@@ -36,6 +36,7 @@ export class LongestFirst extends BaseSequencer {
     const gone = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
     if (gone.length > 0)
       throw new Error(`The list of the longest tests names files that are gone: ${gone.join(", ")}.`);
+    // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which changes nothing of what it is given.
     const sorted = await super.sort(files);
     const rank = ({ moduleId, project }: TestSpecification): number => {
       const place = LONGEST.indexOf(relative(CHECKOUT, moduleId));
