@@ -4,7 +4,7 @@ import { ensureDatabase } from "../../deploy/embedded/ensure-database.ts";
 import { findNatsServer, type NatsBinary } from "../../deploy/embedded/find-nats-server.ts";
 import { startPostgres } from "../../deploy/embedded/postgres.ts";
 import { migrate } from "../../services/db/migrate.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { serverFolder } from "./temporary-folder.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -26,7 +26,7 @@ function say(line: string): void {
 
 /** Starts one PostgreSQL with a migrated template database for the whole run. NATS is started per file, which takes milliseconds. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const folder = temporaryFolder("run");
+  const folder = serverFolder("run");
   const checkout = join(import.meta.dirname, "..", "..");
   // Hundreds of processes are started, each of which would compile the same libraries.
   process.env["NODE_COMPILE_CACHE"] ??= join(checkout, "node_modules", ".cache", "node-compile");

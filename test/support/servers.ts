@@ -5,7 +5,7 @@ import postgres from "postgres";
 import { inject } from "vitest";
 import { startNats as startNatsServer } from "../../deploy/embedded/nats.ts";
 import { startPostgres as startPostgresServer } from "../../deploy/embedded/postgres.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { serverFolder } from "./temporary-folder.ts";
 
 /** A server that a test may kill and bring back on the same port with the same data. */
 export interface TestServer {
@@ -27,7 +27,7 @@ export interface TestServer {
 
 /** A nats-server with JetStream of this test's own. `url` holds its token: `nats://<token>@127.0.0.1:<port>`. */
 export async function startNats(): Promise<TestServer> {
-  const folder = temporaryFolder("nats");
+  const folder = serverFolder("nats");
   const options = {
     binary: inject("natsBinary"),
     folder: join(folder.path, "nats"),
@@ -41,7 +41,7 @@ export async function startNats(): Promise<TestServer> {
 
 /** A PostgreSQL of this test's own, for tests that kill it; empty. Others clone a database, which is much cheaper. */
 export async function startPostgres(): Promise<TestServer> {
-  const folder = temporaryFolder("postgres");
+  const folder = serverFolder("postgres");
   const options = {
     folder: join(folder.path, "postgres"),
     logFile: join(folder.path, "postgres.log"),
