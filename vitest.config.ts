@@ -5,7 +5,6 @@ const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lo
 /** What holds milliseconds against a bound: run after the others and one at a time, or they would measure each other. */
 const TIMED = [
   "test/webhook-signer/isolation.test.ts",
-  "test/webhook-signer/memory.test.ts",
   "test/stations/ownership.test.ts",
   "test/clients/pace.test.ts",
 ];
