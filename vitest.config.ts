@@ -3,11 +3,7 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 
 const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lock-file.test.ts"];
 /** What holds milliseconds against a bound: run after the others and one at a time, or they would measure each other. */
-const TIMED = [
-  "test/webhook-signer/isolation.test.ts",
-  "test/stations/ownership.test.ts",
-  "test/clients/pace.test.ts",
-];
+const TIMED = ["test/webhook-signer/isolation.test.ts", "test/stations/ownership.test.ts", "test/clients/pace.test.ts"];
 const SERVERS = {
   globalSetup: ["test/support/global-servers.ts"],
   testTimeout: 30_000,
