@@ -1,10 +1,13 @@
 /** A station that the gateway does not have: the registry is asked whether there is one, a bounded number of times at once. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { getStation } from "../../services/bus/messages/registry.ts";
 import { serve } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
+import { STATION_LOG } from "../../services/bus/streams.ts";
 import { type Refused, send } from "../support/http.ts";
+import { bearer, openLive } from "../support/live-socket.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 let world: GatewayWorld;
@@ -43,6 +46,26 @@ it("asks once for all who ask about the same one, about few at once, and about n
     isSilent = false;
     expect(await codeOf(1_000)).toBe("not_found");
     expect(asked).not.toContain(1);
+  } finally {
+    registry.unsubscribe();
+  }
+});
+
+it("an open live view ends with 4404 by the registry's word, and not before", async () => {
+  await world.openStation(3);
+  const live = await openLive(world.baseUrl, 3, bearer(await world.session()));
+  await live.until(({ type }) => type === "state");
+  await world.bus.jsm.streams.delete(STATION_LOG.name);
+  await ensureStreams(world.bus, { replicas: 1 });
+  await live.until(({ type }) => type === "stale", 10_000);
+  // Whoever could say so is away.
+  const early = await Promise.race([live.closed, new Promise((resolve) => setTimeout(resolve, 500, "open"))]);
+  expect(early).toBe("open");
+  const registry = serve({ nc: world.bus.nc, log: SILENT, queue: "registry" }, getStation, async () => {
+    throw new RefusedError({ code: "not_found" });
+  });
+  try {
+    expect(await live.closed).toMatchObject({ code: 4404, reason: "not_found" });
   } finally {
     registry.unsubscribe();
   }

@@ -18,6 +18,8 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly afterMs?: number;
+  /** The answer waits for it. */
+  readonly after?: Promise<void>;
 }
 
 /** `hang` never answers; a number is a status. */
@@ -76,9 +78,11 @@ export async function startReceiver(): Promise<Receiver> {
         headers,
         body: text = "",
         afterMs = 0,
+        after,
       } = typeof answer === "number" ? { status: answer } : answer;
       const end = (): void => void response.writeHead(status, headers).end(text);
-      if (afterMs === 0) end();
+      if (after !== undefined) void after.then(end);
+      else if (afterMs === 0) end();
       else setTimeout(end, afterMs);
     });
   });

@@ -1,6 +1,6 @@
 /** The webhook signer on real NATS and PostgreSQL, with a real TLS target, and owners who have robots. */
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { z } from "zod";
@@ -19,10 +19,11 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { type Receiver, startReceiver } from "./receiver.ts";
+import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 
@@ -38,6 +39,8 @@ export interface SignerProcess {
   readonly pid: number;
   readonly logFile: string;
   signal(signal: NodeJS.Signals): void;
+  /** Stops it where it stands; returns when it does. */
+  freeze(): Promise<void>;
   kill9(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -225,6 +228,11 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
         pid: child.pid,
         logFile,
         signal: (signal) => void child.process.kill(signal),
+        async freeze() {
+          child.process.kill("SIGSTOP");
+          const isStopped = (): boolean => / [Tt] /.test(readFileSync(`/proc/${child.pid}/stat`, "latin1"));
+          await waitFor("it to stand still", isStopped);
+        },
         kill9: async () => void (await child.kill()),
       };
     },
@@ -267,6 +275,23 @@ export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["
     throw error;
   }
   throw new Error("This request should have been refused.");
+}
+
+/**
+ * From now on these paths' answers wait; returns how to let them go when every place of each of them is taken, so that the
+ * sender has nothing to write until then.
+ */
+export async function holdAnswers(receiver: Receiver, paths: readonly string[]): Promise<() => void> {
+  const { promise: after, resolve } = Promise.withResolvers<void>();
+  const held = new Map(paths.map((path) => [path, 0]));
+  const hold: Behaviour = ({ path }) => {
+    held.set(path, (held.get(path) ?? 0) + 1);
+    return { status: 200, after };
+  };
+  for (const path of paths) receiver.behave(path, hold);
+  const areTaken = (): boolean => [...held.values()].every((count) => count === SIGNER_LIMITS.inFlightPerEndpoint);
+  await waitFor("every place to be taken", areTaken);
+  return resolve;
 }
 
 /** Looks until there is something to see, and fails after `timeoutMs`. */

@@ -1,9 +1,10 @@
 /** A process that stands still for longer than its leases last, and goes on: nothing is sent twice, and nothing is left. */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
-import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { registerEndpoint } from "../../services/bus/messages/webhooks.ts";
+import { startDoor } from "./door.ts";
+import { holdAnswers, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 let world: SignerWorld;
 beforeEach(async () => {
@@ -63,9 +64,12 @@ test("between the answer that it holds an owner and what follows: it takes the o
 test("while its machine sleeps: it sends nothing of what others have taken over meanwhile", async () => {
   const sleeper = await world.addSignerProcess(asleep);
   await begin();
-  sleeper.signal("SIGSTOP");
-  await world.addSignerProcess(settings);
+  // It stops with every place taken, so that it was about to write nothing, and finds the answers when it goes on.
+  const letGo = await holdAnswers(world.receiver, ["/one"]);
+  await sleeper.freeze();
   world.receiver.behave("/one", () => 200);
+  letGo();
+  await world.addSignerProcess(settings);
   await waitFor("the others' work", areDelivered, 20_000);
   const sent = world.receiver.received.length;
   await withoutRenewals(async () => {
@@ -73,6 +77,30 @@ test("while its machine sleeps: it sends nothing of what others have taken over 
     await delay(700);
   });
   await delay(500);
-  // What was let go in the turn of the event loop in which it was stopped leaves when that turn goes on.
-  expect(world.receiver.received.length - sent).toBeLessThanOrEqual(SIGNER_LIMITS.inFlightPerEndpoint);
+  expect(world.receiver.received).toHaveLength(sent);
+}, 40_000);
+
+test("while it opens a connection: it does not use it for what others have taken over meanwhile", async () => {
+  const door = await startDoor(world.receiver);
+  onTestFinished(() => door.stop());
+  // It must not give a connection up, however long it is stopped.
+  const patient = { ...settings, TARGET_LIMITS: JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 }) };
+  const frozen = await world.addSignerProcess(patient);
+  const fleet = await world.openFleet();
+  await world.ask(registerEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url: door.url("/one") });
+  await world.emitMany([fleet], EVENTS);
+  // One, for as long as nobody knows how prompt its target is.
+  await waitFor("its connection", () => door.waiting() === 1);
+  await frozen.freeze();
+  door.openForLater();
+  await world.addSignerProcess(settings);
+  await waitFor("the others' work", areDelivered, 20_000);
+  const sent = world.receiver.received.length;
+  await withoutRenewals(async () => {
+    door.openForAll();
+    frozen.signal("SIGCONT");
+    await delay(700);
+  });
+  await delay(500);
+  expect(world.receiver.received).toHaveLength(sent);
 }, 40_000);

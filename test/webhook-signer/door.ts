@@ -1,0 +1,55 @@
+/** A door before a receiver: connections are let in, and nothing passes on them until it is opened. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Receiver } from "./receiver.ts";
+
+export interface Door {
+  url(path: string): string;
+  /** How many connections wait. */
+  waiting(): number;
+  /** From now on connections pass at once; those that wait go on waiting. */
+  openForLater(): void;
+  /** Those that wait pass as well. */
+  openForAll(): void;
+  stop(): Promise<void>;
+}
+
+export async function startDoor(receiver: Receiver): Promise<Door> {
+  const sockets = new Set<Socket>();
+  let waiting: Socket[] = [];
+  let isOpen = false;
+  const pass = (client: Socket): void => {
+    const upstream = connect(Number(new URL(receiver.url("/")).port), "127.0.0.1");
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      // Whoever is frozen or killed lets go of a connection in any way.
+      socket.on("error", () => undefined).on("close", () => void [client.destroy(), upstream.destroy()]);
+    }
+    client.pipe(upstream).pipe(client);
+  };
+  const server = createServer((client) => {
+    if (isOpen) return pass(client);
+    client.on("error", () => undefined);
+    waiting.push(client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: (path) => `https://localhost:${port}${path}`,
+    waiting: () => waiting.length,
+    openForLater() {
+      isOpen = true;
+    },
+    openForAll() {
+      isOpen = true;
+      for (const client of waiting) pass(client);
+      waiting = [];
+    },
+    async stop() {
+      for (const socket of [...sockets, ...waiting]) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
