@@ -59,7 +59,13 @@ export async function startReceiver(): Promise<Receiver> {
     request.setEncoding("utf8").on("data", (chunk: string) => {
       body += chunk;
     });
-    response.once("close", () => underWay.set(path, (underWay.get(path) ?? 1) - 1));
+    let isUnderWay = true;
+    // Counted down before the answer leaves: who has it may send the next before we hear that it has gone.
+    const over = (): void => {
+      if (isUnderWay) underWay.set(path, (underWay.get(path) ?? 1) - 1);
+      isUnderWay = false;
+    };
+    response.once("close", over);
     request.on("end", () => {
       const envelope = JSON.parse(body) as { delivery_id: number; event_type: string };
       const one: Received = {
@@ -80,7 +86,10 @@ export async function startReceiver(): Promise<Receiver> {
         afterMs = 0,
         after,
       } = typeof answer === "number" ? { status: answer } : answer;
-      const end = (): void => void response.writeHead(status, headers).end(text);
+      const end = (): void => {
+        over();
+        response.writeHead(status, headers).end(text);
+      };
       if (after !== undefined) void after.then(end);
       else if (afterMs === 0) end();
       else setTimeout(end, afterMs);
