@@ -6,8 +6,9 @@ const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lo
 const TIMED = ["test/webhook-signer/isolation.test.ts", "test/stations/ownership.test.ts", "test/clients/pace.test.ts"];
 const SERVERS = {
   globalSetup: ["test/support/global-servers.ts"],
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  // Only against what hangs: a busy machine takes several times as long as an idle one.
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
 };
 
 export default defineConfig({

@@ -6,6 +6,7 @@ import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
 import type { Readiness } from "../../gateway/contract/service.ts";
+import { LIMITS } from "../../gateway/limits.ts";
 import { waitUntilFresh } from "../../gateway/readiness.ts";
 import { startReplicas } from "../../gateway/replica/replicas.ts";
 import { startAuditService } from "../../services/audit/service.ts";
@@ -139,16 +140,18 @@ describe("with everything there", () => {
     let asked = 0;
     const overheard = bus.nc.subscribe(registryHealth.subject, { callback: () => void (asked += 1) });
     await bus.nc.flush();
-    const endMs = performance.now() + 1_500;
+    const startedAtMs = performance.now();
+    const tookMs = (): number => performance.now() - startedAtMs;
     let answers = 0;
-    while (performance.now() < endMs) {
+    // A busy machine takes longer for as many.
+    while (tookMs() < 1_500 || answers <= 50) {
       answers += (await Promise.all(Array.from({ length: 10 }, look))).length;
       await delay(20);
     }
+    const seconds = Math.ceil(tookMs() / LIMITS.healthCachedMs);
     overheard.unsubscribe();
-    expect(answers).toBeGreaterThan(50);
     expect(asked).toBeGreaterThan(0);
-    expect(asked).toBeLessThanOrEqual(3);
+    expect(asked).toBeLessThanOrEqual(seconds + 1);
   });
 });
 
