@@ -330,7 +330,7 @@ describe("when it is over", () => {
     const { firstPollMs, pollAfterDeadlineMs } = PROVIDER_LIMITS;
     for (let deadlineMs = 30_000; deadlineMs <= 300_000; deadlineMs += 500) {
       const lastAtMs = deadlineMs + pollAfterDeadlineMs;
-      const looks = [firstPollMs];
+      const looks: number[] = [firstPollMs];
       for (let atMs = firstPollMs; atMs < lastAtMs; looks.push(atMs))
         atMs += nextPollInMs(looks.length, lastAtMs, atMs);
       expect(looks.filter((atMs) => atMs > deadlineMs)).toEqual([lastAtMs]);
