@@ -49,7 +49,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     who,
     body: registerDeviceBodySchema,
     replies: { 201: { description: "The device; it is `pending` until it claims a code.", schema: deviceSchema } },
-    errors: ["not_found", "device_limit_reached", "conflict", "already_exists"],
+    errors: ["not_found", "device_limit_reached", "conflict"],
     handler: registerOwnDevice,
   }),
   route({
@@ -75,7 +75,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     who,
     body: changeDeviceBodySchema,
     replies: deviceReply,
-    errors: ["not_found", "conflict", "already_exists"],
+    errors: ["not_found", "conflict"],
     handler: changeOwnDevice,
   }),
   route({

@@ -54,7 +54,7 @@ export const backofficeRoutes: readonly Route[] = [
     who,
     body: createFilialBodySchema,
     replies: { 201: { description: "The filial.", schema: filialSchema } },
-    errors: ["already_exists"],
+    errors: ["conflict"],
     handler: createOwnFilial,
   }),
   route({
@@ -80,7 +80,7 @@ export const backofficeRoutes: readonly Route[] = [
     who,
     body: createStationBodySchema,
     replies: { 201: { description: "The station.", schema: stationSchema } },
-    errors: ["not_found", "already_exists"],
+    errors: ["not_found"],
     handler: createOwnStation,
   }),
   route({
@@ -105,7 +105,7 @@ export const backofficeRoutes: readonly Route[] = [
     who,
     body: renameStationBodySchema,
     replies: stationReply,
-    errors: ["not_found", "already_exists", "conflict"],
+    errors: ["not_found"],
     handler: renameOwnStation,
   }),
   route({

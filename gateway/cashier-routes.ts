@@ -221,6 +221,7 @@ export const cashierRoutes: readonly Route[] = [
       "collection_active",
       "route_not_offered",
       "money_may_have_moved",
+      "order_changed",
       "order_already_paid",
       "order_voided",
       "amount_not_collectable",

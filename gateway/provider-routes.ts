@@ -83,7 +83,7 @@ export const providerRoutes: readonly Route[] = [
     who: owner,
     body: createProviderConfigBodySchema,
     replies: { 201: { description: "The config, with secrets that were made.", schema: newProviderConfigSchema } },
-    errors: ["not_found", "conflict", "already_exists"],
+    errors: ["not_found", "conflict"],
     handler: createOwnProviderConfig,
   }),
   route({
@@ -97,7 +97,7 @@ export const providerRoutes: readonly Route[] = [
     who: owner,
     body: changeProviderConfigBodySchema,
     replies: { 200: { description: "The config after this.", schema: providerConfigSchema } },
-    errors: ["not_found", "conflict", "already_exists"],
+    errors: ["not_found", "conflict"],
     handler: changeOwnProviderConfig,
   }),
   route({

@@ -9,7 +9,7 @@ import {
 import { type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
 import { pathParameters } from "../server/pipeline.ts";
 import { ErrorReplies } from "./error-replies.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
 import { errorBodySchema } from "./shared.ts";
 import { WEBHOOK_SECURITY_SCHEME, webhookOperations } from "./webhook-operations.ts";
 
@@ -31,9 +31,9 @@ Devices send their credential as a bearer token and may make one request a secon
 
 | code | status | retry safe | money may have moved | meaning |
 |---|---|---|---|---|
-${Object.entries(ERRORS)
+${PUBLISHED_ERROR_CODES.map((code) => ({ code, ...ERRORS[code] }))
   .map(
-    ([code, { status, retryable, moneyMayHaveMoved, sentence }]) =>
+    ({ code, status, retryable, moneyMayHaveMoved, sentence }) =>
       `| \`${code}\` | ${status} | ${retryable ? "yes" : "no"} | ${moneyMayHaveMoved ? "yes" : "no"} | ${sentence} |`,
   )
   .join("\n")}`;
@@ -95,16 +95,19 @@ export function buildDocument(routes: readonly Route[]) {
       },
     },
     "x-error-codes": Object.fromEntries(
-      Object.entries(ERRORS).map(([code, meaning]) => [
-        code,
-        {
-          status: meaning.status,
-          meaning: meaning.sentence,
-          retryable: meaning.retryable,
-          money_may_have_moved: meaning.moneyMayHaveMoved,
-          cashier_action: meaning.cashierAction ?? null,
-        },
-      ]),
+      PUBLISHED_ERROR_CODES.map((code) => {
+        const { status, sentence, retryable, moneyMayHaveMoved, cashierAction } = ERRORS[code];
+        return [
+          code,
+          {
+            status,
+            meaning: sentence,
+            retryable,
+            money_may_have_moved: moneyMayHaveMoved,
+            cashier_action: cashierAction ?? null,
+          },
+        ];
+      }),
     ),
   });
 }

@@ -30,6 +30,15 @@ export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
 export const ERROR_CODES = [...HTTP_ERROR_CODES, ...BUS_REFUSAL_CODES] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
+/** A station refuses with these whoever feeds it; of a station that the bus has lost HTTP says `replica_stale`. */
+const NOT_OVER_HTTP = ["station_unknown", "device_unknown"] as const satisfies readonly BusRefusalCode[];
+type NotOverHttp = (typeof NOT_OVER_HTTP)[number];
+
+/** The closed list that the document promises: each is answered by some operation. */
+export const PUBLISHED_ERROR_CODES = ERROR_CODES.filter(
+  (code): code is Exclude<ErrorCode, NotOverHttp> => !(NOT_OVER_HTTP as readonly string[]).includes(code),
+);
+
 export interface ErrorMeaning {
   readonly status: number;
   /** One sentence for a person; the body's `detail` unless a service says something more exact. */

@@ -186,12 +186,16 @@ export const taskConditionHeaderSchema = z.object({
 export const taskEtagHeaderSchema = z.object({ ETag: z.string().meta({ description: "Weak; of the whole answer." }) });
 
 // The trail.
+const WIRE_ACTOR_KINDS = ROBOTICS_ACTOR_KINDS.map((kind) => (kind === "registry" ? ("platform" as const) : kind));
 export const roboticsEventSchema = z
   .object({
     event_id: idSchema,
     at: timestampSchema,
     actor: z.object({
-      kind: z.enum(ROBOTICS_ACTOR_KINDS),
+      kind: z.enum(WIRE_ACTOR_KINDS).meta({
+        description:
+          "A person's role; `platform` is whoever operates the installation, `system` a deadline or a target's end.",
+      }),
       id: z.int().meta({ description: "Of the person or the consumer; 0 for the others." }),
       name: z.string(),
     }),

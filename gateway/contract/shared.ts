@@ -4,7 +4,7 @@ import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
-import { ERROR_CODES } from "./errors.ts";
+import { PUBLISHED_ERROR_CODES } from "./errors.ts";
 
 /** An id of the registry or of the settlement service. */
 export const idSchema = z
@@ -71,7 +71,7 @@ export const fieldErrorSchema = z.object({
 /** The body of every refusal. */
 export const errorBodySchema = z
   .object({
-    code: z.enum(ERROR_CODES).meta({ description: "Stable word for a program; the list is closed." }),
+    code: z.enum(PUBLISHED_ERROR_CODES).meta({ description: "Stable word for a program; the list is closed." }),
     detail: z.string().meta({ description: "One sentence for a person; not stable." }),
     request_id: z.string().meta({ description: "Finds this request in the service's log." }),
     status: z

@@ -1,4 +1,5 @@
 /** A station that the gateway does not have: the registry is asked whether there is one, a bounded number of times at once. */
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -45,7 +46,14 @@ it("asks once for all who ask about the same one, about few at once, and about n
     expect(asked.filter((stationId) => stationId === 1_000).length).toBeLessThanOrEqual(rounds);
     expect(asked.length).toBeLessThanOrEqual(rounds * LIMITS.missingStationsAsked);
     isSilent = false;
-    expect(await codeOf(1_000)).toBe("not_found");
+    // A process that was given no time has not heard its own feeds: it says so, and asks nobody.
+    const askedBefore = asked.length;
+    let code = await codeOf(1_000);
+    for (let tries = 1; asked.length === askedBefore && tries < 50; tries += 1) {
+      await delay(100);
+      code = await codeOf(1_000);
+    }
+    expect(code).toBe("not_found");
     expect(asked).not.toContain(1);
   } finally {
     registry.unsubscribe();

@@ -325,6 +325,17 @@ describe("when it is over", () => {
     expect(nextPollInMs(5, nowMs + 1_200, nowMs)).toBe(1_200);
     expect(nextPollInMs(5, nowMs - 1, nowMs)).toBe(0);
   });
+
+  test("whatever the deadline, one look comes after it, and none in between", () => {
+    const { firstPollMs, pollAfterDeadlineMs } = PROVIDER_LIMITS;
+    for (let deadlineMs = 30_000; deadlineMs <= 300_000; deadlineMs += 500) {
+      const lastAtMs = deadlineMs + pollAfterDeadlineMs;
+      const looks: number[] = [firstPollMs];
+      for (let atMs = firstPollMs; atMs < lastAtMs; looks.push(atMs))
+        atMs += nextPollInMs(looks.length, lastAtMs, atMs);
+      expect(looks.filter((atMs) => atMs > deadlineMs)).toEqual([lastAtMs]);
+    }
+  });
 });
 
 test("without a key the service does not start, and says so in one sentence without the value", async () => {

@@ -78,7 +78,7 @@ describe("a registered device", () => {
     const { stationId } = await newStation(fixture);
     const tried = await Promise.allSettled(Array.from({ length: STATE_LIMITS.devices + 4 }, () => register(stationId)));
     expect(tried.filter((one) => one.status === "fulfilled")).toHaveLength(STATE_LIMITS.devices);
-    expect((await refusalOf(register(stationId))).code).toBe("conflict");
+    expect((await refusalOf(register(stationId))).code).toBe("device_limit_reached");
     const { devices } = await fixture.ask(registry.listDevices, { caller: fixture.owner, stationId });
     const deviceId = devices[0]?.deviceId ?? 0;
     await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });

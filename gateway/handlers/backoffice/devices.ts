@@ -28,7 +28,7 @@ export const listOwnDevices: SessionHandler<undefined, z.infer<typeof devicesQue
   return ok({ devices: devices.map((device) => ownDeviceWire(deps, device)), has_more: hasMore });
 };
 
-/** Refusals: `not_found` for the station, `device_limit_reached`. */
+/** Refusals: `not_found` for the station, `device_limit_reached`, `conflict` for a closed one. */
 export const registerOwnDevice: SessionHandler<z.infer<typeof registerDeviceBodySchema>> = async (context) => {
   const { station_id: stationId, handoff_target: handoffTarget, name, kind, capabilities } = context.body;
   const { caller, deps } = context;

@@ -13,6 +13,7 @@ import type {
   roboticsReasonBodySchema,
 } from "../../contract/robotics.ts";
 import { toTimestamp } from "../../contract/shared.ts";
+import { actorWire } from "../actor-wire.ts";
 import { ok, type SessionHandler } from "../context.ts";
 
 export const getOwnFilialRobotics: SessionHandler = async (context) => {
@@ -43,7 +44,7 @@ export const listOwnRoboticsEvents: SessionHandler<undefined, z.infer<typeof rob
     events: entries.map(({ eventId, atMs, actor, action, subject, data }) => ({
       event_id: eventId,
       at: toTimestamp(atMs),
-      actor,
+      actor: actorWire(actor),
       action,
       subject,
       data,

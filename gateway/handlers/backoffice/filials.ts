@@ -12,7 +12,7 @@ export const listOwnFilials: SessionHandler<undefined, z.infer<typeof filialsQue
   return ok({ filials: filials.map(filialWire), has_more: hasMore });
 };
 
-/** Refusal: `already_exists`. */
+/** Refusal: `conflict` when the organization has as many as it may. */
 export const createOwnFilial: SessionHandler<z.infer<typeof createFilialBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { filial } = await deps.bus.call(createFilial, { caller, name: body.name });

@@ -16,7 +16,7 @@ export const listOwnStations: SessionHandler<undefined, z.infer<typeof stationsQ
   return ok({ stations: stations.map(stationWire), has_more: hasMore });
 };
 
-/** Refusals: `not_found` for the filial, `already_exists` for the name. */
+/** Refusal: `not_found` for the filial. */
 export const createOwnStation: SessionHandler<z.infer<typeof createStationBodySchema>> = async (context) => {
   const { filial_id: filialId, name, currency } = context.body;
   const { caller, deps } = context;

@@ -49,9 +49,10 @@ async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: strin
   return { outcome: reason };
 }
 
-/** Growing pauses, and never past the look after the deadline. */
+/** Growing pauses up to the deadline; what would come after it is the one look that is made then. */
 export function nextPollInMs(attempts: number, lastAtMs: number, nowMs = Date.now()): number {
-  const { firstPollMs, pollGrowth, longestPollPauseMs } = PROVIDER_LIMITS;
+  const { firstPollMs, pollGrowth, longestPollPauseMs, pollAfterDeadlineMs } = PROVIDER_LIMITS;
   const pauseMs = Math.min(firstPollMs * pollGrowth ** Math.min(attempts, 30), longestPollPauseMs);
-  return Math.max(0, Math.min(pauseMs, lastAtMs - nowMs));
+  const lastInMs = Math.max(0, lastAtMs - nowMs);
+  return pauseMs > lastInMs - pollAfterDeadlineMs ? lastInMs : pauseMs;
 }

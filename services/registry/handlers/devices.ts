@@ -71,7 +71,8 @@ async function requireRoomAtStation(tx: Transaction, organizationId: number, sta
     throw new RefusedError({ code: "conflict", detail: "A closed station takes no devices." });
   }
   if ((await devices.countDevicesInUse(tx, stationId)) >= STATE_LIMITS.devices) {
-    throw new RefusedError({ code: "conflict", detail: `A station has at most ${STATE_LIMITS.devices} devices.` });
+    const detail = `A station has at most ${STATE_LIMITS.devices} devices.`;
+    throw new RefusedError({ code: "device_limit_reached", detail });
   }
 }
 

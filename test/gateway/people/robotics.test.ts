@@ -2,6 +2,8 @@
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
+import { seedSandboxConsumer } from "../../../services/bus/messages/robotics.ts";
+import { call } from "../../../services/bus/operation.ts";
 import { addFleet, fleetClient, offerBody, offerTask, type TestFleet } from "../../support/fleets.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -130,6 +132,24 @@ describe("a task's whole way", () => {
     expect(await owner.good("POST", "serving-tasks/", { body, key: "once" })).toEqual(first);
     const other = { body: { ...body, leg: "courier" }, key: "once" };
     await owner.refused("idempotency_key_reused", "POST", "serving-tasks/", other);
+  });
+});
+
+describe("the trail", () => {
+  it("calls whoever operates the installation what the other trails do", async () => {
+    const { organizationId, filialId } = system.sandbox;
+    const credentialHash = "5a".repeat(32);
+    const { consumerId } = await call(system.bus.nc, seedSandboxConsumer, {
+      organizationId,
+      filialId,
+      credentialHash,
+    });
+    const { events } = await owner.good<{ events: { subject: object }[] }>("GET", "robotics-events/");
+    const subject = { kind: "robotics_consumer", id: consumerId };
+    expect(events.find((event) => JSON.stringify(event.subject) === JSON.stringify(subject))).toMatchObject({
+      action: "robotics_consumer_created",
+      actor: { kind: "platform", id: 0, name: "operator" },
+    });
   });
 });
 

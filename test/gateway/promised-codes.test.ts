@@ -1,0 +1,30 @@
+/** What the document promises of refusals, held against who refuses. */
+import { describe, expect, it } from "vitest";
+import { errorCodesOf } from "../../gateway/contract/error-replies.ts";
+import type { ErrorCode } from "../../gateway/contract/errors.ts";
+import { routes } from "../../gateway/routes.ts";
+import { aServedCounter, ORDER } from "../machines/scenario.ts";
+
+const promisedBy = (operationId: string): readonly ErrorCode[] =>
+  routes.filter((route) => route.operationId === operationId).flatMap(errorCodesOf);
+const whoPromises = (code: ErrorCode): readonly string[] =>
+  routes.filter((route) => errorCodesOf(route).includes(code)).map(({ operationId }) => operationId);
+
+describe("a code is promised where it is answered", () => {
+  it("already_exists: for an e-mail address, because names need not be unique", () => {
+    expect(whoPromises("already_exists")).toEqual(["backoffice_user_create"]);
+  });
+
+  it("device_limit_reached: where a device is registered", () => {
+    expect(whoPromises("device_limit_reached")).toEqual(["backoffice_device_register"]);
+  });
+
+  it("order_changed: also where a collection begins with an order that was changed meanwhile", () => {
+    const counter = aServedCounter().order({ revision: 3 });
+    expect(counter.picks("cash", { order: { ...ORDER, revision: 2 } }).reply).toEqual({
+      ok: false,
+      code: "order_changed",
+    });
+    expect(promisedBy("cashier_intent_create")).toContain("order_changed");
+  });
+});
