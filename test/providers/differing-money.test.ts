@@ -219,4 +219,19 @@ describe("the station of an intent with an issue", () => {
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
     expect(scenes.heard(scene.intent)).toEqual(["provider_confirm", "provider_money_differs"]);
   });
+
+  test.each([
+    ["has forgotten the intent, which ended long ago", { ok: false, code: "intent_unknown" }, {}],
+    ["collects until then, when its issue is closed already", { ok: true, type: "accepted" }, { amount: "9.00" }],
+  ] as const)("hears that no money moved, also where it %s", async (_, reply, more) => {
+    const scene = await scenes.open();
+    if ("amount" in more) {
+      await scenes.pay(scene, more);
+      await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
+    }
+    world.stations.answer(scene.intent.intentId, "provider_failed", reply);
+    const expired = JSON.stringify({ id: "e", type: "payment.expired", data: { reference: scene.reference } });
+    expect((await scenes.send(scene, expired)).status).toBe(200);
+    await waitFor("the provider's word", () => scenes.heard(scene.intent).includes("provider_cleared"));
+  });
 });
