@@ -68,6 +68,31 @@ describe("money that a payment has taken at one config", () => {
   });
 });
 
+test.each(["its own config", "the sibling of its config"])(
+  "what the seam has refused is closed by a person, once its money pays another order by an issue at %s",
+  async (where) => {
+    const scene = await scenes.open();
+    const { place, intent } = scene;
+    world.stations.answer(intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
+    await scenes.pay(scene);
+    expect(await scenes.taskEnd(intent, "confirm")).toBe("settlement_refused");
+    const refused = await scenes.onlyIssueOf(place);
+    await world.database`
+      update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${intent.intentId}`;
+    if (where === "its own config") await scenes.pay(scene, { reference: "NOBODYS" });
+    else await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+    const other = (await scenes.issuesOf(place)).find(({ issueId }) => issueId !== refused.issueId);
+    if (other === undefined) throw new Error("There is no other issue.");
+    const order = await world.openIntent(place, 1250);
+    await scenes.attribute(place, other, order);
+    expect(await refusalOf(scenes.attribute(place, refused, await world.openIntent(place, 1250)))).toMatchObject({
+      reason: "money_has_paid",
+    });
+    expect((await scenes.close(place, refused)).issue.status).toBe("closed");
+    expect(await scenes.salesOf(order)).toHaveLength(1);
+  },
+);
+
 test("a payment that an older program has registered, which knew no schemes, claims its money all the same", async () => {
   const scene = await scenes.open();
   await world.database`
