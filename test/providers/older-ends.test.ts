@@ -53,7 +53,7 @@ test("an end is kept that was asked for after the money, and forgotten when ther
 test("money that is just being written down when the end comes is newer", async () => {
   const { intentId } = (await scenes.open()).intent;
   const before = await asked(intentId);
-  let ending: Promise<void> = Promise.resolve();
+  let ending: Promise<unknown> = Promise.resolve();
   await world.database.begin(async (sql) => {
     await assertMoney(sql, intentId, "first");
     ending = world.database.begin((other) => keepEnd(other, before));
