@@ -30,6 +30,8 @@ export interface CommandRunnerDeps {
   readonly switches: SwitchesReplica;
   readonly settings: MachineSettings;
   readonly figures: HostFigures;
+  /** Whether this host serves the station still. */
+  readonly isServed: (stationId: number) => boolean;
   /** Called with each state that was read or committed, before anything is answered from it. */
   readonly onKnown: (stationId: number, known: KnownStation) => void;
   /** Lets the work wait for the settlement that its intent is in; false when it cannot. */
@@ -139,9 +141,13 @@ export class CommandRunner {
     this.#deps.onKnown(stationId, known);
   }
 
-  /** Appends until it is certain whether the commit is in the log, or gives up without knowing. */
+  /**
+   * Appends until it is certain whether the commit is in the log, or gives up without knowing. A station that was given up
+   * meanwhile is left alone: whoever has it now has read already what is to be seen through there.
+   */
   async #commit(stationId: number, known: KnownStation, commit: Commit): Promise<CommitResult> {
     for (let attempt = 0; attempt < STATION_LIMITS.doubtAttempts; attempt += 1) {
+      if (!this.#deps.isServed(stationId)) break;
       const outcome = await this.#deps.stationLog.append(stationId, known.sequence, commit);
       if (outcome.kind === "stored") {
         const { state, version, atMs, reply } = commit;

@@ -69,6 +69,7 @@ export class StationHost {
       switches,
       settings: settings.machine,
       figures,
+      isServed: (stationId) => this.#ownership.isCurrent() && this.#partitions.has(partitionOf(stationId)),
       onKnown: (stationId, known) => this.#observe(stationId, known),
       awaitSettlement: (stationId, work) => this.#saga.await(stationId, work),
     });

@@ -104,6 +104,14 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.differs("amount_mismatch", { intentId }))).toEqual(DIFFERS);
   });
 
+  it("is cleared by the provider's word also where its intent is forgotten, which a decline does not reach any more", () => {
+    const counter = shown().cancels();
+    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
+    const refused = counter.fails("provider_expired", { intentId: 1_001 }).reply;
+    expect([refused, doubtsOf(counter)]).toEqual([{ ok: false, code: "intent_unknown" }, [[1_001, "qr_presented"]]]);
+    expect(doubtsOf(counter.clears(1_001))).toEqual([]);
+  });
+
   it("is nobody's word but a provider's, about nothing but a QR", () => {
     expect(shown().differs("amount_mismatch", { by: COMPANION }).reply).toMatchObject({ code: "intent_unknown" });
     expect(aServedCounter().picks("smart_pos").differs().reply).toMatchObject({ code: "intent_unknown" });

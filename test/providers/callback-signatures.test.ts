@@ -123,3 +123,10 @@ test("after a rotation both secrets are taken for the overlap, and then only the
   await world.ask(messages.changeProviderConfig, { caller: owner, configId, status: "disabled" });
   expect((await send("disabled", third["callback_secret"] ?? "")).status).toBe(200);
 });
+
+test("a config without a secret takes nothing, also not with what stands in a secret's place in the source", async () => {
+  const { configId } = await openConfig();
+  await world.database`delete from provider_secrets where config_id = ${configId}`;
+  const body = JSON.stringify({ id: "e-2", type: "payment.paid", data: {} });
+  expect((await sendCallback(world, { configId, body, secret: "there is no such config" })).status).toBe(401);
+});

@@ -1,5 +1,6 @@
 /** Two ways are never open to one money, also where its merchant account has several configs. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { StationReply } from "../../machines/station/reply.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { SiblingConfigs } from "./sibling-configs.ts";
@@ -68,13 +69,44 @@ describe("money that a payment has taken at one config", () => {
   });
 });
 
+test.each(["its own config", "the sibling of its config"])(
+  "what the seam has refused is closed by a person, once its money pays another order by an issue at %s",
+  async (where) => {
+    const scene = await scenes.open();
+    const { place, intent } = scene;
+    world.stations.answer(intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
+    await scenes.pay(scene);
+    expect(await scenes.taskEnd(intent, "confirm")).toBe("settlement_refused");
+    const refused = await scenes.onlyIssueOf(place);
+    await world.database`
+      update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${intent.intentId}`;
+    if (where === "its own config") await scenes.pay(scene, { reference: "NOBODYS" });
+    else await siblings.tellAsNobodys(scene, await siblings.replace(scene));
+    const other = (await scenes.issuesOf(place)).find(({ issueId }) => issueId !== refused.issueId);
+    if (other === undefined) throw new Error("There is no other issue.");
+    const order = await world.openIntent(place, 1250);
+    await scenes.attribute(place, other, order);
+    expect(await refusalOf(scenes.attribute(place, refused, await world.openIntent(place, 1250)))).toMatchObject({
+      reason: "money_has_paid",
+    });
+    expect((await scenes.close(place, refused)).issue.status).toBe("closed");
+    expect(await scenes.salesOf(order)).toHaveLength(1);
+  },
+);
+
 test("a payment that an older program has registered, which knew no schemes, claims its money all the same", async () => {
   const scene = await scenes.open();
   await world.database`
     update provider_payments set account_scheme = null where intent_id = ${scene.intent.intentId}`;
+  const station = Promise.withResolvers<StationReply>();
+  world.stations.answer(scene.intent.intentId, "provider_confirm", () => station.promise);
   await scenes.pay(scene, { transaction_id: "OLD" });
-  await scenes.paid(scene);
   const issue = await siblings.tellAsNobodys(scene, await siblings.replace(scene), { transaction_id: "OLD" });
+  // Before its station has answered, too.
+  expect(await refusalOf(scenes.close(scene.place, issue))).toMatchObject({ reason: "money_may_settle" });
+  expect(await siblings.askSeam(scene, scene.intent, "OLD")).toBeNull();
+  station.resolve({ ok: true, type: "accepted" });
+  expect(await scenes.taskEnd(scene.intent, "confirm")).toBe("settled");
   const order = await world.openIntent(scene.place, 1250);
   expect(await refusalOf(scenes.attribute(scene.place, issue, order))).toMatchObject({ reason: "money_has_paid" });
   expect(await scenes.salesOf(order)).toEqual([]);
@@ -91,6 +123,26 @@ test("money that one issue is just being attributed by is not closed by another"
   await world.database`
     update provider_issues set attribution = null, attributed_since = null where issue_id = ${first.issueId}`;
   expect((await scenes.close(scene.place, second)).issue.status).toBe("closed");
+});
+
+test("an operator is told that money was closed, also where only another issue's names lead there", async () => {
+  const scene = await scenes.open();
+  const { place } = scene;
+  const transaction_id = "LED";
+  await scenes.pay(scene, { transaction_id, merchant_id: "M-2" });
+  const atOther = await siblings.replace(scene, "M-2");
+  const closed = await siblings.tellAsNobodys(scene, atOther, { transaction_id, merchant_id: "M-2" });
+  await scenes.close(place, closed);
+  await scenes.pay(scene, { transaction_id, reference: "NOBODYS" });
+  const issue = (await scenes.issuesOf(place)).find(
+    ({ kind, configId }) => kind === "unmatched_money" && configId === scene.configId,
+  );
+  if (issue === undefined) throw new Error("There is no unmatched_money.");
+  expect(await refusalOf(scenes.attribute(place, issue, await world.openIntent(place, 1250)))).toEqual({
+    code: "conflict",
+    reason: "money_closed",
+    detail: `This money was dealt with and closed as issue ${closed.issueId}.`,
+  });
 });
 
 test("the seam refuses money that a person has closed at another config of its account", async () => {

@@ -1,5 +1,7 @@
 /** A provider that says something else at one look than at the next: the right word still counts. */
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { takeAsPaid } from "../../services/providers/sql/tasks.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
@@ -70,4 +72,27 @@ test("the look after the deadline is the last one, whatever it says", async () =
     update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
   expect((await look(intent)).outcome).toBe("amount_mismatch");
   expect(await scenes.onlyIssueOf(place)).toMatchObject({ kind: "amount_mismatch" });
+}, 40_000);
+
+test("a look that says that nothing was paid ends nothing when the money has come meanwhile", async () => {
+  const { place, intent, paid } = await open();
+  const { intentId } = intent;
+  world.stations.answer(intentId, "provider_confirm", "silence");
+  const looking = Promise.withResolvers<void>();
+  const answering = Promise.withResolvers<void>();
+  provider.answer = async () => {
+    looking.resolve();
+    await answering.promise;
+    return { ...paid, status: "declined" };
+  };
+  await world.database`update provider_tasks set due_at = now() where intent_id = ${intentId} and kind = 'poll'`;
+  await looking.promise;
+  await world.database.begin(async (sql) => {
+    const reference = { intentId, providerReference: String(paid["payment_id"]) };
+    expect(await takeAsPaid(sql, { ...reference, dueInMs: 60_000 })).toBeDefined();
+  });
+  answering.resolve();
+  await delay(1_000);
+  expect(scenes.heard(intent)).not.toContain("provider_failed");
+  expect(await scenes.issuesOf(place)).toEqual([]);
 }, 40_000);

@@ -208,6 +208,21 @@ describe("the station of an intent with an issue", () => {
     await waitFor("the word", () => scenes.heard(intent).includes("provider_cleared"));
   });
 
+  test("hears it again, when the provider was asked and had ended the payment before anybody said that the intent had", async () => {
+    const place = await world.openPlace();
+    const intent = await world.openIntent(place, 1203);
+    expect(await world.askProvider(place, await world.addSandboxConfig(place), intent)).toMatchObject({
+      created: true,
+    });
+    const { intentId } = intent;
+    await world.database`
+      update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intentId}`;
+    await world.database`update provider_tasks set due_at = now() where intent_id = ${intentId}`;
+    expect(await scenes.taskEnd(intent, "clear")).toBe("cleared");
+    await world.ask(withdrawProviderPayment, { intentId });
+    await waitFor("the word", () => scenes.heard(intent).filter((type) => type === "provider_cleared").length === 2);
+  });
+
   test("is told of money that comes late, too", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", {
@@ -218,5 +233,20 @@ describe("the station of an intent with an issue", () => {
     await scenes.pay(scene);
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("told");
     expect(scenes.heard(scene.intent)).toEqual(["provider_confirm", "provider_money_differs"]);
+  });
+
+  test.each([
+    ["has forgotten the intent, which ended long ago", { ok: false, code: "intent_unknown" }, {}],
+    ["collects until then, when its issue is closed already", { ok: true, type: "accepted" }, { amount: "9.00" }],
+  ] as const)("hears that no money moved, also where it %s", async (_, reply, more) => {
+    const scene = await scenes.open();
+    if ("amount" in more) {
+      await scenes.pay(scene, more);
+      await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
+    }
+    world.stations.answer(scene.intent.intentId, "provider_failed", reply);
+    const expired = JSON.stringify({ id: "e", type: "payment.expired", data: { reference: scene.reference } });
+    expect((await scenes.send(scene, expired)).status).toBe(200);
+    await waitFor("the provider's word", () => scenes.heard(scene.intent).includes("provider_cleared"));
   });
 });

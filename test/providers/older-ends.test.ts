@@ -53,7 +53,7 @@ test("an end is kept that was asked for after the money, and forgotten when ther
 test("money that is just being written down when the end comes is newer", async () => {
   const { intentId } = (await scenes.open()).intent;
   const before = await asked(intentId);
-  let ending: Promise<void> = Promise.resolve();
+  let ending: Promise<unknown> = Promise.resolve();
   await world.database.begin(async (sql) => {
     await assertMoney(sql, intentId, "first");
     ending = world.database.begin((other) => keepEnd(other, before));
@@ -68,7 +68,9 @@ test("money that is just being written down when the end comes is newer", async 
   expect(await hasEnded(intentId)).toBe(false);
 });
 
-test("with the issue closed the provider is asked again, when the money was asserted anew while it was asked", async () => {
+/** A payment whose cancellation the provider answers when it is told to, with money of another amount. */
+async function openCancellation() {
+  await provider.giveBack(world);
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
   const [{ account }] = await world.database<[{ account: string }]>`
@@ -94,10 +96,67 @@ test("with the issue closed the provider is asked again, when the money was asse
   await world.ask(withdrawProviderPayment, { intentId });
   await waitFor("the cancellation", () => cancellations === 1);
   await world.database.begin((sql) => assertMoney(sql, intentId, "again, in other words"));
+  return { place, intent, answering, cancellations: () => cancellations };
+}
+
+test("the provider is asked again, when the money was asserted anew while it was asked", async () => {
+  const { place, intent, answering, cancellations } = await openCancellation();
   answering.resolve();
+  await waitFor("the second cancellation", () => cancellations() === 2);
   expect(await scenes.taskEnd(intent, "withdraw")).toBe("cancelled");
   expect(await scenes.taskEnd(intent, "clear")).toBe("issue_open");
+  expect(await hasEnded(intent.intentId)).toBe(true);
+  expect(scenes.heard(intent)).not.toContain("provider_cleared");
   const { issueId } = await scenes.onlyIssueOf(place);
   await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
-  await waitFor("the second cancellation", () => cancellations === 2);
+  await waitFor("the provider's word", () => scenes.heard(intent).includes("provider_cleared"));
 }, 30_000);
+
+test("an answer that is older than money clears nothing, also when the issue of that was closed meanwhile", async () => {
+  const { place, intent, answering, cancellations } = await openCancellation();
+  const { issueId } = await scenes.onlyIssueOf(place);
+  await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
+  const askedBefore: number[] = [];
+  world.stations.answer(intent.intentId, "provider_cleared", () => {
+    askedBefore.push(cancellations());
+    return { ok: true, type: "accepted" };
+  });
+  answering.resolve();
+  await waitFor("the provider's word", () => askedBefore.length > 0);
+  expect(askedBefore).toEqual([2]);
+}, 30_000);
+
+test.each([
+  ["that differs", { amount: "9.00" }],
+  ["that is right", {}],
+])("an end that waits for its station is not told any more when money has come since %s", async (_, money) => {
+  const scene = await scenes.open();
+  const { intent, place } = scene;
+  const { intentId } = intent;
+  world.stations.answer(intentId, "provider_failed", {
+    ok: false,
+    code: "intent_not_actionable",
+    status: "cancelled",
+  });
+  const expired = JSON.stringify({ id: "e", type: "payment.expired", data: { reference: scene.reference } });
+  expect((await scenes.send(scene, expired)).status).toBe(200);
+  expect(await scenes.taskEnd(intent, "clear")).toBe("cleared");
+  world.stations.answer(intentId, "provider_confirm", {
+    ok: false,
+    code: "intent_not_actionable",
+    status: "cancelled",
+  });
+  await scenes.pay(scene, money);
+  expect(await scenes.taskEnd(intent, "differ")).toBe("told");
+  await waitFor("the end of all else", async () => {
+    const open = await world.database`
+      select from provider_tasks where intent_id = ${intentId} and done_at is null`;
+    return open.length === 0;
+  });
+  await scenes.close(place, await scenes.onlyIssueOf(place));
+  // As if the station had been away all the while.
+  await world.database`
+    update provider_tasks set done_at = null, outcome = null, due_at = now() where intent_id = ${intentId} and kind = 'clear'`;
+  expect(await scenes.taskEnd(intent, "clear")).toBe("superseded");
+  expect(scenes.heard(intent).filter((type) => type === "provider_cleared")).toHaveLength(1);
+});

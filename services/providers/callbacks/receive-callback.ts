@@ -3,6 +3,7 @@
  * the event is known, and a known one gets the recorded answer whatever has happened since; then its effect. Whatever is
  * signed is recorded and taken: a provider that got a refusal would forget money that it has told.
  */
+import { randomBytes } from "node:crypto";
 import type { receiveCallback } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { CALLBACK_SECRET } from "../adapters/adapter.ts";
@@ -21,8 +22,11 @@ const SIGNATURE_INVALID = refusal(401, "signature_invalid", "The signature does 
 const THROTTLED = refusal(429, "throttled", "Too many callbacks that were refused; try again later.");
 const TOO_LARGE = refusal(413, "body_too_large", "The body is too large.");
 
-/** With this a callback for a config that does not exist takes the same way as one with a wrong signature. */
-const NO_SECRET = "there is no such config";
+/**
+ * With this a callback for a config that does not exist, or has no live secret, takes the same way as one with a wrong
+ * signature. Nobody knows it, so that nobody signs with it.
+ */
+const NO_SECRET = randomBytes(32).toString("base64url");
 
 interface Answered {
   readonly answer: Answer;

@@ -14,7 +14,14 @@ import { RefusedError } from "../../bus/refusals.ts";
 import { askStation } from "../../bus/station-client.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { findConfigById } from "../sql/configs.ts";
-import { type Attribution, findOtherIssues, type IssueRow, lockIssue, startAttribution } from "../sql/issues.ts";
+import {
+  type Attribution,
+  findNamesAtSeam,
+  findOtherIssues,
+  type IssueRow,
+  lockIssue,
+  startAttribution,
+} from "../sql/issues.ts";
 import { findOrderPaidWith, findOrderPlace, type OrderPlace } from "../sql/orders.ts";
 import { finishAttribution } from "./finish-attribution.ts";
 import { holdMoneyOf, requireAttributable, requireKnownMoney } from "./free-money.ts";
@@ -58,8 +65,10 @@ export async function attribute(deps: ProvidersDeps, request: Request): Promise<
 
 /** What the seam found: the money has paid, or it was closed by another issue while this one was being attributed. */
 async function takenMeanwhile({ database }: Pick<ProvidersDeps, "database">, issue: IssueRow): Promise<RefusedError> {
-  const paid = await findOrderPaidWith(database, issue.money_names);
-  const closed = (await findOtherIssues(database, issue)).find(({ status }) => status === "closed");
+  const names = await findNamesAtSeam(database, issue);
+  const paid = await findOrderPaidWith(database, names);
+  const others = await findOtherIssues(database, { ...issue, money_names: names });
+  const closed = others.find(({ status }) => status === "closed");
   if (paid === undefined && closed !== undefined)
     return issueConflict("money_closed", `This money was dealt with and closed as issue ${closed.issue_id}.`);
   return issueConflict("money_has_paid", "This money has paid another order meanwhile.");

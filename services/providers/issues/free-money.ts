@@ -25,9 +25,9 @@ export async function holdMoneyOf(
  * The issue's money is nobody's but the operator's, and stays so until the transaction ends. Whatever the issue says of it:
  * a provider may have named the same money rightly before or since. The caller holds the money. Refuses with `conflict`.
  */
-export async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promise<void> {
+async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promise<void> {
   const paid = await findOrderPaidWith(sql, issue.money_names);
-  if (paid !== undefined) throw issueConflict("money_has_paid", `This money has paid order ${paid.orderId}.`);
+  if (paid !== undefined) throw moneyHasPaid(paid);
   await requireUnclaimed(sql, issue);
 }
 
@@ -43,9 +43,13 @@ export async function requireClosable(sql: Transaction, issue: IssueRow): Promis
     const detail = `This money is just being attributed by issue ${attributing.issue_id}; try again in a moment.`;
     throw issueConflict("attribution_under_way", detail);
   }
-  if (issue.kind === "settlement_refused") return await requireFreeMoney(sql, issue);
-  if ((await findOrderPaidWith(sql, issue.money_names)) === undefined) await requireUnclaimed(sql, issue);
+  const paid = await findOrderPaidWith(sql, issue.money_names);
+  if (paid === undefined) return await requireUnclaimed(sql, issue);
+  if (issue.kind === "settlement_refused" && paid.intentId === issue.intent_id) throw moneyHasPaid(paid);
 }
+
+const moneyHasPaid = ({ orderId }: { readonly orderId: number }) =>
+  issueConflict("money_has_paid", `This money has paid order ${orderId}.`);
 
 /** No payment is about to take the money, whichever config of its account was told, and no cashier may settle it. */
 async function requireUnclaimed(sql: Transaction, issue: IssueRow): Promise<void> {

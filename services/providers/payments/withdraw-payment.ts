@@ -3,8 +3,8 @@ import type { withdrawProviderPayment } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { keepWithdrawal, lockIntent, markWithdrawn } from "../sql/payments.ts";
-import { insertTask } from "../sql/tasks.ts";
+import { findPayment, keepWithdrawal, lockIntent, markWithdrawn } from "../sql/payments.ts";
+import { armTask, insertTask } from "../sql/tasks.ts";
 
 /**
  * Harmless when it is asked again. The wish is kept also when no payment was asked for yet: whoever does so afterwards is
@@ -20,8 +20,13 @@ export async function withdrawPayment(
       await keepWithdrawal(sql, intentId);
       return undefined;
     }
-    const claim = { dueInMs: PROVIDER_LIMITS.taskClaimMs, isTaken: true };
-    return await insertTask(sql, { intentId, kind: "withdraw", ...claim });
+    const { taskClaimMs: dueInMs } = PROVIDER_LIMITS;
+    const withdrawal = await insertTask(sql, { intentId, kind: "withdraw", dueInMs, isTaken: true });
+    if (withdrawal !== undefined) return withdrawal;
+    // The provider has been asked already. A station whose clock is behind heard its word before the intent had ended, which
+    // is when the doubt began.
+    const hasEnded = (await findPayment(sql, intentId))?.ended_at instanceof Date;
+    return hasEnded ? await armTask(sql, { intentId, kind: "clear", detail: {}, dueInMs }) : undefined;
   });
   if (task !== undefined) deps.tasks.start(task);
   return {};

@@ -1,5 +1,6 @@
 /** Money that does not fit. */
 import type { Caller } from "../../bus/messages/caller.ts";
+import { moneyKey } from "../../bus/messages/money-key.ts";
 import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/providers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
@@ -141,6 +142,17 @@ export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<
     from provider_issues
     where issue_id <> ${issue.issue_id} and money_names && ${[...issue.money_names]}::text[]
     order by issue_id`;
+}
+
+/** Every name of an issue's money that the payment seam finds: by way of other issues too. */
+export async function findNamesAtSeam(
+  sql: Queryable,
+  { config_id: configId, money_key: name }: Pick<IssueRow, "config_id" | "money_key">,
+): Promise<readonly string[]> {
+  const [row] = await sql<
+    [{ names: string[] }]
+  >`select names_of_settlement(0, ${moneyKey({ configId, name })}) as names`;
+  return row.names;
 }
 
 /** What a provider says of a money that has an issue already. */

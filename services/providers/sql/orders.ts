@@ -22,13 +22,13 @@ export async function findOrderPlace(
   return { stationId: row.station_id, filialId: row.filial_id, mode: row.sandbox ? "test" : "live" };
 }
 
-/** The order that this money has paid, by whatever intent and under whichever of its names, or undefined. */
+/** The order that this money has paid, by which intent and under whichever of its names, or undefined. */
 export async function findOrderPaidWith(
   sql: Queryable,
   moneyNames: readonly string[],
-): Promise<{ readonly orderId: number } | undefined> {
-  const [row] = await sql<{ order_id: number }[]>`
-    select t.order_id from paid_money_names n join transactions t using (transaction_id)
+): Promise<{ readonly orderId: number; readonly intentId: number } | undefined> {
+  const [row] = await sql<{ order_id: number; intent_id: number }[]>`
+    select t.order_id, t.intent_id from paid_money_names n join transactions t using (transaction_id)
     where n.name = any(${[...moneyNames]}::text[]) order by t.transaction_id limit 1`;
-  return row === undefined ? undefined : { orderId: row.order_id };
+  return row === undefined ? undefined : { orderId: row.order_id, intentId: row.intent_id };
 }

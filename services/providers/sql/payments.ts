@@ -235,16 +235,17 @@ export async function markWithdrawn(sql: Transaction, intentId: number): Promise
 /**
  * The provider says that no money moved and none will. Where it was asked, `assertions` is what the payment had before the
  * question: money that was asserted since is newer than this answer. It is compared in the row itself, which PostgreSQL reads
- * anew after it has waited for whoever holds the payment.
+ * anew after it has waited for whoever holds the payment. False where the answer is older than money, and says nothing.
  */
 export async function keepEnd(
   sql: Transaction,
   { intentId, assertions }: { readonly intentId: number; readonly assertions?: number },
-): Promise<void> {
+): Promise<boolean> {
   const asOf = assertions === undefined ? sql`` : sql`and assertions = ${assertions}`;
-  await sql`
+  const kept = await sql`
     update provider_payments set ended_at = coalesce(ended_at, now())
     where intent_id = ${intentId} and paid_at is null ${asOf}`;
+  return kept.count === 1;
 }
 
 /** The provider asserts money since, so that what it said before, or is just saying, is not its last word any more. */

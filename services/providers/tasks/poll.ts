@@ -26,7 +26,10 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
       const isLast = Date.now() >= lastAtMs || payment.withdrawn_at !== null;
       return isTaken || isLast ? { outcome } : { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
     }
-    if (found.status === "ended") return await end(deps, about, found.reason);
+    if (found.status === "ended") {
+      if (await end(deps, about, found.reason)) return { outcome: found.reason };
+      return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+    }
     if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
     await insertTask(deps.database, { intentId: payment.intent_id, kind: "withdraw", dueInMs: 0 });
     return { outcome: found.status };
@@ -40,13 +43,14 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
   }
 }
 
-async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: string): Promise<TaskResult> {
+/** False when money has come since the provider was asked: its answer is older and ends nothing. */
+async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: string): Promise<boolean> {
   const { intent_id: intentId, assertions } = payment;
-  await deps.database.begin(async (sql) => {
-    await keepEnd(sql, { intentId, assertions });
-    await insertTask(sql, { intentId, kind: "fail", detail: { reason }, dueInMs: 0 });
+  return await deps.database.begin(async (sql) => {
+    const isKept = await keepEnd(sql, { intentId, assertions });
+    if (isKept) await insertTask(sql, { intentId, kind: "fail", detail: { reason }, dueInMs: 0 });
+    return isKept;
   });
-  return { outcome: reason };
 }
 
 /** Growing pauses up to the deadline; what would come after it is the one look that is made then. */

@@ -1,6 +1,7 @@
 /** Telling a station what a provider said. The command id is the same in each attempt, so it takes effect once. */
 import { z } from "zod";
 import { PROVIDER_DECLINES } from "../../../machines/payment-intent.ts";
+import type { Refusal } from "../../../machines/station/reply.ts";
 import { ISSUE_KINDS } from "../../bus/messages/providers.ts";
 import type { RequestedCommand, StationResponse } from "../../bus/messages/station.ts";
 import { askStation } from "../../bus/station-client.ts";
@@ -8,7 +9,7 @@ import { tellOfIssue } from "../callbacks/raise-issue.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { findOpenIssueOf } from "../sql/issues.ts";
-import type { PaymentRow } from "../sql/payments.ts";
+import { findPayment, type PaymentRow } from "../sql/payments.ts";
 import { armTask, type Task, type TaskKind } from "../sql/tasks.ts";
 import type { TaskResult } from "./task-result.ts";
 
@@ -36,17 +37,21 @@ const failDetail = z.object({ reason: z.enum(PROVIDER_DECLINES) });
 
 /**
  * The buyer's payment has come to nothing. A station that refuses has its money, or has ended the intent already; then
- * this was the word that no money moved.
+ * this was the word that no money moved. So it is where the station has forgotten the intent, whose doubt it may still know,
+ * and where the intent has ended with a doubt now, because other money was asserted before.
  */
 export async function failAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { reason } = failDetail.parse(task.detail);
   const command = { type: "provider_failed", intentId: payment.intent_id, reason } as const;
   const { reply } = await tellStation(deps, payment, { kind: "fail", command });
-  if (reply.ok) return { outcome: reason };
-  const hasEndedUnpaid = reply.status === "cancelled" || reply.status === "expired";
-  const { intent_id: intentId } = payment;
-  if (hasEndedUnpaid) await armTask(deps.database, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
-  return { outcome: reply.code };
+  const { intent_id: intentId, assertions } = payment;
+  const mayBeInDoubt = reply.ok ? assertions > 0 : reply.code === "intent_unknown" || hasEndedUnpaid(reply);
+  if (mayBeInDoubt) await armTask(deps.database, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
+  return { outcome: reply.ok ? reason : reply.code };
+}
+
+function hasEndedUnpaid({ status }: Refusal): boolean {
+  return status === "cancelled" || status === "expired";
 }
 
 const telling = z.object({ issue: z.enum(ISSUE_KINDS), issueId: z.int(), nth: z.string().optional() });
@@ -65,9 +70,14 @@ export async function tellOfDifference(deps: ProvidersDeps, task: Task, payment:
   return { outcome };
 }
 
-/** No money moved and none will: the provider has said so. While an issue is open, the doubt stays all the same. */
+/**
+ * No money moved and none will: the provider has said so. While an issue is open, the doubt stays all the same; and when money
+ * has come since, that was not its last word.
+ */
 export async function clearAtStation(deps: ProvidersDeps, payment: PaymentRow): Promise<TaskResult> {
   const { intent_id: intentId } = payment;
+  const known = await findPayment(deps.database, intentId);
+  if (known === undefined || known.ended_at === null || known.paid_reference !== null) return { outcome: "superseded" };
   if ((await findOpenIssueOf(deps.database, intentId)) !== undefined) return { outcome: "issue_open" };
   const command = { type: "provider_cleared", intentId } as const;
   const { reply } = await tellStation(deps, payment, { kind: "clear", command });

@@ -16,13 +16,16 @@ export async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about:
   try {
     const answer = await deps.adapters[config.kind].cancel(access, asked, signal);
     switch (answer.status) {
-      case "cancelled":
-        await deps.database.begin(async (sql) => {
-          await keepEnd(sql, { intentId, assertions });
+      case "cancelled": {
+        const isKept = await deps.database.begin(async (sql) => {
+          if (!(await keepEnd(sql, { intentId, assertions }))) return false;
           await dropTask(sql, { intentId, kind: "poll", outcome: "cancelled" });
           await armTask(sql, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
+          return true;
         });
-        return { outcome: "cancelled" };
+        // Money has come since it was asked, so that this answer is older.
+        return isKept ? { outcome: "cancelled" } : again(task);
+      }
       case "paid":
         return { outcome: await takeFoundMoney(deps, about, { money: answer.money, by: "cancellation" }) };
       case "in_progress":

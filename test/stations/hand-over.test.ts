@@ -1,0 +1,51 @@
+/** What a host commits after it has given its partition up is taken up by whoever has it now. */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { partitionOf } from "../../machines/partition.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
+import { eventually, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+
+let world: StationWorld;
+let settlement: Service;
+let providers: ScriptedProviders;
+beforeAll(async () => {
+  world = await startStationWorld({ money: true });
+  settlement = await world.startSettlement();
+  providers = await startScriptedProviders(world);
+});
+afterEach(() => world.stopHosts());
+afterAll(async () => {
+  await providers.stop();
+  await settlement.stop();
+  await world.stop();
+});
+
+async function openQrStation(): Promise<number> {
+  const stationId = await world.openStation();
+  const provider = { configId: PROVIDER.id, revision: 1 };
+  await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
+  return stationId;
+}
+
+it("a collection whose order took longer to read than the hand-over waits", async () => {
+  const first = await world.startHost();
+  const stationIds = await Promise.all(Array.from({ length: 16 }, openQrStation));
+  const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));
+  const replies: Promise<unknown>[] = [];
+  await world.database().begin(async (sql) => {
+    await sql`lock table orders in access exclusive mode`;
+    for (const [nth, stationId] of stationIds.entries()) {
+      const orderId = orders[nth] ?? 0;
+      replies.push(world.ask(stationId, { type: "intent_create", route: "dynamic_qr", orderId }));
+    }
+    const second = await world.startHost();
+    await eventually(() => second.host.owned().size > 0);
+    // The other host has read what there is by now.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(first.host.owned().size).toBeGreaterThan(0);
+    expect(stationIds.some((stationId) => second.host.owned().has(partitionOf(stationId)))).toBe(true);
+  });
+  for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ reply: { ok: true } });
+  for (const stationId of stationIds)
+    await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
+});
