@@ -4,12 +4,17 @@ import * as messages from "../../services/bus/messages/webhooks.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
+// A worker's next file has the same limits.
+const asTold = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 beforeAll(async () => {
   Object.assign(SIGNER_LIMITS, { owners: 2 });
   world = await startSignerWorld();
 });
-afterAll(() => world.stop());
+afterAll(async () => {
+  await world.stop();
+  Object.assign(SIGNER_LIMITS, asTold);
+});
 
 test("each owner is sent to, also beside one whose deliveries wait for a paused endpoint", async () => {
   for (const name of ["first", "second", "third", "fourth"]) {

@@ -53,7 +53,7 @@ export class OwnerSender {
   #sending = 0;
   #attemptEnded = Promise.withResolvers<void>();
   readonly #pumpAgain = (): void => this.#pump();
-  /** Ends what is under way when stopping takes too long. */
+  /** Ends what is under way when there is no time left for it. */
   readonly #aborting = new AbortController();
   #stopped = false;
   /** Another process may send for the owner already. */
@@ -91,12 +91,15 @@ export class OwnerSender {
     this.#deps.slots.forget(this.#pumpAgain);
     this.#deps.writer.forget(this.#pumpAgain);
     this.wake();
-    const timer = setTimeout(() => this.#aborting.abort(), SIGNER_LIMITS.drainTimeoutMs);
     await this.#running;
     while (this.#sending > 0) await this.#attemptEnded.promise;
-    clearTimeout(timer);
     await this.#deps.writer.settled();
     for (const work of this.#endpoints.values()) work.letGo();
+  }
+
+  /** The process ends: what is under way is not waited for any more, and is sent again by whoever holds the owner next. */
+  cutOff(): void {
+    this.#aborting.abort();
   }
 
   async #run(): Promise<void> {

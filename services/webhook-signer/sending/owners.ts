@@ -150,7 +150,11 @@ export function startOwners(deps: OwnersDeps): Owners {
       stopping.abort();
       await running;
       for (const sender of senders.values()) void give(sender);
+      const timer = setTimeout(() => {
+        for (const { sender } of ending.values()) sender.cutOff();
+      }, SIGNER_LIMITS.drainTimeoutMs);
       await Promise.all([...ending.values()].map(({ given }) => given));
+      clearTimeout(timer);
       await forgetSigners(deps.database, signerId, SIGNER_LIMITS.deadSignerMs);
     },
   };
