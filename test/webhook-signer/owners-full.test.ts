@@ -63,3 +63,22 @@ test("each owner is sent to, also beside more owners of smaller ids than it may 
   await waitFor("the last owner's", () => world.receiver.at("/last").length === 1, 15_000);
   await world.database`alter table webhook_attempts drop constraint probe`;
 }, 40_000);
+
+test("those that are due at a start are all sent within half a minute, however many more there are than it may hold", async () => {
+  const OWNERS = 60;
+  const { url } = world.receiver;
+  const fleets = await Promise.all(Array.from({ length: OWNERS }, () => world.openFleet()));
+  for (const fleet of fleets) {
+    await world.ask(messages.registerEndpoint, {
+      caller: fleet.owner,
+      consumerId: fleet.consumerId,
+      url: url("/many"),
+    });
+  }
+  await world.database`
+    insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
+    select organization_id, consumer_id, endpoint_id, 'robotics.paused',
+      json_build_object('delivery_id', endpoint_id, 'event_type', 'robotics.paused'), 'pending', now()
+    from webhook_endpoints where url = ${url("/many")}`;
+  await waitFor("all of them", () => world.receiver.at("/many").length === OWNERS, 30_000);
+}, 60_000);

@@ -93,16 +93,16 @@ export function startOwners(deps: OwnersDeps): Owners {
     }
     const isAll = taken.length < limit;
     takenTo = isAll ? 0 : Math.max(...taken);
-    return isAll ? behind > 0 : limit === SIGNER_LIMITS.ownersPerTake;
+    return !isAll || behind > 0;
   };
-  const longestIdle = (): OwnerSender | undefined =>
+  const longestIdleFirst = () =>
     [...senders.values()]
       .map((sender) => ({ sender, sinceMs: sender.idleSinceMs ?? Number.POSITIVE_INFINITY }))
       // The busy ones last.
-      .toSorted((a, b) => a.sinceMs - b.sinceMs)[0]?.sender;
+      .toSorted((a, b) => a.sinceMs - b.sinceMs);
   /** The owner to give back, the longest idle first, while this process has more than its share. */
   const surplus = ({ heldByAll, alive }: OwnersShared): OwnerSender | undefined => {
-    return senders.size > Math.ceil(heldByAll / alive) ? longestIdle() : undefined;
+    return senders.size > Math.ceil(heldByAll / alive) ? longestIdleFirst()[0]?.sender : undefined;
   };
   const turn = async (): Promise<void> => {
     const given = surplus(await renew());
@@ -111,9 +111,10 @@ export function startOwners(deps: OwnersDeps): Owners {
       restUntilMs = performance.now() + SIGNER_LIMITS.ownerRestMs;
     }
     if (senders.size >= SIGNER_LIMITS.owners) {
-      // Full: who has nothing to send makes room for those who wait for a process.
-      const idle = longestIdle();
-      if (idle?.idleSinceMs !== undefined) void give(idle);
+      // Full: those with nothing to send make room for as many as can be taken at once, who may wait for a process.
+      for (const { sender, sinceMs } of longestIdleFirst().slice(0, SIGNER_LIMITS.ownersPerTake)) {
+        if (Number.isFinite(sinceMs)) void give(sender);
+      }
     }
     // What was just given back to others is for them to take.
     if (performance.now() >= restUntilMs && (await take())) woken.resolve();
