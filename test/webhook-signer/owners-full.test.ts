@@ -51,7 +51,7 @@ test("each owner is sent to, also beside more owners of smaller ids than it may 
   // An outcome that cannot be stored leaves its delivery due, and nothing to do.
   await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
   world.receiver.behave("/always-due", () => ({ status: 200, body: "poison" }));
-  for (let owner = 0; owner < 3; owner += 1) {
+  for (let owner = 0; owner < 20; owner += 1) {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/always-due");
     await world.emitMany([fleet], 1);
