@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Clock } from "../clock.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { forgetSigners, type OwnersShared, releaseOwners, renewOwners, takeOwners } from "../sql/owner-leases.ts";
 import { OutcomeWriter } from "./outcome-writer.ts";
@@ -19,7 +20,9 @@ export interface Owners {
   stop(): Promise<void>;
 }
 
-export type OwnersDeps = Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid">;
+export interface OwnersDeps extends Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid"> {
+  readonly clock: Pick<Clock, "nowMs" | "lookIfMoved">;
+}
 
 export function startOwners(deps: OwnersDeps): Owners {
   const signerId = randomUUID();
@@ -105,6 +108,8 @@ export function startOwners(deps: OwnersDeps): Owners {
     return senders.size > Math.ceil(heldByAll / alive) ? longestIdleFirst()[0]?.sender : undefined;
   };
   const turn = async (): Promise<void> => {
+    // First: after a sleep nothing is sent before a renewal, and what is sent then is to be signed with the time of then.
+    await deps.clock.lookIfMoved();
     const given = surplus(await renew());
     if (given !== undefined) {
       void give(given);
