@@ -1,4 +1,5 @@
 /** Which owner a full process may give back: one of which nothing is under way and nothing waits. */
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -46,7 +47,7 @@ test("it is idle when it has looked and nothing of it is under way, nor waits fo
       clock: await startClock(database, log),
       allowLoopback: true,
       random: Math.random,
-      writer: new OutcomeWriter({ database, log }),
+      writer: new OutcomeWriter({ database, log, signerId: randomUUID() }),
       isLeaseValid: () => true,
       secretsOf: async (endpointIds) => new Map(endpointIds.map((id) => [id, ["whsec_x"]])),
       onAttempt: () => {

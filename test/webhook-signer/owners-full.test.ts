@@ -66,19 +66,19 @@ test("each owner is sent to, also beside more owners of smaller ids than it may 
 
 test("those that are due at a start are all sent within half a minute, however many more there are than it may hold", async () => {
   const OWNERS = 60;
-  const { url } = world.receiver;
+  const url = world.receiver.url("/many");
   const fleets = await Promise.all(Array.from({ length: OWNERS }, () => world.openFleet()));
   for (const fleet of fleets) {
     await world.ask(messages.registerEndpoint, {
       caller: fleet.owner,
       consumerId: fleet.consumerId,
-      url: url("/many"),
+      url,
     });
   }
   await world.database`
     insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
     select organization_id, consumer_id, endpoint_id, 'robotics.paused',
       json_build_object('delivery_id', endpoint_id, 'event_type', 'robotics.paused'), 'pending', now()
-    from webhook_endpoints where url = ${url("/many")}`;
+    from webhook_endpoints where url = ${url}`;
   await waitFor("all of them", () => world.receiver.at("/many").length === OWNERS, 30_000);
 }, 60_000);

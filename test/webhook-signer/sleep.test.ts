@@ -2,6 +2,7 @@
  * A machine that sleeps and wakes: the clock that never jumps has stood still, the time of day has gone on. The sleep of
  * this process is that it does nothing, and its steady clock leaves out how long that was.
  */
+import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -97,7 +98,7 @@ test("an offer that ends while it sleeps is not sent after it, though its lease 
     ...depsWith(await startClock(database, log)),
     slots,
     inHand: { count: 0 },
-    writer: new OutcomeWriter({ database, log }),
+    writer: new OutcomeWriter({ database, log, signerId: randomUUID() }),
     isLeaseValid: () => true,
   };
   const organizationId = await addOwner(database, `http://127.0.0.1:${target.port}/`, { lapsesInMs: 2_000 });

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { registerEndpoint } from "../../services/bus/messages/webhooks.ts";
+import { getEndpoint, registerEndpoint } from "../../services/bus/messages/webhooks.ts";
 import { startDoor } from "./door.ts";
 import { holdAnswers, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -103,4 +103,32 @@ test("while it opens a connection: it does not use it for what others have taken
   });
   await delay(500);
   expect(world.receiver.received).toHaveLength(sent);
+}, 40_000);
+
+test("while its target answers: what the others know of the target by then stays as it is", async () => {
+  const stalled = await world.addSignerProcess(settings);
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/one");
+  // One more failure opens its breaker for a long time, and disables it.
+  await world.database`
+    update webhook_endpoints set consecutive_failures = 4, times_opened = 5, failing_since = now() - interval '6 days',
+      failures_since_success = 19 where endpoint_id = ${endpointId}`;
+  const { promise: after, resolve: letGo } = Promise.withResolvers<void>();
+  world.receiver.behave("/one", () => ({ status: 500, after }));
+  await world.emitMany([fleet], 1);
+  await waitFor("its request", () => world.receiver.received.length === 1);
+  await stalled.freeze();
+  world.receiver.behave("/one", () => 200);
+  letGo();
+  await world.addSignerProcess(settings);
+  const read = async () => (await world.ask(getEndpoint, { caller: fleet.owner, endpointId })).endpoint;
+  const attemptsWith = async (error: string | null): Promise<number> => {
+    const rows = await world.database`select from webhook_attempts where error is not distinct from ${error}`;
+    return rows.length;
+  };
+  await waitFor("the others' work", async () => (await attemptsWith(null)) === 1);
+  stalled.signal("SIGCONT");
+  await waitFor("what it makes of the answer", async () => (await attemptsWith("status_not_success")) === 1);
+  await delay(300);
+  expect(await read()).toMatchObject({ status: "active", consecutiveFailures: 0, openUntilMs: null });
 }, 40_000);

@@ -42,7 +42,7 @@ export function startOwners(deps: OwnersDeps): Owners {
   const leaseAgeMs = (): number => Math.max(performance.now() - renewedAtMs.steady, Date.now() - renewedAtMs.wall);
   const isLeaseValid = (): boolean => leaseAgeMs() < leaseMs - leaseMarginMs;
   const slots = new Slots({ count, keptForPrompt, keptForUntried });
-  const writer = new OutcomeWriter(deps);
+  const writer = new OutcomeWriter({ ...deps, signerId });
   const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, inHand: { count: 0 }, writer };
 
   /** Stops and gives back, beside what else happens here: it takes as long as an attempt may take. */
