@@ -83,17 +83,11 @@ export function startOwners(deps: OwnersDeps): Owners {
     const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
     if (limit <= 0) return false;
     const behind = takenTo;
-    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, behind, but: [...ending.keys()] });
-    for (const organizationId of taken) {
-      const lapsed = senders.get(organizationId);
-      if (lapsed === undefined) senders.set(organizationId, new OwnerSender(using, organizationId));
-      else {
-        // Its lease lapsed while this process stood still, behind the answer that it is held. What it has in hand may have
-        // been sent by others meanwhile: it ends, is given back, and the next turn takes the owner anew.
-        lapsed.lose();
-        void give(lapsed);
-      }
-    }
+    // What is thought to be held here is not taken: if its lease has lapsed while this process stood still, what is in hand may
+    // have been sent by others, and the next renewal says so. Taken anew, perhaps by an answer that is lost, it would look held.
+    const but = [...senders.keys(), ...ending.keys()];
+    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, behind, but });
+    for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
     const isAll = taken.length < limit;
     takenTo = isAll ? 0 : Math.max(...taken);
     return !isAll || behind > 0;
