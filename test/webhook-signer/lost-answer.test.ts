@@ -58,7 +58,9 @@ test("sends nothing that it had in hand before, and another has sent meanwhile",
   const log = createLog({ service: "test", level: "silent" });
   const sender = createSender({});
   const owners = startOwners({
-    database: Object.assign(asked, { unsafe: database.unsafe }) as unknown as Database,
+    database: Object.assign(asked, {
+      unsafe: (...text: Parameters<Database["unsafe"]>) => database.unsafe(...text),
+    }) as unknown as Database,
     log,
     sender,
     clock: await startClock(database, log),
