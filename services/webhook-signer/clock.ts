@@ -33,7 +33,7 @@ export async function startClock(database: Database, log: Pick<Log, "error" | "i
       if (next.tookMs < quickest.tookMs) quickest = next;
     }
     atStartMs = quickest.atStartMs;
-    apartMs = Date.now() - performance.now();
+    apartMs = quickest.apartMs;
     const aheadByMs = Math.round(quickest.aheadByMs);
     const wasWrong = isWrong;
     isWrong = Math.abs(aheadByMs) > SIGNER_LIMITS.wrongClockMs + quickest.tookMs;
@@ -54,12 +54,21 @@ export async function startClock(database: Database, log: Pick<Log, "error" | "i
   };
 }
 
-/** PostgreSQL's time when `performance.now()` was zero, and by how much this machine's clock is ahead of it. */
-async function measure(database: Database): Promise<{ atStartMs: number; aheadByMs: number; tookMs: number }> {
+interface Measured {
+  /** PostgreSQL's time when `performance.now()` was zero, and by how much this machine's clock is ahead of it. */
+  readonly atStartMs: number;
+  readonly aheadByMs: number;
+  readonly tookMs: number;
+  /** How far this machine's two clocks were apart before it asked: what it slept through meanwhile is noticed. */
+  readonly apartMs: number;
+}
+
+async function measure(database: Database): Promise<Measured> {
   const askedAtMs = performance.now();
+  const apartMs = Date.now() - askedAtMs;
   const [row] = await database<[{ now_ms: number }]>`
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms`;
   const tookMs = performance.now() - askedAtMs;
   const atStartMs = row.now_ms - askedAtMs - tookMs / 2;
-  return { atStartMs, aheadByMs: Date.now() - (atStartMs + performance.now()), tookMs };
+  return { atStartMs, aheadByMs: Date.now() - (atStartMs + performance.now()), tookMs, apartMs };
 }

@@ -161,6 +161,7 @@ describe("what is read ahead", () => {
     is_manual: false,
     lapses_in_ms: null,
     lapsesAtMs: null,
+    lapsesAtWallMs: null,
     due_at_ms: 0,
   });
   const send = (work: EndpointWork, count: number, tookMs: number): void => {

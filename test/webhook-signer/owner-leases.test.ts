@@ -48,3 +48,20 @@ test("are those of the smallest free ids behind the one that it is told, so that
   expect(await take(idAt(1_949))).toEqual(owners.slice(1_950));
   expect(await take(0, owners.slice(0, 5))).toEqual([...owners.slice(5, 10), ...owners.slice(300, 395)]);
 });
+
+test("are none of whom nothing may be sent now: a paused, disabled or deleted endpoint, a suspended consumer, an open breaker, nothing due", async () => {
+  const signerId = randomUUID();
+  const take = async (): Promise<readonly number[]> =>
+    (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, behind: owners[999] ?? 0, but: [] })).toSorted(
+      (a, b) => a - b,
+    );
+  const at = (index: number): number => owners[1_000 + index] ?? 0;
+  await sql`update webhook_endpoints set status = 'paused' where organization_id = ${at(0)}`;
+  await sql`update webhook_endpoints set status = 'disabled', disabled_reason = 'gone' where organization_id = ${at(1)}`;
+  await sql`update webhook_endpoints set deleted_at = now() where organization_id = ${at(2)}`;
+  await sql`update robotics_consumers set status = 'suspended' where organization_id = ${at(3)}`;
+  await sql`update webhook_endpoints set open_until = now() + interval '1 minute' where organization_id = ${at(4)}`;
+  await sql`update webhook_deliveries set due_at = now() + interval '1 minute' where organization_id = ${at(5)}`;
+  await sql`update webhook_endpoints set open_until = now() - interval '1 second' where organization_id = ${at(6)}`;
+  expect(await take()).toEqual(owners.slice(1_006, 1_106));
+});

@@ -4,12 +4,17 @@ import * as messages from "../../services/bus/messages/webhooks.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
+// A worker's next file has the same limits.
+const asTold = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 beforeAll(async () => {
   Object.assign(SIGNER_LIMITS, { owners: 2 });
   world = await startSignerWorld();
 });
-afterAll(() => world.stop());
+afterAll(async () => {
+  await world.stop();
+  Object.assign(SIGNER_LIMITS, asTold);
+});
 
 test("each owner is sent to, also beside one whose deliveries wait for a paused endpoint", async () => {
   for (const name of ["first", "second", "third", "fourth"]) {
@@ -46,7 +51,7 @@ test("each owner is sent to, also beside more owners of smaller ids than it may 
   // An outcome that cannot be stored leaves its delivery due, and nothing to do.
   await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
   world.receiver.behave("/always-due", () => ({ status: 200, body: "poison" }));
-  for (let owner = 0; owner < 3; owner += 1) {
+  for (let owner = 0; owner < 20; owner += 1) {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/always-due");
     await world.emitMany([fleet], 1);
@@ -58,3 +63,22 @@ test("each owner is sent to, also beside more owners of smaller ids than it may 
   await waitFor("the last owner's", () => world.receiver.at("/last").length === 1, 15_000);
   await world.database`alter table webhook_attempts drop constraint probe`;
 }, 40_000);
+
+test("those that are due at a start are all sent within half a minute, however many more there are than it may hold", async () => {
+  const OWNERS = 60;
+  const url = world.receiver.url("/many");
+  const fleets = await Promise.all(Array.from({ length: OWNERS }, () => world.openFleet()));
+  for (const fleet of fleets) {
+    await world.ask(messages.registerEndpoint, {
+      caller: fleet.owner,
+      consumerId: fleet.consumerId,
+      url,
+    });
+  }
+  await world.database`
+    insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
+    select organization_id, consumer_id, endpoint_id, 'robotics.paused',
+      json_build_object('delivery_id', endpoint_id, 'event_type', 'robotics.paused'), 'pending', now()
+    from webhook_endpoints where url = ${url}`;
+  await waitFor("all of them", () => world.receiver.at("/many").length === OWNERS, 30_000);
+}, 60_000);

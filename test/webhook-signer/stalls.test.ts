@@ -1,8 +1,10 @@
 /** A process that stands still for longer than its leases last, and goes on: nothing is sent twice, and nothing is left. */
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { registerEndpoint } from "../../services/bus/messages/webhooks.ts";
+import { getEndpoint, registerEndpoint } from "../../services/bus/messages/webhooks.ts";
+import { DATABASE_LIMITS } from "../../services/db/limits.ts";
 import { startDoor } from "./door.ts";
 import { holdAnswers, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -61,6 +63,24 @@ test("between the answer that it holds an owner and what follows: it takes the o
   expect(world.receiver.received).toHaveLength(EVENTS);
 }, 40_000);
 
+test("there, while another takes the owner, sends some and gives it back: it takes the owner anew, and sends none of those", async () => {
+  const signer = await world.addSignerProcess(settings);
+  await begin();
+  await withoutRenewals(async () => {
+    await waitFor("a renewal", isRenewalWaiting);
+    signer.signal("SIGSTOP");
+    await delay(50);
+  });
+  const before = world.receiver.received.length;
+  const other = await world.addSignerProcess(settings);
+  await waitFor("the other's work", () => world.receiver.received.length > before + 40);
+  await other.stop();
+  signer.signal("SIGCONT");
+  await waitFor("all of them", areDelivered, 20_000);
+  // What was under way, or not written yet, when it was stopped.
+  expect(world.receiver.received.length - EVENTS).toBeLessThanOrEqual(12);
+}, 40_000);
+
 test("while its machine sleeps: it sends nothing of what others have taken over meanwhile", async () => {
   const sleeper = await world.addSignerProcess(asleep);
   await begin();
@@ -103,4 +123,53 @@ test("while it opens a connection: it does not use it for what others have taken
   });
   await delay(500);
   expect(world.receiver.received).toHaveLength(sent);
+}, 40_000);
+
+test("while its target answers: what the others know of the target by then stays as it is", async () => {
+  const stalled = await world.addSignerProcess(settings);
+  const fleet = await world.openFleet();
+  const { endpointId } = await world.addEndpoint(fleet, "/one");
+  // One more failure opens its breaker for a long time, and disables it.
+  await world.database`
+    update webhook_endpoints set consecutive_failures = 4, times_opened = 5, failing_since = now() - interval '6 days',
+      failures_since_success = 19 where endpoint_id = ${endpointId}`;
+  const { promise: after, resolve: letGo } = Promise.withResolvers<void>();
+  world.receiver.behave("/one", () => ({ status: 500, after }));
+  await world.emitMany([fleet], 1);
+  await waitFor("its request", () => world.receiver.received.length === 1);
+  await stalled.freeze();
+  world.receiver.behave("/one", () => 200);
+  letGo();
+  await world.addSignerProcess(settings);
+  const read = async () => (await world.ask(getEndpoint, { caller: fleet.owner, endpointId })).endpoint;
+  const attemptsWith = async (error: string | null): Promise<number> => {
+    const rows = await world.database`select from webhook_attempts where error is not distinct from ${error}`;
+    return rows.length;
+  };
+  await waitFor("the others' work", async () => (await attemptsWith(null)) === 1);
+  stalled.signal("SIGCONT");
+  await waitFor("what it makes of the answer", async () => (await attemptsWith("status_not_success")) === 1);
+  await delay(300);
+  expect(await read()).toMatchObject({ status: "active", consecutiveFailures: 0, openUntilMs: null });
+}, 40_000);
+
+test("when PostgreSQL keeps it waiting, while it opens a connection: it does not use it for what another has by then", async () => {
+  const door = await startDoor(world.receiver);
+  onTestFinished(() => door.stop());
+  await world.addSignerProcess({
+    ...settings,
+    TARGET_LIMITS: JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 }),
+  });
+  const fleet = await world.openFleet();
+  await world.ask(registerEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url: door.url("/one") });
+  await world.emitMany([fleet], 1);
+  await waitFor("its connection", () => door.waiting() === 1);
+  // For so long that it gives its owners up.
+  await withoutRenewals(() => delay(DATABASE_LIMITS.lockTimeoutMs + LIMITS.ownerLeaseMs));
+  await world.database`
+    update webhook_owners set leased_by = ${randomUUID()}, leased_until = now() + interval '1 minute'`;
+  await delay(LONGER_MS);
+  door.openForAll();
+  await delay(500);
+  expect(world.receiver.received).toEqual([]);
 }, 40_000);

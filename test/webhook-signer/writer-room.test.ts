@@ -4,12 +4,17 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
+// A worker's next file has the same limits.
+const asTold = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 beforeAll(async () => {
   Object.assign(SIGNER_LIMITS, { unwrittenOutcomes: 20, outcomesPerWrite: 5 });
   world = await startSignerWorld();
 });
-afterAll(() => world.stop());
+afterAll(async () => {
+  await world.stop();
+  Object.assign(SIGNER_LIMITS, asTold);
+});
 
 test("the process answers all the while, and everything is sent once the lock is gone", async () => {
   const [held, busy] = [await world.openFleet(), await world.openFleet()];

@@ -8,6 +8,8 @@ import type { Pace } from "./slots.ts";
 export interface Waiting extends DueRow {
   /** For an offer: when it expires, by the clock that never jumps (`performance.now`). */
   readonly lapsesAtMs: number | null;
+  /** The same by the time of day, as this machine has it. */
+  readonly lapsesAtWallMs: number | null;
 }
 
 /** What came of an attempt, as far as the breaker is concerned. */

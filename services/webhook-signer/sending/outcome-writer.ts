@@ -20,6 +20,8 @@ import type { EndpointWork } from "./endpoint-work.ts";
 export interface OutcomeWriterDeps {
   readonly database: Database;
   readonly log: Pick<Log, "warn" | "error">;
+  /** As whom this process holds owners. */
+  readonly signerId: string;
 }
 
 export interface Ended {
@@ -132,17 +134,17 @@ export class OutcomeWriter {
 
   /** One statement, except when an endpoint is to be disabled, which its owner finds in the trail. */
   async #store(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[]): Promise<readonly DisabledRow[]> {
-    const { database } = this.#deps;
+    const { database, signerId } = this.#deps;
     const outcomes = batch.map(({ outcome }) => outcome);
     const disabling = endpoints.filter((row) => row.disabled_reason !== null);
     if (disabling.length === 0) {
-      await writeOutcomes(database, { outcomes, endpoints });
+      await writeOutcomes(database, { outcomes, endpoints, signerId });
       return [];
     }
     return await database.begin(async (sql) => {
       // First, because it holds the endpoints. What is still under way then is written all the same.
-      const disabled = await disableEndpoints(sql, disabling);
-      await writeOutcomes(sql, { outcomes, endpoints });
+      const disabled = await disableEndpoints(sql, disabling, signerId);
+      await writeOutcomes(sql, { outcomes, endpoints, signerId });
       for (const { endpoint_id: id, organization_id: organizationId, url, disabled_reason: reason } of disabled) {
         const subject = { kind: "webhook_endpoint", id } as const;
         const action = "webhook_endpoint_disabled";

@@ -53,7 +53,7 @@ export class OwnerSender {
   #sending = 0;
   #attemptEnded = Promise.withResolvers<void>();
   readonly #pumpAgain = (): void => this.#pump();
-  /** Ends what is under way when stopping takes too long. */
+  /** Ends what is under way when there is no time left for it. */
   readonly #aborting = new AbortController();
   #stopped = false;
   /** Another process may send for the owner already. */
@@ -91,12 +91,15 @@ export class OwnerSender {
     this.#deps.slots.forget(this.#pumpAgain);
     this.#deps.writer.forget(this.#pumpAgain);
     this.wake();
-    const timer = setTimeout(() => this.#aborting.abort(), SIGNER_LIMITS.drainTimeoutMs);
     await this.#running;
     while (this.#sending > 0) await this.#attemptEnded.promise;
-    clearTimeout(timer);
     await this.#deps.writer.settled();
     for (const work of this.#endpoints.values()) work.letGo();
+  }
+
+  /** The process ends: what is under way is not waited for any more, and is sent again by whoever holds the owner next. */
+  cutOff(): void {
+    this.#aborting.abort();
   }
 
   async #run(): Promise<void> {
@@ -166,7 +169,7 @@ export class OwnerSender {
   async #read(wanted: Wanted): Promise<void> {
     const { database } = this.#deps;
     const inHand = wanted.flatMap(({ endpointId }) => [...(this.#endpoints.get(endpointId)?.inHand ?? [])]);
-    const askedAtMs = performance.now();
+    const askedAtMs = { steady: performance.now(), wall: Date.now() };
     const rows = await listDue(database, { wanted, inHand });
     const byEndpoint = new Map<number, Waiting[]>();
     const lapsed: number[] = [];
@@ -176,7 +179,12 @@ export class OwnerSender {
         continue;
       }
       // By the clock of PostgreSQL, and counted from before it was asked: a wrong clock here sends no offer too late.
-      const waiting = { ...row, lapsesAtMs: row.lapses_in_ms === null ? null : askedAtMs + row.lapses_in_ms };
+      const { lapses_in_ms: inMs } = row;
+      const waiting = {
+        ...row,
+        lapsesAtMs: inMs === null ? null : askedAtMs.steady + inMs,
+        lapsesAtWallMs: inMs === null ? null : askedAtMs.wall + inMs,
+      };
       const others = byEndpoint.get(row.endpoint_id);
       if (others === undefined) byEndpoint.set(row.endpoint_id, [waiting]);
       else others.push(waiting);
@@ -260,7 +268,7 @@ export class OwnerSender {
     const { clock } = this.#deps;
     const attemptId = attemptIdAt(clock.nowMs());
     const startedAtMs = performance.now();
-    if (waiting.lapsesAtMs !== null && waiting.lapsesAtMs <= startedAtMs) {
+    if (hasLapsed(waiting)) {
       // The next look sees that it has expired, and ends it.
       work.abandoned(waiting.delivery_id);
       this.wake();
@@ -271,7 +279,7 @@ export class OwnerSender {
       body: waiting.body,
       signal: this.#aborting.signal,
       endsAtMs: waiting.lapsesAtMs,
-      maySend: () => !this.#isLost && this.#deps.isLeaseValid(),
+      maySend: () => !this.#isLost && this.#deps.isLeaseValid() && !hasLapsed(waiting),
     };
     const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
@@ -308,4 +316,10 @@ export class OwnerSender {
     await this.#woken.promise;
     clearTimeout(timer);
   }
+}
+
+/** By either clock, as with a lease: the one that never jumps stands still while the machine sleeps. */
+function hasLapsed({ lapsesAtMs, lapsesAtWallMs }: Waiting): boolean {
+  if (lapsesAtMs === null || lapsesAtWallMs === null) return false;
+  return performance.now() >= lapsesAtMs || Date.now() >= lapsesAtWallMs;
 }

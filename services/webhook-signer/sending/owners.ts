@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Clock } from "../clock.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { forgetSigners, type OwnersShared, releaseOwners, renewOwners, takeOwners } from "../sql/owner-leases.ts";
 import { OutcomeWriter } from "./outcome-writer.ts";
@@ -19,7 +20,9 @@ export interface Owners {
   stop(): Promise<void>;
 }
 
-export type OwnersDeps = Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid">;
+export interface OwnersDeps extends Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid"> {
+  readonly clock: Pick<Clock, "nowMs" | "lookIfMoved">;
+}
 
 export function startOwners(deps: OwnersDeps): Owners {
   const signerId = randomUUID();
@@ -39,7 +42,7 @@ export function startOwners(deps: OwnersDeps): Owners {
   const leaseAgeMs = (): number => Math.max(performance.now() - renewedAtMs.steady, Date.now() - renewedAtMs.wall);
   const isLeaseValid = (): boolean => leaseAgeMs() < leaseMs - leaseMarginMs;
   const slots = new Slots({ count, keptForPrompt, keptForUntried });
-  const writer = new OutcomeWriter(deps);
+  const writer = new OutcomeWriter({ ...deps, signerId });
   const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, inHand: { count: 0 }, writer };
 
   /** Stops and gives back, beside what else happens here: it takes as long as an attempt may take. */
@@ -80,40 +83,37 @@ export function startOwners(deps: OwnersDeps): Owners {
     const limit = Math.min(SIGNER_LIMITS.ownersPerTake, SIGNER_LIMITS.owners - senders.size);
     if (limit <= 0) return false;
     const behind = takenTo;
-    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, behind, but: [...ending.keys()] });
-    for (const organizationId of taken) {
-      const lapsed = senders.get(organizationId);
-      if (lapsed === undefined) senders.set(organizationId, new OwnerSender(using, organizationId));
-      else {
-        // Its lease lapsed while this process stood still, behind the answer that it is held. What it has in hand may have
-        // been sent by others meanwhile: it ends, is given back, and the next turn takes the owner anew.
-        lapsed.lose();
-        void give(lapsed);
-      }
-    }
+    // What is thought to be held here is not taken: if its lease has lapsed while this process stood still, what is in hand may
+    // have been sent by others, and the next renewal says so. Taken anew, perhaps by an answer that is lost, it would look held.
+    const but = [...senders.keys(), ...ending.keys()];
+    const taken = await takeOwners(deps.database, { signerId, leaseMs, limit, behind, but });
+    for (const organizationId of taken) senders.set(organizationId, new OwnerSender(using, organizationId));
     const isAll = taken.length < limit;
     takenTo = isAll ? 0 : Math.max(...taken);
-    return isAll ? behind > 0 : limit === SIGNER_LIMITS.ownersPerTake;
+    return !isAll || behind > 0;
   };
-  const longestIdle = (): OwnerSender | undefined =>
+  const longestIdleFirst = () =>
     [...senders.values()]
       .map((sender) => ({ sender, sinceMs: sender.idleSinceMs ?? Number.POSITIVE_INFINITY }))
       // The busy ones last.
-      .toSorted((a, b) => a.sinceMs - b.sinceMs)[0]?.sender;
+      .toSorted((a, b) => a.sinceMs - b.sinceMs);
   /** The owner to give back, the longest idle first, while this process has more than its share. */
   const surplus = ({ heldByAll, alive }: OwnersShared): OwnerSender | undefined => {
-    return senders.size > Math.ceil(heldByAll / alive) ? longestIdle() : undefined;
+    return senders.size > Math.ceil(heldByAll / alive) ? longestIdleFirst()[0]?.sender : undefined;
   };
   const turn = async (): Promise<void> => {
+    // First: after a sleep nothing is sent before a renewal, and what is sent then is to be signed with the time of then.
+    await deps.clock.lookIfMoved();
     const given = surplus(await renew());
     if (given !== undefined) {
       void give(given);
       restUntilMs = performance.now() + SIGNER_LIMITS.ownerRestMs;
     }
     if (senders.size >= SIGNER_LIMITS.owners) {
-      // Full: who has nothing to send makes room for those who wait for a process.
-      const idle = longestIdle();
-      if (idle?.idleSinceMs !== undefined) void give(idle);
+      // Full: those with nothing to send make room for as many as can be taken at once, who may wait for a process.
+      for (const { sender, sinceMs } of longestIdleFirst().slice(0, SIGNER_LIMITS.ownersPerTake)) {
+        if (Number.isFinite(sinceMs)) void give(sender);
+      }
     }
     // What was just given back to others is for them to take.
     if (performance.now() >= restUntilMs && (await take())) woken.resolve();
@@ -150,7 +150,11 @@ export function startOwners(deps: OwnersDeps): Owners {
       stopping.abort();
       await running;
       for (const sender of senders.values()) void give(sender);
+      const timer = setTimeout(() => {
+        for (const { sender } of ending.values()) sender.cutOff();
+      }, SIGNER_LIMITS.drainTimeoutMs);
       await Promise.all([...ending.values()].map(({ given }) => given));
+      clearTimeout(timer);
       await forgetSigners(deps.database, signerId, SIGNER_LIMITS.deadSignerMs);
     },
   };

@@ -71,6 +71,10 @@ const DUE_THEN = `case
 const IS_ASKED_STILL = `(d.manual_of is not null and (d.asked > i.asked or not i.is_manual
   or not (${IS_AWAITED} or ${IS_DELIVERED})))`;
 
+/** A process that stood still, and whose owner another has taken since, knows less of the owner's endpoints than that one. */
+const IS_LAST_HOLDER = `exists (select from webhook_owners o
+  where o.organization_id = e.organization_id and o.leased_by = i.signer_id)`;
+
 const BREAKERS = `breakers as (
   update webhook_endpoints e set
     consecutive_failures = i.consecutive_failures,
@@ -83,8 +87,8 @@ const BREAKERS = `breakers as (
   from jsonb_to_recordset(${PARAMETER_BEHIND_OUTCOMES}::text::jsonb) as i (
     endpoint_id bigint, generation integer, consecutive_failures integer, times_opened integer,
     open_until timestamptz, failing_since timestamptz, failures_since_success integer, has_succeeded boolean,
-    has_failed boolean)
-  where e.endpoint_id = i.endpoint_id and e.generation = i.generation
+    has_failed boolean, signer_id uuid)
+  where e.endpoint_id = i.endpoint_id and e.generation = i.generation and ${IS_LAST_HOLDER}
   returning e.endpoint_id
 ),`;
 
@@ -115,7 +119,8 @@ const OUTCOMES_ONLY = statement("", "");
 const WITH_BREAKERS = statement(BREAKERS, "(select count(*) from breakers) as written,");
 
 /**
- * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement. Every attempt is counted.
+ * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement; those of owners that
+ * another process has held since stay as they are. Every attempt is counted.
  * A failure moves its delivery only when that still waits for this very attempt, so whoever held the owner before changes
  * nothing that a later holder has decided; a success counts in any case, because the target has it. One more
  * attempt that was asked for while this one was under way is made after it, whatever came of this one.
@@ -129,15 +134,18 @@ export async function writeOutcomes(
   {
     outcomes,
     endpoints,
+    signerId = null,
   }: {
     readonly outcomes: readonly OutcomeRow[];
     readonly endpoints: readonly EndpointOutcomeRow[];
+    /** As whom the owners are held; without it no endpoint's row is written. */
+    readonly signerId?: string | null;
   },
 ): Promise<void> {
   const arrays = outcomeArrays(outcomes.toSorted((a, b) => a.delivery_id - b.delivery_id));
   if (endpoints.length === 0) await sql.unsafe(OUTCOMES_ONLY, arrays, { prepare: true });
   else {
-    const breakers = JSON.stringify(endpoints.map(endpointAsJson));
+    const breakers = JSON.stringify(endpoints.map((row) => endpointAsJson(row, signerId)));
     await sql.unsafe(WITH_BREAKERS, [...arrays, breakers], { prepare: true });
   }
 }
@@ -155,10 +163,14 @@ export interface DisabledRow {
   readonly disabled_reason: (typeof DISABLED_REASONS)[number];
 }
 
-/** Holds and disables those that were not disabled before; what waits for them will not be sent. */
+/**
+ * Holds and disables those that were not disabled before; what waits for them will not be sent. That one has failed for
+ * too long is for the owner's last holder to say; that it is gone, for whoever was told so.
+ */
 export async function disableEndpoints(
   sql: Transaction,
   endpoints: readonly EndpointOutcomeRow[],
+  signerId: string | null = null,
 ): Promise<readonly DisabledRow[]> {
   const ids = endpoints.map((row) => row.endpoint_id);
   // Held as by one who deletes: no delivery to them is being written meanwhile.
@@ -166,9 +178,10 @@ export async function disableEndpoints(
     select from webhook_endpoints where endpoint_id = any(${ids}::bigint[]) order by endpoint_id for update`;
   const disabled = await sql<DisabledRow[]>`
     update webhook_endpoints e set status = 'disabled', disabled_reason = i.disabled_reason
-    from jsonb_to_recordset(${sql.json(endpoints.map(endpointAsJson))}) as i (
-      endpoint_id bigint, generation integer, disabled_reason text)
+    from jsonb_to_recordset(${sql.json(endpoints.map((row) => endpointAsJson(row, signerId)))}) as i (
+      endpoint_id bigint, generation integer, disabled_reason text, signer_id uuid)
     where e.endpoint_id = i.endpoint_id and e.generation = i.generation and e.status <> 'disabled'
+      and (i.disabled_reason = 'gone' or ${sql.unsafe(IS_LAST_HOLDER)})
     returning e.endpoint_id, e.organization_id, e.url, e.disabled_reason`;
   await failPending(
     sql,
@@ -191,8 +204,9 @@ export async function failPending(sql: Transaction | Database, endpointIds: read
     where delivery_id in (select delivery_id from waiting)`;
 }
 
-const endpointAsJson = (row: EndpointOutcomeRow) => ({
+const endpointAsJson = (row: EndpointOutcomeRow, signerId: string | null) => ({
   ...row,
+  signer_id: signerId,
   open_until: row.open_until?.toISOString() ?? null,
   failing_since: row.failing_since?.toISOString() ?? null,
 });

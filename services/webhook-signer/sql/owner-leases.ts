@@ -83,10 +83,13 @@ export async function takeOwners(
       from pending where pending.organization_id is not null
     ), free as (
       select organization_id from pending
-      where organization_id is not null and organization_id <> all(${[...but]}::bigint[])
+      where organization_id is not null
         and case when exists (select from webhook_owners held
             where held.organization_id = pending.organization_id and held.leased_until > now())
-          then false else ${hasSendable(sql, sql`pending.organization_id`)} end
+          then false
+          -- Behind that, because most of these are held.
+          when pending.organization_id = any(${[...but]}::bigint[]) then false
+          else ${hasSendable(sql, sql`pending.organization_id`)} end
       limit ${limit}
     )
     insert into webhook_owners (organization_id, leased_by, leased_until)

@@ -1,0 +1,94 @@
+/** A process that takes an owner, and never hears that it has: PostgreSQL has it as the holder, and so had another before. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { startClock } from "../../services/webhook-signer/clock.ts";
+import { createSender } from "../../services/webhook-signer/http/sender.ts";
+import { startOwners } from "../../services/webhook-signer/sending/owners.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { addOwner } from "./due-owner.ts";
+import { waitFor } from "./signer-world.ts";
+import { OK, removeFolder, startTarget } from "./target/raw-target.ts";
+
+let server: TestDatabase;
+let database: Database;
+beforeAll(async () => {
+  server = await cloneDatabase();
+  database = openDatabase({ url: server.url, maxConnections: 4 });
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await server.drop();
+  removeFolder();
+});
+
+test("sends nothing that it had in hand before, and another has sent meanwhile", async () => {
+  const waiting: (() => void)[] = [];
+  const target = await startTarget((socket, soFar) => {
+    if (soFar.endsWith("}")) waiting.push(() => socket.write(OK));
+  });
+  onTestFinished(() => target.close());
+  const bodies = (): readonly string[] => [...target.received.join("").matchAll(/\{.*\}/g)].map(([body]) => body);
+  const organizationId = await addOwner(database, `http://127.0.0.1:${target.port}/`);
+  await database`
+    insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
+    select organization_id, consumer_id, endpoint_id, event_type, '{"n":' || n || '}', 'pending', now()
+    from webhook_deliveries, generate_series(2, 3) n`;
+  let step: "holds it" | "has stood still" | "is not told" | "goes on" = "holds it";
+  const meanwhile = async (answer: unknown): Promise<unknown> => {
+    const rows = await answer;
+    // Its lease has lapsed behind the answer that it holds the owner; the other has sent one and given the owner back.
+    await database`update webhook_deliveries set status = 'delivered', due_at = null where body = '{"n":2}'`;
+    await database`update webhook_owners set leased_by = null, leased_until = '-infinity'`;
+    step = "is not told";
+    return rows;
+  };
+  const lost = async (answer: unknown): Promise<never> => {
+    await answer;
+    step = "goes on";
+    throw new Error("The connection was lost.");
+  };
+  const asked = (...question: Parameters<Database>): unknown => {
+    const text = String(question[0]);
+    const answer: unknown = database(...question);
+    if (step === "has stood still" && text.includes("insert into webhook_signers")) return meanwhile(answer);
+    if (step === "is not told" && text.includes("insert into webhook_owners")) return lost(answer);
+    return answer;
+  };
+  const log = createLog({ service: "test", level: "silent" });
+  const sender = createSender({});
+  const owners = startOwners({
+    database: Object.assign(asked, {
+      unsafe: (...text: Parameters<Database["unsafe"]>) => database.unsafe(...text),
+    }) as unknown as Database,
+    log,
+    sender,
+    clock: await startClock(database, log),
+    allowLoopback: true,
+    random: Math.random,
+    secretsOf: async (endpointIds) => new Map(endpointIds.map((id) => [id, ["whsec_x"]])),
+    onAttempt: () => undefined,
+  });
+  onTestFinished(async () => {
+    await owners.stop();
+    await sender.close();
+  });
+  // The others wait behind it.
+  await waitFor("the first request", () => waiting.length === 1);
+  step = "has stood still";
+  await waitFor("what it is not told", () => step === "goes on");
+  const renewals = async (): Promise<Date | undefined> => {
+    const [row] = await database<{ seen_at: Date }[]>`select seen_at from webhook_signers`;
+    return row?.seen_at;
+  };
+  const before = await renewals();
+  await waitFor("its next renewal", async () => (await renewals())?.getTime() !== before?.getTime());
+  const answerAll = setInterval(() => waiting.splice(0).forEach((answer) => answer()), 20);
+  onTestFinished(() => clearInterval(answerAll));
+  await waitFor("all of them", async () => {
+    const rows = await database`
+      select from webhook_deliveries where organization_id = ${organizationId} and status = 'pending'`;
+    return rows.length === 0;
+  });
+  expect(bodies()).toEqual(["{}", '{"n":3}']);
+}, 30_000);

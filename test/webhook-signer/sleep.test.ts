@@ -1,0 +1,117 @@
+/**
+ * A machine that sleeps and wakes: the clock that never jumps has stood still, the time of day has gone on. The sleep of
+ * this process is that it does nothing, and its steady clock leaves out how long that was.
+ */
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { type Clock, startClock } from "../../services/webhook-signer/clock.ts";
+import { createSender } from "../../services/webhook-signer/http/sender.ts";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { OutcomeWriter } from "../../services/webhook-signer/sending/outcome-writer.ts";
+import { OwnerSender, type OwnerSenderDeps } from "../../services/webhook-signer/sending/owner-sender.ts";
+import { startOwners } from "../../services/webhook-signer/sending/owners.ts";
+import { Slots } from "../../services/webhook-signer/sending/slots.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { addOwner } from "./due-owner.ts";
+import { parseSignature } from "./receiver.ts";
+import { waitFor } from "./signer-world.ts";
+import { answering, OK, type RawTarget, removeFolder, startTarget } from "./target/raw-target.ts";
+
+const asTold = { ...SIGNER_LIMITS };
+const awake = performance.now.bind(performance);
+const log = createLog({ service: "test", level: "silent" });
+const sender = createSender({});
+let sleptMs = 0;
+let server: TestDatabase;
+let database: Database;
+beforeAll(async () => {
+  server = await cloneDatabase();
+  database = openDatabase({ url: server.url, maxConnections: 4 });
+  performance.now = () => awake() - sleptMs;
+});
+afterEach(() => Object.assign(SIGNER_LIMITS, asTold));
+afterAll(async () => {
+  performance.now = awake;
+  await sender.close();
+  await closeDatabase(database);
+  await server.drop();
+  removeFolder();
+});
+
+function sleep(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  sleptMs += ms;
+}
+
+async function startOk(): Promise<RawTarget> {
+  const target = await startTarget(answering(OK));
+  onTestFinished(() => target.close());
+  return target;
+}
+
+const depsWith = (clock: Clock) => ({
+  database,
+  log,
+  sender,
+  clock,
+  allowLoopback: true,
+  random: Math.random,
+  secretsOf: async (endpointIds: readonly number[]) => new Map(endpointIds.map((id) => [id, ["whsec_x"]])),
+  onAttempt: () => undefined,
+});
+
+test("what it sends after it has slept is signed with the time of then", async () => {
+  Object.assign(SIGNER_LIMITS, { ownerLeaseMs: 2_000, leaseMarginMs: 500 });
+  const target = await startOk();
+  const owners = startOwners(depsWith(await startClock(database, log)));
+  onTestFinished(() => owners.stop());
+  await addOwner(database, `http://127.0.0.1:${target.port}/`, { dueInMs: 4_000 });
+  sleep(5_000);
+  await waitFor("the request", () => target.received.join("").endsWith("{}"));
+  const [, signature = ""] = /x-service-robotics-signature: (.*)\r/i.exec(target.received.join("")) ?? [];
+  expect(Math.abs(parseSignature(signature).t - Date.now() / 1_000)).toBeLessThan(3);
+}, 20_000);
+
+test("a look at PostgreSQL's clock that it has slept through is made again", async () => {
+  let isTired = false;
+  // As it is, but that the machine may fall asleep between the answer and whoever has asked.
+  const asked = async (...question: Parameters<Database>): Promise<unknown> => {
+    const answer: unknown = await database(...question);
+    if (isTired) sleep(3_000);
+    isTired = false;
+    return answer;
+  };
+  const clock = await startClock(asked as unknown as Database, log);
+  isTired = true;
+  await clock.look();
+  await clock.lookIfMoved();
+  expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
+}, 20_000);
+
+test("an offer that ends while it sleeps is not sent after it, though its lease holds, and lapses", async () => {
+  const target = await startOk();
+  const slots = new Slots({ count: 1, keptForPrompt: 0, keptForUntried: 0 });
+  slots.take("untried");
+  const deps: OwnerSenderDeps = {
+    ...depsWith(await startClock(database, log)),
+    slots,
+    inHand: { count: 0 },
+    writer: new OutcomeWriter({ database, log, signerId: randomUUID() }),
+    isLeaseValid: () => true,
+  };
+  const organizationId = await addOwner(database, `http://127.0.0.1:${target.port}/`, { lapsesInMs: 2_000 });
+  const owner = new OwnerSender(deps, organizationId);
+  onTestFinished(() => owner.stop());
+  await waitFor("the offer that waits for a place", () => deps.inHand.count === 1);
+  sleep(3_000);
+  slots.give("untried");
+  const ended = await waitFor("its end", async () => {
+    const [row] = await database<{ status: string; attempts: number }[]>`
+      select status, attempts from webhook_deliveries where organization_id = ${organizationId} and status <> 'pending'`;
+    return row;
+  });
+  expect(ended).toEqual({ status: "lapsed", attempts: 0 });
+  expect(target.received.join("")).toBe("");
+}, 20_000);
