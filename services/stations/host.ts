@@ -53,6 +53,8 @@ export class StationHost {
   readonly #scans = new AbortController();
   readonly #ticker: NodeJS.Timeout;
   readonly #stopListening: () => void;
+  /** Commits that came after a scan and may be the host's before, by station: the newest one's sequence. */
+  readonly #lateCommits = new Map<number, number>();
   /** Of the server that everything known was read from; another one after each start of it. */
   #serverId: string | undefined;
 
@@ -235,7 +237,12 @@ export class StationHost {
   }
 
   #scanDeps(): ScanDeps {
-    return { bus: this.#deps.scanBus, log: this.#deps.log, partition: (index) => this.#partitions.get(index) };
+    return {
+      bus: this.#deps.scanBus,
+      log: this.#deps.log,
+      partition: (index) => this.#partitions.get(index),
+      onLateCommit: (stationId, sequence) => void this.#lateCommits.set(stationId, sequence),
+    };
   }
 
   /** Repeats a scan until it succeeds, for those of the partitions that are still the same. */
@@ -263,6 +270,23 @@ export class StationHost {
   #tick(): void {
     const nowMs = Date.now();
     if (this.#ownership.isCurrent()) for (const partition of this.#partitions.values()) partition.tick(nowMs);
+    this.#takeUpLateCommits();
     this.#cache.passivate(nowMs - this.#deps.settings.passivateMs);
+  }
+
+  /**
+   * A commit that was under way when its host gave the partition up, and was stored after the scan: nobody else sees its
+   * collection through. Those of this host are known by the time of a tick, or when what is being done at the station ends.
+   */
+  #takeUpLateCommits(): void {
+    for (const [stationId, sequence] of this.#lateCommits) {
+      if (this.#mailboxes.isAtWork(stationId)) continue;
+      this.#lateCommits.delete(stationId);
+      const partition = this.#partitions.get(partitionOf(stationId));
+      const knownSequence = this.#cache.get(stationId)?.sequence ?? 0;
+      if (partition === undefined || knownSequence >= sequence) continue;
+      this.#cache.delete(stationId);
+      partition.look(stationId);
+    }
   }
 }

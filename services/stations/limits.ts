@@ -84,6 +84,11 @@ export const STATION_LIMITS = {
   scanBitsPerSecond: 60_000_000,
   /** Pause before a scan that failed is tried again. */
   scanRetryMs: 500,
+  /**
+   * How long after a scan commits of the host before are looked for: one that was under way when that host gave the partition
+   * up is in the log for as long after it as a connection may stand still before the bus gives it up, which is 6 s.
+   */
+  lateCommitsMs: 10_000,
 
   // Memory.
   /** States kept decoded (about 15 KB each): the stations of the busiest minutes; others are read again in one round trip. */

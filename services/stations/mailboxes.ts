@@ -64,6 +64,11 @@ export class Mailboxes {
     }
   }
 
+  /** Whether something is being done at a station. */
+  isAtWork(stationId: number): boolean {
+    return this.#boxes.has(stationId);
+  }
+
   /** Whether anything of these partitions waits or is being done. */
   isBusy(partitions: ReadonlySet<number>): boolean {
     for (const stationId of this.#boxes.keys()) if (partitions.has(partitionOf(stationId))) return true;

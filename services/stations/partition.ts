@@ -59,7 +59,7 @@ export class Partition {
   /** Takes over what the scan of the log says about a station; `undefined` means that its state has to be looked at. */
   noteWake(stationId: number, wake: Wake | undefined): void {
     if (this.#known?.has(stationId) === true) return;
-    if (wake === undefined || wake.isAsking) return this.#look(stationId);
+    if (wake === undefined || wake.isAsking) return this.look(stationId);
     this.#setDeadline(stationId, wake.dueMs);
     this.presence.noteOnline(stationId, wake.onlineDevices);
   }
@@ -71,8 +71,24 @@ export class Partition {
   }
 
   tick(nowMs: number): void {
-    for (const stationId of this.#deadlines.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) this.#look(stationId);
+    for (const stationId of this.#deadlines.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) this.look(stationId);
     this.presence.tick(nowMs);
+  }
+
+  /** Applies due deadlines; reading the state also finds a settlement to see through and sets the next deadline. */
+  look(stationId: number): void {
+    const commandId = `tick:${Date.now()}`;
+    this.#deps.ownWork.submit({
+      stationId,
+      commandId,
+      command: { type: "tick" },
+      isVoid: () => this.#isClosed,
+      done: (answer) => {
+        if (answer === undefined && !this.#isClosed) {
+          this.#deadlines.set(stationId, Date.now() + STATION_LIMITS.retryMs);
+        }
+      },
+    });
   }
 
   /** Acts for nobody from here on. Commands that the server has sent already still come and are taken while it drains. */
@@ -98,21 +114,5 @@ export class Partition {
   #setDeadline(stationId: number, dueMs: number | null): void {
     if (dueMs === null) this.#deadlines.delete(stationId);
     else this.#deadlines.set(stationId, dueMs);
-  }
-
-  /** Applies due deadlines; reading the state also finds a settlement to see through and sets the next deadline. */
-  #look(stationId: number): void {
-    const commandId = `tick:${Date.now()}`;
-    this.#deps.ownWork.submit({
-      stationId,
-      commandId,
-      command: { type: "tick" },
-      isVoid: () => this.#isClosed,
-      done: (answer) => {
-        if (answer === undefined && !this.#isClosed) {
-          this.#deadlines.set(stationId, Date.now() + STATION_LIMITS.retryMs);
-        }
-      },
-    });
   }
 }

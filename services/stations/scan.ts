@@ -25,9 +25,14 @@ export interface ScanDeps {
   readonly log: Log;
   /** The partition while this host holds it; what belongs to another is passed over. */
   readonly partition: (index: number) => Partition | undefined;
+  /** A commit that came after the scan, of whichever host. */
+  readonly onLateCommit: (stationId: number, sequence: number) => void;
 }
 
-/** Reads the newest commit of each station: who is to be woken when. Rejects when `signal` is aborted. */
+/**
+ * Reads the newest commit of each station: who is to be woken when. Resolves when they are read, and goes on for a while to
+ * tell of those that come late. Rejects when `signal` is aborted.
+ */
 export async function scanStations(deps: ScanDeps, partitions: readonly number[], signal: AbortSignal): Promise<void> {
   await scan(deps, signal, partitions, {
     stream: STATION_LOG.name,
@@ -39,6 +44,7 @@ export async function scanStations(deps: ScanDeps, partitions: readonly number[]
       const wake = decodeWake(message.headers?.get(WAKE_HEADER));
       deps.partition(partitionOf(stationId))?.noteWake(stationId, wake);
     },
+    receiveLate: ({ subject, sequence }) => deps.onLateCommit(parseStationId(subject), sequence),
   });
 }
 
@@ -66,6 +72,8 @@ interface Source {
   readonly wholeFilter: string;
   readonly filterOf: (partition: number) => string;
   readonly receive: (message: FeedMessage) => void;
+  /** What is stored after the scan, for `lateCommitsMs`; without it the scan ends with what there is. */
+  readonly receiveLate?: (message: FeedMessage) => void;
 }
 
 /** One consumer for the whole stream, or a few at a time for single partitions, whichever moves less. */
@@ -82,22 +90,30 @@ async function scan(deps: ScanDeps, signal: AbortSignal, partitions: readonly nu
 
 async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filter: string): Promise<void> {
   signal.throwIfAborted();
+  let { receive } = source;
   const feed = openFeed(deps.bus, {
     stream: source.stream,
     filter,
     headersOnly: true,
     keepsOnlyNewest: source.keepsOnlyNewest,
     bitsPerSecond: STATION_LIMITS.scanBitsPerSecond,
-    onMessage: source.receive,
+    onMessage: (message) => receive(message),
     onReset: () => undefined,
     log: deps.log,
   });
   const stop = (): void => feed.stop();
   signal.addEventListener("abort", stop, { once: true });
-  try {
-    await feed.caughtUp;
-  } finally {
+  const end = (): void => {
     signal.removeEventListener("abort", stop);
     feed.stop();
+  };
+  try {
+    await feed.caughtUp;
+  } catch (error) {
+    end();
+    throw error;
   }
+  if (source.receiveLate === undefined) return end();
+  receive = source.receiveLate;
+  setTimeout(end, STATION_LIMITS.lateCommitsMs).unref();
 }

@@ -16,6 +16,22 @@ afterAll(async () => {
   await world.stop();
 });
 
+type Line = Record<string, unknown>;
+
+/** The line of a request. It is written behind the answer. */
+async function lineOf(id: string): Promise<Line | undefined> {
+  const find = (): Line | undefined => gateway.log().find(({ requestId }) => requestId === id);
+  await expect.poll(find, { timeout: 10_000 }).toBeDefined();
+  return find();
+}
+
+/** Every line so far: lines come in the order of their requests, and the last one is this function's own. */
+async function linesUntil(id: string): Promise<readonly Line[]> {
+  await send(gateway.baseUrl, "GET", "/api/cashier/v1/session/", { headers: { "x-request-id": id } });
+  await lineOf(id);
+  return gateway.log();
+}
+
 describe("the log of requests", () => {
   it("tells who asked for what, how it ended and how long it took, and is found by the request id", async () => {
     const station = await world.openStation(1);
@@ -25,8 +41,7 @@ describe("the log of requests", () => {
       .toBe(200);
     const headers = { "x-request-id": "till-7" };
     await send(gateway.baseUrl, "GET", `/api/cashier/v1/stations/${station.stationId}/lease/`, { token, headers });
-    const line = gateway.log().find(({ requestId }) => requestId === "till-7");
-    expect(line).toMatchObject({
+    expect(await lineOf("till-7")).toMatchObject({
       level: "info",
       msg: "request",
       method: "GET",
@@ -40,19 +55,18 @@ describe("the log of requests", () => {
       durationMs: expect.any(Number) as number,
     });
     const refused = await send<{ request_id: string }>(gateway.baseUrl, "GET", "/api/cashier/v1/session/");
-    const refusal = gateway.log().find(({ requestId }) => requestId === refused.body.request_id);
-    expect(refusal).toMatchObject({ status: 401, refusal: "session_missing" });
+    expect(await lineOf(refused.body.request_id)).toMatchObject({ status: 401, refusal: "session_missing" });
   });
 
   it("says nothing of polls and heartbeats that went well", async () => {
     const station = await world.openStation(2);
     const token = await world.credential(station.companionId, 2, COMPANION_SCOPES);
     await expect.poll(async () => (await send(gateway.baseUrl, "GET", `${DEVICES}me/`, { token })).status).toBe(200);
-    const before = gateway.log().length;
+    const before = (await linesUntil("before")).length;
     await send(gateway.baseUrl, "GET", `${DEVICES}assignment/`, { token });
     expect((await send(gateway.baseUrl, "POST", `${DEVICES}heartbeat/`, { token })).status).toBe(200);
     await send(gateway.baseUrl, "GET", "/healthz");
-    expect(gateway.log().slice(before)).toEqual([]);
+    expect((await linesUntil("after")).slice(before)).toMatchObject([{ requestId: "after" }]);
   });
 
   it("holds no credential, token, cookie, password or code", async () => {
@@ -64,7 +78,7 @@ describe("the log of requests", () => {
     await send(gateway.baseUrl, "GET", "/api/cashier/v1/stations/", { headers: { cookie: `dp_session=${token}` } });
     await send(gateway.baseUrl, "POST", "/api/cashier/v1/session/", { json: { email: "a@b.example", password } });
     await send(gateway.baseUrl, "GET", `/nothing/?token=${query}`);
-    const text = JSON.stringify(gateway.log());
+    const text = JSON.stringify(await linesUntil("last"));
     expect(text).toContain("payments_device_enroll");
     for (const secret of secrets) expect(text).not.toContain(secret);
   });

@@ -9,12 +9,15 @@ export interface FaultProxy {
   readonly url: string;
   /** Loses the next message from the server whose text contains this; resolves when it has been lost. */
   loseNext(text: string): Promise<void>;
+  /** What is sent to the server stays here until the returned function is called; what the server sends passes. */
+  holdToServer(): () => void;
   stop(): Promise<void>;
 }
 
 export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   const target = new URL(natsUrl);
   const sockets = new Set<Socket>();
+  const pairs = new Map<Socket, Socket>();
   let loss: { readonly text: string; readonly lost: () => void } | undefined;
   const isLost = (frame: Buffer): boolean => {
     if (loss === undefined || !frame.includes(loss.text)) return false;
@@ -29,7 +32,11 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       socket.on("error", () => socket.destroy());
     }
     client.pipe(upstream);
-    client.on("close", () => upstream.destroy());
+    pairs.set(client, upstream);
+    client.on("close", () => {
+      pairs.delete(client);
+      upstream.destroy();
+    });
     upstream.on("close", () => client.destroy());
     let rest = Buffer.alloc(0);
     upstream.on("data", (chunk: Buffer) => {
@@ -53,6 +60,13 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       new Promise((lost) => {
         loss = { text, lost };
       }),
+    holdToServer() {
+      const held = [...pairs];
+      for (const [client, upstream] of held) client.unpipe(upstream);
+      return () => {
+        for (const [client, upstream] of held) client.pipe(upstream);
+      };
+    },
     async stop() {
       for (const socket of sockets) socket.destroy();
       server.close();

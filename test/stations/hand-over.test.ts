@@ -49,3 +49,30 @@ it("a collection whose order took longer to read than the hand-over waits", asyn
   for (const stationId of stationIds)
     await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
 });
+
+it("a collection whose commit was under way when its host gave the station up, and is stored long after", async () => {
+  const first = await world.startHostBehindProxy();
+  const stationIds = await Promise.all(Array.from({ length: 16 }, openQrStation));
+  const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));
+  const unanswered: Promise<unknown>[] = [];
+  let letGo: () => void = () => undefined;
+  await world.database().begin(async (sql) => {
+    await sql`lock table orders in access exclusive mode`;
+    for (const [nth, stationId] of stationIds.entries()) {
+      const command = { type: "intent_create", route: "dynamic_qr", orderId: orders[nth] ?? 0 } as const;
+      // Nobody repeats it: the cashier has gone.
+      unanswered.push(world.ask(stationId, command, { timeoutMs: 300 }).catch(() => undefined));
+    }
+    await Promise.all(unanswered);
+    // From here on the host hears the orders, and what it commits is on its way.
+    letGo = first.proxy.holdToServer();
+  });
+  const second = await world.startHost();
+  await eventually(() => stationIds.some((stationId) => second.host.owned().has(partitionOf(stationId))));
+  // The other host has read what there is by now.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const moved = stationIds.filter((stationId) => second.host.owned().has(partitionOf(stationId)));
+  letGo();
+  for (const stationId of moved)
+    await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
+});
