@@ -124,7 +124,7 @@ it(`10,000 random requests (RANDOM_SEED=${SEED})`, async () => {
   expect(Object.values(system.processes).map((each) => each.pid())).toEqual(pids);
   expect((await send(system.baseUrl, "GET", "/readyz")).status).toBe(200);
   expect(system.log("gateway")).not.toContain("failed unexpectedly");
-}, 300_000);
+}, 180_000);
 
 it("bytes that are no HTTP at all end their own connection and nothing else", async () => {
   const port = Number(new URL(system.baseUrl).port);

@@ -192,9 +192,9 @@ test("ten thousand events while processes are killed at random: each is delivere
     processes.push(await world.addSignerProcess());
   }
   await emitting;
-  await waitFor("all of them", async () => (await countDelivered()) === EVENTS, 120_000);
+  await waitFor("all of them", async () => (await countDelivered()) === EVENTS, 60_000);
   const [row] = await world.database<[{ events: number; deliveries: number }]>`
     select (select count(*)::int from webhook_events) as events, (select count(*)::int from webhook_deliveries) as deliveries`;
   expect(row).toEqual({ events: EVENTS, deliveries: EVENTS });
   expect(arrivals().size).toBe(EVENTS);
-}, 240_000);
+}, 120_000);

@@ -298,7 +298,7 @@ export async function holdAnswers(receiver: Receiver, paths: readonly string[]):
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 20_000,
+  timeoutMs = 10_000,
 ): Promise<T> {
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {

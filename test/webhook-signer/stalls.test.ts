@@ -5,8 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { getEndpoint, registerEndpoint } from "../../services/bus/messages/webhooks.ts";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
-import { startDoor } from "./door.ts";
-import { holdAnswers, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+import { type Door, startDoor } from "./door.ts";
+import { holdAnswers, type SignerProcess, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 let world: SignerWorld;
 beforeEach(async () => {
@@ -27,6 +27,21 @@ async function begin(): Promise<void> {
   world.receiver.behave("/one", () => ({ status: 200, afterMs: 100 }));
   await world.emitMany([fleet], EVENTS);
   await waitFor("the first ones", () => world.receiver.received.length > 20);
+}
+
+/** A process with a delivery for whose connection it waits at the door, and as many behind it as there are events. */
+async function beginAtDoor(events: number): Promise<{ readonly door: Door; readonly signer: SignerProcess }> {
+  const door = await startDoor(world.receiver);
+  onTestFinished(() => door.stop());
+  // It must not give a connection up, however long it is kept from it.
+  const TARGET_LIMITS = JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 });
+  const signer = await world.addSignerProcess({ ...settings, TARGET_LIMITS });
+  const fleet = await world.openFleet();
+  await world.ask(registerEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url: door.url("/one") });
+  await world.emitMany([fleet], events);
+  // One, for as long as nobody knows how prompt its target is.
+  await waitFor("its connection", () => door.waiting() === 1);
+  return { door, signer };
 }
 
 /** A process that stands still is asked by the bus all the same, so PostgreSQL tells it. */
@@ -101,16 +116,7 @@ test("while its machine sleeps: it sends nothing of what others have taken over 
 }, 40_000);
 
 test("while it opens a connection: it does not use it for what others have taken over meanwhile", async () => {
-  const door = await startDoor(world.receiver);
-  onTestFinished(() => door.stop());
-  // It must not give a connection up, however long it is stopped.
-  const patient = { ...settings, TARGET_LIMITS: JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 }) };
-  const frozen = await world.addSignerProcess(patient);
-  const fleet = await world.openFleet();
-  await world.ask(registerEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url: door.url("/one") });
-  await world.emitMany([fleet], EVENTS);
-  // One, for as long as nobody knows how prompt its target is.
-  await waitFor("its connection", () => door.waiting() === 1);
+  const { door, signer: frozen } = await beginAtDoor(EVENTS);
   await frozen.freeze();
   door.openForLater();
   await world.addSignerProcess(settings);
@@ -154,16 +160,7 @@ test("while its target answers: what the others know of the target by then stays
 }, 40_000);
 
 test("when PostgreSQL keeps it waiting, while it opens a connection: it does not use it for what another has by then", async () => {
-  const door = await startDoor(world.receiver);
-  onTestFinished(() => door.stop());
-  await world.addSignerProcess({
-    ...settings,
-    TARGET_LIMITS: JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 }),
-  });
-  const fleet = await world.openFleet();
-  await world.ask(registerEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url: door.url("/one") });
-  await world.emitMany([fleet], 1);
-  await waitFor("its connection", () => door.waiting() === 1);
+  const { door } = await beginAtDoor(1);
   // For so long that it gives its owners up.
   await withoutRenewals(() => delay(DATABASE_LIMITS.lockTimeoutMs + LIMITS.ownerLeaseMs));
   await world.database`
