@@ -1,5 +1,6 @@
 /** The six operations of the device API (contract, "Endpoints"). */
 import {
+  assignmentConditionSchema,
   assignmentReplySchema,
   conditionalHeaderSchema,
   deviceSnapshotSchema,
@@ -18,7 +19,8 @@ import { reportOutcome } from "./handlers/device/report-outcome.ts";
 import { anyone, device, deviceEvenBlocked, deviceHeardBlocked, poll, type Route, route } from "./route.ts";
 
 const unchanged = {
-  description: "Nothing has changed since the ETag that was sent; no body.",
+  description:
+    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body, and not an error: keep what the last 200 answer said, and its `ETag`. It counts as a request of the throttle.",
   schema: null,
   headers: etagHeaderSchema,
 };
@@ -76,7 +78,7 @@ export const deviceRoutes: readonly Route[] = [
     description:
       "Fetching a fresh assignment records the intent as presented. A HEAD request, which is answered like the GET without a body, does not, and neither does an answer 304. Poll only between collections, every two seconds with the last ETag; whoever has an assignment calls again once it has reported. A poll shows `presented`, or `processing` once a report is recorded, until a cashier attests or cancels or the deadline passes; then `assignment` is null.",
     who: device("assignment:read"),
-    headers: conditionalHeaderSchema,
+    headers: assignmentConditionSchema,
     replies: {
       200: {
         description: "The assignment, or null when there is nothing to collect.",

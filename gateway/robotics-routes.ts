@@ -19,7 +19,8 @@ const task = `${tasks}{task_id}` as const;
 const tag = "robotics";
 
 const unchanged = {
-  description: "Nothing has changed since the ETag that was sent; no body.",
+  description:
+    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep what the last 200 answer said.",
   schema: null,
   headers: taskEtagHeaderSchema,
 };

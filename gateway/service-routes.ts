@@ -53,7 +53,11 @@ export const serviceRoutes: readonly Route[] = [
     who: anyone,
     replies: {
       200: { description: "OpenAPI 3.1.", schema: z.looseObject({ openapi: z.string() }).meta({ id: "OpenApi" }) },
-      304: { description: "Unchanged since the ETag that was sent.", schema: null },
+      304: {
+        description:
+          "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep what the last 200 answer said.",
+        schema: null,
+      },
     },
     errors: [],
     handler: staticFile(() => OPENAPI_FILE, "application/json"),
@@ -68,7 +72,11 @@ export const serviceRoutes: readonly Route[] = [
     who: anyone,
     replies: {
       200: { description: "AsyncAPI 3.", schema: z.looseObject({ asyncapi: z.string() }).meta({ id: "AsyncApi" }) },
-      304: { description: "Unchanged since the ETag that was sent.", schema: null },
+      304: {
+        description:
+          "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep what the last 200 answer said.",
+        schema: null,
+      },
     },
     errors: [],
     handler: staticFile(() => ASYNCAPI_FILE, "application/json"),

@@ -2,7 +2,10 @@
  * The AsyncAPI 3 document of the webhooks: the channel is a consumer's endpoint, and this service sends. Made from the same
  * schemas as what is sent; checked in as `asyncapi.json`.
  */
+
 import { z } from "zod";
+import { VERSION } from "../../services/runtime/version.ts";
+import { servingTaskLegSchema, servingTaskStatusSchema } from "./enums.ts";
 import {
   EXAMPLE_SIGNING,
   SIGNATURE_DESCRIPTION,
@@ -16,7 +19,7 @@ const DESCRIPTION = `What robotics consumers are told, as signed HTTPS requests 
 
 Events are sent at least once: one may come twice, late, or out of order; \`delivery_id\` tells repetitions. An event that goes to several endpoints of a consumer comes to each with a \`delivery_id\` of its own, and the ids of one consumer have gaps, which say nothing. What was missed is read again with \`GET /api/robotics/v1/webhook-deliveries/?since_id=<last delivery_id>\`. Anything but a 2xx within ten seconds is tried again, nine times over two days; an offer is never sent after its own expiry, and \`webhook.test\` is sent once.
 
-Payloads are exact within this version: no field is added or taken away. A new type of event may come; answer one that you do not know with 2xx and ignore it.`;
+Payloads are exact: within \`v1\` of the paths no field is added or removed. A new type of event may come; answer one that you do not know with 2xx and ignore it.`;
 
 /** Names of the parts of the document by kind, as references. */
 const ref = (kind: "messages" | "schemas" | "securitySchemes", name: string) => ({
@@ -30,7 +33,7 @@ export function buildAsyncApi(): object {
     id: "urn:device-payments:webhooks",
     info: {
       title: "Device Payments Webhooks",
-      version: "1.0.0",
+      version: VERSION,
       description: DESCRIPTION,
       contact: { name: "The operator of this installation" },
       license: { name: "Proprietary" },
@@ -122,7 +125,7 @@ function headersSchema(): object {
 function jsonSchemas(): Record<string, object> {
   const registry = z.registry<{ id: string }>();
   for (const { envelope, payload } of WEBHOOK_EVENTS) {
-    for (const schema of [envelope, payload]) {
+    for (const schema of [envelope, payload, servingTaskLegSchema, servingTaskStatusSchema]) {
       const id = schema.meta()?.id;
       if (id === undefined) throw new Error("A schema of the AsyncAPI document has no id.");
       if (!registry.has(schema)) registry.add(schema, { id });

@@ -1,9 +1,17 @@
 /** The owner's API on the wire: places, people and devices (design §5). The audit trail is in `timeline.ts`. */
 import { z } from "zod";
-import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
-import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
+import { CAPABILITIES } from "../../machines/station/state.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { permissionSchema, roleSchema, USER_STATUSES } from "../../services/bus/messages/caller.ts";
+import {
+  blockedReasonSchema,
+  capabilitySchema,
+  deviceKindSchema,
+  deviceStatusSchema,
+  permissionSchema,
+  roleSchema,
+  stationStatusSchema,
+  userStatusSchema,
+} from "./enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
 import {
@@ -33,7 +41,7 @@ export const stationSchema = z
     filial_id: idSchema,
     name: z.string(),
     currency: currencySchema,
-    status: z.enum(STATION_STATUSES),
+    status: stationStatusSchema,
     sandbox: z.boolean().meta({
       description:
         "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
@@ -46,19 +54,21 @@ export const stationsQuerySchema = z.strictObject({ filial_id: filterId, ...page
 export const createStationBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
   .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });
-export const renameStationBodySchema = z.strictObject({ name: nameSchema }).meta({ id: "RenameStation" });
+export const renameStationBodySchema = z
+  .strictObject({ name: nameSchema })
+  .meta({ id: "RenameStation", examples: [{ name: "Counter 2" }] });
 
 const deviceShape = {
   device_id: idSchema,
   station_id: idSchema,
   name: z.string(),
-  kind: z.enum(DEVICE_KINDS),
-  capabilities: z.array(z.enum(CAPABILITIES)).meta({ description: CAPABILITIES_DESCRIPTION }),
-  status: z.enum(DEVICE_STATUSES),
+  kind: deviceKindSchema,
+  capabilities: z.array(capabilitySchema).meta({ description: CAPABILITIES_DESCRIPTION }),
+  status: deviceStatusSchema,
   handoff_target: z.string().meta({ description: "Opaque; handed to the companion as it is." }),
   created_at: timestampSchema,
   enrolled_at: timestampSchema.nullable().meta({ description: "When it last claimed a code." }),
-  blocked_reason: z.enum(["", ...BLOCKED_REASONS]),
+  blocked_reason: blockedReasonSchema,
   liveness: livenessSchema.nullable().meta({ description: "Null when the station does not have the device." }),
 };
 export const deviceSchema = z.object(deviceShape).meta({ id: "Device" });
@@ -75,12 +85,12 @@ export const deviceDetailSchema = z
   .meta({ id: "DeviceDetail" });
 export const devicesQuerySchema = z.strictObject({
   station_id: filterId,
-  status: z.enum(DEVICE_STATUSES).optional().meta({ description: "Only devices of this status; all when left out." }),
+  status: deviceStatusSchema.optional().meta({ description: "Only devices of this status; all when left out." }),
   ...pageAfterQuery,
 });
 
 const capabilitiesSchema = z
-  .array(z.enum(CAPABILITIES))
+  .array(capabilitySchema)
   .max(CAPABILITIES.length)
   .meta({ description: `${CAPABILITIES_DESCRIPTION} Those of the kind when left out.` });
 const handoffTargetSchema = z
@@ -91,7 +101,7 @@ export const registerDeviceBodySchema = z
   .strictObject({
     station_id: idSchema,
     name: nameSchema,
-    kind: z.enum(DEVICE_KINDS),
+    kind: deviceKindSchema,
     capabilities: capabilitiesSchema.optional(),
     handoff_target: handoffTargetSchema.optional(),
   })
@@ -105,14 +115,13 @@ export const changeDeviceBodySchema = z
     capabilities: capabilitiesSchema.optional(),
     handoff_target: handoffTargetSchema.optional(),
   })
-  .meta({ id: "ChangeDevice" });
+  .meta({ id: "ChangeDevice", examples: [{ name: "Counter tablet 2", handoff_target: "pay://collect" }] });
 
-export const CODE_STATUSES = ["open", "spent", "expired", "revoked"] as const;
 export const enrollmentCodeSchema = z
   .object({
     code_id: idSchema,
     device_id: idSchema,
-    status: z.enum(CODE_STATUSES),
+    status: z.enum(["open", "spent", "expired", "revoked"]).meta({ id: "EnrollmentCodeStatus" }),
     expires_at: timestampSchema,
     created_at: timestampSchema,
   })
@@ -131,7 +140,7 @@ export const issueCodeBodySchema = z
       .optional()
       .meta({ description: "A minute to a week; 15 minutes when left out." }),
   })
-  .meta({ id: "IssueEnrollmentCode" });
+  .meta({ id: "IssueEnrollmentCode", examples: [{ lifetime_seconds: 900 }] });
 /** The code itself is shown this once. */
 export const issuedCodeSchema = z
   .object({
@@ -147,7 +156,7 @@ export const userSchema = z
     name: z.string(),
     role: roleSchema,
     permissions: z.array(permissionSchema),
-    status: z.enum(USER_STATUSES).meta({ description: "A suspended person has no session and gets none." }),
+    status: userStatusSchema,
   })
   .meta({ id: "User" });
 export const usersSchema = z.object({ users: z.array(userSchema), has_more: hasMoreAfter });
@@ -159,5 +168,10 @@ export const createUserBodySchema = z
     role: roleSchema,
     password: newPasswordSchema,
   })
-  .meta({ id: "CreateUser" });
-export const resetPasswordBodySchema = z.strictObject({ password: newPasswordSchema }).meta({ id: "ResetPassword" });
+  .meta({
+    id: "CreateUser",
+    examples: [{ email: "cashier@restaurant.example", name: "Kim", role: "cashier", password: "a long pass phrase" }],
+  });
+export const resetPasswordBodySchema = z
+  .strictObject({ password: newPasswordSchema })
+  .meta({ id: "ResetPassword", examples: [{ password: "another long pass phrase" }] });

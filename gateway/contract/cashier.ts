@@ -1,10 +1,9 @@
 /** The cashier's API on the wire: stations, lease, routes and orders (design §5). Intents are in `intent.ts`. */
 import { z } from "zod";
-import { ROUTES } from "../../machines/payment-intent.ts";
-import { BLOCKED_REASONS, STATION_STATUSES } from "../../machines/standing.ts";
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
+import { blockedReasonSchema, orderStatusSchema, paymentRouteSchema, stationStatusSchema } from "./enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { amountSchema, currencySchema, idSchema, livenessSchema, nameSchema, timestampSchema } from "./shared.ts";
 
@@ -42,7 +41,7 @@ export const leaseBodySchema = z
       .max(BOUNDS.leaseLifetimeMs.max / 1_000)
       .optional(),
   })
-  .meta({ id: "LeaseRequest" });
+  .meta({ id: "LeaseRequest", examples: [{ lifetime_seconds: 900 }] });
 
 export const cashierStationSchema = z
   .object({
@@ -50,14 +49,12 @@ export const cashierStationSchema = z
     filial_id: idSchema,
     name: z.string(),
     currency: currencySchema,
-    status: z.enum(STATION_STATUSES),
+    status: stationStatusSchema,
     sandbox: z.boolean().meta({
       description:
         "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
     }),
-    blocked_reason: z
-      .enum(["", ...BLOCKED_REASONS])
-      .meta({ description: "Why the station is blocked now; empty when it is not." }),
+    blocked_reason: blockedReasonSchema.meta({ description: "Why the station is blocked now; empty when it is not." }),
     lease: leaseHolderSchema.nullable(),
     active_intent_id: idSchema.nullable(),
   })
@@ -68,9 +65,13 @@ export const cashierStationsQuerySchema = z.strictObject(pageAfterQuery);
 
 export const routeOfferSchema = z
   .object({
-    route: z.enum(ROUTES),
+    route: paymentRouteSchema,
     offered: z.boolean(),
-    reason: z.enum(WITHDRAWAL_REASONS).nullable().meta({ description: "Why it is not offered; null when it is." }),
+    reason: z
+      .enum(WITHDRAWAL_REASONS)
+      .meta({ id: "WithdrawalReason" })
+      .nullable()
+      .meta({ description: "Why it is not offered; null when it is." }),
     since: timestampSchema.nullable().meta({ description: "Since when the reason holds, where that is known." }),
   })
   .meta({ id: "RouteOffer" });
@@ -84,13 +85,14 @@ export const companionSchema = z
     name: z.string(),
     liveness: livenessSchema,
     readiness: z.enum(READINESS).meta({
+      id: "CompanionReadiness",
       description:
         "`not_polling`: it is heard, but has not asked for its assignment for 35 seconds outside of a collection; a collection handed to it would wait. `ready` does not look at what blocks it.",
     }),
     last_polled_at: timestampSchema
       .nullable()
       .meta({ description: "When it last asked for its assignment, noted every 10 seconds; null when never." }),
-    blocked_reason: z.enum(["", ...BLOCKED_REASONS]),
+    blocked_reason: blockedReasonSchema,
   })
   .meta({ id: "Companion" });
 
@@ -135,13 +137,16 @@ export const orderLinesBodySchema = z
       )
       .max(BOUNDS.orderLines),
   })
-  .meta({ id: "OrderLines" });
+  .meta({
+    id: "OrderLines",
+    examples: [{ lines: [{ name: "Soup of the day", quantity: 2, unit_amount: "12.50" }] }],
+  });
 
 export const transactionSchema = z
   .object({
     transaction_id: idSchema,
     intent_id: idSchema,
-    route: z.enum(ROUTES),
+    route: paymentRouteSchema,
     amount: amountSchema,
     currency: currencySchema,
     reference: z.string(),
@@ -149,15 +154,13 @@ export const transactionSchema = z
   })
   .meta({ id: "Transaction" });
 
-export const ORDER_STATUSES = ["open", "paid", "voided"] as const;
-
 /** Order truth: every amount that a device ever shows comes from here. */
 export const orderSchema = z
   .object({
     order_id: idSchema,
     order_display_number: idSchema,
     station_id: idSchema,
-    status: z.enum(ORDER_STATUSES),
+    status: orderStatusSchema,
     revision: idSchema.meta({ description: "Grows with each change." }),
     currency: currencySchema,
     total: amountSchema,
@@ -172,6 +175,6 @@ export const orderSchema = z
 export const ordersSchema = z.object({ orders: z.array(orderSchema), has_more: hasMoreBefore });
 
 export const ordersQuerySchema = z.strictObject({
-  status: z.enum(ORDER_STATUSES).optional(),
+  status: orderStatusSchema.optional(),
   ...pageBeforeQuery,
 });

@@ -1,12 +1,20 @@
 /** The device API on the wire, exactly as the contract has it. Its request schemas are tolerant, its answers exact. */
 import { z } from "zod";
-import { REPORTED_OUTCOMES } from "../../machines/payment-intent.ts";
-import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
-import { CAPABILITIES, DEVICE_KINDS } from "../../machines/station/state.ts";
 import { LIMITS } from "../limits.ts";
+import {
+  blockedReasonSchema,
+  capabilitySchema,
+  deviceKindSchema,
+  deviceScopeSchema,
+  deviceStatusSchema,
+  displayScreenSchema,
+  intentStatusSchema,
+  outcomeSchema,
+  shownIntentStatusSchema,
+  stationStatusSchema,
+} from "./enums.ts";
 import { evidenceText } from "./evidence-text.ts";
-import { INTENT_ID_DESCRIPTION, INTENT_STATUSES } from "./intent.ts";
-import { DEVICE_SCOPES } from "./scopes.ts";
+import { INTENT_ID_DESCRIPTION } from "./intent.ts";
 import { amountSchema, CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
 const SNAPSHOT_EXAMPLE = {
@@ -26,15 +34,13 @@ export const deviceSnapshotSchema = z
   .object({
     device_id: idSchema,
     name: z.string(),
-    kind: z.enum(DEVICE_KINDS),
-    capabilities: z.array(z.enum(CAPABILITIES)).meta({ description: CAPABILITIES_DESCRIPTION }),
-    status: z.enum(DEVICE_STATUSES),
+    kind: deviceKindSchema,
+    capabilities: z.array(capabilitySchema).meta({ description: CAPABILITIES_DESCRIPTION }),
+    status: deviceStatusSchema,
     station_name: z.string(),
-    station_status: z.enum(STATION_STATUSES),
+    station_status: stationStatusSchema,
     handoff_target: z.string().meta({ description: "Opaque launch reference configured by the owner; may be blank." }),
-    blocked_reason: z
-      .enum(["", ...BLOCKED_REASONS])
-      .meta({ description: "Why the device may not act; empty when it may." }),
+    blocked_reason: blockedReasonSchema.meta({ description: "Why the device may not act; empty when it may." }),
     server_time: timestampSchema,
   })
   .meta({ id: "DeviceSnapshot", examples: [SNAPSHOT_EXAMPLE] });
@@ -54,7 +60,7 @@ export const enrollmentSchema = z
       description: "The bearer credential; shown this once.",
       examples: ["dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8"],
     }),
-    scopes: z.array(z.enum(DEVICE_SCOPES)),
+    scopes: z.array(deviceScopeSchema),
     device: deviceSnapshotSchema,
   })
   .meta({ id: "Enrollment" });
@@ -82,6 +88,17 @@ export const heartbeatBodySchema = z
   })
   .meta({ id: "Heartbeat", examples: [{ summary: { app_version: "4.2.0", battery_percent: 81 } }] });
 
+const ASSIGNMENT_EXAMPLE = {
+  intent_id: 7,
+  intent_display_number: 3,
+  order_display_number: 12,
+  station_name: "Counter 1",
+  amount: "25.00",
+  currency: "EUR",
+  status: "presented",
+  handoff_target: "pay://collect",
+  expires_at: "2026-11-20T12:03:00.000Z",
+};
 export const assignmentSchema = z
   .object({
     intent_id: idSchema.meta({ description: INTENT_ID_DESCRIPTION }),
@@ -90,25 +107,13 @@ export const assignmentSchema = z
     station_name: z.string(),
     amount: amountSchema,
     currency: currencySchema,
-    status: z.enum(INTENT_STATUSES).meta({ description: "Polls show `presented` and `processing` only." }),
+    status: intentStatusSchema.meta({ description: "Polls show `presented` and `processing` only." }),
     handoff_target: z.string(),
     expires_at: timestampSchema.meta({ description: "The real deadline; a lapsed intent becomes expired." }),
   })
   .meta({
     id: "Assignment",
-    examples: [
-      {
-        intent_id: 7,
-        intent_display_number: 3,
-        order_display_number: 12,
-        station_name: "Counter 1",
-        amount: "25.00",
-        currency: "EUR",
-        status: "presented",
-        handoff_target: "pay://collect",
-        expires_at: "2026-11-20T12:03:00.000Z",
-      },
-    ],
+    examples: [ASSIGNMENT_EXAMPLE],
   });
 
 export const assignmentReplySchema = z
@@ -124,14 +129,13 @@ const KEPT_AS_FAR = `Evidence is not refused for its text: what is longer than $
 
 export const reportBodySchema = z
   .looseObject({
-    // Any whole number is taken, so that what cannot be an id is answered like an id that is not this device's.
+    // Any integer is accepted, so that a number that cannot be an id gets the answer of an id that is not this device's.
     intent_id: z.int().meta({
       description:
         "Must be assigned to this device; any other id, also 0 and below, is refused with `handoff_not_assigned`.",
-      minimum: 1,
       examples: [7],
     }),
-    outcome: z.enum(REPORTED_OUTCOMES),
+    outcome: outcomeSchema,
     provider_reference: z
       .string()
       .transform(evidenceText)
@@ -160,29 +164,36 @@ export const reportBodySchema = z
     ],
   });
 
+const REPORTED_EXAMPLE = {
+  outcome: "reported_success",
+  provider_reference: "RRN-000451",
+  provider_code: "00",
+  reported_at: "2026-11-20T12:01:10.000Z",
+};
 export const reportedOutcomeSchema = z
   .object({
-    outcome: z.enum(REPORTED_OUTCOMES),
+    outcome: outcomeSchema,
     provider_reference: z.string(),
     provider_code: z.string(),
     reported_at: timestampSchema,
   })
-  .meta({ id: "ReportedOutcome" });
+  .meta({ id: "ReportedOutcome", examples: [REPORTED_EXAMPLE] });
 
-export const reportReplySchema = z
-  .object({ report: reportedOutcomeSchema, assignment: assignmentSchema })
-  .meta({ id: "HandoffReportReply" });
+export const reportReplySchema = z.object({ report: reportedOutcomeSchema, assignment: assignmentSchema }).meta({
+  id: "HandoffReportReply",
+  examples: [{ report: REPORTED_EXAMPLE, assignment: { ...ASSIGNMENT_EXAMPLE, status: "processing" } }],
+});
 
 export const displayStateSchema = z
   .object({
-    state: z.enum(["idle", "total", "qr", "paid"]),
+    state: displayScreenSchema,
     order_display_number: z.int().min(0).meta({ description: "0 in `idle`." }),
     amount: amountSchema.meta({ description: "`0.00` in `idle`." }),
     currency: currencySchema,
     qr_payload: z
       .string()
       .meta({ description: "A value only in `qr` and only for devices with `qr_dynamic_present`." }),
-    intent_status: z.enum(["", ...INTENT_STATUSES]).meta({ description: "Empty while no intent is shown." }),
+    intent_status: shownIntentStatusSchema,
     server_time: timestampSchema,
   })
   .meta({
@@ -205,7 +216,19 @@ export const conditionalHeaderSchema = z.object({
   "If-None-Match": z
     .string()
     .optional()
-    .meta({ description: "The last ETag; lists and `*` work.", examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'] }),
+    .meta({
+      description:
+        "The `ETag` of the last 200 answer, as it was received. Where it still is the current one, the answer is 304. A list of tags and `*` (any tag) work too.",
+      examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'],
+    }),
+});
+/** The assignment has one state that no tag matches. */
+export const assignmentConditionSchema = z.object({
+  "If-None-Match": conditionalHeaderSchema.shape["If-None-Match"].meta({
+    description:
+      "The `ETag` of the last 200 answer, as it was received. Where it still is the current one, the answer is 304. A list of tags and `*` (any tag) work too, with one exception: an assignment that has not been fetched yet (its intent is `created`) is always answered 200, also for `*`, because this fetch presents it.",
+    examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'],
+  }),
 });
 export const etagHeaderSchema = z.object({
   ETag: z.string().meta({ description: "Weak; `server_time` is left out of it." }),

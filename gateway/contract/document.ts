@@ -3,9 +3,11 @@ import { z } from "zod";
 import {
   createDocument,
   type ZodOpenApiOperationObject,
+  type ZodOpenApiOverride,
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
+import { VERSION } from "../../services/runtime/version.ts";
 import { type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
 import { pathParameters } from "../server/pipeline.ts";
 import { ErrorReplies } from "./error-replies.ts";
@@ -27,16 +29,15 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
 
 const INTRODUCTION = `Third-party devices take part in collecting restaurant payments without ever holding order money truth: a device shows, launches and reports; a cashier attests; every amount is authored by the service.
 
-Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and refusals too: polling every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash. Every refusal has the same body; its \`code\` is from the closed list below.
+Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and errors too: a poll every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash. Every error has the same body, \`ApiError\`; its \`code\` is from a closed list, which the schema \`ErrorCode\` explains.`;
 
-| code | status | retry safe | money may have moved | meaning |
-|---|---|---|---|---|
-${PUBLISHED_ERROR_CODES.map((code) => ({ code, ...ERRORS[code] }))
-  .map(
-    ({ code, status, retryable, moneyMayHaveMoved, sentence }) =>
-      `| \`${code}\` | ${status} | ${retryable ? "yes" : "no"} | ${moneyMayHaveMoved ? "yes" : "no"} | ${sentence} |`,
-  )
-  .join("\n")}`;
+/**
+ * zod leaves the examples out where a schema transforms its input. An example is what a client sends, so it stays.
+ */
+const keepExamples: ZodOpenApiOverride = ({ zodSchema, jsonSchema, io }) => {
+  const examples = z.globalRegistry.get(zodSchema)?.examples;
+  if (io === "input" && Array.isArray(examples)) jsonSchema.examples ??= examples;
+};
 
 /** The document of these routes; undocumented ones are left out. */
 export function buildDocument(routes: readonly Route[]) {
@@ -49,67 +50,70 @@ export function buildDocument(routes: readonly Route[]) {
       errors,
     );
   }
-  return createDocument({
-    openapi: "3.1.0",
-    info: {
-      title: "Device Payments",
-      version: "1.0.0",
-      description: INTRODUCTION,
-      contact: { name: "The operator of this installation" },
-      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
-    },
-    servers: [{ url: "/", description: "This gateway." }],
-    tags: [
-      ...TAGS.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
-      { name: "webhook", description: "What this service calls at the endpoints of robotics consumers." },
-    ],
-    paths,
-    webhooks: webhookOperations(),
-    components: {
-      schemas: { Error: errorBodySchema },
-      responses: errors.components as Record<string, ZodOpenApiResponseObject>,
-      securitySchemes: {
-        deviceCredential: {
-          type: "http",
-          scheme: "bearer",
-          description: "The credential that enroll returned once.",
-        },
-        consumerCredential: {
-          type: "http",
-          scheme: "bearer",
-          description: "What the owner was shown once when the robotics consumer was made or its credential reset.",
-        },
-        webhookSignature: WEBHOOK_SECURITY_SCHEME,
-        platformKey: {
-          type: "http",
-          scheme: "bearer",
-          description: "The gateway's setting PLATFORM_KEY; without it these paths do not exist.",
-        },
-        sessionBearer: { type: "http", scheme: "bearer", description: "The token that logging in returned once." },
-        sessionCookie: {
-          type: "apiKey",
-          in: "cookie",
-          name: "dp_session",
-          description: "For the service's own pages; requests from other origins are refused.",
+  return createDocument(
+    {
+      openapi: "3.1.0",
+      info: {
+        title: "Device Payments",
+        version: VERSION,
+        description: INTRODUCTION,
+        contact: { name: "The operator of this installation" },
+        license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
+      },
+      servers: [{ url: "/", description: "This gateway." }],
+      tags: [
+        ...TAGS.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
+        { name: "webhook", description: "What this service calls at the endpoints of robotics consumers." },
+      ],
+      paths,
+      webhooks: webhookOperations(),
+      components: {
+        schemas: { ApiError: errorBodySchema },
+        responses: errors.components as Record<string, ZodOpenApiResponseObject>,
+        securitySchemes: {
+          deviceCredential: {
+            type: "http",
+            scheme: "bearer",
+            description: "The credential that enroll returned once.",
+          },
+          consumerCredential: {
+            type: "http",
+            scheme: "bearer",
+            description: "What the owner was shown once when the robotics consumer was made or its credential reset.",
+          },
+          webhookSignature: WEBHOOK_SECURITY_SCHEME,
+          platformKey: {
+            type: "http",
+            scheme: "bearer",
+            description: "The gateway's setting PLATFORM_KEY; without it these paths do not exist.",
+          },
+          sessionBearer: { type: "http", scheme: "bearer", description: "The token that logging in returned once." },
+          sessionCookie: {
+            type: "apiKey",
+            in: "cookie",
+            name: "dp_session",
+            description: "For the service's own pages; requests from other origins are refused.",
+          },
         },
       },
+      "x-error-codes": Object.fromEntries(
+        PUBLISHED_ERROR_CODES.map((code) => {
+          const { status, sentence, retryable, moneyMayHaveMoved, cashierAction } = ERRORS[code];
+          return [
+            code,
+            {
+              status,
+              meaning: sentence,
+              retryable,
+              money_may_have_moved: moneyMayHaveMoved,
+              cashier_action: cashierAction ?? null,
+            },
+          ];
+        }),
+      ),
     },
-    "x-error-codes": Object.fromEntries(
-      PUBLISHED_ERROR_CODES.map((code) => {
-        const { status, sentence, retryable, moneyMayHaveMoved, cashierAction } = ERRORS[code];
-        return [
-          code,
-          {
-            status,
-            meaning: sentence,
-            retryable,
-            money_may_have_moved: moneyMayHaveMoved,
-            cashier_action: cashierAction ?? null,
-          },
-        ];
-      }),
-    ),
-  });
+    { override: keepExamples },
+  );
 }
 
 function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObject {

@@ -5,12 +5,30 @@ import type { Route } from "../route.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
 
 /**
- * The error answers of all operations. Operations that can refuse with the same codes share one component, so that the
- * document stays readable and a generated client gets one type for them.
+ * Names of the sets of codes that many operations share. A set that is not here and has more than one code is named after
+ * its operation and status, so that no name changes when another operation is added.
  */
+const SHARED_NAMES: Readonly<Record<string, readonly ErrorCode[]>> = {
+  CredentialRefused: ["credential_missing", "credential_invalid"],
+  SessionRefused: ["session_missing", "session_invalid"],
+  PlatformKeyRefused: ["platform_key_missing", "platform_key_invalid"],
+  PermissionOrOriginRefused: ["permission_denied", "csrf_refused"],
+  DeviceRefused: ["scope_denied", ...BLOCKED_REASONS],
+  PathOrResourceNotFound: ["path_not_found", "not_found"],
+  BusyOrUnavailable: ["busy", "unavailable"],
+  BusyUnavailableOrStale: ["busy", "unavailable", "replica_stale"],
+};
+const keyOf = (codes: readonly ErrorCode[]): string => codes.toSorted().join();
+const SHARED_NAME_BY_CODES: ReadonlyMap<string, string> = new Map(
+  Object.entries(SHARED_NAMES).map(([name, codes]) => [keyOf(codes), name]),
+);
+
+/** `device_frozen` becomes `DeviceFrozen`. */
+const pascalCase = (name: string): string =>
+  name.replaceAll(/(?:^|_)(\w)/g, (_match, letter: string) => letter.toUpperCase());
+
+/** The error answers of all operations, as components of the document. */
 export class ErrorReplies {
-  readonly #names = new Map<string, string>();
-  readonly #counts = new Map<number, number>();
   /** The components by name. */
   readonly components: Record<string, object> = {};
 
@@ -19,25 +37,19 @@ export class ErrorReplies {
     const byStatus = Map.groupBy(errorCodesOf(route), (code) => ERRORS[code].status);
     const sorted = [...byStatus].toSorted(([a], [b]) => a - b);
     return Object.fromEntries(
-      sorted.map(([status, codes]) => [
-        String(status),
-        { $ref: `#/components/responses/${this.#name(status, codes)}` },
-      ]),
+      sorted.map(([status, codes]) => {
+        const name = componentName(route.operationId, status, codes);
+        this.components[name] ??= errorReply(status, codes);
+        return [String(status), { $ref: `#/components/responses/${name}` }];
+      }),
     );
   }
+}
 
-  #name(status: number, codes: readonly ErrorCode[]): string {
-    const sorted = codes.toSorted();
-    const key = sorted.join();
-    const known = this.#names.get(key);
-    if (known !== undefined) return known;
-    const count = (this.#counts.get(status) ?? 0) + 1;
-    this.#counts.set(status, count);
-    const name = `Error${status}${String.fromCharCode(64 + count)}`;
-    this.#names.set(key, name);
-    this.components[name] = errorReply(status, codes);
-    return name;
-  }
+function componentName(operationId: string, status: number, codes: readonly ErrorCode[]): string {
+  const [only] = codes;
+  if (codes.length === 1 && only !== undefined) return pascalCase(only);
+  return SHARED_NAME_BY_CODES.get(keyOf(codes)) ?? `${pascalCase(operationId)}Error${status}`;
 }
 
 /** All codes of an operation, each once. */
@@ -75,39 +87,29 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
 }
 
 function errorReply(status: number, codes: readonly ErrorCode[]): object {
-  const first = codes[0] as ErrorCode;
   return {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code].sentence}`).join("\n\n"),
     headers: headersOf(status, codes),
     content: {
       "application/json": {
-        // The shared body, with only the codes that can come here.
-        schema: {
-          allOf: [
-            { $ref: "#/components/schemas/Error" },
-            { type: "object", properties: { code: { type: "string", enum: [...codes] } } },
-          ],
-        },
-        example: {
-          code: first,
-          detail: ERRORS[first].sentence,
-          request_id: "3q2-7wAB-1k",
-          ...(first === "intent_not_actionable" || first === "task_not_actionable" ? { status: "expired" } : {}),
-          ...(first === "money_may_have_moved" ? { earlier_intent_id: 42 } : {}),
-          ...(first === "invalid_request"
-            ? {
-                errors: [
-                  {
-                    pointer: "/outcome",
-                    detail: "Must be one of reported_success, reported_declined, reported_cancelled, reported_unknown.",
-                  },
-                ],
-              }
-            : {}),
-        },
+        schema: { $ref: "#/components/schemas/ApiError" },
+        examples: Object.fromEntries(codes.map((code) => [code, { value: exampleOf(code) }])),
       },
     },
+    "x-error-codes": codes,
   };
+}
+
+/** What goes with some codes beyond the sentence. */
+const EXAMPLE_FIELDS: Partial<Record<ErrorCode, object>> = {
+  intent_not_actionable: { status: "expired" },
+  task_not_actionable: { status: "expired" },
+  money_may_have_moved: { earlier_intent_id: 42 },
+  invalid_request: { errors: [{ pointer: "/name", detail: "Must not be empty." }] },
+};
+
+function exampleOf(code: ErrorCode): object {
+  return { code, detail: ERRORS[code].sentence, request_id: "3q2-7wAB-1k", ...EXAMPLE_FIELDS[code] };
 }
 
 const text = (description: string): z.ZodString => z.string().meta({ description });

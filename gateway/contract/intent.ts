@@ -5,28 +5,12 @@ import {
   DOUBT_REASONS,
   type DoubtReason,
   END_REASONS,
-  type IntentStatus,
   ORDER_OBSTACLES,
-  REPORTED_OUTCOMES,
-  ROUTES,
 } from "../../machines/payment-intent.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
+import { intentStatusSchema, outcomeSchema, paymentRouteSchema } from "./enums.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
-
-/** What each status of the wire means; one that is missing does not compile. */
-const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
-  created: "no device has fetched it yet, and no QR is there to scan",
-  presented: "the device has it, or its QR is shown",
-  processing: "there is evidence, or an attestation or a provider's confirmation is being settled",
-  succeeded: "attested by the cashier or confirmed by the provider, and settled; the order is paid",
-  cancelled:
-    "ended by a cashier or, where `end_reason` says so, by the provider's side or because the order was paid by another way, voided or changed",
-  expired: "ended by its deadline",
-};
-export const INTENT_STATUSES = Object.keys(STATUS_MEANINGS) as readonly IntentStatus[];
-
-const STATUS_DESCRIPTION = INTENT_STATUSES.map((status) => `\`${status}\`: ${STATUS_MEANINGS[status]}.`).join(" ");
 
 export const INTENT_ID_DESCRIPTION = "Ids of intents grow but may have gaps; a station's display numbers have none.";
 
@@ -34,7 +18,7 @@ export const INTENT_ID_DESCRIPTION = "Ids of intents grow but may have gaps; a s
 export const createIntentBodySchema = z
   .strictObject({
     order_id: idSchema,
-    route: z.enum(ROUTES),
+    route: paymentRouteSchema,
     device_id: idSchema
       .optional()
       .meta({ description: "The companion to hand it to; without it, the first live one." }),
@@ -59,7 +43,7 @@ export const attestBodySchema = z
 /** Evidence of a device, never truth (contract, "Reported outcome"). */
 export const intentReportSchema = z
   .object({
-    outcome: z.enum(REPORTED_OUTCOMES),
+    outcome: outcomeSchema,
     provider_reference: z.string(),
     provider_code: z.string().meta({ description: "Kept verbatim; for programs, not for people." }),
     reported_at: timestampSchema,
@@ -70,6 +54,7 @@ export const intentReportSchema = z
 export const attestationSchema = z
   .object({
     by: z.enum(ATTESTERS).meta({
+      id: "Attester",
       description:
         "Whose word it stands on. A dynamic QR is confirmed by its provider: by a callback, or when it is asked. After the settlement was refused once, the cashier may attest that money too.",
     }),
@@ -115,12 +100,12 @@ export const intentSchema = z
   .object({
     intent_id: idSchema.meta({ description: INTENT_ID_DESCRIPTION }),
     intent_display_number: idSchema,
-    route: z.enum(ROUTES),
+    route: paymentRouteSchema,
     order_id: idSchema,
     order_display_number: idSchema,
     amount: amountSchema,
     currency: currencySchema,
-    status: z.enum(INTENT_STATUSES).meta({ description: STATUS_DESCRIPTION }),
+    status: intentStatusSchema,
     device_id: idSchema.nullable(),
     created_at: timestampSchema,
     expires_at: timestampSchema,
@@ -134,15 +119,19 @@ export const intentSchema = z
     }),
     settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
     settle_obstacle: z.enum(["", ...ORDER_OBSTACLES]).meta({
+      id: "SettleObstacle",
       description:
         "Why settling is not offered although the collection has come that far: its order was paid by another way, voided, or is of another amount now. Empty where nothing of that is known, and once it has ended.",
     }),
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),
     provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
-    money_may_have_moved: z.enum(["", ...DOUBT_REASONS]).meta({ description: DOUBT_DESCRIPTION }),
+    money_may_have_moved: z
+      .enum(["", ...DOUBT_REASONS])
+      .meta({ id: "MoneyMayHaveMoved", description: DOUBT_DESCRIPTION }),
     ended_at: timestampSchema.nullable(),
     end_reason: z.enum(["", ...END_REASONS]).meta({
+      id: "IntentEndReason",
       description:
         "Why it ended when neither its cashier nor its deadline ended it; else empty. `order_already_paid` and `order_voided` end what is `created` or `presented`, `order_changed` only a dynamic QR, whose amount is fixed in it; where money may have moved by then, another collection of the order asks for confirmation.",
     }),

@@ -1,6 +1,7 @@
 /** Money that does not fit, on the wire: what the provider says, what was registered, and what an operator did about it. */
 import { z } from "zod";
 import { ISSUE_CONFLICTS, ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
+import { issueStatusSchema } from "./enums.ts";
 import { hasMoreBefore, pageBeforeQuery } from "./page.ts";
 import { amountSchema, currencySchema, idSchema, reasonSchema, timestampSchema } from "./shared.ts";
 
@@ -87,12 +88,11 @@ const EXAMPLE = {
   transaction_id: null,
 } as const;
 
-export const ISSUE_STATUSES = ["open", "attributed", "closed"] as const;
 export const issueSchema = z
   .object({
     issue_id: idSchema,
-    kind: z.enum(ISSUE_KINDS),
-    status: z.enum(ISSUE_STATUSES),
+    kind: z.enum(ISSUE_KINDS).meta({ id: "IssueKind" }),
+    status: issueStatusSchema,
     config_id: idSchema,
     station_id: idSchema.nullable(),
     intent_id: idSchema
@@ -113,7 +113,7 @@ export const issueSchema = z
   })
   .meta({ id: "Issue", examples: [EXAMPLE] });
 export const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
-export const issuesQuerySchema = z.strictObject({ ...pageBeforeQuery, status: z.enum(ISSUE_STATUSES).optional() });
+export const issuesQuerySchema = z.strictObject({ ...pageBeforeQuery, status: issueStatusSchema.optional() });
 
 export const attributeIssueBodySchema = z
   .strictObject({ order_id: idSchema, reason: reasonSchema })

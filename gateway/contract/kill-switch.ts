@@ -9,7 +9,7 @@ export const killSwitchSchema = z
   .object({
     switch_id: idSchema,
     subject: z.object({
-      kind: z.enum(SWITCH_SUBJECTS),
+      kind: z.enum(SWITCH_SUBJECTS).meta({ id: "SwitchSubjectKind" }),
       id: z
         .int()
         .min(0)

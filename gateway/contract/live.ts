@@ -1,7 +1,7 @@
 /** What a cashier's screen shows of one station, pushed over a WebSocket on each change (design §5). */
 import { z } from "zod";
-import { BLOCKED_REASONS, STATION_STATUSES } from "../../machines/standing.ts";
-import { companionSchema, leaseHolderSchema, ORDER_STATUSES, routeOfferSchema } from "./cashier.ts";
+import { companionSchema, leaseHolderSchema, routeOfferSchema } from "./cashier.ts";
+import { blockedReasonSchema, orderStatusSchema, stationStatusSchema } from "./enums.ts";
 import { intentSchema } from "./intent.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
@@ -10,7 +10,7 @@ export const shownOrderSchema = z
   .object({
     order_id: idSchema,
     order_display_number: idSchema,
-    status: z.enum(ORDER_STATUSES),
+    status: orderStatusSchema,
     revision: idSchema,
     total: amountSchema,
     currency: currencySchema,
@@ -22,10 +22,8 @@ export const liveStateSchema = z
     type: z.literal("state"),
     station_id: idSchema,
     name: z.string(),
-    status: z.enum(STATION_STATUSES),
-    blocked_reason: z
-      .enum(["", ...BLOCKED_REASONS])
-      .meta({ description: "Why the station is blocked now; empty when it is not." }),
+    status: stationStatusSchema,
+    blocked_reason: blockedReasonSchema.meta({ description: "Why the station is blocked now; empty when it is not." }),
     routes: z.array(routeOfferSchema),
     companions: z.array(companionSchema),
     lease: leaseHolderSchema.nullable(),

@@ -1,8 +1,8 @@
 /** Payment providers on the wire: what they call, how the owner configures them, and money that does not fit. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
 import { LIMITS } from "../limits.ts";
+import { modeSchema, providerConfigStatusSchema, providerKindSchema } from "./enums.ts";
 import { hasMoreAfter, pageAfterQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
 import { amountSchema, currencySchema, idSchema, nameSchema, reasonSchema, timestampSchema } from "./shared.ts";
@@ -42,6 +42,19 @@ export const callbackBodySchema = z
   })
   .meta({
     id: "ProviderCallback",
+    examples: [
+      {
+        id: "evt-1",
+        type: "payment.paid",
+        data: {
+          reference: "7",
+          transaction_id: "tx-1",
+          merchant_id: "M-1",
+          amount: "25.00",
+          currency: "EUR",
+        },
+      },
+    ],
     description: "As `emvco_generic` takes it. What is signed and differs from this is recorded, and pays nothing.",
   });
 export const callbackHeadersSchema = z.object({
@@ -61,15 +74,14 @@ const secretsSchema = z
   .meta({ description: "By name. `callback_secret` signs callbacks: 16 to 256 printable ASCII characters." });
 const newSecretsSchema = secretsSchema.meta({ description: "Secrets that were made now, by name; shown this once." });
 
-export const CONFIG_STATUSES = ["active", "disabled"] as const;
 export const providerConfigSchema = z
   .object({
     config_id: idSchema,
     filial_id: idSchema,
-    kind: z.enum(PROVIDER_KINDS),
-    mode: z.enum(PROVIDER_MODES).meta({ description: "`test` serves sandbox stations, `live` all others." }),
+    kind: providerKindSchema,
+    mode: modeSchema,
     name: z.string(),
-    status: z.enum(CONFIG_STATUSES).meta({ description: "At most one is active per filial and mode." }),
+    status: providerConfigStatusSchema,
     settings: settingsSchema,
     secrets: z
       .array(z.object({ name: z.string(), created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
@@ -93,22 +105,25 @@ export const providerConfigsQuerySchema = z.strictObject({
 export const createProviderConfigBodySchema = z
   .strictObject({
     filial_id: idSchema,
-    kind: z.enum(PROVIDER_KINDS),
-    mode: z.enum(PROVIDER_MODES),
+    kind: providerKindSchema,
+    mode: modeSchema,
     name: nameSchema,
     settings: settingsSchema,
     secrets: secretsSchema.optional().meta({ description: "By name; one that is left out is made." }),
     reason: reasonSchema.optional(),
   })
-  .meta({ id: "CreateProviderConfig" });
+  .meta({
+    id: "CreateProviderConfig",
+    examples: [{ filial_id: 1, kind: "sandbox", mode: "test", name: "Sandbox provider", settings: {} }],
+  });
 export const changeProviderConfigBodySchema = z
   .strictObject({
     name: nameSchema.optional(),
     settings: settingsSchema.optional(),
-    status: z.enum(CONFIG_STATUSES).optional(),
+    status: providerConfigStatusSchema.optional(),
     reason: reasonSchema.optional(),
   })
-  .meta({ id: "ChangeProviderConfig" });
+  .meta({ id: "ChangeProviderConfig", examples: [{ status: "disabled", reason: "The account was closed." }] });
 export const rotateSecretBodySchema = z
   .strictObject({
     name: z.string().min(1).max(BOUNDS.nameCharacters),
@@ -121,4 +136,4 @@ export const rotateSecretBodySchema = z
       .meta({ description: "How long the old one is taken as well; a day when left out." }),
     reason: reasonSchema.optional(),
   })
-  .meta({ id: "RotateProviderSecret" });
+  .meta({ id: "RotateProviderSecret", examples: [{ name: "callback_secret", overlap_seconds: 86_400 }] });

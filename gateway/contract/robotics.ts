@@ -1,15 +1,10 @@
 /** Serving tasks on the wire: what the owner offers and a fleet carries out, and who may. */
 import { z } from "zod";
-import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import {
-  CONSUMER_MODES,
-  CONSUMER_STATUSES,
-  ROBOTICS_ACTOR_KINDS,
-  ROBOTICS_SUBJECTS,
-} from "../../services/bus/messages/robotics.ts";
+import { ROBOTICS_ACTOR_KINDS, ROBOTICS_SUBJECTS } from "../../services/bus/messages/robotics.ts";
 import { detailsSchema as detailsOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { LIMITS } from "../limits.ts";
+import { consumerStatusSchema, modeSchema, servingTaskLegSchema, servingTaskStatusSchema } from "./enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
 import { idSchema, nameSchema, reasonSchema, timestampSchema } from "./shared.ts";
@@ -25,10 +20,10 @@ export const roboticsConsumerSchema = z
     consumer_id: idSchema,
     filial_id: idSchema,
     name: z.string(),
-    mode: z
-      .enum(CONSUMER_MODES)
-      .meta({ description: "Webhooks of `test` ones may go to this machine itself, where the operator allows it." }),
-    status: z.enum(CONSUMER_STATUSES).meta({
+    mode: modeSchema.meta({
+      description: "Webhooks of `test` ones may go to this machine itself, where the operator allows it.",
+    }),
+    status: consumerStatusSchema.meta({
       description:
         "A suspended one sees nothing and is sent nothing while it is; what happened meanwhile it finds with `since_id`.",
     }),
@@ -53,10 +48,10 @@ export const roboticsConsumersQuerySchema = z.strictObject({
   filial_id: queryId().optional(),
 });
 export const createRoboticsConsumerBodySchema = z
-  .strictObject({ filial_id: idSchema, name: nameSchema, mode: z.enum(CONSUMER_MODES) })
+  .strictObject({ filial_id: idSchema, name: nameSchema, mode: modeSchema })
   .meta({ id: "CreateRoboticsConsumer", examples: [{ filial_id: 42, name: "Ground floor fleet", mode: "live" }] });
 export const changeRoboticsConsumerBodySchema = z
-  .strictObject({ name: nameSchema.optional(), status: z.enum(CONSUMER_STATUSES).optional() })
+  .strictObject({ name: nameSchema.optional(), status: consumerStatusSchema.optional() })
   .meta({ id: "ChangeRoboticsConsumer", examples: [{ status: "suspended" }] });
 
 // Filials.
@@ -85,8 +80,8 @@ const detailsSchema = detailsOnTheBus.meta({
 const taskFields = {
   task_id: idSchema,
   display_number: idSchema.meta({ description: "For people; without gaps at a filial." }),
-  leg: z.enum(TASK_LEGS).meta({ description: "Where from and where to." }),
-  status: z.enum(SERVING_TASK_STATUSES),
+  leg: servingTaskLegSchema,
+  status: servingTaskStatusSchema,
   manifest: z.array(z.object({ name: z.string(), quantity: z.int().min(1) })).meta({ description: "What is carried." }),
   destination: z
     .object({ name: z.string(), details: z.string().nullable() })
@@ -131,8 +126,7 @@ export const servingTasksSchema = z
   .meta({ id: "ServingTasks", examples: [{ serving_tasks: [taskExample], has_more: false, paused: false }] });
 export const servingTasksQuerySchema = z.strictObject({
   ...pageAfterQuery,
-  status: z
-    .enum(SERVING_TASK_STATUSES)
+  status: servingTaskStatusSchema
     .optional()
     .meta({ description: "Left out: the current ones, which are offered or accepted." }),
 });
@@ -144,13 +138,13 @@ export const ownServingTasksQuerySchema = z.strictObject({
   ...pageBeforeQuery,
   filial_id: queryId().optional(),
   consumer_id: queryId().optional(),
-  status: z.enum(SERVING_TASK_STATUSES).optional(),
+  status: servingTaskStatusSchema.optional(),
 });
 const { min: leastMs, max: mostMs } = BOUNDS.offerLifetimeMs;
 export const offerServingTaskBodySchema = z
   .strictObject({
     consumer_id: idSchema,
-    leg: z.enum(TASK_LEGS),
+    leg: servingTaskLegSchema,
     manifest: manifestSchema,
     destination: z.strictObject({
       name: nameSchema,
@@ -193,6 +187,7 @@ export const roboticsEventSchema = z
     at: timestampSchema,
     actor: z.object({
       kind: z.enum(WIRE_ACTOR_KINDS).meta({
+        id: "RoboticsActorKind",
         description:
           "A person's role; `platform` is whoever operates the installation, `system` a deadline or a target's end.",
       }),
@@ -200,7 +195,7 @@ export const roboticsEventSchema = z
       name: z.string(),
     }),
     action: z.string().meta({ examples: ["serving_task_cancelled"] }),
-    subject: z.object({ kind: z.enum(ROBOTICS_SUBJECTS), id: idSchema }),
+    subject: z.object({ kind: z.enum(ROBOTICS_SUBJECTS).meta({ id: "RoboticsSubjectKind" }), id: idSchema }),
     data: z.record(z.string(), z.unknown()).meta({ description: "What changed and why; never a secret." }),
   })
   .meta({ id: "RoboticsEvent" });

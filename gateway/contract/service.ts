@@ -28,6 +28,8 @@ const FAULTS_EXPLAINED = [
   "`partitions_unowned`: no actor host answers for some of the stations.",
 ].join(" ");
 
+const dependencyFaultSchema = z.enum(DEPENDENCY_FAULTS).meta({ id: "DependencyFault", description: FAULTS_EXPLAINED });
+
 const dependencySchema = z
   .object({
     ready: z.boolean(),
@@ -36,7 +38,7 @@ const dependencySchema = z
       description:
         "Milliseconds since its feed was last known to be complete, or since it last answered; null when that never happened, or is not measured.",
     }),
-    detail: z.enum(DEPENDENCY_FAULTS).nullable().meta({ description: FAULTS_EXPLAINED }),
+    detail: dependencyFaultSchema.nullable(),
   })
   .meta({ id: "DependencyReadiness" });
 export type DependencyReadiness = z.infer<typeof dependencySchema>;

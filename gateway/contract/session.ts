@@ -1,7 +1,7 @@
 /** Logging in and out: the same for the owner's and the cashier's API (design §5). */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { permissionSchema, roleSchema } from "../../services/bus/messages/caller.ts";
+import { permissionSchema, roleSchema } from "./enums.ts";
 import { idSchema, newPasswordSchema, timestampSchema } from "./shared.ts";
 
 /** The credentials of a person. */
@@ -14,7 +14,7 @@ export const logInBodySchema = z
       .meta({ examples: ["cashier@sandbox.example"] }),
     password: z.string().min(1).max(BOUNDS.passwordCharacters.max),
   })
-  .meta({ id: "LogIn" });
+  .meta({ id: "LogIn", examples: [{ email: "cashier@sandbox.example", password: "a long pass phrase" }] });
 
 /** One's own password, by whoever still knows the old one. */
 export const changePasswordBodySchema = z
@@ -22,7 +22,10 @@ export const changePasswordBodySchema = z
     old_password: z.string().min(1).max(BOUNDS.passwordCharacters.max),
     new_password: newPasswordSchema,
   })
-  .meta({ id: "ChangePassword" });
+  .meta({
+    id: "ChangePassword",
+    examples: [{ old_password: "a long pass phrase", new_password: "another long pass phrase" }],
+  });
 
 /** Who is logged in. */
 export const personSchema = z

@@ -4,7 +4,7 @@ import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
-import { PUBLISHED_ERROR_CODES } from "./errors.ts";
+import { errorCodeSchema } from "./enums.ts";
 
 /** An id of the registry or of the settlement service. */
 export const idSchema = z
@@ -71,7 +71,7 @@ export const fieldErrorSchema = z.object({
 /** The body of every refusal. */
 export const errorBodySchema = z
   .object({
-    code: z.enum(PUBLISHED_ERROR_CODES).meta({ description: "Stable word for a program; the list is closed." }),
+    code: errorCodeSchema,
     detail: z.string().meta({ description: "One sentence for a person; not stable." }),
     request_id: z.string().meta({ description: "Finds this request in the service's log." }),
     status: z
@@ -88,7 +88,7 @@ export const errorBodySchema = z
     }),
     errors: z.array(fieldErrorSchema).optional().meta({ description: "For `invalid_request`: each field at fault." }),
   })
-  .meta({ id: "Error" });
+  .meta({ id: "ApiError" });
 export type ErrorBody = z.infer<typeof errorBodySchema>;
 
 /** A moment for the wire. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
 import { PROVIDER_EVENT_SUBJECTS } from "../../services/bus/messages/providers.ts";
 import { REGISTRY_SUBJECTS } from "../../services/bus/messages/registry.ts";
-import { INTENT_STATUSES } from "./intent.ts";
+import { intentStatusSchema, moneyMovedSchema } from "./enums.ts";
 import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "./page.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
 
@@ -13,6 +13,7 @@ const WIRE_ACTOR_KINDS = ACTOR_KINDS.map((kind) => (kind === "registry" ? ("plat
 export const actorSchema = z
   .object({
     kind: z.enum(WIRE_ACTOR_KINDS).meta({
+      id: "ActorKind",
       description:
         "A person's role, or `device`; `platform` is whoever operates the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
       examples: ["cashier"],
@@ -59,7 +60,7 @@ export const registryEventSchema = z
     actor: actorSchema,
     action: z.string().meta({ examples: ["device_suspended"] }),
     subject: z.object({
-      kind: z.enum(REGISTRY_SUBJECTS),
+      kind: z.enum(REGISTRY_SUBJECTS).meta({ id: "RegistrySubjectKind" }),
       id: z
         .int()
         .min(0)
@@ -87,7 +88,7 @@ export const providerEventSchema = z
     at: timestampSchema,
     actor: actorSchema,
     action: z.string().meta({ examples: ["provider_config_changed"] }),
-    subject: z.object({ kind: z.enum(PROVIDER_EVENT_SUBJECTS), id: idSchema }),
+    subject: z.object({ kind: z.enum(PROVIDER_EVENT_SUBJECTS).meta({ id: "ProviderEventSubjectKind" }), id: idSchema }),
     data: z.record(z.string(), z.unknown()).meta({
       description: "What changed and, where it was said, why; never a secret.",
       examples: [{ status: { from: "active", to: "disabled" }, reason: "The contract has ended." }],
@@ -104,15 +105,13 @@ export const providerEventsSchema = z
   })
   .meta({ id: "ProviderEvents" });
 
-export const MONEY_MOVED = ["no", "yes", "maybe"] as const;
-
 export const timelineSchema = z
   .object({
     intent_id: idSchema,
     station_id: idSchema,
-    status: z.enum(INTENT_STATUSES),
+    status: intentStatusSchema,
     summary: z.string().meta({ description: "The whole payment in one sentence." }),
-    money_moved: z.enum(MONEY_MOVED).meta({ description: "`maybe` where only evidence says so." }),
+    money_moved: moneyMovedSchema,
     entries: z
       .array(
         z.object({
@@ -120,7 +119,7 @@ export const timelineSchema = z
           type: z.string(),
           actor: actorSchema,
           sentence: z.string(),
-          money_moved: z.enum(MONEY_MOVED),
+          money_moved: moneyMovedSchema,
           data: dataSchema,
         }),
       )

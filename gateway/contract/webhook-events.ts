@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto";
 import { z } from "zod";
 import { eventTime, ROBOTICS_PAYLOADS } from "../../services/bus/messages/robotics-events.ts";
 import { DELIVERY_EVENT_TYPES, TEST_EVENT_TYPE } from "../../services/bus/messages/webhooks.ts";
+import { servingTaskLegSchema, servingTaskStatusSchema } from "./enums.ts";
 import { idSchema } from "./shared.ts";
 
 /** Its name as the contract writes it. */
@@ -16,8 +17,13 @@ const EXAMPLE_UNIX_SECONDS = 1_795_176_000;
 export const SIGNATURE_DESCRIPTION =
   "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two `v1=`, one for each. Compare in constant time, and refuse a `t` more than five minutes from now, to either side.";
 /** The payloads by name; cancelled and expired tasks look alike, as do pauses and resumptions. */
-export const offeredTaskSchema = ROBOTICS_PAYLOADS["serving_task.offered"].meta({ id: "OfferedTaskPayload" });
-export const endedTaskSchema = ROBOTICS_PAYLOADS["serving_task.cancelled"].meta({ id: "EndedTaskPayload" });
+const namedEnums = { leg: servingTaskLegSchema, status: servingTaskStatusSchema };
+export const offeredTaskSchema = ROBOTICS_PAYLOADS["serving_task.offered"]
+  .extend(namedEnums)
+  .meta({ id: "OfferedTaskPayload" });
+export const endedTaskSchema = ROBOTICS_PAYLOADS["serving_task.cancelled"]
+  .extend(namedEnums)
+  .meta({ id: "EndedTaskPayload" });
 export const filialPayloadSchema = ROBOTICS_PAYLOADS["robotics.paused"].meta({ id: "FilialPayload" });
 export const testPayloadSchema = z.strictObject({ endpoint_id: idSchema }).meta({ id: "TestPayload" });
 

@@ -2,14 +2,9 @@
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { eventTime } from "../../services/bus/messages/robotics-events.ts";
-import {
-  ATTEMPT_ERRORS,
-  DELIVERY_EVENT_TYPES,
-  DELIVERY_STATUSES,
-  DISABLED_REASONS,
-  ENDPOINT_STATUSES,
-} from "../../services/bus/messages/webhooks.ts";
+import { ATTEMPT_ERRORS, DISABLED_REASONS } from "../../services/bus/messages/webhooks.ts";
 import { LIMITS } from "../limits.ts";
+import { webhookDeliveryStatusSchema, webhookEndpointStatusSchema, webhookEventTypeSchema } from "./enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { queryId } from "./query-number.ts";
 import { idSchema, timestampSchema } from "./shared.ts";
@@ -27,11 +22,11 @@ export const webhookEndpointSchema = z
     consumer_id: idSchema,
     filial_id: idSchema,
     url: z.string().meta({ examples: ["https://fleet.example/hooks/robotics"] }),
-    status: z.enum(ENDPOINT_STATUSES).meta({
+    status: webhookEndpointStatusSchema.meta({
       description:
         "`paused` by the owner: deliveries wait, and offers lapse. `disabled` by the service, see `disabled_reason`: nothing is sent until the owner activates it.",
     }),
-    disabled_reason: z.enum(DISABLED_REASONS).nullable().meta({
+    disabled_reason: z.enum(DISABLED_REASONS).meta({ id: "WebhookDisabledReason" }).nullable().meta({
       description:
         "`gone`: the target answered 410. `failing`: no success for five days and twenty failures. Null unless disabled.",
     }),
@@ -78,7 +73,7 @@ export const registerWebhookEndpointBodySchema = z
     examples: [{ consumer_id: 42, url: "https://fleet.example/hooks/robotics" }],
   });
 export const changeWebhookEndpointBodySchema = z
-  .strictObject({ status: z.enum(["active", "paused"]) })
+  .strictObject({ status: z.enum(["active", "paused"]).meta({ id: "WantedEndpointStatus" }) })
   .meta({ id: "ChangeWebhookEndpoint", examples: [{ status: "paused" }] });
 export const rotateWebhookSecretBodySchema = z
   .strictObject({
@@ -100,8 +95,8 @@ const deliveryFields = {
     description:
       "Where it goes; null when the consumer had no endpoint. One event has a delivery of its own for each endpoint.",
   }),
-  event_type: z.enum(DELIVERY_EVENT_TYPES),
-  status: z.enum(DELIVERY_STATUSES).meta({
+  event_type: webhookEventTypeSchema,
+  status: webhookDeliveryStatusSchema.meta({
     description:
       "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, or its endpoint was disabled, deleted, or paused for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
   }),
@@ -140,8 +135,8 @@ export const webhookDeliveriesSchema = z
   .object({ webhook_deliveries: z.array(webhookDeliverySchema), has_more: hasMoreAfter })
   .meta({ id: "WebhookDeliveries", examples: [{ webhook_deliveries: [deliveryExample], has_more: false }] });
 const filters = {
-  event_type: z.enum(DELIVERY_EVENT_TYPES).optional(),
-  status: z.enum(DELIVERY_STATUSES).optional(),
+  event_type: webhookEventTypeSchema.optional(),
+  status: webhookDeliveryStatusSchema.optional(),
 };
 export const webhookDeliveriesQuerySchema = z.strictObject({ ...pageAfterQuery, ...filters });
 
@@ -174,7 +169,11 @@ export const webhookAttemptSchema = z
     first_byte_ms: milliseconds,
     total_ms: milliseconds,
     status: z.int().nullable().meta({ description: "The HTTP status that the target answered; only 2xx is success." }),
-    error: z.enum(ATTEMPT_ERRORS).nullable().meta({ description: "Null for a success." }),
+    error: z
+      .enum(ATTEMPT_ERRORS)
+      .meta({ id: "WebhookAttemptError" })
+      .nullable()
+      .meta({ description: "Null for a success." }),
     response_body: z.string().meta({ description: "The beginning of the answer; empty for a refused target." }),
     truncated: z.boolean().meta({ description: "Whether the answer was longer than the 16 KiB that are read of it." }),
     manual: z.boolean().meta({ description: "Asked for by somebody instead of due by the schedule." }),

@@ -9,6 +9,8 @@ interface Response {
   readonly $ref?: string;
   readonly headers?: Readonly<Record<string, { readonly required?: boolean }>>;
   readonly content?: Readonly<Record<string, unknown>>;
+  /** Which codes an error answer of the operation may have. */
+  readonly "x-error-codes"?: readonly string[];
 }
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: Record<string, Response> }>>>>;
@@ -69,7 +71,7 @@ function isAnswerOfThePath(answer: CheckedAnswer): boolean {
 
 function checkOutside(answer: CheckedAnswer, title: string): void {
   if (answer.status >= 400) {
-    if (answer.method !== "HEAD") validate("/components/schemas/Error", JSON.parse(answer.text), title);
+    if (answer.method !== "HEAD") validate("/components/schemas/ApiError", JSON.parse(answer.text), title);
     expect(answer.headers.get("x-request-id"), title).toBeTruthy();
   }
   if (answer.status === 405) expect(answer.headers.get("allow"), title).toBeTruthy();
@@ -89,7 +91,12 @@ function checkBody(answer: CheckedAnswer, response: Response, pointer: string, t
   }
   expect(Object.keys(response.content), `${title} is of another type`).toContain(type);
   if (answer.method === "HEAD") expect(answer.text, title).toBe("");
-  else validate(`${pointer}/content/${escapePointer(String(type))}/schema`, JSON.parse(answer.text), title);
+  else {
+    const body = JSON.parse(answer.text) as { readonly code?: string };
+    validate(`${pointer}/content/${escapePointer(String(type))}/schema`, body, title);
+    const codes = response["x-error-codes"];
+    if (codes !== undefined) expect(codes, `${title} may not have this code`).toContain(body.code);
+  }
 }
 
 function validate(pointer: string, body: unknown, title: string): void {

@@ -1,0 +1,96 @@
+/**
+ * The enumerations of the wire. Each is one named schema of the OpenAPI document, so that a generated client has one
+ * type for it and the name stays the same when an operation is added.
+ */
+import { z } from "zod";
+import { type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
+import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts";
+import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
+import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
+import { PERMISSIONS, ROLES, USER_STATUSES } from "../../services/bus/messages/caller.ts";
+import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
+import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
+import { DELIVERY_EVENT_TYPES, DELIVERY_STATUSES, ENDPOINT_STATUSES } from "../../services/bus/messages/webhooks.ts";
+import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
+import { DEVICE_SCOPES } from "./scopes.ts";
+
+/** What each status of the wire means; a status without a meaning does not compile. */
+const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
+  created: "no device has fetched it yet, and no QR is there to scan",
+  presented: "the device has it, or its QR is shown",
+  processing: "there is evidence, or an attestation or a provider's confirmation is being settled",
+  succeeded: "attested by the cashier or confirmed by the provider, and settled; the order is paid",
+  cancelled:
+    "ended by a cashier or, where `end_reason` says so, by the provider's side or because the order was paid by another way, voided or changed",
+  expired: "ended by its deadline",
+};
+const INTENT_STATUSES = Object.keys(STATUS_MEANINGS) as readonly IntentStatus[];
+
+export const intentStatusSchema = z.enum(INTENT_STATUSES).meta({
+  id: "IntentStatus",
+  description: INTENT_STATUSES.map((status) => `\`${status}\`: ${STATUS_MEANINGS[status]}.`).join(" "),
+});
+export const shownIntentStatusSchema = z
+  .enum(["", ...INTENT_STATUSES])
+  .meta({ id: "ShownIntentStatus", description: "As `IntentStatus`; empty while no intent is shown." });
+export const displayScreenSchema = z.enum(["idle", "total", "qr", "paid"]).meta({ id: "DisplayScreen" });
+export const outcomeSchema = z.enum(REPORTED_OUTCOMES).meta({
+  id: "Outcome",
+  description:
+    "`reported_success`: the payment application returned an approval. `reported_declined`: it returned a decline. `reported_cancelled`: the guest or the cashier abandoned it there. `reported_unknown`: it returned nothing usable, or the wait timed out.",
+});
+export const paymentRouteSchema = z.enum(ROUTES).meta({ id: "PaymentRoute" });
+export const orderStatusSchema = z.enum(ORDER_STATUSES).meta({ id: "OrderStatus" });
+
+export const deviceKindSchema = z.enum(DEVICE_KINDS).meta({ id: "DeviceKind" });
+export const deviceStatusSchema = z.enum(DEVICE_STATUSES).meta({ id: "DeviceStatus" });
+export const deviceScopeSchema = z.enum(DEVICE_SCOPES).meta({ id: "DeviceScope" });
+export const capabilitySchema = z.enum(CAPABILITIES).meta({ id: "Capability" });
+export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationStatus" });
+export const blockedReasonSchema = z
+  .enum(["", ...BLOCKED_REASONS])
+  .meta({ id: "BlockedReason", description: "Why the device or the station may not act; empty when it may." });
+
+export const roleSchema = z.enum(ROLES).meta({ id: "Role" });
+export const permissionSchema = z.enum(PERMISSIONS).meta({ id: "Permission" });
+export const userStatusSchema = z
+  .enum(USER_STATUSES)
+  .meta({ id: "UserStatus", description: "A suspended person has no session and gets none." });
+
+export const modeSchema = z
+  .enum(PROVIDER_MODES)
+  .meta({ id: "Mode", description: "`test` serves sandbox stations, `live` all others." });
+export const providerKindSchema = z.enum(PROVIDER_KINDS).meta({ id: "ProviderKind" });
+export const providerConfigStatusSchema = z
+  .enum(["active", "disabled"])
+  .meta({ id: "ProviderConfigStatus", description: "At most one config is active per filial and mode." });
+export const issueStatusSchema = z.enum(["open", "attributed", "closed"]).meta({ id: "IssueStatus" });
+export const moneyMovedSchema = z
+  .enum(["no", "yes", "maybe"])
+  .meta({ id: "MoneyMoved", description: "`maybe` where only evidence says so." });
+
+export const consumerStatusSchema = z.enum(CONSUMER_STATUSES).meta({ id: "ConsumerStatus" });
+export const servingTaskStatusSchema = z.enum(SERVING_TASK_STATUSES).meta({ id: "ServingTaskStatus" });
+export const servingTaskLegSchema = z
+  .enum(TASK_LEGS)
+  .meta({ id: "ServingTaskLeg", description: "Where from and where to." });
+export const webhookEventTypeSchema = z.enum(DELIVERY_EVENT_TYPES).meta({ id: "WebhookEventType" });
+export const webhookDeliveryStatusSchema = z.enum(DELIVERY_STATUSES).meta({ id: "WebhookDeliveryStatus" });
+export const webhookEndpointStatusSchema = z.enum(ENDPOINT_STATUSES).meta({ id: "WebhookEndpointStatus" });
+
+const yesOrNo = (value: boolean): string => (value ? "yes" : "no");
+const ERROR_ROWS = PUBLISHED_ERROR_CODES.map((code) => {
+  const { status, sentence, retryable, moneyMayHaveMoved } = ERRORS[code];
+  return `| \`${code}\` | ${status} | ${yesOrNo(retryable)} | ${yesOrNo(moneyMayHaveMoved)} | ${sentence} |`;
+});
+/** The document explains the codes here, and not in its introduction: a reader wants the operations first. */
+export const errorCodeSchema = z.enum(PUBLISHED_ERROR_CODES).meta({
+  id: "ErrorCode",
+  description: [
+    "A stable word for a program; the list is closed. `x-error-codes` of the document has the same table for programs.",
+    "",
+    "| code | status | retry safe | money may have moved | meaning |",
+    "|---|---|---|---|---|",
+    ...ERROR_ROWS,
+  ].join("\n"),
+});
