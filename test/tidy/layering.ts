@@ -9,7 +9,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "services/bus": ["machines", "services/runtime"],
   "services/db": ["machines", "services/bus", "services/runtime"],
   // The gateway uses these two, so neither may reach the database.
-  "services/runtime": ["machines", "services/bus"],
+  "services/runtime": ["machines", "services/bus", "package.json"],
   /** Any other folder under services/: a service. */
   service: ["machines", ...SHARED_SERVICES],
   gateway: ["machines", "services/bus", "services/runtime"],
