@@ -80,6 +80,11 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       clientAddress: createClientAddress({
         trustedProxies: settings.trustedProxies,
         isTls: settings.tls !== undefined,
+        onUnnamedProxy: (peer) =>
+          log.warn(
+            { peer },
+            "a proxy that TRUSTED_PROXIES does not name forwards requests: all its clients count as one",
+          ),
       }),
       tls: settings.tls,
       figures: new RequestFigures(metrics),

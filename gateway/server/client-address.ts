@@ -1,64 +1,97 @@
-/** Whose request it is. A forwarded address counts only when a configured proxy says so; anybody can write the header. */
+/**
+ * Whose request it is. `X-Forwarded-For` counts only when a trusted proxy has sent it, and of it only what trusted proxies
+ * have written: each appends the address that connected to it, on the same line or on a line of its own. So all lines are
+ * joined in their order and read from the right, past the trusted proxies; the rest may be the client's invention.
+ */
 
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { BlockList, isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+import { canonicalAddress } from "../../services/bus/address-block.ts";
 
 export interface ClientAddress {
-  /** The address as text (IPv6 with all eight groups) and whether the client's own connection is encrypted. */
+  /** The address in its canonical form (services/bus/address-block.ts) and whether the client's own connection is encrypted. */
   of(res: HttpResponse, req: HttpRequest): { readonly address: string; readonly secure: boolean };
 }
 
 export interface ClientAddressSettings {
-  /** Addresses and CIDR ranges of proxies, such as `10.0.0.0/8`; empty trusts nobody. */
+  /** Addresses and CIDR ranges of proxies, such as `10.0.0.0/8`; empty trusts none. */
   readonly trustedProxies: readonly string[];
   /** Whether this server itself speaks TLS. */
   readonly isTls: boolean;
+  /**
+   * Called once, with the address of a private network that forwards requests and is not trusted: most likely a proxy that
+   * is missing in the setting, so that all of its clients count as one.
+   */
+  readonly onUnnamedProxy?: (peer: string) => void;
 }
 
 export function createClientAddress(settings: ClientAddressSettings): ClientAddress {
   const trusted = new BlockList();
   for (const entry of settings.trustedProxies) addTo(trusted, entry);
-  const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  const isTrusted = (address: string): boolean => {
+    const family = isIP(address);
+    return family !== 0 && trusted.check(address, family === 6 ? "ipv6" : "ipv4");
+  };
+  let isReported = settings.onUnnamedProxy === undefined;
   return {
     of(res, req) {
       const peer = addressText(new Uint8Array(res.getRemoteAddress()));
-      if (settings.trustedProxies.length === 0 || !isTrusted(peer)) return { address: peer, secure: settings.isTls };
-      const secure = settings.isTls || req.getHeader("x-forwarded-proto").toLowerCase() === "https";
-      return { address: forwardedAddress(req.getHeader("x-forwarded-for"), isTrusted) ?? peer, secure };
+      if (settings.trustedProxies.length > 0 && isTrusted(peer)) {
+        const { forwardedFor, forwardedProto } = forwardedHeaders(req);
+        const secure = settings.isTls || forwardedProto.at(-1)?.toLowerCase() === "https";
+        return { address: clientBehind(peer, forwardedFor, isTrusted), secure };
+      }
+      if (!isReported && req.getHeader("x-forwarded-for") !== "" && isPrivate(peer)) {
+        isReported = true;
+        settings.onUnnamedProxy?.(peer);
+      }
+      return { address: peer, secure: settings.isTls };
     },
   };
 }
 
-/** The last address that no trusted proxy has: what stands before it was written by somebody unknown. */
-function forwardedAddress(header: string, isTrusted: (address: string) => boolean): string | undefined {
-  for (const entry of header.split(",").toReversed()) {
-    const address = entry.trim();
-    if (isIP(address) === 0) return undefined;
-    if (!isTrusted(address)) return isIP(address) === 6 ? expandIpv6(address) : address;
-  }
-  return undefined;
+/** The entries of all lines in their order. `getHeader` returns only the first line, which may be the client's own. */
+function forwardedHeaders(req: HttpRequest): { readonly forwardedFor: string[]; readonly forwardedProto: string[] } {
+  const forwardedFor: string[] = [];
+  const forwardedProto: string[] = [];
+  req.forEach((name, value) => {
+    if (name === "x-forwarded-for") forwardedFor.push(...entriesOf(value));
+    else if (name === "x-forwarded-proto") forwardedProto.push(...entriesOf(value));
+  });
+  return { forwardedFor, forwardedProto };
 }
 
-/** Four or sixteen bytes as text; an IPv4 address that came through an IPv6 socket is shown as IPv4. */
+const entriesOf = (line: string): string[] => line.split(",").map((entry) => entry.trim());
+
+/** The nearest address that no trusted proxy has. An entry that is no address ends the chain at the proxy that wrote it. */
+function clientBehind(peer: string, chain: readonly string[], isTrusted: (address: string) => boolean): string {
+  let nearest = peer;
+  for (const entry of chain.toReversed()) {
+    const address = canonicalAddress(withoutPort(entry));
+    if (address === undefined) return nearest;
+    nearest = address;
+    if (!isTrusted(address)) return address;
+  }
+  return nearest;
+}
+
+/** Some balancers append the client's port: `192.0.2.1:51234`, `[2001:db8::1]:51234`. */
+function withoutPort(entry: string): string {
+  return /^\[([^\]]+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
+}
+
+/** Four or sixteen bytes in the canonical form; the empty text for none, which is what a connection has that was just reset. */
 export function addressText(bytes: Uint8Array): string {
-  if (bytes.length === 4) return bytes.join(".");
-  const isMapped =
-    bytes.length === 16 && bytes[10] === 0xff && bytes[11] === 0xff && bytes.every((b, i) => i > 9 || b === 0);
-  if (isMapped) return bytes.subarray(12).join(".");
-  const groups: string[] = [];
-  for (let at = 0; at + 1 < bytes.length; at += 2) {
-    groups.push((((bytes[at] as number) << 8) | (bytes[at + 1] as number)).toString(16));
-  }
-  return groups.join(":");
+  if (bytes.length !== 16) return bytes.join(".");
+  const text = ipaddr.fromByteArray([...bytes]).toString();
+  return canonicalAddress(text) ?? text;
 }
 
-/** `2001:db8::1` as eight groups, so that a /64 can be cut off. */
-function expandIpv6(address: string): string {
-  const [head = "", tail] = (address.split("%")[0] as string).split("::");
-  const left = head === "" ? [] : head.split(":");
-  const right = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
-  return [...left, ...Array.from({ length: zeros }, () => "0"), ...right].join(":").toLowerCase();
+const PRIVATE_RANGES: ReadonlySet<string> = new Set(["loopback", "private", "linkLocal", "uniqueLocal"]);
+
+function isPrivate(address: string): boolean {
+  return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.parse(address).range());
 }
 
 function addTo(list: BlockList, entry: string): void {

@@ -1,5 +1,5 @@
-/** Token buckets by client address, bounded in number. An IPv6 client counts as its /64, which is what one customer gets. */
-import { isIPv6 } from "node:net";
+/** Token buckets by client address, bounded in number; an IPv6 client counts as its /64. */
+import { addressBlock } from "../../services/bus/address-block.ts";
 import { MAX_ADDRESSES } from "./limits.ts";
 import { type BucketRate, takeToken, waitMs } from "./token-bucket.ts";
 
@@ -20,7 +20,7 @@ export class AddressThrottle {
 
   /** Takes a token; returns 0, or after how many milliseconds to come back. */
   take(address: string, nowMs: number): number {
-    const key = throttleKey(address);
+    const key = addressBlock(address);
     const fullAtMs = this.#fullAtMs.get(key) ?? 0;
     const next = takeToken(this.rate, fullAtMs, nowMs);
     if (next < 0) {
@@ -38,13 +38,8 @@ export class AddressThrottle {
 
   /** Gives back a token that was taken for something that is not counted after all. */
   giveBack(address: string): void {
-    const key = throttleKey(address);
+    const key = addressBlock(address);
     const fullAtMs = this.#fullAtMs.get(key);
     if (fullAtMs !== undefined) this.#fullAtMs.set(key, fullAtMs - this.rate.intervalMs);
   }
-}
-
-/** An IPv4 address as it is, an IPv6 address as the first four of its eight groups. Expects the full form with eight groups. */
-export function throttleKey(address: string): string {
-  return isIPv6(address) ? address.split(":").slice(0, 4).join(":") : address;
 }

@@ -6,7 +6,7 @@ import { serverTime } from "../../gateway/polls/server-time.ts";
 import { findBrokenText } from "../../gateway/server/broken-text.ts";
 import { addressText } from "../../gateway/server/client-address.ts";
 import { nestingOf } from "../../gateway/server/parse-body.ts";
-import { AddressThrottle, throttleKey } from "../../gateway/throttle/address-throttle.ts";
+import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
 import { MAX_ADDRESSES } from "../../gateway/throttle/limits.ts";
 import { takeToken, waitMs } from "../../gateway/throttle/token-bucket.ts";
 
@@ -59,9 +59,14 @@ describe("the throttle of addresses", () => {
     expect(throttle.take(`a${MAX_ADDRESSES - 1}`, 1e12)).toBe(6_000);
   });
 
-  it("takes an IPv6 /64 for one customer", () => {
-    expect(throttleKey("2001:db8:0:1:0:0:0:1")).toBe("2001:db8:0:1");
-    expect(throttleKey("192.0.2.1")).toBe("192.0.2.1");
+  it("counts an IPv6 client by its /64, however its address is written", () => {
+    const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 2 });
+    expect(throttle.take("2001:db8:0:1:0:0:0:1", 1e12)).toBe(0);
+    throttle.giveBack("2001:db8:0:1::2");
+    expect(throttle.take("2001:db8:0:1:ffff:ffff:ffff:ffff", 1e12)).toBe(0);
+    expect(throttle.take("2001:db8:0:1::3", 1e12)).toBe(0);
+    expect(throttle.take("2001:db8:0:1::4", 1e12)).toBe(6_000);
+    expect(throttle.take("2001:db8:0:2::1", 1e12)).toBe(0);
   });
 });
 
@@ -71,6 +76,7 @@ describe("addresses", () => {
     [[...Array<number>(10).fill(0), 0xff, 0xff, 192, 0, 2, 1], "192.0.2.1"],
     [[0x20, 0x01, 0x0d, 0xb8, ...Array<number>(11).fill(0), 1], "2001:db8:0:0:0:0:0:1"],
     [[...Array<number>(15).fill(0), 1], "0:0:0:0:0:0:0:1"],
+    [[], ""],
   ])("%j are %s", (bytes, text) => {
     expect(addressText(new Uint8Array(bytes))).toBe(text);
   });

@@ -39,6 +39,17 @@ describe("refused callbacks", () => {
     }
   });
 
+  test("of one IPv6 /64 are counted together, and those of the next /64 by themselves", async () => {
+    const throttle = createRefusalThrottle();
+    const source = { configId: 1, isConfigKnown: true };
+    const verdicts = await times(refusals + 1, (index) =>
+      throttle.count({ ...source, address: `2001:db8:0:1::${index.toString(16)}` }),
+    );
+    expect(verdicts.slice(0, -1).every(({ throttledForMs }) => throttledForMs === 0)).toBe(true);
+    expect(verdicts.at(-1)?.throttledForMs).toBeGreaterThan(windowMs / 2);
+    expect((await throttle.count({ ...source, address: "2001:db8:0:2::1" })).throttledForMs).toBe(0);
+  });
+
   test("of very many sources are throttled together, so that the memory for sources is bounded", async () => {
     const throttle = createRefusalThrottle();
     const verdicts = await times(refusalsAnswered + 1, (index) =>

@@ -7,10 +7,12 @@
  * exist have a small budget of their own: they cannot use up what the refusals of real ones are recorded with.
  */
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
+import { addressBlock } from "../../bus/address-block.ts";
 import { CALLBACK_REFUSAL_RATE } from "../../bus/messages/providers.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 
 export interface RefusedSource {
+  /** Counts as its block (services/bus/address-block.ts). */
   readonly address: string;
   readonly configId: number;
   readonly isConfigKnown: boolean;
@@ -38,7 +40,7 @@ export function createRefusalThrottle(): RefusalThrottle {
   const recorded = { known: limiter(refusalsRecorded), unknown: limiter(unknownRefusalsRecorded) };
   return {
     async count({ address, configId, isConfigKnown }) {
-      const key = `${configId} ${address}`;
+      const key = `${configId} ${addressBlock(address)}`;
       // A source that is throttled already uses up nothing of what is for all.
       const waitMs = (await leftMs(bySource, key)) || (await take(answered)) || (await take(bySource, key));
       if (waitMs > 0) return { throttledForMs: waitMs, isRecorded: false };
