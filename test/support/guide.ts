@@ -1,15 +1,17 @@
-/** The guide that consumers read, `docs/webhooks.md`, as the tests take it: what it shows is run. */
+/** The guides in `docs/`, as the tests read them: what they show is run. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 export const CLIENTS_FOLDER = join(CHECKOUT, "clients");
-export const guide = readFileSync(join(CHECKOUT, "docs", "webhooks.md"), "utf8");
+const readGuide = (name: string): string => readFileSync(join(CHECKOUT, "docs", name), "utf8");
+export const guide = readGuide("webhooks.md");
+export const deviceGuide = readGuide("devices.md");
 
 /** The one block of that language that holds `mark`. Throws when there is none, or another. */
-export function guideBlock(language: string, mark: string): string {
-  const blocks = [...guide.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))];
+export function guideBlock(language: string, mark: string, text = guide): string {
+  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))];
   const [found, another] = blocks.map(([, code = ""]) => code).filter((code) => code.includes(mark));
   if (found === undefined || another !== undefined) throw new Error(`The guide has not one ${language} with ${mark}.`);
   return found;
