@@ -1,6 +1,6 @@
 /** Which words of a provider a station hears: each issue of its intents, also when it was away. */
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Scene, Scenes, SECRET } from "./emvco-scene.ts";
@@ -65,25 +65,91 @@ test("two issues of one intent are both told when their station is back", async 
   );
 }, 30_000);
 
-test("an issue that is raised while the doubt is being cleared is told again after it", async () => {
-  const scene = await scenes.open();
+/** The intent has ended unpaid, and the provider says so: its station is asked to clear the order. */
+async function declineEnded(scene: Scene, whileClearing: () => Promise<void>): Promise<void> {
   const { intentId } = scene.intent;
-  const ended = { ok: false, code: "intent_not_actionable", status: "expired" } as const;
-  world.stations.answer(intentId, "provider_failed", ended);
+  world.stations.answer(intentId, "provider_failed", { ok: false, code: "intent_not_actionable", status: "expired" });
   world.stations.answer(intentId, "provider_cleared", async () => {
-    await scenes.pay(scene, { amount: "7.00" });
-    await waitFor("the telling that the clearing overtakes", () => tellings(scene).length === 1);
+    await whileClearing();
     return { ok: true, type: "accepted" };
   });
   const declined = { id: `end-${intentId}`, type: "payment.declined", data: { reference: scene.reference } };
   await scenes.send(scene, JSON.stringify(declined));
-  await waitFor("the telling after it", () => tellings(scene).length === 2);
-  const { issueId } = await scenes.onlyIssueOf(scene.place);
-  expect(tellings(scene)).toEqual([
-    `provider:differ:${intentId}:${issueId}`,
-    `provider:differ:${intentId}:${issueId}:cleared`,
-  ]);
+}
+
+/** The newest command ids about differing money, once one of them has this end. */
+const noticesUntil = (scene: Scene, end: RegExp): Promise<string[]> =>
+  waitFor(`a notice ${end}`, () => tellings(scene).some((commandId) => end.test(commandId)) && tellings(scene));
+
+describe("an issue that is raised while the station is clearing the order", () => {
+  test("its first notice is done before the answer: a second notice follows the answer", async () => {
+    const scene = await scenes.open();
+    await declineEnded(scene, async () => {
+      await scenes.pay(scene, { amount: "7.00" });
+      await scenes.taskEnd(scene.intent, "differ");
+    });
+    const notices = await noticesUntil(scene, /:cleared/);
+    const { issueId } = await scenes.onlyIssueOf(scene.place);
+    const first = `provider:differ:${scene.intent.intentId}:${issueId}`;
+    expect(notices).toEqual([first, expect.stringMatching(new RegExp(`^${first}:cleared`))]);
+  });
+
+  test("its first notice is still under way at the answer: a second notice follows the answer", async () => {
+    const scene = await scenes.open();
+    const firstAnswer = Promise.withResolvers<void>();
+    let count = 0;
+    world.stations.answer(scene.intent.intentId, "provider_money_differs", async () => {
+      count += 1;
+      if (count === 1) await firstAnswer.promise;
+      return { ok: true, type: "accepted" };
+    });
+    await declineEnded(scene, async () => {
+      await scenes.pay(scene, { amount: "7.00" });
+      await waitFor("the first notice", () => tellings(scene).length === 1);
+    });
+    const notices = await noticesUntil(scene, /:cleared/);
+    firstAnswer.resolve();
+    const { issueId } = await scenes.onlyIssueOf(scene.place);
+    const first = `provider:differ:${scene.intent.intentId}:${issueId}`;
+    // The first notice has no answer yet, so it is sent once more together with the second.
+    expect(notices).toEqual([first, first, expect.stringMatching(new RegExp(`^${first}:cleared`))]);
+  });
 });
+
+test("a closed issue: what the provider asserts while the station is clearing the order is notified again after it", async () => {
+  const scene = await scenes.open();
+  await scenes.pay(scene, { reference: "NOBODYS" });
+  await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
+  await declineEnded(scene, async () => {
+    await scenes.pay(scene);
+    await scenes.taskEnd(scene.intent, "differ");
+  });
+  const notices = await noticesUntil(scene, /:cleared/);
+  expect(notices).toHaveLength(2);
+});
+
+test("an issue that is raised while the station is clearing the order: PostgreSQL fails after the answer, the station is notified again all the same", async () => {
+  const scene = await scenes.open();
+  await declineEnded(scene, async () => {
+    await scenes.pay(scene, { amount: "7.00" });
+    await scenes.taskEnd(scene.intent, "differ");
+    await failNextChange(scene, "differ");
+  });
+  const notices = await noticesUntil(scene, /:cleared/);
+  expect(notices).toHaveLength(2);
+  expect(scenes.heard(scene.intent).filter((type) => type === "provider_cleared")).toHaveLength(1);
+});
+
+/** PostgreSQL refuses the next change of the intent's task of this kind, and takes those after it. */
+async function failNextChange({ intent: { intentId } }: Scene, kind: string): Promise<void> {
+  const name = `fail_${kind}_${intentId}`;
+  await world.database.unsafe(`
+    create sequence ${name};
+    create function ${name}() returns trigger language plpgsql as
+      $$ begin if nextval('${name}') = 1 then raise 'refused by the test'; end if; return new; end $$;
+    create trigger ${name} before update on provider_tasks for each row
+      when (new.intent_id = ${intentId} and new.kind = '${kind}') execute function ${name}();`);
+}
 
 test("an old signature gets the recorded answer for the recorded body, and is refused for another one", async () => {
   const scene = await scenes.open();

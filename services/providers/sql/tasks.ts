@@ -89,7 +89,7 @@ export interface PaidPayment {
 
 /**
  * Writes a task that is to be done again although it was done before, as taken by whoever writes it: due for others after
- * `dueInMs`. Whoever works on the one before has lost it.
+ * `dueInMs`. Whoever works on the one before has lost it; what that one has noted (`noteInTask`) stays.
  */
 export async function armTask(
   sql: Queryable,
@@ -104,10 +104,30 @@ export async function armTask(
     insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
     values (${task.intentId}, ${task.kind}, ${sql.json(task.detail as Json)},
       now() + ${task.dueInMs}::float8 * interval '1 ms', 1)
-    on conflict (intent_id, kind) do update set detail = excluded.detail, due_at = excluded.due_at,
-      attempts = t.attempts + 1, created_at = now(), done_at = null, outcome = null
+    on conflict (intent_id, kind) do update set due_at = excluded.due_at, attempts = t.attempts + 1, created_at = now(),
+      detail = case when t.done_at is null then t.detail || excluded.detail else excluded.detail end,
+      done_at = null, outcome = null
     returning intent_id, kind, detail, attempts, created_at`;
   return toTask(row);
+}
+
+/** Adds to the detail of a task, for a later attempt; false when another process has taken the task since. */
+export async function noteInTask(
+  sql: Queryable,
+  task: Task,
+  note: Readonly<Record<string, unknown>>,
+): Promise<boolean> {
+  const noted = await sql`
+    update provider_tasks set detail = detail || ${sql.json(note as Json)}::jsonb
+    where intent_id = ${task.intentId} and kind = ${task.kind} and attempts = ${task.attempts} and done_at is null`;
+  return noted.count === 1;
+}
+
+/** The newest notice to the station, as the task's detail has it; undefined where there was none. */
+export async function findNewestNotice(sql: Queryable, intentId: number): Promise<unknown> {
+  const [row] = await sql<{ telling: unknown }[]>`
+    select detail -> 'issues' -> -1 as telling from provider_tasks where intent_id = ${intentId} and kind = 'differ'`;
+  return row?.telling ?? undefined;
 }
 
 /**

@@ -18,7 +18,7 @@ export async function runTask(deps: ProvidersDeps, task: KnownTask): Promise<Tas
     case "fail":
       return await failAtStation(deps, task, payment);
     case "clear":
-      return await clearAtStation(deps, payment);
+      return await clearAtStation(deps, task, payment);
     case "differ":
       return await tellOfDifference(deps, task, payment);
     case "poll":

@@ -10,7 +10,7 @@ import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { findOpenIssueOf } from "../sql/issues.ts";
 import { findPayment, type PaymentRow } from "../sql/payments.ts";
-import { armTask, type Task, type TaskKind } from "../sql/tasks.ts";
+import { armTask, findNewestNotice, noteInTask, type Task, type TaskKind } from "../sql/tasks.ts";
 import type { TaskResult } from "./task-result.ts";
 
 /** Throws when the station cannot be reached; then the task is tried again. */
@@ -70,22 +70,56 @@ export async function tellOfDifference(deps: ProvidersDeps, task: Task, payment:
   return { outcome };
 }
 
+/** Noted before the station is asked to clear: a later attempt cannot know whether the station has done so. */
+const ASKED_TO_CLEAR = { asked: true } as const;
+
 /**
- * No money moved and none will: the provider has said so. While an issue is open, the doubt stays all the same; and when money
- * has come since, that was not its last word.
+ * The provider says that no money moved and none will: the station clears the intent. It does not while an issue is open,
+ * nor when the provider has asserted money since.
+ *
+ * A notice of money and the request to clear are not ordered, so the station may forget a notice that it got first. Where
+ * that is possible, the newest notice is sent once more.
  */
-export async function clearAtStation(deps: ProvidersDeps, payment: PaymentRow): Promise<TaskResult> {
+export async function clearAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { intent_id: intentId } = payment;
-  const known = await findPayment(deps.database, intentId);
-  if (known === undefined || known.ended_at === null || known.paid_reference !== null) return { outcome: "superseded" };
-  if ((await findOpenIssueOf(deps.database, intentId)) !== undefined) return { outcome: "issue_open" };
+  const before = await findPayment(deps.database, intentId);
+  if (before === undefined) return { outcome: "superseded" };
+  const obstacle = await obstacleToClearing(deps, before);
+  if (obstacle !== undefined) {
+    if ("asked" in task.detail) await notifyAgain(deps, before);
+    return { outcome: obstacle };
+  }
+  // Another process has taken the task since, and does the rest.
+  if (!(await noteInTask(deps.database, task, ASKED_TO_CLEAR))) return { outcome: "superseded" };
   const command = { type: "provider_cleared", intentId } as const;
   const { reply } = await tellStation(deps, payment, { kind: "clear", command });
-  // One that was raised meanwhile may have been told first, and forgotten by this.
-  const since = await findOpenIssueOf(deps.database, intentId);
-  if (since !== undefined) {
-    const again = await tellOfIssue(deps.database, { intentId, ...since, since: "cleared" });
-    deps.tasks.start({ ...again, payment });
-  }
+  const after = await findPayment(deps.database, intentId);
+  const hasNewMoney = after !== undefined && after.assertions !== before.assertions;
+  if (hasNewMoney || (await findOpenIssueOf(deps.database, intentId)) !== undefined)
+    await notifyAgain(deps, after ?? before);
   return { outcome: reply.ok ? "cleared" : reply.code };
+}
+
+/** Why the station must not clear the intent now, or undefined. */
+async function obstacleToClearing(
+  { database }: ProvidersDeps,
+  { intent_id: intentId, ended_at: endedAt, paid_reference: paidReference }: PaymentRow,
+): Promise<"superseded" | "issue_open" | undefined> {
+  if (endedAt === null || paidReference !== null) return "superseded";
+  return (await findOpenIssueOf(database, intentId)) === undefined ? undefined : "issue_open";
+}
+
+/** Notifies the station once more of the newest issue, under a command id of its own, so that it counts anew. */
+async function notifyAgain(deps: ProvidersDeps, payment: PaymentRow): Promise<void> {
+  const { intent_id: intentId, assertions } = payment;
+  const issue = (await findOpenIssueOf(deps.database, intentId)) ?? (await newestNotified(deps, intentId));
+  if (issue === undefined) return;
+  const again = await tellOfIssue(deps.database, { intentId, ...issue, since: `cleared${assertions}` });
+  deps.tasks.start({ ...again, payment });
+}
+
+/** The issue of the newest notice. The notice of a closed issue is found here only. */
+async function newestNotified({ database }: ProvidersDeps, intentId: number) {
+  const newest = telling.safeParse(await findNewestNotice(database, intentId));
+  return newest.success ? { kind: newest.data.issue, issueId: newest.data.issueId } : undefined;
 }
