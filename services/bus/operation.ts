@@ -7,7 +7,7 @@ import { z } from "zod";
 import { deadlineHeaders, isPastDeadline } from "./deadline.ts";
 import { issueSentence } from "./issue-sentence.ts";
 import { BUS_LIMITS } from "./limits.ts";
-import { type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
+import { AskedServiceRefused, type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
 export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType> {
@@ -53,7 +53,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       if (!parsed.success) return respond(deps.nc, message, { refusal: invalidRequest(parsed.error) });
       respond(deps.nc, message, { reply: await handler(parsed.data) });
     } catch (error) {
-      if (error instanceof RefusedError) return respond(deps.nc, message, { refusal: error.refusal });
+      if (error instanceof RefusedError) return respond(deps.nc, message, { refusal: refusalOf(error) });
       deps.log.error({ err: error, subject: operation.subject }, "a request failed");
       respond(deps.nc, message, { refusal: { code: "unavailable", retryAfterMs: 1_000 } });
     } finally {
@@ -67,6 +67,16 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       else deps.log.error({ err: error, subject: operation.subject }, "a subscription failed");
     },
   });
+}
+
+/**
+ * A handler that answers `busy` has done nothing. When another service says `busy` to the handler, the handler may have done
+ * something before it asked, so its caller gets `unavailable`.
+ */
+function refusalOf(error: RefusedError): BusRefusal {
+  const { refusal } = error;
+  const isBusyElsewhere = error instanceof AskedServiceRefused && refusal.code === "busy";
+  return isBusyElsewhere ? { ...refusal, code: "unavailable" } : refusal;
 }
 
 /** Zod's issues as field errors with JSON pointers (design §4, "bodies"). */
@@ -104,6 +114,6 @@ export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>
       throw new UnavailableError(operation.subject, error);
     });
   const envelope = envelopeSchema.parse(message.json());
-  if ("refusal" in envelope) throw new RefusedError(envelope.refusal);
+  if ("refusal" in envelope) throw new AskedServiceRefused(envelope.refusal);
   return operation.reply.parse(envelope.reply);
 }

@@ -58,7 +58,7 @@ export const busRefusalSchema = z.object({
 });
 export type BusRefusal = z.infer<typeof busRefusalSchema>;
 
-/** Thrown by a service's handler to refuse, and by `call` when a service refused. Terminal: repeating changes nothing. */
+/** Thrown by a service's handler to refuse. Terminal: repeating changes nothing. */
 export class RefusedError extends Error {
   readonly refusal: BusRefusal;
   constructor(refusal: BusRefusal) {
@@ -67,6 +67,9 @@ export class RefusedError extends Error {
     this.refusal = refusal;
   }
 }
+
+/** Thrown by `call` and `askStation`: the service that was asked refused. */
+export class AskedServiceRefused extends RefusedError {}
 
 /** Thrown by `call` when nobody answered in time: retryable, and the outcome is unknown. */
 export class UnavailableError extends Error {

@@ -3,7 +3,7 @@ import { errors, type Msg, type NatsConnection } from "nats";
 import { deadlineHeaders } from "./deadline.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "./messages/station.ts";
-import { RefusedError, UnavailableError } from "./refusals.ts";
+import { AskedServiceRefused, UnavailableError } from "./refusals.ts";
 import { stationCommandSubject } from "./subjects.ts";
 
 /**
@@ -11,8 +11,11 @@ import { stationCommandSubject } from "./subjects.ts";
  *
  * While nobody owns the station's partition, or an answer is lost, the same request (same `commandId`, so it takes
  * effect at most once) is sent again with growing pauses until `timeoutMs` has passed; then `UnavailableError`: the
- * outcome is unknown and repeating is safe. Throws `RefusedError`: `busy` when the station has too much to do, and
- * `invalid_request` when its host does not understand the command.
+ * outcome is unknown and repeating is safe.
+ *
+ * Throws `RefusedError`, which says that nothing was done: `busy` when the station has too much to do, and
+ * `invalid_request` when its host does not understand the command. After an attempt with unknown outcome neither is
+ * thrown, because that attempt may have done it: the caller gets the station's answer or `UnavailableError`.
  */
 export async function askStation(
   nc: NatsConnection,
@@ -24,6 +27,7 @@ export async function askStation(
   const payload = JSON.stringify(request);
   const deadlineMs = Date.now() + (options.timeoutMs ?? BUS_LIMITS.askMs);
   let pauseMs: number = BUS_LIMITS.askPauseMs;
+  let mayBeDone = false;
   for (;;) {
     const leftMs = deadlineMs - Date.now();
     const answer = await attempt(
@@ -32,12 +36,8 @@ export async function askStation(
       Math.max(1, Math.min(leftMs, BUS_LIMITS.askAttemptMs)),
     );
     if ("reply" in answer) return answer;
-    if ("failure" in answer && answer.failure === "busy") {
-      throw new RefusedError({ code: "busy", retryAfterMs: answer.retryAfterMs });
-    }
-    if ("failure" in answer && answer.failure === "invalid_request") {
-      throw new RefusedError({ code: "invalid_request", errors: [...answer.errors] });
-    }
+    if (!mayBeDone) throwIfRefused(answer);
+    mayBeDone ||= isOutcomeUnknown(answer);
     // A jittered pause: hundreds of callers of a partition that is handed over must not all come back at once.
     const waitMs = pauseMs * (0.5 + Math.random());
     if (Date.now() + waitMs >= deadlineMs)
@@ -47,11 +47,30 @@ export async function askStation(
   }
 }
 
+type Failure = StationFailure | { readonly cause: unknown };
+
+function throwIfRefused(answer: Failure): void {
+  if (!("failure" in answer)) return;
+  if (answer.failure === "busy") throw new AskedServiceRefused({ code: "busy", retryAfterMs: answer.retryAfterMs });
+  if (answer.failure === "invalid_request")
+    throw new AskedServiceRefused({ code: "invalid_request", errors: [...answer.errors] });
+}
+
+/** Whether the attempt may have taken effect. It has not when the bus has found no host to deliver it to. */
+function isOutcomeUnknown(answer: Failure): boolean {
+  if ("failure" in answer) return answer.failure === "unavailable";
+  const { cause } = answer;
+  return !(
+    cause instanceof errors.NoRespondersError ||
+    (cause instanceof errors.RequestError && cause.isNoResponders())
+  );
+}
+
 async function attempt(
   nc: NatsConnection,
   asked: { readonly subject: string; readonly payload: string; readonly deadlineMs: number },
   timeoutMs: number,
-): Promise<StationResponse | StationFailure | { readonly cause: unknown }> {
+): Promise<StationResponse | Failure> {
   let message: Msg;
   try {
     message = await nc.request(asked.subject, asked.payload, {

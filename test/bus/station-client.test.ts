@@ -1,6 +1,7 @@
 import type { Msg, Subscription } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "../../services/bus/messages/station.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
@@ -67,6 +68,38 @@ describe("asking a station", () => {
     expect(failure).toBeInstanceOf(RefusedError);
     expect(failure).toMatchObject({ refusal: { code: "busy", retryAfterMs: 200 } });
     expect(asked).toHaveLength(1);
+  });
+
+  const BUSY: StationFailure = { failure: "busy", retryAfterMs: 200 };
+
+  it.each([
+    ["the host says that the outcome is unknown", { failure: "unavailable", retryAfterMs: 1 } as const, 300],
+    ["no answer comes", undefined, BUS_LIMITS.askAttemptMs + 300],
+  ])("an attempt with unknown outcome (%s), then a busy host: unavailable", async (_, first, timeoutMs) => {
+    const asked = answering([first, BUSY]);
+    const failure = await askStation(bus.nc, 1, REQUEST, { timeoutMs }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(UnavailableError);
+    expect(asked.length).toBeGreaterThan(1);
+  });
+
+  it("an attempt with unknown outcome, a busy host, then an answer: the answer", async () => {
+    answering([{ failure: "unavailable", retryAfterMs: 1 }, BUSY, DONE]);
+    expect(await askStation(bus.nc, 1, REQUEST)).toEqual(DONE);
+  });
+
+  it("an attempt with unknown outcome, then a host that does not understand the command: unavailable", async () => {
+    answering([
+      { failure: "unavailable", retryAfterMs: 1 },
+      { failure: "invalid_request", errors: [] },
+    ]);
+    await expect(askStation(bus.nc, 1, REQUEST, { timeoutMs: 200 })).rejects.toBeInstanceOf(UnavailableError);
+  });
+
+  it("an attempt that no host received, then a busy host: busy", async () => {
+    const asked = askStation(bus.nc, 1, REQUEST).catch((error: unknown) => error);
+    await pause(100);
+    answering([BUSY]);
+    expect(await asked).toMatchObject({ refusal: { code: "busy" } });
   });
 
   it("refuses a command that the owner does not understand at once, and asks no second time", async () => {

@@ -1,0 +1,49 @@
+/** What `serve` answers when a handler asks another service. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { z } from "zod";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { call, defineOperation, serve } from "../../services/bus/operation.ts";
+import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+
+const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const inner = defineOperation("test.inner", z.object({}), z.object({}));
+const outer = defineOperation("test.outer", z.object({}), z.object({}));
+let nats: TestServer;
+let bus: Bus;
+let refusal: BusRefusal = { code: "busy", retryAfterMs: 5 };
+let effects = 0;
+
+beforeAll(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  const responder = { nc: bus.nc, log: QUIET, queue: "test" };
+  serve(responder, inner, async () => {
+    throw new RefusedError(refusal);
+  });
+  serve(responder, outer, async () => {
+    effects += 1;
+    return await call(bus.nc, inner, {});
+  });
+  await bus.nc.flush();
+});
+afterAll(async () => {
+  await bus.close();
+  await nats.stop();
+});
+
+it("serve: a handler has an effect and then asks a busy service, the caller gets unavailable", async () => {
+  refusal = { code: "busy", retryAfterMs: 5 };
+  await expect(call(bus.nc, outer, {})).rejects.toMatchObject({ refusal: { code: "unavailable", retryAfterMs: 5 } });
+  expect(effects).toBe(1);
+});
+
+it("serve: a handler refuses as busy itself, the caller gets busy", async () => {
+  refusal = { code: "busy", retryAfterMs: 5 };
+  await expect(call(bus.nc, inner, {})).rejects.toMatchObject({ refusal });
+});
+
+it("serve: another service refuses for good, the caller gets that refusal", async () => {
+  refusal = { code: "not_found" };
+  await expect(call(bus.nc, outer, {})).rejects.toMatchObject({ refusal });
+});
