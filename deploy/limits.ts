@@ -44,6 +44,12 @@ export const deployLimits = {
   logTailBytes: 16 * 1024,
   /** Package lists and one package of a few megabytes. */
   aptDownloadMs: 180_000,
+  /** A mirror that sends nothing for this long is given up for the next one. In whole seconds. */
+  aptSilenceS: 15,
+  /** One more try hides a single lost connection; the next mirror hides the rest. */
+  aptRetries: 1,
+  /** How many of the machine's Debian mirrors are tried before the public one. */
+  debianMirrors: 2,
   /** `--version` of a binary. */
   versionProbeMs: 5_000,
   /** Tries to find a free port before giving up. */

@@ -6,12 +6,9 @@ import { UserError } from "../../services/runtime/user-error.ts";
 import { type Child, describeExit, startChild } from "../child.ts";
 import { deployLimits } from "../limits.ts";
 import { logSize, logTail, openLog } from "../server-log.ts";
-import { isAtLeast, type NatsBinary } from "./find-nats-server.ts";
+import type { NatsBinary } from "./find-nats-server.ts";
 import { freePort } from "./free-port.ts";
 import { stopLeftover } from "./leftover.ts";
-
-/** Syncing each write before its acknowledgement exists from this release on. */
-const SYNC_ALWAYS_SINCE = "2.10.0";
 
 export interface NatsOptions {
   binary: NatsBinary;
@@ -82,13 +79,14 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 }
 
 function configuration(options: NatsOptions & { port: number; pidFile: string }): string {
-  const sync = isAtLeast(options.binary.version, SYNC_ALWAYS_SINCE) ? "\n  sync_interval: always" : "";
+  // Without `always` a power cut takes what was acknowledged in the two minutes before.
   return `# Written at each start.
 listen: "127.0.0.1:${options.port}"
 pid_file: ${JSON.stringify(options.pidFile)}
 authorization { token: ${JSON.stringify(options.token)} }
 jetstream {
-  store_dir: ${JSON.stringify(options.folder)}${sync}
+  store_dir: ${JSON.stringify(options.folder)}
+  sync_interval: always
 }
 `;
 }

@@ -3,6 +3,7 @@ import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManage
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import { UserError } from "../runtime/user-error.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { refuseOldServer } from "./server-version.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
 /** What the connection logs; pino fits. */
@@ -43,10 +44,16 @@ export class BusDownError extends Error {
 
 /**
  * Connects; `url` is one or several servers separated by commas, with an optional token or user and password.
- * Throws UserError `nats_unreachable`, `nats_refused` (credentials) or `nats_without_jetstream`.
+ * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_too_old` or `nats_without_jetstream`.
  */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const nc = await firstConnection(options);
+  try {
+    refuseOldServer(nc.info?.version ?? "");
+  } catch (error) {
+    await nc.close();
+    throw error;
+  }
   let isUp = true;
   let isClosing = false;
   const listeners = new Set<(isUp: boolean) => void>();

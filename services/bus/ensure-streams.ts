@@ -1,4 +1,4 @@
-/** Makes the streams and buckets of `streams.ts` exist as defined, and refuses a server that cannot keep its promises. */
+/** Makes the streams and buckets of `streams.ts` exist as defined. */
 import {
   DiscardPolicy,
   JetStreamApiCodes,
@@ -12,42 +12,10 @@ import { UserError } from "../runtime/user-error.ts";
 import type { Bus } from "./connection.ts";
 import { BUCKETS, type BucketDefinition, STREAMS, type StreamDefinition } from "./streams.ts";
 
-const OLDEST = [2, 9, 10] as const;
-/** Below this a replicated stream lets two conditional appends pass at once (reference "NATS JetStream"). */
-const OLDEST_REPLICATED = [2, 11, 0] as const;
-
-/**
- * Creates or updates everything. Throws UserError `nats_too_old`, `nats_replicas_unsafe` or `nats_storage` with a
- * sentence that says why.
- */
+/** Creates or updates everything. Throws UserError `nats_storage` with a sentence that says why. */
 export async function ensureStreams(bus: Bus, options: { readonly replicas: number }): Promise<void> {
-  checkServer(bus.nc.info?.version ?? "0", options.replicas);
   for (const stream of STREAMS) await ensure(bus, streamConfig(stream, options.replicas));
   for (const bucket of BUCKETS) await ensure(bus, bucketConfig(bucket, options.replicas));
-}
-
-/** Exported for its test: which server versions may carry how many replicas. */
-export function checkServer(version: string, replicas: number): void {
-  if (isOlder(version, OLDEST)) {
-    throw new UserError(`nats-server ${version} is too old: this service needs 2.9.10 or newer.`, {
-      code: "nats_too_old",
-    });
-  }
-  if (replicas > 1 && isOlder(version, OLDEST_REPLICATED)) {
-    throw new UserError(
-      `nats-server ${version} does not keep conditional appends exclusive on ${replicas} replicas: use 2.11 or newer, or NATS_REPLICAS=1.`,
-      { code: "nats_replicas_unsafe" },
-    );
-  }
-}
-
-function isOlder(version: string, than: readonly [number, number, number]): boolean {
-  const parts = version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0);
-  for (const [index, least] of than.entries()) {
-    const part = parts[index] ?? 0;
-    if (part !== least) return part < least;
-  }
-  return false;
 }
 
 type Config = Partial<StreamConfig> & { readonly name: string };

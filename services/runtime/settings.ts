@@ -32,7 +32,7 @@ export function wholeNumber(least: number, most: number) {
 export const sharedSettingsSchema = z
   .object({
     NATS_URL: z.string({ error: "it is needed and not set" }),
-    /** Copies of each stream; more than one needs nats-server 2.11. */
+    /** Copies of each stream; more than one needs a cluster of as many servers. */
     NATS_REPLICAS: wholeNumber(1, 5).default(1),
     /** Only services with a database need it. */
     DATABASE_URL: z.string().optional(),

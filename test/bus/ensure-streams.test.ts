@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { checkServer, ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
@@ -48,19 +48,5 @@ describe("streams and buckets", () => {
     expect(heard).toEqual(["station.heard.00.1.2"]);
     const { state } = await bus.jsm.streams.info("LIVENESS");
     expect(state.messages).toBe(1);
-  });
-
-  it.each([
-    ["2.9.9", 1, "nats_too_old"],
-    ["2.9.10", 1, undefined],
-    ["2.9.10", 3, "nats_replicas_unsafe"],
-    ["2.10.27", 3, "nats_replicas_unsafe"],
-    ["2.11.0-RC.1", 3, undefined],
-    ["2.12.1", 3, undefined],
-    ["10.0.0", 3, undefined],
-    ["", 1, "nats_too_old"],
-  ])("nats-server %s with %i replicas: %s", (version, replicas, code) => {
-    if (code === undefined) expect(() => checkServer(version, replicas)).not.toThrow();
-    else expect(() => checkServer(version, replicas)).toThrow(expect.objectContaining({ code }));
   });
 });

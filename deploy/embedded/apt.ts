@@ -1,0 +1,111 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { deployLimits } from "../limits.ts";
+
+const execFileAsync = promisify(execFile);
+
+/** apt in a temporary folder of its own. */
+export interface Apt {
+  /** Runs `apt-get` with these arguments in the folder. Throws {@link AptError}. */
+  get: (...args: string[]) => Promise<void>;
+  /** The packages that apt has put into its folder, as paths of .deb files. */
+  packages: () => string[];
+}
+
+export interface AptOptions {
+  /** apt finds its programs and its settings by these variables. */
+  environment: NodeJS.ProcessEnv;
+  /** Lines of sources.list; without them apt uses the machine's sources and keeps to what is installed. */
+  sources?: readonly string[];
+}
+
+/** What apt gave as the reason when it failed. */
+export class AptError extends Error {
+  override readonly name = "AptError";
+}
+
+/**
+ * Does that work with an apt whose package lists, downloads and settings are in a temporary folder. It needs no root and
+ * changes nothing on the machine; proxies and other settings of the machine's apt count.
+ */
+export async function withApt<Result>(options: AptOptions, work: (apt: Apt) => Promise<Result>): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), "apt-"));
+  try {
+    const settings = join(folder, "apt.conf");
+    mkdirSync(join(folder, "lists", "partial"), { recursive: true });
+    mkdirSync(join(folder, "archives", "partial"), { recursive: true });
+    writeFileSync(settings, configuration(folder, options.sources !== undefined));
+    if (options.sources !== undefined) writeFileSync(join(folder, "sources.list"), `${options.sources.join("\n")}\n`);
+    const run = { cwd: folder, env: { ...options.environment, LC_ALL: "C" }, timeout: deployLimits.aptDownloadMs };
+    return await work({
+      get: async (...args) => {
+        try {
+          await execFileAsync("apt-get", ["-q", "-y", "-c", settings, ...args], run);
+        } catch (error) {
+          throw new AptError(reasonOf(error), { cause: error });
+        }
+      },
+      packages: () =>
+        [folder, join(folder, "archives")].flatMap((place) =>
+          readdirSync(place)
+            .filter((name) => name.endsWith(".deb"))
+            .map((name) => join(place, name)),
+        ),
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** True when this machine has what fetches and unpacks packages. */
+export async function hasApt(environment: NodeJS.ProcessEnv): Promise<boolean> {
+  const probe = { env: environment, timeout: deployLimits.versionProbeMs };
+  const probes = ["apt-get", "dpkg-deb"].map((program) => execFileAsync(program, ["--version"], probe));
+  return (await Promise.allSettled(probes)).every(({ status }) => status === "fulfilled");
+}
+
+function configuration(folder: string, hasOwnSources: boolean): string {
+  const path = (...names: string[]): string => JSON.stringify(join(folder, ...names));
+  // Another release than the machine's: neither its pins nor what it has installed may decide.
+  const ownSources = `
+Dir::Etc::SourceList ${path("sources.list")};
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+Dir::State::Status "/dev/null";
+APT::Default-Release "";
+`;
+  return `# What the machine runs after an update belongs to its own lists.
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Dir::State::Lists ${path("lists")};
+Dir::Cache ${path()};
+Dir::Cache::Archives ${path("archives")};
+# Nothing is installed, so nothing of root's has to be locked. As root apt would hand downloads to a user of its own, who
+# may not enter this folder.
+Debug::NoLocking "true";
+APT::Sandbox::User "";
+# What is not signed by a known key, or differs from what is signed, is refused whatever the machine allows.
+Acquire::AllowInsecureRepositories "false";
+Acquire::AllowWeakRepositories "false";
+Acquire::AllowDowngradeToInsecureRepositories "false";
+APT::Get::AllowUnauthenticated "false";
+APT::Update::Error-Mode "any";
+Acquire::Retries "${deployLimits.aptRetries}";
+Acquire::http::Timeout "${deployLimits.aptSilenceS}";
+Acquire::https::Timeout "${deployLimits.aptSilenceS}";
+${hasOwnSources ? ownSources : ""}`;
+}
+
+/** The first thing that apt names as an error, without its mark and its full stop. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && "killed" in error && error.killed === true) {
+    return `apt-get took longer than ${deployLimits.aptDownloadMs / 1000} s`;
+  }
+  const output = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
+  return /^E: (.*?)\.?$/m.exec(output)?.[1] ?? "apt-get failed";
+}

@@ -1,0 +1,42 @@
+import { createServer } from "node:net";
+import { describe, expect, it } from "vitest";
+import { connectBus } from "../../services/bus/connection.ts";
+import { refuseOldServer } from "../../services/bus/server-version.ts";
+import { QUIET } from "./waiting.ts";
+
+/** A server that greets as nats-server of that version does, and answers pings. Returns its address. */
+async function serverOfVersion(version: string): Promise<{ url: string; close: () => void }> {
+  const info = { server_id: "test", version, headers: true, max_payload: 1_048_576, proto: 1, jetstream: true };
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.write(`INFO ${JSON.stringify(info)}\r\n`);
+    socket.on("data", (chunk) => {
+      if (chunk.includes("PING\r\n")) socket.write("PONG\r\n");
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("The server listens on no port.");
+  return { url: `nats://127.0.0.1:${address.port}`, close: () => server.close() };
+}
+
+describe("the version of nats-server", () => {
+  it.each(["2.9.10", "2.10.27", "2.11.99", "1.99.0", "", "unknown"])("%s: refused", (version) => {
+    expect(() => refuseOldServer(version)).toThrow(expect.objectContaining({ code: "nats_too_old" }));
+  });
+
+  it.each(["2.12.0", "2.12.0-RC.1", "2.15.1", "3.0.0", "10.0.0"])("%s: accepted", (version) => {
+    expect(() => refuseOldServer(version)).not.toThrow();
+  });
+
+  it("connectBus: a server that is too old is refused with one sentence, by every process", async () => {
+    const server = await serverOfVersion("2.11.9");
+    const connecting = connectBus({ url: server.url, name: "test", log: QUIET, patienceMs: 300 });
+    await expect(connecting).rejects.toMatchObject({
+      code: "nats_too_old",
+      message:
+        "The nats-server at NATS_URL has the version 2.11.9, and this service needs 2.12.0 or newer: upgrade it, or set NATS_URL to another one.",
+    });
+    server.close();
+  });
+});

@@ -1,0 +1,184 @@
+/** Fetching nats-server: from Debian's real archive, and from an archive of this test that is tampered with on its way. */
+import { execFile } from "node:child_process";
+import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { basename, join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, describe, expect, test } from "vitest";
+import { debianKeyring, debianMirrors } from "../../deploy/embedded/debian-archive.ts";
+import { cachedNatsServer, fetchNatsServer } from "../../deploy/embedded/fetch-nats-server.ts";
+import { onlyWhere } from "../support/only-where.ts";
+import { runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const undo: (() => void)[] = [];
+
+afterEach(() => {
+  for (const step of undo.splice(0).toReversed()) step();
+});
+
+function folder(): string {
+  const made = temporaryFolder("fetch");
+  undo.push(made.remove);
+  return made.path;
+}
+
+const FILES = join(import.meta.dirname, "archive");
+
+/** One of the archive's files where its path has no blanks, as apt wants a keyring's, whatever the checkout is called. */
+function copyOf(name: string): string {
+  const copy = join(folder(), name);
+  cpSync(join(FILES, name), copy);
+  return copy;
+}
+
+type Tamper = (path: string, content: Buffer) => Buffer | undefined;
+
+/** A mirror on loopback that serves the archive beside this file, each file as `tamper` leaves it. */
+async function mirror(tamper: Tamper = (_path, content) => content): Promise<string> {
+  const server = createServer((request, response) => {
+    const path = request.url ?? "";
+    const file = join(FILES, basename(path));
+    const content = existsSync(file) ? tamper(path, readFileSync(file)) : undefined;
+    response.writeHead(content === undefined ? 404 : 200);
+    response.end(content);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  undo.push(() => server.close());
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("The mirror listens on no port.");
+  return `http://127.0.0.1:${address.port}/debian`;
+}
+
+const environment = { PATH: "/usr/bin:/bin" };
+
+interface Fetched {
+  reason: string | undefined;
+  /** What is in the cache afterwards. */
+  program: string | undefined;
+}
+
+async function fetchFrom(
+  mirrors: string[],
+  keyring = copyOf("keyring.asc"),
+  env: NodeJS.ProcessEnv = environment,
+): Promise<Fetched> {
+  const cacheDir = folder();
+  const keyrings = [keyring];
+  const reason = await fetchNatsServer({ cacheDir, environment: env, say: () => undefined, mirrors, keyrings });
+  const program = cachedNatsServer(cacheDir);
+  return { reason, program: existsSync(program) ? readFileSync(program, "utf8") : undefined };
+}
+
+const flipped = (content: Buffer): Buffer => {
+  const copy = Buffer.from(content);
+  const place = Math.floor(copy.length / 2);
+  copy.writeUInt8(copy.readUInt8(place) ^ 1, place);
+  return copy;
+};
+
+const REFUSED = { program: undefined };
+
+const hasApt = ["/usr/bin/apt-get", "/usr/bin/dpkg-deb"].every(existsSync);
+
+describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"))("fetching nats-server", () => {
+  test("an archive that the keyring's key has signed: the program is in the cache", async () => {
+    expect(await fetchFrom([await mirror()])).toEqual({
+      reason: undefined,
+      program: expect.stringContaining("nats-server: v2.15.1"),
+    });
+  });
+
+  test("a keyring without the archive's key: refused", async () => {
+    const fetched = await fetchFrom([await mirror()], copyOf("other-keyring.asc"));
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/^Debian's package could not be fetched, .*forky InRelease' is not signed$/);
+  });
+
+  test("no keyring: refused with the name of the package that holds it", async () => {
+    const fetched = await fetchFrom([await mirror()], "/nowhere/keyring.gpg");
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/no keys of Debian's archive .* debian-archive-keyring/);
+  });
+
+  test.each([
+    [
+      "a signed list with one changed character",
+      "InRelease",
+      (content: Buffer) => Buffer.from(content.toString().replace("Codename: forky", "Codename: forkz")),
+    ],
+    [
+      "a list without its signature",
+      "InRelease",
+      (content: Buffer) => Buffer.from(/^Origin[^]*?(?=-----BEGIN PGP SIG)/m.exec(content.toString())?.[0] ?? ""),
+    ],
+    ["a package list with one changed bit", "Packages", flipped],
+    ["a package with one changed bit", "nats-server.deb", flipped],
+  ])("%s: refused", async (_what, file, change) => {
+    const tampered = await mirror((path, content) => (basename(path) === file ? change(content) : content));
+    const fetched = await fetchFrom([tampered]);
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/^Debian's package could not be fetched, \S/);
+  });
+
+  test("a mirror without the suite: the next one is asked", async () => {
+    const without = await mirror(() => undefined);
+    expect(await fetchFrom([without, await mirror()])).toMatchObject({ reason: undefined });
+  });
+
+  test("settings of the machine's apt that allow anything: a changed list is refused all the same", async () => {
+    const settings = join(folder(), "apt.conf");
+    writeFileSync(settings, 'Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n');
+    const tampered = await mirror((path, content) => (basename(path) === "InRelease" ? flipped(content) : content));
+    const fetched = await fetchFrom([tampered], undefined, { ...environment, APT_CONFIG: settings });
+    expect(fetched).toMatchObject(REFUSED);
+    expect(fetched.reason).toMatch(/could not be fetched/);
+  });
+
+  test("the mirrors: Debian's by their lists or their paths, and the public one last", async () => {
+    const described = (await mirror()).replace(/debian$/, "described");
+    const sources = join(folder(), "sources.list");
+    const lists = folder();
+    mkdirSync(join(lists, "partial"));
+    writeFileSync(
+      sources,
+      [
+        `deb [signed-by=${copyOf("keyring.asc")}] ${described} forky main`,
+        "deb http://mirror.example/debian bookworm main",
+        "deb http://mirror.example/debian-security bookworm-security main",
+        "deb http://archive.example/ubuntu noble universe",
+      ].join("\n"),
+    );
+    const settings = join(folder(), "apt.conf");
+    const ours = `Dir::Etc::SourceList "${sources}";\nDir::Etc::SourceParts "/dev/null";\nDir::State::Lists "${lists}";\n`;
+    writeFileSync(settings, ours);
+    const env = { ...environment, APT_CONFIG: settings };
+    const byPath = ["http://mirror.example/debian", "http://deb.debian.org/debian"];
+    expect(await debianMirrors(env)).toEqual(byPath);
+    // The lists of the first one say what it is; the others are on no network.
+    const update = ["-o", "APT::Sandbox::User=", "-o", "Acquire::Retries=0", "update"];
+    await promisify(execFile)("apt-get", update, { env }).catch(() => undefined);
+    expect(await debianMirrors(env)).toEqual([described, ...byPath]);
+  });
+
+  test("Debian's archive, without root and without the machine's lists: into the cache, once", {
+    timeout: 120_000,
+  }, async () => {
+    const search = join(import.meta.dirname, "programs", "find-nats-server.ts");
+    const cache = folder();
+    const isRoot = process.getuid?.() === 0;
+    const account = isRoot ? { uid: 65_534, gid: 65_534 } : {};
+    if (isRoot) chownSync(cache, 65_534, 65_534);
+    expect(debianKeyring()).toBeDefined();
+    // Debian keeps nats-server in /usr/sbin, so with this PATH an installed one is out of sight.
+    const env = { ...environment, HOME: "/nonexistent", DEVICE_PAYMENTS_CACHE_DIR: cache };
+    const first = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
+    await first.ended;
+    expect(first.output()).toMatch(/^Fetching nats-server .*\nfound \S+nats-server 2\.\d+\.\d+\n$/);
+    expect(first.output()).toContain(cache);
+
+    const second = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
+    await second.ended;
+    expect(second.output()).toBe(first.output().split("\n").slice(1).join("\n"));
+  });
+});
