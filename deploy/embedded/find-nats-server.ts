@@ -65,13 +65,13 @@ export async function findNatsServer(options: FindNatsServerOptions): Promise<Na
 
 /** The first of these that is new enough; else the first that is a nats-server at all. */
 async function bestOf(paths: string[]): Promise<NatsBinary | undefined> {
-  let tooOld: NatsBinary | undefined;
+  let older: NatsBinary | undefined;
   for (const path of new Set(paths.filter(isExecutable))) {
     const version = await versionOf(path);
     if (version !== undefined && isNatsServerNewEnough(version)) return { path, version };
-    if (version !== undefined) tooOld ??= { path, version };
+    if (version !== undefined) older ??= { path, version };
   }
-  return tooOld;
+  return older;
 }
 
 async function namedBinary(path: string): Promise<NatsBinary> {

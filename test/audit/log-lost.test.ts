@@ -1,4 +1,4 @@
-/** What the audit trail is worth when nats-server has lost its newest data in a power cut. */
+/** What the audit trail is worth when nats-server has lost its newest data. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { getTimeline, recallHistory } from "../../services/bus/messages/audit.ts";
@@ -37,7 +37,7 @@ describe("a log that has lost its end", () => {
     await station.collectCash(101);
     await untouched.collectCash(102);
     await world.untilCopied();
-    const copy = await copyData(world.nats);
+    const copy = copyData(world.nats);
     const kept = station.remember();
     await station.collectCash(103);
     await station.collectCash(104);
@@ -68,7 +68,7 @@ describe("a log that has lost its end", () => {
     const station = await (await world.newStation()).open();
     await station.collectCash(201);
     await world.untilCopied();
-    const copy = await copyData(world.nats);
+    const copy = copyData(world.nats);
     const kept = station.remember();
     const isTold = async (events: number): Promise<void> => {
       const told = async () => (await copiedEvents(world.database, station.facts.stationId)).length;
@@ -120,7 +120,7 @@ describe("an intent that only the lost commits knew", () => {
   test("is told as paid when it is, and as expired when it is not, and its timeline says what happened", async () => {
     const station = await (await world.newStation()).open();
     await world.untilCopied();
-    const copy = await copyData(world.nats);
+    const copy = copyData(world.nats);
     const kept = station.remember();
     await station.collect(401, orderSnapshot(401), "cash");
     await station.do({ type: "intent_attest", intentId: 401 }, station.cashier, "attest:401");

@@ -41,9 +41,9 @@ function follow(): { readonly known: Map<string, string>; readonly resets: () =>
 
 it("starts over when the stream has lost its end and has grown beyond it again before the feed comes back", async () => {
   await store(1, "kept");
-  const short = await copyData(nats);
+  const short = copyData(nats);
   for (const text of ["second life", "of station 2", "is longer"]) await store(2, text);
-  const grown = await copyData(nats);
+  const grown = copyData(nats);
   await comeBackWith(nats, short);
   await eventually(() => bus.isUp());
   await store(1, "lost");
@@ -60,7 +60,7 @@ it("goes on as before when the server was killed and has lost nothing", async ()
   await store(1, "first");
   const { known, resets } = follow();
   await eventually(() => known.get("1") === "first");
-  await copyData(nats);
+  copyData(nats);
   await nats.kill9();
   await nats.restart();
   await eventually(() => bus.isUp());

@@ -1,6 +1,5 @@
 /**
- * A power cut at a restaurant: nats-server comes back without what it had acknowledged last, and then without anything,
- * while PostgreSQL kept all of it. Within a few seconds everything is true again, and nothing is paid twice.
+ * The bus's data is lost at a restaurant: nats-server comes back with an older copy of it, and then without anything, while PostgreSQL kept all of it. Within a few seconds everything is true again, and nothing is paid twice.
  *
  *   npx vitest run test/chaos/bus-data-lost.test.ts
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/bus-data-lost.test.ts    # keeps what the processes logged
@@ -156,7 +155,7 @@ describe("nats-server comes back without the newest data", () => {
     const intent = await collectUntilReported(counter, order);
     leaver = await logIn(world.system.baseUrl, "cashier", world.system.cashier);
     await untilCopied();
-    const copy = await copyData(world.system.nats);
+    const copy = copyData(world.system.nats);
 
     const settled = await attest(counter, intent.intent_id);
     expect(settled.body.status, settled.text).toBe("succeeded");

@@ -7,7 +7,7 @@ import { type TemporaryFolder, temporaryFolder } from "../support/temporary-fold
 const folders: TemporaryFolder[] = [];
 
 afterEach(() => {
-  for (const folder of folders.splice(0)) folder.remove();
+  for (const made of folders.splice(0)) made.remove();
 });
 
 function folder(): string {

@@ -115,7 +115,7 @@ test("a bus that comes back with an older end is told again what is frozen, and 
   await writeSwitch(7, true, 10);
   const first = await setSwitch(fixture.bus, { key: "station.7", isOn: true, revision: 10 });
   await switches.waitFor(first.sequence, 2_000);
-  const copy = await copyData(fixture.nats);
+  const copy = copyData(fixture.nats);
   await writeSwitch(7, false, 20);
   await setSwitch(fixture.bus, { key: "station.7", isOn: false, revision: 20 });
   await writeSwitch(8, true, 30);

@@ -71,7 +71,7 @@ describe("a stream", () => {
 
   test("that has lost its end is found out, also when it is as long as before again, or longer", async () => {
     await put(1);
-    const copy = await copyData(fixture.nats);
+    const copy = copyData(fixture.nats);
     for (const number of [2, 3]) await put(number);
     const mark = await markNow();
     await comeBackWith(fixture.nats, copy);
@@ -145,7 +145,7 @@ describe("a relay", () => {
     const found = () => Promise.all([1, 2, 3, 4, 5, 6, 7].map((number) => fixture.session(sessionHash(number))));
     expect(await found()).toEqual(["put", "put", "none", "put", "put", "none", "put"]);
 
-    const copy = await copyData(fixture.nats);
+    const copy = copyData(fixture.nats);
     await fixture.sql`update sessions set ended_at = now() where token_hash = decode(${sessionHash(1)}, 'hex')`;
     await fixture.write({ key: "session.1", kind: "session_delete", hash: sessionHash(1) });
     await fixture.delivered();

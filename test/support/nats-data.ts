@@ -1,25 +1,24 @@
 /**
- * A power cut at nats-server: it writes its files through once in a while, and what it acknowledged since is gone.
+ * A nats-server that has lost its newest data: an older copy of its data folder is restored, or a power cut takes what a
+ * server without `sync_interval: always` had acknowledged.
  *
- *   const copy = await copyData(nats);       // what is on the disk
+ *   const copy = copyData(nats);             // what is on the disk
  *   …                                        // what is acknowledged now will be lost
  *   await comeBackWith(nats, copy);          // SIGKILL, the copy in place of the data, started again on the same port
  */
 import { cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { TestServer } from "./servers.ts";
 
 /** JetStream's own folder below the server's. */
 const STORE = "jetstream";
-/** The server writes a new message to its file within milliseconds, though not through to the disk. */
-const WRITTEN_MS = 300;
-
 let copies = 0;
 
-/** Copies the data of a server that stands still meanwhile. Returns the copy's folder, which is removed with the server. */
-export async function copyData(nats: TestServer): Promise<string> {
-  await delay(WRITTEN_MS);
+/**
+ * Copies the data of a server that is stopped meanwhile; what it has acknowledged is in its files. Returns the copy's folder,
+ * which is removed with the server.
+ */
+export function copyData(nats: TestServer): string {
   copies += 1;
   const copy = join(nats.folder, `copy-${copies}`);
   nats.signal("SIGSTOP");

@@ -1,7 +1,7 @@
 /**
  * Where the copy can go on from: the end of what the stream and the copy have in common. A stream that has lost its end
- * (a power cut takes what nats-server had not written through) may have gone on since, with other commits in the same
- * places, so places are compared by what stands in them.
+ * (its data folder was restored from an older copy, or the server does not sync what it acknowledges) may have gone on
+ * since, with other commits in the same places, so places are compared by what is stored in them.
  */
 import type { StoredMsg } from "@nats-io/jetstream";
 import { STATION_LOG } from "../../bus/streams.ts";
