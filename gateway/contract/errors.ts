@@ -132,7 +132,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     status: 429,
     sentence: "Too many attempts to log in; wait as long as Retry-After says.",
     ...again,
-    cashierAction: "Wait as long as the answer says before you try again.",
+    cashierAction: "Wait as long as the answer says, or log in where you have logged in before.",
   },
   enrollment_code_invalid: {
     status: 404,

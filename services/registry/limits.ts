@@ -20,8 +20,20 @@ export const REGISTRY_LIMITS = {
   filials: 10_000,
   /** Users of one organization, for the same reason. */
   users: 20_000,
-  /** Password checks at work or waiting in one process: each takes 19 MiB and some 30 ms of one core. */
-  passwordChecks: 64,
+  /**
+   * Password checks at work at once in one process: each takes 19 MiB and some 30 ms of one core. One of Node's four worker
+   * threads stays free for name look-ups and files. Of these, at most so many serve one lane (`PasswordTurns`).
+   */
+  passwordChecksAtOnce: 3,
+  passwordChecksOfOneLane: 2,
+  /** Password checks at work or waiting in one process, by lane: as many as are done within a second. */
+  passwordPlaces: { known: 48, others: 16 },
+  /** When a person who found no place may try again: those before are done by then. */
+  passwordRetryMs: 1_000,
+  /** Addresses that one person is known at: restaurants, a home and phones. A further one replaces the one used longest ago. */
+  knownAddressesPerUser: 20,
+  /** A person who has not logged in from an address for this long is no longer known there. */
+  knownAddressDays: 90,
   /** How long a stopping service waits for requests it has begun. */
   drainTimeoutMs: 5_000,
 } as const;
@@ -32,6 +44,12 @@ export const LOGIN_LIMITS = {
   perAddress: { attempts: 30, windowSeconds: 60 },
   /** One account from one address: a person mistyping, or a program guessing. Success resets it. */
   perAccountAndAddress: { attempts: 10, windowSeconds: 900 },
-  /** One account from everywhere: stops guessing from many addresses, yet takes many of them to lock its owner out. */
-  perAccount: { attempts: 100, windowSeconds: 3_600 },
+  /** One account from all addresses that it is not known at: stops guessing from many of them. */
+  perAccount: { attempts: 25, windowSeconds: 900 },
+  /** One account from one address that it is known at, right or wrong: bounds a script that logs in again and again. */
+  perKnownAddress: { attempts: 30, windowSeconds: 60 },
+  /** One session, to prove the old password: a person mistyping, or a person who found a session open. */
+  perSession: { attempts: 10, windowSeconds: 900 },
+  /** An address with more attempts than this within its window is refused from memory: twice its limit. */
+  writesPerAddress: 60,
 } as const;

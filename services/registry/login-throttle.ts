@@ -1,15 +1,29 @@
-/** Counts log-in attempts in PostgreSQL, so that the limits hold over all processes and restarts. */
+/**
+ * Counts log-in attempts in PostgreSQL, so that the limits hold over all processes and restarts.
+ *
+ *   unknown address   the address over all accounts, the account from that address, and the account from all of them
+ *   known address     the account from that address, and nothing that others can use up elsewhere
+ *   valid session     the session
+ *
+ * A known address is one from which this account has logged in before. So guesses from elsewhere can keep a person from a
+ * new address while they go on, but never from the restaurant. Accounts that do not exist are counted in the same way; they
+ * have no known addresses. Only who shares a known address with a person can find out, at the cost of a whole budget,
+ * that the person has logged in there.
+ */
 import { createHash } from "node:crypto";
 import { RateLimiterPostgres, RateLimiterRes } from "rate-limiter-flexible";
+import { addressBlock } from "../bus/address-block.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
 import { LOGIN_LIMITS } from "./limits.ts";
 import { canonicalEmail } from "./sql/users.ts";
 
 export interface LoginAttempt {
-  /** Where it comes from, as the gateway sees it. */
+  /** Where it comes from, as the gateway sees it. Counts as its block (services/bus/address-block.ts). */
   readonly address: string;
   readonly email: string;
+  /** Whether the account has logged in from there before. */
+  readonly isKnownAddress: boolean;
 }
 
 export interface LoginThrottle {
@@ -17,29 +31,41 @@ export interface LoginThrottle {
   readonly consume: (attempt: LoginAttempt) => Promise<void>;
   /** A log-in that succeeded gives the account's attempts from that address back. */
   readonly succeeded: (attempt: LoginAttempt) => Promise<void>;
+  /** Counts an attempt of a person with a valid session to prove their password; throws `login_throttled`. */
+  readonly consumeOfSession: (sessionId: number) => Promise<void>;
 }
 
 export function createLoginThrottle(sql: Database): LoginThrottle {
   const storeClient = { query: (query: SqlText) => runQuery(sql, query) };
-  const limiter = (keyPrefix: string, limit: { readonly attempts: number; readonly windowSeconds: number }) =>
+  const limiter = (keyPrefix: string, limit: { readonly attempts: number; readonly windowSeconds: number }, most = 0) =>
     new RateLimiterPostgres({
       storeClient,
       storeType: "client",
       tableName: "login_attempts",
-      // The migrations make the table and the service's housekeeping clears it.
+      // The migrations make the table and the service's retention clears it.
       tableCreated: true,
       clearExpiredByTimeout: false,
       keyPrefix,
       points: limit.attempts,
       duration: limit.windowSeconds,
+      // Beyond this many the rest of the window is refused from memory.
+      inMemoryBlockOnConsumed: most,
     });
-  const perAddress = limiter("address", LOGIN_LIMITS.perAddress);
+  const perAddress = limiter("address", LOGIN_LIMITS.perAddress, LOGIN_LIMITS.writesPerAddress);
   const perAccountAndAddress = limiter("account-address", LOGIN_LIMITS.perAccountAndAddress);
   const perAccount = limiter("account", LOGIN_LIMITS.perAccount);
+  const perKnownAddress = limiter("known-address", LOGIN_LIMITS.perKnownAddress);
+  const perSession = limiter("session", LOGIN_LIMITS.perSession);
 
   return {
     consume: async (attempt) => {
       const keys = keysOf(attempt);
+      if (attempt.isKnownAddress) {
+        await consume(perKnownAddress, keys.accountAndAddress);
+        await consume(perAccountAndAddress, keys.accountAndAddress);
+        return;
+      }
+      // In this order: an address that has used up its own budget uses up nothing of the account's.
       await consume(perAddress, keys.address);
       await consume(perAccountAndAddress, keys.accountAndAddress);
       await consume(perAccount, keys.account);
@@ -47,18 +73,20 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
     succeeded: async (attempt) => {
       const keys = keysOf(attempt);
       await perAccountAndAddress.delete(keys.accountAndAddress);
-      await perAccount.reward(keys.account, 1);
+      if (!attempt.isKnownAddress) await perAccount.reward(keys.account, 1);
     },
+    consumeOfSession: (sessionId) => consume(perSession, String(sessionId)),
   };
 }
 
-/** Hashed, because an address of a mail box or of a client is nothing to keep, and may be of any length. */
+/** Hashed, because an address of a mail box or of a client is nothing to store, and may be of any length. */
 function keysOf(attempt: LoginAttempt): Record<"address" | "account" | "accountAndAddress", string> {
   const email = canonicalEmail(attempt.email);
+  const block = addressBlock(attempt.address);
   return {
-    address: digest(attempt.address),
+    address: digest(block),
     account: digest(email),
-    accountAndAddress: digest(`${email}\n${attempt.address}`),
+    accountAndAddress: digest(`${email}\n${block}`),
   };
 }
 

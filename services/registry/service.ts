@@ -12,6 +12,7 @@ import { createLoginThrottle } from "./login-throttle.ts";
 import { serveRegistry } from "./operations.ts";
 import { createPasswords } from "./secrets/password.ts";
 import { registrySettingsSchema } from "./settings.ts";
+import { deleteOldKnownAddresses } from "./sql/known-addresses.ts";
 import { deleteOldLoginAttempts } from "./sql/login-attempts.ts";
 import { deleteOldSessions } from "./sql/sessions.ts";
 
@@ -48,6 +49,7 @@ export async function keepHouse(sql: Database, log: RegistryLog): Promise<void> 
   try {
     const sessions = await deleteOldSessions(sql, REGISTRY_LIMITS.endedSessionRetentionDays);
     await deleteOldLoginAttempts(sql);
+    await deleteOldKnownAddresses(sql, REGISTRY_LIMITS.knownAddressDays);
     log.info({ sessions }, "removed what has outlived its retention");
   } catch (error) {
     log.error({ err: error }, "housekeeping failed");

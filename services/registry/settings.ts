@@ -3,8 +3,9 @@ import { z } from "zod";
 
 export const registrySettingsSchema = z.object({
   /**
-   * Keys the hash of enrollment codes. A code has 50 bits only, so whoever reads a plain hash from a stolen backup could
-   * find the code by trying; with a key that is not in the database they cannot. Left out, the hash is plain SHA-256.
+   * Keys the hashes of enrollment codes and of known addresses. A code has 50 bits only, an IPv4 address 32, so whoever
+   * reads a plain hash from a stolen backup could find either by trying; with a key that is not in the database they
+   * cannot. Left out, the hashes are plain SHA-256.
    */
   ENROLLMENT_CODE_KEY: z.string().min(16).optional(),
 });

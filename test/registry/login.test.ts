@@ -2,10 +2,7 @@ import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Permission } from "../../services/bus/messages/caller.ts";
 import { login, logout } from "../../services/bus/messages/registry.ts";
-import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
-import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
-import { createLoginThrottle } from "../../services/registry/login-throttle.ts";
-import { keepHouse, startRegistryService } from "../../services/registry/service.ts";
+import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
 let fixture: RegistryFixture;
@@ -121,70 +118,5 @@ describe("a log-out", () => {
     const deletions = await fixture.sql`
       select 1 from outbox where kind = 'session_delete' and payload ->> 'hash' = ${sha256(token)}`;
     expect(deletions).toHaveLength(1);
-  });
-});
-
-describe("the throttle", () => {
-  test("stops guessing at one account from one address, over two processes, while other addresses still get in", async () => {
-    const second = await startRegistryService(fixture.serviceDeps);
-    try {
-      const address = newAddress();
-      for (let index = 0; index < LOGIN_LIMITS.perAccountAndAddress.attempts; index += 1) {
-        expect(await refusalOf(logIn("guessed@sandbox.example", "wrong", address))).toEqual({ code: "login_failed" });
-      }
-      const refusal = await refusalOf(logIn("guessed@sandbox.example", "wrong", address));
-      expect(refusal.code).toBe("login_throttled");
-      expect(refusal.retryAfterMs).toBeGreaterThan(0);
-      expect(refusal.retryAfterMs).toBeLessThanOrEqual(LOGIN_LIMITS.perAccountAndAddress.windowSeconds * 1_000);
-      // The other way of writing the address of the same mail box is no way around.
-      expect((await refusalOf(logIn(" GUESSED@sandbox.example", "wrong", address))).code).toBe("login_throttled");
-      expect((await refusalOf(logIn("guessed@sandbox.example", "wrong"))).code).toBe("login_failed");
-    } finally {
-      await second.stop();
-    }
-  });
-
-  test("stops one address that tries many accounts", async () => {
-    const address = newAddress();
-    const codes = await Promise.all(
-      Array.from(
-        { length: LOGIN_LIMITS.perAddress.attempts + 5 },
-        async (_, index) => (await refusalOf(logIn(`somebody-${index}@sandbox.example`, "wrong", address))).code,
-      ),
-    );
-    expect(codes.filter((code) => code === "login_failed")).toHaveLength(LOGIN_LIMITS.perAddress.attempts);
-    expect(codes.filter((code) => code === "login_throttled")).toHaveLength(5);
-  });
-
-  test("stops guessing at one account from many addresses", async () => {
-    const throttle = createLoginThrottle(fixture.sql);
-    for (let index = 0; index < LOGIN_LIMITS.perAccount.attempts; index += 1) {
-      await throttle.consume({ address: `203.0.113.${index}`, email: "spread@sandbox.example" });
-    }
-    const next = throttle.consume({ address: "192.0.2.1", email: "spread@sandbox.example" });
-    expect((await refusalOf(next)).code).toBe("login_throttled");
-  });
-
-  test("gives the attempts back after a success", async () => {
-    const address = newAddress();
-    for (let round = 0; round < 2; round += 1) {
-      for (let index = 1; index < LOGIN_LIMITS.perAccountAndAddress.attempts; index += 1) {
-        expect((await refusalOf(logIn(OWNER, "wrong", address))).code).toBe("login_failed");
-      }
-      expect((await logIn(OWNER, OWNER_PASSWORD, address)).user.email).toBe(OWNER);
-    }
-  });
-
-  test("keeps no address and no e-mail address, and forgets a window that is over", async () => {
-    await refusalOf(logIn("private@sandbox.example", "wrong", "2001:db8::1"));
-    const keys = (await fixture.sql<{ key: string }[]>`select key from login_attempts`)
-      .map((row) => row.key)
-      .join("\n");
-    expect(keys).not.toMatch(/private|2001/);
-    await fixture.sql`update login_attempts set expire = extract(epoch from now()) * 1000 - 1`;
-    const sql = openDatabase({ url: fixture.databaseUrl });
-    await keepHouse(sql, fixture.serviceDeps.log);
-    await closeDatabase(sql);
-    expect(await fixture.sql`select 1 from login_attempts`).toHaveLength(0);
   });
 });

@@ -163,7 +163,7 @@ describe("one's own password", () => {
   test("stays with a wrong old one, and guessing is stopped", async () => {
     const { token } = await logIn(PASSWORD);
     const address = newAddress();
-    for (let index = 0; index < LOGIN_LIMITS.perAccountAndAddress.attempts; index += 1) {
+    for (let index = 0; index < LOGIN_LIMITS.perSession.attempts; index += 1) {
       expect(await refusalOf(change(token, `guess ${index}`, NEW, address))).toMatchObject({
         code: "invalid_request",
         errors: [{ pointer: "/old_password" }],

@@ -4,13 +4,15 @@ import { RefusedError } from "../../bus/refusals.ts";
 import { insertOutboxRows, sessionKey } from "../../db/outbox.ts";
 import { flush, sessionDeletes } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
+import { organizationParty } from "../secrets/password.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endSessions } from "../sql/sessions.ts";
 import { findUser, lockUsers, setPasswordHash } from "../sql/users.ts";
 
 /**
  * Changes the caller's own password. The old one is asked for, so that a session that was left open is not enough, and
- * asking is throttled as a log-in is. Every other session of the person ends; this one goes on.
+ * attempts are limited by session: guesses at log-ins do not count here. Every other session of the person ends; this one
+ * goes on.
  */
 export async function handleChangePassword(
   deps: RegistryDeps,
@@ -20,14 +22,12 @@ export async function handleChangePassword(
   const { organizationId, userId } = caller;
   const known = await findUser(deps.sql, organizationId, userId);
   if (known === undefined) throw new RefusedError({ code: "permission_denied" });
-  const attempt = { address, email: known.email };
-  await deps.loginThrottle.consume(attempt);
-  if (!(await deps.passwords.verify(known.password_hash, request.oldPassword))) {
+  const passwordHash = await deps.passwords.hold(organizationParty(organizationId), async (checks) => {
+    await deps.loginThrottle.consumeOfSession(sessionId);
+    if (await checks.verify(known.password_hash, request.oldPassword)) return checks.hash(request.newPassword);
     deps.log.info({ address, userId }, "password change refused");
     throw wrongOldPassword();
-  }
-  await deps.loginThrottle.succeeded(attempt);
-  const passwordHash = await deps.passwords.hash(request.newPassword);
+  });
   await deps.sql.begin(async (tx) => {
     const [held] = await lockUsers(tx, organizationId, [userId]);
     // Somebody else was faster: what was checked is no longer the password, or no longer lets anybody in.

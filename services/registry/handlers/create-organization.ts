@@ -2,6 +2,7 @@ import type { createOrganization } from "../../bus/messages/user-access.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
+import { OPERATOR_PARTY } from "../secrets/password.ts";
 import { insertOrganization } from "../sql/organizations.ts";
 import { OPERATOR, recordEvent } from "../sql/registry-events.ts";
 import { insertUser } from "../sql/users.ts";
@@ -15,7 +16,7 @@ export async function handleCreateOrganization(
   deps: RegistryDeps,
   { name, owner }: RequestOf<typeof createOrganization>,
 ): Promise<ReplyOf<typeof createOrganization>> {
-  const passwordHash = await deps.passwords.hash(owner.password);
+  const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, (checks) => checks.hash(owner.password));
   return deps.sql.begin(async (tx) => {
     const organizationId = await insertOrganization(tx, { name, sandbox: false });
     const { email } = owner;

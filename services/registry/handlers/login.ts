@@ -1,3 +1,4 @@
+import { addressBlock } from "../../bus/address-block.ts";
 import type { login, logout } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -6,10 +7,14 @@ import { flush, sessionDeletes } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
 import { permissionsOf } from "../permissions.ts";
+import { hashKnownAddress } from "../secrets/known-address.ts";
+import { organizationParty } from "../secrets/password.ts";
+import type { Party } from "../secrets/password-turns.ts";
 import { mintSessionToken } from "../secrets/session-token.ts";
+import { rememberAddress } from "../sql/known-addresses.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endOlderSessions, endSession, insertSession } from "../sql/sessions.ts";
-import { type CheckableUser, findUserByEmail, lockUsers } from "../sql/users.ts";
+import { type CheckableUser, findUserAtAddress, lockUsers } from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";
 
 /**
@@ -20,14 +25,21 @@ export async function handleLogin(
   deps: RegistryDeps,
   request: RequestOf<typeof login>,
 ): Promise<ReplyOf<typeof login>> {
-  await deps.loginThrottle.consume(request);
-  const user = await findUserByEmail(deps.sql, request.email);
-  const matches = await deps.passwords.verify(user?.password_hash, request.password);
+  const { email, address } = request;
+  const addressHash = hashKnownAddress({ email, address }, deps.settings.ENROLLMENT_CODE_KEY);
+  const knownDays = REGISTRY_LIMITS.knownAddressDays;
+  const user = await findUserAtAddress(deps.sql, { email, addressHash, knownDays });
+  const attempt = { email, address, isKnownAddress: user?.is_known_address ?? false };
+  // The place comes before the budgets: an attempt that finds none uses up nothing.
+  const matches = await deps.passwords.hold(partyOf(address, user), async (checks) => {
+    await deps.loginThrottle.consume(attempt);
+    return checks.verify(user?.password_hash, request.password);
+  });
   if (user === undefined || !matches) {
-    deps.log.info({ address: request.address, userId: user?.user_id }, "log-in refused");
+    deps.log.info({ address, userId: user?.user_id }, "log-in refused");
     throw new RefusedError({ code: "login_failed" });
   }
-  await deps.loginThrottle.succeeded(request);
+  await deps.loginThrottle.succeeded(attempt);
   // Only now: without the password nobody is told what a person may do, or that they are suspended.
   if (user.status === "suspended") {
     deps.log.info({ address: request.address, userId: user.user_id, status: user.status }, "log-in denied");
@@ -37,15 +49,25 @@ export async function handleLogin(
     deps.log.info({ address: request.address, userId: user.user_id, permission: request.permission }, "log-in denied");
     throw new RefusedError({ code: "permission_denied" });
   }
-  const session = await openSession(deps, user);
+  const session = await openSession(deps, user, addressHash);
   return { ...session, barrier: await flush(deps, sessionKey(user.user_id)) };
+}
+
+/** Who shares turns at the password checks: the organization where the account is known, else the address. */
+function partyOf(address: string, user: Awaited<ReturnType<typeof findUserAtAddress>>): Party {
+  if (user?.is_known_address === true) return organizationParty(user.organization_id);
+  return { lane: "others", key: addressBlock(address) };
 }
 
 function suspended(): RefusedError {
   return new RefusedError({ code: "permission_denied", detail: "The owner has suspended this account." });
 }
 
-async function openSession(deps: RegistryDeps, user: CheckableUser): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
+async function openSession(
+  deps: RegistryDeps,
+  user: CheckableUser,
+  addressHash: Buffer,
+): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
   const { token, hash } = mintSessionToken();
   const { user_id: userId, organization_id: organizationId, name, role } = user;
   return deps.sql.begin(async (tx) => {
@@ -59,6 +81,7 @@ async function openSession(deps: RegistryDeps, user: CheckableUser): Promise<Omi
       hash,
       lifetimeMs: REGISTRY_LIMITS.sessionLifetimeMs,
     });
+    await rememberAddress(tx, { userId, addressHash }, REGISTRY_LIMITS.knownAddressesPerUser);
     const ended = await endOlderSessions(tx, userId, REGISTRY_LIMITS.sessionsPerUser);
     const sessionId = session.session_id;
     const expiresAtMs = session.expires_at.getTime();

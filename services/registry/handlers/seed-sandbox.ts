@@ -12,6 +12,7 @@ import { issueCode } from "../issue-code.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
 import { SANDBOX, type SandboxStation, type SandboxUser } from "../sandbox.ts";
 import { showEnrollmentCode } from "../secrets/enrollment-code.ts";
+import { OPERATOR_PARTY } from "../secrets/password.ts";
 import * as devices from "../sql/devices.ts";
 import { firstFilial, insertFilial } from "../sql/filials.ts";
 import { findSandboxOrganization, insertOrganization, lockSeeding } from "../sql/organizations.ts";
@@ -86,8 +87,10 @@ interface PreparedUser extends SandboxUser {
 /** Hashing takes a while, so it is done before the transaction. */
 async function preparePassword(deps: RegistryDeps, user: SandboxUser, password: string): Promise<PreparedUser> {
   const known = await findUserByEmail(deps.sql, user.email);
-  const fits = await deps.passwords.verify(known?.password_hash, password);
-  return { ...user, passwordHash: fits ? undefined : await deps.passwords.hash(password) };
+  const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, async (checks) =>
+    (await checks.verify(known?.password_hash, password)) ? undefined : checks.hash(password),
+  );
+  return { ...user, passwordHash };
 }
 
 async function createOrganization(tx: Transaction, events: RegistryEvent[]): Promise<number> {

@@ -7,6 +7,7 @@ import type { Transaction } from "../../db/pool.ts";
 import { flush, sessionDeletes } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { requirePermission } from "../permissions.ts";
+import { organizationParty } from "../secrets/password.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endSessions } from "../sql/sessions.ts";
 import { type CheckableUser, lockUsers, setPasswordHash, setUserStatus } from "../sql/users.ts";
@@ -44,7 +45,9 @@ export async function handleResetPassword(
 ): Promise<ReplyOf<typeof resetPassword>> {
   requirePermission(request.caller, "organization.manage");
   // Hashing takes a while, so it is done before anything is held.
-  const passwordHash = await deps.passwords.hash(request.password);
+  const passwordHash = await deps.passwords.hold(organizationParty(request.caller.organizationId), (checks) =>
+    checks.hash(request.password),
+  );
   const user = await deps.sql.begin(async (tx) => {
     const before = await lockOtherUser(tx, request, "Change your own password with your old one.");
     await setPasswordHash(tx, before.user_id, passwordHash);

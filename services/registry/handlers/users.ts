@@ -6,6 +6,7 @@ import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
 import { requirePermission } from "../permissions.ts";
+import { organizationParty } from "../secrets/password.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import * as users from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";
@@ -28,7 +29,7 @@ export async function handleCreateUser(
 ): Promise<ReplyOf<typeof createUser>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const passwordHash = await deps.passwords.hash(password);
+  const passwordHash = await deps.passwords.hold(organizationParty(organizationId), (checks) => checks.hash(password));
   return deps.sql.begin(async (tx) => {
     if ((await users.countUsers(tx, organizationId)) >= REGISTRY_LIMITS.users) {
       const detail = `An organization has at most ${REGISTRY_LIMITS.users} users.`;

@@ -59,10 +59,25 @@ export async function countUsers(sql: Queryable, organizationId: number): Promis
   return row.count;
 }
 
-/** For a log-in: the only query that is not confined to an organization, because the caller has none yet. */
+/** By the e-mail address alone: not confined to an organization. */
 export async function findUserByEmail(sql: Queryable, email: string): Promise<CheckableUser | undefined> {
   const [row] = await sql<CheckableUser[]>`
     select ${userColumns(sql)}, password_hash from users where email = ${canonicalEmail(email)}`;
+  return row;
+}
+
+/** For a log-in, whose caller has no organization yet: the user, and whether they have logged in from this address lately. */
+export async function findUserAtAddress(
+  sql: Queryable,
+  attempt: { readonly email: string; readonly addressHash: Buffer; readonly knownDays: number },
+): Promise<(CheckableUser & { readonly is_known_address: boolean }) | undefined> {
+  const { email, addressHash, knownDays } = attempt;
+  const [row] = await sql<(CheckableUser & { is_known_address: boolean })[]>`
+    select ${userColumns(sql)}, password_hash, exists (
+      select from known_addresses
+      where known_addresses.user_id = users.user_id and address_hash = ${addressHash}
+        and last_login_at > now() - ${knownDays}::float8 * interval '1 day') as is_known_address
+    from users where email = ${canonicalEmail(email)}`;
   return row;
 }
 

@@ -1,0 +1,137 @@
+/**
+ * Who may use the password checks next, so that wrong passwords from some addresses do not keep everyone else waiting:
+ *
+ *   lanes    `known` (a person at a known address or with a session) and `others`: each has places of its own, and one
+ *            check at least is always for the other lane
+ *   parties  within a lane a party gets a place while it holds fewer than are free: alone it gets half of them, and some
+ *            are always left for the next one; the parties of a lane take turns
+ *
+ * A party of `known` is an organization, a party of `others` an address.
+ */
+import { RefusedError } from "../../bus/refusals.ts";
+import { REGISTRY_LIMITS } from "../limits.ts";
+
+const LANES = ["known", "others"] as const;
+type LaneName = (typeof LANES)[number];
+
+export interface Party {
+  readonly lane: LaneName;
+  readonly key: string;
+}
+
+export interface TurnLimits {
+  /** Checks at work at once, and of one lane. */
+  readonly checksAtOnce: number;
+  readonly checksOfOneLane: number;
+  /** Places of each lane: what waits, what is at work, and what has yet to be counted by the throttle. */
+  readonly places: Readonly<Record<LaneName, number>>;
+}
+
+const LIMITS: TurnLimits = {
+  checksAtOnce: REGISTRY_LIMITS.passwordChecksAtOnce,
+  checksOfOneLane: REGISTRY_LIMITS.passwordChecksOfOneLane,
+  places: REGISTRY_LIMITS.passwordPlaces,
+};
+
+class Lane {
+  readonly places: number;
+  atWork = 0;
+  #taken = 0;
+  readonly #held = new Map<string, number>();
+  /** Parties that wait, by their turn; each with its checks in their order. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+
+  constructor(places: number) {
+    this.places = places;
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** False when there is no place for this party. */
+  enter(key: string): boolean {
+    const held = this.#held.get(key) ?? 0;
+    if (held >= this.places - this.#taken) return false;
+    this.#held.set(key, held + 1);
+    this.#taken += 1;
+    return true;
+  }
+
+  leave(key: string): void {
+    const held = (this.#held.get(key) ?? 1) - 1;
+    if (held === 0) this.#held.delete(key);
+    else this.#held.set(key, held);
+    this.#taken -= 1;
+  }
+
+  wait(key: string, start: () => void): void {
+    const own = this.#waiting.get(key);
+    if (own === undefined) this.#waiting.set(key, [start]);
+    else own.push(start);
+  }
+
+  /** The next check; its party has its next turn after all others. */
+  next(): (() => void) | undefined {
+    for (const [key, starts] of this.#waiting) {
+      const start = starts.shift();
+      this.#waiting.delete(key);
+      if (starts.length > 0) this.#waiting.set(key, starts);
+      return start;
+    }
+    return undefined;
+  }
+}
+
+export class PasswordTurns {
+  readonly #limits: TurnLimits;
+  readonly #lanes: Readonly<Record<LaneName, Lane>>;
+
+  constructor(limits: TurnLimits = LIMITS) {
+    this.#limits = limits;
+    this.#lanes = { known: new Lane(limits.places.known), others: new Lane(limits.places.others) };
+  }
+
+  /**
+   * Runs `work` on a place of the party; each check that it makes by `turn` waits until it is the party's turn. Throws
+   * `busy`, before anything was done, when there is no place for the party.
+   */
+  async hold<T>(party: Party, work: (turn: Turn) => Promise<T>): Promise<T> {
+    const lane = this.#lanes[party.lane];
+    if (!lane.enter(party.key)) throw new RefusedError({ code: "busy", retryAfterMs: REGISTRY_LIMITS.passwordRetryMs });
+    try {
+      return await work((check) => this.#run(lane, party.key, check));
+    } finally {
+      lane.leave(party.key);
+    }
+  }
+
+  async #run<T>(lane: Lane, key: string, check: () => Promise<T>): Promise<T> {
+    const { promise: turn, resolve } = Promise.withResolvers<void>();
+    lane.wait(key, resolve);
+    this.#start();
+    await turn;
+    try {
+      return await check();
+    } finally {
+      lane.atWork -= 1;
+      this.#start();
+    }
+  }
+
+  /** Starts what may start: of the lane that has fewer checks at work first. */
+  #start(): void {
+    const { checksAtOnce, checksOfOneLane } = this.#limits;
+    const { known, others } = this.#lanes;
+    while (known.atWork + others.atWork < checksAtOnce) {
+      const ready = [known, others].filter((lane) => lane.isWaiting && lane.atWork < checksOfOneLane);
+      const lane = ready.toSorted((a, b) => a.atWork - b.atWork)[0];
+      if (lane === undefined) return;
+      lane.atWork += 1;
+      lane.next()?.();
+    }
+  }
+}
+
+/** Waits for the party's turn, then makes the check. */
+export type Turn = <T>(check: () => Promise<T>) => Promise<T>;

@@ -1,0 +1,325 @@
+/** Attempts to log in: guessing is stopped, and who has logged in before is not locked out by those who guess. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { login } from "../../services/bus/messages/registry.ts";
+import { changePassword } from "../../services/bus/messages/user-access.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+import type { RegistryDeps } from "../../services/registry/deps.ts";
+import { handleLogin } from "../../services/registry/handlers/login.ts";
+import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
+import { createLoginThrottle, type LoginAttempt, type LoginThrottle } from "../../services/registry/login-throttle.ts";
+import type { Passwords } from "../../services/registry/secrets/password.ts";
+import { keepHouse, startRegistryService } from "../../services/registry/service.ts";
+import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
+
+let fixture: RegistryFixture;
+let throttle: LoginThrottle;
+beforeAll(async () => {
+  fixture = await startRegistry();
+  throttle = createLoginThrottle(fixture.sql);
+});
+afterAll(() => fixture.stop());
+
+const OWNER = "owner@sandbox.example";
+let addresses = 0;
+/** An address of which nothing is known yet. */
+const newAddress = (): string => {
+  addresses += 1;
+  return `198.18.${addresses >> 8}.${addresses & 255}`;
+};
+let people = 0;
+
+interface TestPerson {
+  readonly email: string;
+  readonly password: string;
+  readonly userId: number;
+}
+
+/** A cashier of whom no address is known yet, with the owner's password, so that none needs to be hashed. */
+async function newPerson(): Promise<TestPerson> {
+  people += 1;
+  const email = `person-${people}@sandbox.example`;
+  const [row] = await fixture.sql<[{ user_id: number }]>`
+    insert into users (organization_id, email, name, role, password_hash)
+    select organization_id, ${email}, 'A person', 'cashier', password_hash from users where email = ${OWNER}
+    returning user_id`;
+  return { email, password: OWNER_PASSWORD, userId: row.user_id };
+}
+
+const logIn = (email: string, password: string, address: string) =>
+  fixture.ask(login, {
+    email,
+    password,
+    address,
+    permission: email === OWNER ? "organization.manage" : "payments.collect",
+  });
+const codeOf = async (email: string, password: string, address: string): Promise<string> =>
+  logIn(email, password, address).then(
+    () => "ok",
+    async (error: unknown) => (await refusalOf(Promise.reject(error))).code,
+  );
+const codeOfTry = (tried: Promise<unknown>): Promise<string> =>
+  tried.then(
+    () => "counted",
+    async (error: unknown) => (await refusalOf(Promise.reject(error))).code,
+  );
+/** What the throttle says to attempts, without the password checks, which take their time. */
+async function attempts(count: number, of: (index: number) => Partial<LoginAttempt>): Promise<string[]> {
+  const codes: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const attempt = { email: "anybody@sandbox.example", address: "192.0.2.1", isKnownAddress: false, ...of(index) };
+    codes.push(await codeOfTry(throttle.consume(attempt)));
+  }
+  return codes;
+}
+const countOf = (codes: readonly string[], code: string): number => codes.filter((one) => one === code).length;
+/** Uses up the account's budget for unknown addresses, each of which guesses once. */
+const guessFromEverywhere = (email: string): Promise<string[]> =>
+  attempts(LOGIN_LIMITS.perAccount.attempts, () => ({ email, address: newAddress() }));
+
+describe("guesses at passwords", () => {
+  test("at one account from one address: stopped over two processes, while other addresses still get in", async () => {
+    const second = await startRegistryService(fixture.serviceDeps);
+    try {
+      const address = newAddress();
+      for (let index = 0; index < LOGIN_LIMITS.perAccountAndAddress.attempts; index += 1) {
+        expect(await refusalOf(logIn("guessed@sandbox.example", "wrong", address))).toEqual({ code: "login_failed" });
+      }
+      const refusal = await refusalOf(logIn("guessed@sandbox.example", "wrong", address));
+      expect(refusal.code).toBe("login_throttled");
+      expect(refusal.retryAfterMs).toBeGreaterThan(0);
+      expect(refusal.retryAfterMs).toBeLessThanOrEqual(LOGIN_LIMITS.perAccountAndAddress.windowSeconds * 1_000);
+      // The other way of writing the address of the same mail box is no way around.
+      expect((await refusalOf(logIn(" GUESSED@sandbox.example", "wrong", address))).code).toBe("login_throttled");
+      expect((await refusalOf(logIn("guessed@sandbox.example", "wrong", newAddress()))).code).toBe("login_failed");
+    } finally {
+      await second.stop();
+    }
+  });
+
+  test("at many accounts from one address: stopped", async () => {
+    const address = newAddress();
+    const { attempts: most } = LOGIN_LIMITS.perAddress;
+    const codes = await attempts(most + 5, (index) => ({ email: `somebody-${index}@sandbox.example`, address }));
+    expect(codes).toEqual([...Array<string>(most).fill("counted"), ...Array<string>(5).fill("login_throttled")]);
+    expect(await codeOf("somebody@sandbox.example", "wrong", address)).toBe("login_throttled");
+  });
+
+  test("from many addresses of one IPv6 /64: stopped as from one address", async () => {
+    const codes = await attempts(2 * LOGIN_LIMITS.perAddress.attempts, (index) => ({
+      email: `somewhere-${index}@sandbox.example`,
+      address: `2001:db8:0:7::${index.toString(16)}`,
+    }));
+    expect(countOf(codes, "counted")).toBe(LOGIN_LIMITS.perAddress.attempts);
+    expect(await codeOf("somewhere@sandbox.example", "wrong", "2001:db8:0:7:f:f:f:f")).toBe("login_throttled");
+    expect(await codeOf("somewhere@sandbox.example", "wrong", "2001:db8:0:8::1")).toBe("login_failed");
+  });
+
+  test("from an IPv4 address that is also written as IPv6: stopped as one address", async () => {
+    const address = newAddress();
+    const email = "mapped@sandbox.example";
+    const { attempts: most } = LOGIN_LIMITS.perAccountAndAddress;
+    const codes = await attempts(most + 1, (index) => ({
+      email,
+      address: index % 2 === 0 ? address : `::ffff:${address}`,
+    }));
+    expect(countOf(codes, "counted")).toBe(most);
+  });
+
+  test("at one account from many addresses: stopped, alike for an account that there is and one that there is not", async () => {
+    const { email, password } = await newPerson();
+    for (const guessed of [email, "spread@nowhere.example"]) {
+      expect(new Set(await guessFromEverywhere(guessed))).toEqual(new Set(["counted"]));
+      const refusal = await refusalOf(logIn(guessed, password, newAddress()));
+      expect(refusal).toEqual({ code: "login_throttled", retryAfterMs: expect.any(Number) });
+      expect(refusal.retryAfterMs).toBeLessThanOrEqual(LOGIN_LIMITS.perAccount.windowSeconds * 1_000);
+    }
+  });
+});
+
+describe("a person who has logged in from an address before", () => {
+  test("logs in there while others guess at the account from everywhere", async () => {
+    const { email, password } = await newPerson();
+    const home = newAddress();
+    await logIn(email, password, home);
+    await guessFromEverywhere(email);
+    expect(await codeOf(email, password, newAddress())).toBe("login_throttled");
+    expect(await codeOf(email, "mistyped", home)).toBe("login_failed");
+    expect(await codeOf(email, password, home)).toBe("ok");
+  });
+
+  test("logs in there from any address of the same /64", async () => {
+    const { email, password } = await newPerson();
+    await logIn(email, password, "2001:db8:1:1::1");
+    await guessFromEverywhere(email);
+    expect(await codeOf(email, password, "2001:db8:1:1:a:b:c:d")).toBe("ok");
+    expect(await codeOf(email, password, "2001:db8:1:2::1")).toBe("login_throttled");
+  });
+
+  test("logs in there while others guess at other accounts from the same address", async () => {
+    const { email, password } = await newPerson();
+    const restaurant = newAddress();
+    await logIn(email, password, restaurant);
+    await attempts(LOGIN_LIMITS.perAddress.attempts, (index) => ({
+      email: `guest-${index}@sandbox.example`,
+      address: restaurant,
+    }));
+    expect(await codeOf("guest@sandbox.example", "wrong", restaurant)).toBe("login_throttled");
+    expect(await codeOf(email, password, restaurant)).toBe("ok");
+  });
+
+  test("is limited there by a budget of its own, which uses up nothing of the one for unknown addresses", async () => {
+    const { email, password } = await newPerson();
+    const home = newAddress();
+    await logIn(email, password, home);
+    for (let index = 1; index < LOGIN_LIMITS.perAccountAndAddress.attempts; index += 1)
+      await throttle.consume({ email, address: home, isKnownAddress: true });
+    expect(await codeOf(email, "wrong", home)).toBe("login_failed");
+    expect(await codeOf(email, password, home)).toBe("login_throttled");
+    expect(new Set(await guessFromEverywhere(email))).toEqual(new Set(["counted"]));
+  });
+
+  test("is limited there also with the right password: a script that logs in again and again", async () => {
+    const attempt = { email: "looping@sandbox.example", address: newAddress(), isKnownAddress: true };
+    for (let index = 0; index < LOGIN_LIMITS.perKnownAddress.attempts; index += 1) {
+      await throttle.consume(attempt);
+      await throttle.succeeded(attempt);
+    }
+    expect((await refusalOf(throttle.consume(attempt))).code).toBe("login_throttled");
+  });
+
+  test("gets the attempts back after a success", async () => {
+    const { email, password } = await newPerson();
+    const address = newAddress();
+    const { attempts: most } = LOGIN_LIMITS.perAccountAndAddress;
+    for (let round = 0; round < 3; round += 1) {
+      const isKnownAddress = round > 0;
+      const codes = await attempts(most - 1, () => ({ email, address, isKnownAddress }));
+      expect(countOf(codes, "counted")).toBe(most - 1);
+      expect(await codeOf(email, password, address)).toBe("ok");
+    }
+  });
+
+  test("is known there for a bounded time, and at a bounded number of addresses: the newest", async () => {
+    const { email, password, userId } = await newPerson();
+    const first = newAddress();
+    await logIn(email, password, first);
+    // As many sign-ins elsewhere would take minutes, so the rows are made as they make them.
+    await fixture.sql`
+      insert into known_addresses (user_id, address_hash, last_login_at)
+      select ${userId}, sha256(number::text::bytea), now() - number * interval '1 minute'
+      from generate_series(1, ${REGISTRY_LIMITS.knownAddressesPerUser}::int) number`;
+    await fixture.sql`
+      update known_addresses set last_login_at = now() - interval '1 day'
+      where user_id = ${userId} and last_login_at = (select max(last_login_at) from known_addresses where user_id = ${userId})`;
+    const newest = newAddress();
+    await logIn(email, password, newest);
+    expect(await fixture.sql`select from known_addresses where user_id = ${userId}`).toHaveLength(
+      REGISTRY_LIMITS.knownAddressesPerUser,
+    );
+    await guessFromEverywhere(email);
+    expect(await codeOf(email, password, first)).toBe("login_throttled");
+    expect(await codeOf(email, password, newest)).toBe("ok");
+    await fixture.sql`
+      update known_addresses set last_login_at = now() - ${REGISTRY_LIMITS.knownAddressDays}::int * interval '1 day'
+      where user_id = ${userId}`;
+    expect(await codeOf(email, password, newest)).toBe("login_throttled");
+  });
+});
+
+describe("a person with a valid session", () => {
+  test("changes the password while others guess at the account from everywhere and from the same address", async () => {
+    const person = await newPerson();
+    const address = newAddress();
+    const { token, caller, sessionId } = await openSession(person, address);
+    expect(token).toMatch(/^dps_/);
+    await guessFromEverywhere(person.email);
+    const elsewhere = newAddress();
+    await attempts(LOGIN_LIMITS.perAddress.attempts, (index) => ({
+      email: `at-${index}@sandbox.example`,
+      address: elsewhere,
+    }));
+    const request = { caller, sessionId, address: elsewhere, newPassword: "another good password" };
+    const wrong = await refusalOf(fixture.ask(changePassword, { ...request, oldPassword: "wrong" }));
+    expect(wrong.code).toBe("invalid_request");
+    await fixture.ask(changePassword, { ...request, oldPassword: person.password });
+  });
+
+  test("who guesses at the old password is stopped, whatever address the guesses come from", async () => {
+    const person = await newPerson();
+    const { caller, sessionId } = await openSession(person, newAddress());
+    const guess = async (oldPassword: string): Promise<string> => {
+      const request = { caller, sessionId, address: newAddress(), newPassword: "another good password" };
+      return (await refusalOf(fixture.ask(changePassword, { ...request, oldPassword }))).code;
+    };
+    expect(await guess("wrong")).toBe("invalid_request");
+    for (let index = 1; index < LOGIN_LIMITS.perSession.attempts; index += 1)
+      await throttle.consumeOfSession(sessionId);
+    expect(await guess(person.password)).toBe("login_throttled");
+  });
+
+  async function openSession(person: TestPerson, address: string) {
+    const { token } = await logIn(person.email, person.password, address);
+    const [row] = await fixture.sql<[{ session_id: number }]>`
+      select session_id from sessions where user_id = ${person.userId} order by session_id desc limit 1`;
+    const caller = { ...fixture.cashier, userId: person.userId };
+    return { token, caller, sessionId: row.session_id };
+  }
+});
+
+describe("a flood of wrong passwords", () => {
+  test("from many addresses: a person at a known address logs in beside it", async () => {
+    const { email, password } = await newPerson();
+    const home = newAddress();
+    await logIn(email, password, home);
+    const flood = Array.from({ length: 200 }, (_, index) =>
+      codeOf(`flooded-${index}@sandbox.example`, "wrong", newAddress()),
+    );
+    expect(await codeOf(email, password, home)).toBe("ok");
+    const codes = new Set(await Promise.all(flood));
+    expect(codes).toEqual(new Set(["login_failed", "busy"]));
+  });
+
+  test("from one address: a person at an unknown address logs in beside it", async () => {
+    const { email, password } = await newPerson();
+    const flooding = newAddress();
+    const flood = Array.from({ length: 200 }, (_, index) =>
+      codeOf(`drowned-${index}@sandbox.example`, "wrong", flooding),
+    );
+    expect(await codeOf(email, password, newAddress())).toBe("ok");
+    await Promise.all(flood);
+  });
+
+  test("uses up nothing of an account's budgets with attempts that found no place at the checks", async () => {
+    const { email } = await newPerson();
+    const full: Passwords = { hold: () => Promise.reject(new RefusedError({ code: "busy" })) };
+    const { log } = fixture.serviceDeps;
+    const deps = {
+      sql: fixture.sql,
+      log,
+      settings: {},
+      passwords: full,
+      loginThrottle: throttle,
+    } as unknown as RegistryDeps;
+    const request = { email, password: "wrong", permission: "payments.collect" } as const;
+    const countRows = async (): Promise<number> => (await fixture.sql`select from login_attempts`).length;
+    const before = await countRows();
+    expect(await codeOfTry(handleLogin(deps, { ...request, address: newAddress() }))).toBe("busy");
+    expect(await countRows()).toBe(before);
+  });
+});
+
+test("what is stored of attempts and of known addresses names neither addresses nor people, and is removed when it is over", async () => {
+  const { email, password, userId } = await newPerson();
+  await refusalOf(logIn("private@sandbox.example", "wrong", "2001:db8::1"));
+  await logIn(email, password, "203.0.113.77");
+  const stored = await fixture.sql<{ text: string }[]>`
+    select key as text from login_attempts union all select known_addresses::text from known_addresses`;
+  expect(stored.map(({ text }) => text).join("\n")).not.toMatch(/private|person|2001|203\.0\.113/);
+  await fixture.sql`update login_attempts set expire = extract(epoch from now()) * 1000 - 1`;
+  await fixture.sql`
+    update known_addresses set last_login_at = now() - ${REGISTRY_LIMITS.knownAddressDays}::int * interval '1 day'
+    where user_id = ${userId}`;
+  await keepHouse(fixture.sql, fixture.serviceDeps.log);
+  expect(await fixture.sql`select from login_attempts`).toHaveLength(0);
+  expect(await fixture.sql`select from known_addresses where user_id = ${userId}`).toHaveLength(0);
+});
