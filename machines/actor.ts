@@ -2,7 +2,8 @@
 export type Actor =
   | { readonly kind: "device"; readonly id: number }
   | { readonly kind: "cashier"; readonly id: number; readonly name: string }
-  | { readonly kind: "owner"; readonly id: number }
+  /** The name is carried where the station shows it to the cashier. */
+  | { readonly kind: "owner"; readonly id: number; readonly name?: string | undefined }
   | { readonly kind: "registry"; readonly id: number }
   | { readonly kind: "settlement"; readonly id: number }
   /** A payment provider's word; the id is the provider config's. */

@@ -17,6 +17,17 @@ export const DEFAULT_MACHINE_SETTINGS: MachineSettings = {
 /** The bounds of a deadline that a cashier may ask for (design §4, "deadline"). */
 export const INTENT_LIFETIME_BOUNDS_MS = { min: 30_000, max: 30 * 60_000 } as const;
 
+/** The bounds of a station lease, the setting's default included. */
+export const LEASE_LIFETIME_BOUNDS_MS = {
+  /** Half a minute is one hesitation. */
+  min: 30_000,
+  /** A cashier who left without signing out blocks the station no longer than this. */
+  max: 3_600_000,
+} as const;
+
+/** How long a station refuses an ended session: a request is dropped some seconds after its deadline, long before this. */
+export const ENDED_SESSION_KEPT_MS = 60_000;
+
 /** A display shows `paid` for this long after success (design §4, "display"). */
 export const PAID_SHOWN_MS = 8_000;
 
@@ -55,6 +66,8 @@ export const STATE_LIMITS = {
    * and as many others. A device may report once a second for ever; four contents are a person's work already.
    */
   lateEvidencePerIntent: 4,
+  /** Ended sessions remembered for a minute: as many as one person may have open. */
+  endedSessions: 20,
   /** Revoked devices remembered, so that a description from before the revocation does not bring one back. */
   revokedDevices: 16,
 } as const;

@@ -30,8 +30,15 @@ export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
 export const ERROR_CODES = [...HTTP_ERROR_CODES, ...BUS_REFUSAL_CODES] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** A station refuses with these whoever feeds it; of a station that the bus has lost HTTP says `replica_stale`. */
-const NOT_OVER_HTTP = ["station_unknown", "device_unknown"] as const satisfies readonly BusRefusalCode[];
+/**
+ * A station refuses with the first two whoever feeds it; of a station that the bus has lost HTTP says `replica_stale`. Of a
+ * session that ended while its request was under way HTTP says `session_invalid`.
+ */
+const NOT_OVER_HTTP = [
+  "station_unknown",
+  "device_unknown",
+  "session_ended",
+] as const satisfies readonly BusRefusalCode[];
 type NotOverHttp = (typeof NOT_OVER_HTTP)[number];
 
 /** The closed list that the document promises: each is answered by some operation. */
@@ -180,8 +187,10 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     status: 409,
     sentence: "Another cashier drives this station.",
     ...no,
-    cashierAction: "Wait until the other cashier releases the station, or ask them to.",
+    cashierAction:
+      "Ask the other cashier to release the station, or take it over: send their id as `take_over_from`. A collection under way goes on with you.",
   },
+  session_ended: { status: 401, sentence: "The session has ended; log in again.", ...no },
   lease_required: {
     status: 409,
     sentence: "Take the station's lease first.",

@@ -3,19 +3,32 @@ import type { FailureReason, RecordedAttestation, ReportedOutcome, Route } from 
 import type { BlockedReason } from "../standing.ts";
 import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
+/** How long a lease is asked for, and the session that asks: the lease ends with it. */
+export interface LeaseTerms {
+  readonly lifetimeMs?: number | undefined;
+  /** Left out, the lease is bound to no session and ends by its deadline. */
+  readonly session?: { readonly sessionId: number; readonly expiresAtMs: number } | undefined;
+}
+
 export type StationCommand =
   // From the registry, by way of the outbox.
   | { readonly type: "station_put"; readonly stationId: number; readonly station: StationDescription }
   | { readonly type: "device_put"; readonly device: DeviceDescription }
+  /** The sessions that drive this station, or are about to, have ended; the actor is who ended them. */
+  | { readonly type: "sessions_ended"; readonly sessionIds: readonly number[] }
   // From the settlement service, by way of the outbox.
   | { readonly type: "order_put"; readonly order: OrderSnapshot }
   // From the liveness feed.
   | { readonly type: "device_seen"; readonly deviceId: number; readonly seenAtMs: number }
   | { readonly type: "device_silent"; readonly deviceId: number; readonly lastSeenAtMs: number }
   // From the cashier; the actor of the command is who asks.
-  | { readonly type: "lease_acquire"; readonly lifetimeMs?: number | undefined }
-  | { readonly type: "lease_renew"; readonly lifetimeMs?: number | undefined }
+  /** `takeOverFrom` confirms a take-over: the id of the cashier who holds the lease. */
+  | ({ readonly type: "lease_acquire"; readonly takeOverFrom?: number | undefined } & LeaseTerms)
+  | ({ readonly type: "lease_renew" } & LeaseTerms)
   | { readonly type: "lease_release" }
+  // From the owner.
+  | { readonly type: "lease_break" }
+  // From the cashier.
   | {
       readonly type: "intent_create";
       readonly route: Route;

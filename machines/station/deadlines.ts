@@ -27,7 +27,11 @@ export function applyDeadlines(before: StationState, atMs: number): { state: Sta
   }
   if (state.lease !== null && state.lease.expiresAtMs <= atMs) {
     const { cashierId } = state.lease;
-    const lapsed = take(leaseMachine, { value: "held", context: { holder: state.lease } }, { type: "LAPSE" });
+    const lapsed = take(
+      leaseMachine,
+      { value: "held", context: { holder: state.lease, lost: state.lostLease } },
+      { type: "LAPSE" },
+    );
     if (lapsed !== undefined) {
       state = { ...state, lease: lapsed.context.holder };
       events.push({ type: "lease_lapsed", cashierId });

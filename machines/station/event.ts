@@ -26,6 +26,20 @@ export type StationEvent =
   | { readonly type: "lease_released"; readonly cashierId: number }
   | { readonly type: "lease_lapsed"; readonly cashierId: number }
   | {
+      /** Another cashier took the lease over, after a confirmation; a collection under way goes on. */
+      readonly type: "lease_taken_over";
+      readonly cashierId: number;
+      readonly cashierName: string;
+      readonly fromCashierId: number;
+      readonly fromCashierName: string;
+      readonly expiresAtMs: number;
+    }
+  /** The owner freed the station. */
+  | { readonly type: "lease_broken"; readonly cashierId: number; readonly cashierName: string }
+  /** The lease ended with its session. */
+  | { readonly type: "lease_ended"; readonly cashierId: number; readonly cashierName: string }
+  | { readonly type: "sessions_ended"; readonly sessionIds: readonly number[] }
+  | {
       readonly type: "intent_created";
       readonly intentId: number;
       readonly route: Route;

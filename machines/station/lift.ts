@@ -38,6 +38,9 @@ export function liftFrom2(written: WireCommit): WireCommit {
     ...written,
     state: {
       ...state,
+      lease: state.lease === null ? null : { ...state.lease, sessionId: null },
+      lostLease: null,
+      endedSessions: [],
       doubtsForgottenThrough: 0,
       untoldEnds: [],
       lateEvidence: [],

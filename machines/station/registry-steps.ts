@@ -35,6 +35,8 @@ export function putStation(state: StationState | null, command: Command<"station
           untoldEnds: [],
           lateEvidence: [],
           lease: null,
+          lostLease: null,
+          endedSessions: [],
           intent: null,
           ended: [],
           nextIntentNumber: 1,

@@ -1,5 +1,5 @@
 /** What a station answers. A stored reply is compact; `renderReply` adds the intent it speaks of. */
-import type { LeaseHolder } from "../lease.ts";
+import type { LeaseHolder, LostLease } from "../lease.ts";
 import type { IntentState, IntentStatus, PaymentIntent, ProviderPayment, Report } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
@@ -13,6 +13,7 @@ export const REFUSAL_CODES = [
   "device_limit_reached",
   "station_leased",
   "lease_required",
+  "session_ended",
   "route_not_offered",
   "collection_active",
   "money_may_have_moved",
@@ -53,7 +54,12 @@ export interface Refusal {
 
 export type StationReply =
   | { readonly ok: true; readonly type: "accepted" }
-  | { readonly ok: true; readonly type: "lease"; readonly lease: LeaseHolder | null }
+  | {
+      readonly ok: true;
+      readonly type: "lease";
+      readonly lease: LeaseHolder | null;
+      readonly lostLease: LostLease | null;
+    }
   | { readonly ok: true; readonly type: "intent"; readonly intentId: number; readonly status: IntentState }
   | { readonly ok: true; readonly type: "report"; readonly intentId: number; readonly report: Report }
   | Refusal;

@@ -3,7 +3,7 @@
  * `STATE_LIMITS`, no derived values: views compute those.
  */
 import type { AmountMinor } from "../currency.ts";
-import type { LeaseHolder } from "../lease.ts";
+import type { LeaseHolder, LostLease } from "../lease.ts";
 import type { LivenessRecord, LivenessState } from "../liveness.ts";
 import type { DoubtReason, OrderObstacle, PaymentIntent } from "../payment-intent.ts";
 import type { DeviceStatus, StationStatus } from "../standing.ts";
@@ -92,6 +92,12 @@ export interface LateEvidence {
   readonly other: readonly string[];
 }
 
+/** A session that gets no lease any more, whatever of it is still under way. */
+export interface EndedSession {
+  readonly sessionId: number;
+  readonly atMs: number;
+}
+
 export interface StoredReply {
   readonly commandId: string;
   readonly reply: StationReply;
@@ -118,6 +124,10 @@ export interface StationState extends StationDescription {
   /** Of which intents evidence was kept that came after their end or from a blocked device; the newest intent last. */
   readonly lateEvidence: readonly LateEvidence[];
   readonly lease: LeaseHolder | null;
+  /** The last lease that another person ended; null once the free station was acquired again. */
+  readonly lostLease: LostLease | null;
+  /** Sessions that ended a moment ago, newest last. */
+  readonly endedSessions: readonly EndedSession[];
   /** The one collection that has not ended. */
   readonly intent: PaymentIntent | null;
   /** Ended collections, newest first. */

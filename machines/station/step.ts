@@ -10,7 +10,7 @@ import { attestIntent, cancelIntent, createIntent } from "./collection-steps.ts"
 import { applyDeadlines } from "./deadlines.ts";
 import { presentIntent, reportOutcome } from "./device-steps.ts";
 import type { StationEvent } from "./event.ts";
-import { acquireLease, releaseLease, renewLease } from "./lease-steps.ts";
+import { acquireLease, breakLease, endSessions, releaseLease, renewLease } from "./lease-steps.ts";
 import { hearDevice, loseDevice } from "./liveness-steps.ts";
 import { ACCEPTED, keepReply, type Outcome, type StepInput } from "./outcome.ts";
 import {
@@ -57,6 +57,8 @@ function dispatch(state: StationState, input: StepInput): Outcome {
       return putStation(state, command);
     case "device_put":
       return putDevice(state, command);
+    case "sessions_ended":
+      return endSessions(state, command, input);
     case "order_put":
       return putOrder(state, command, input.atMs);
     case "device_seen":
@@ -69,6 +71,8 @@ function dispatch(state: StationState, input: StepInput): Outcome {
       return renewLease(state, command, input);
     case "lease_release":
       return releaseLease(state, input);
+    case "lease_break":
+      return breakLease(state, input);
     case "intent_create":
       return createIntent(state, command, input);
     case "intent_attest":
@@ -128,6 +132,7 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
   switch (input.command.type) {
     case "station_put":
     case "device_put":
+    case "sessions_ended":
     case "order_put":
     case "device_seen":
     case "device_silent":
@@ -152,6 +157,7 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
       return !reply.ok;
     case "lease_acquire":
     case "lease_release":
+    case "lease_break":
     case "intent_create":
     case "intent_cancel":
     case "intent_report":

@@ -2,7 +2,7 @@
  * The bounds of what people and devices may write, each with its reason. They are part of the operations on the bus: the
  * gateway's contract refuses what is beyond them by field, and the services check them again.
  */
-import { INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
+import { INTENT_LIFETIME_BOUNDS_MS, LEASE_LIFETIME_BOUNDS_MS, STATE_LIMITS } from "../../machines/settings.ts";
 
 export const BOUNDS = {
   /** The name of a place, a device, a person or an order's line: it fits a screen's heading and a column of a list. */
@@ -31,8 +31,10 @@ export const BOUNDS = {
   /** A page as JSON, except that it has one thing at least: half of what one bus message may hold (1 MB). */
   listedBytes: 512 * 1_024,
 
-  /** How long a lease may last without a renewal: half a minute is one hesitation, twelve hours are a long working day. */
-  leaseLifetimeMs: { min: 30_000, max: 12 * 3_600_000 },
+  /** How long a lease may last without a renewal, as the machine has it. */
+  leaseLifetimeMs: LEASE_LIFETIME_BOUNDS_MS,
+  /** Ended sessions in one command to a station: as many as one person may have open. */
+  endedSessions: STATE_LIMITS.endedSessions,
   /** How long a collection may be open, as the machine has it. */
   intentLifetimeMs: INTENT_LIFETIME_BOUNDS_MS,
   /** Why a person did something, or what else there is to say of a place: a few sentences. */

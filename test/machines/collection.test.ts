@@ -189,7 +189,7 @@ describe("the lease", () => {
   });
 
   it("is released by whoever finds it free, and by nobody but its holder", () => {
-    expect(aCounter().releases().reply).toEqual({ ok: true, type: "lease", lease: null });
+    expect(aCounter().releases().reply).toEqual({ ok: true, type: "lease", lease: null, lostLease: null });
     expect(aCounter().leased().releases(ROBIN).reply).toMatchObject({ code: "station_leased" });
   });
 });

@@ -47,7 +47,8 @@ describe("a commit", () => {
   });
 
   it("keeps every kind of stored reply", () => {
-    const holder = { cashierId: 31, cashierName: "Casey", acquiredAtMs: 1, expiresAtMs: 2 };
+    const holder = { cashierId: 31, cashierName: "Casey", sessionId: 61, acquiredAtMs: 1, expiresAtMs: 2 };
+    const lost = { cashierId: 32, cashierName: "Robin", reason: "broken", byName: "Olga", atMs: 3 } as const;
     const report = {
       deviceId: 1,
       outcome: "reported_unknown",
@@ -57,8 +58,8 @@ describe("a commit", () => {
     } as const;
     const replies: readonly StoredReply["reply"][] = [
       { ok: true, type: "accepted" },
-      { ok: true, type: "lease", lease: null },
-      { ok: true, type: "lease", lease: holder },
+      { ok: true, type: "lease", lease: null, lostLease: lost },
+      { ok: true, type: "lease", lease: holder, lostLease: null },
       { ok: true, type: "intent", intentId: 7, status: "cancelled" },
       { ok: true, type: "report", intentId: 7, report },
       { ok: false, code: "intent_not_actionable", status: "expired" },

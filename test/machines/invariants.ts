@@ -53,6 +53,7 @@ function checkBounds(state: StationState): void {
   expect(state.replies.length, "M9: replies").toBeLessThanOrEqual(STATE_LIMITS.replies);
   expect(state.intent?.reports.length ?? 0, "M9: reports").toBeLessThanOrEqual(STATE_LIMITS.activeReports);
   expect(state.untoldEnds.length, "M9: untold ends").toBeLessThanOrEqual(STATE_LIMITS.untoldEnds);
+  expect(state.endedSessions.length, "M9: ended sessions").toBeLessThanOrEqual(STATE_LIMITS.endedSessions);
   expect(state.lateEvidence.length, "M9: late evidence").toBeLessThanOrEqual(STATE_LIMITS.lateEvidenceIntents);
   for (const { moved, other } of state.lateEvidence)
     expect(Math.max(moved.length, other.length), "M9").toBeLessThanOrEqual(STATE_LIMITS.lateEvidencePerIntent);

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { AnyMachineSnapshot, AnyStateMachine, EventFromLogic, InputFrom } from "xstate";
 import { getShortestPaths, getSimplePaths } from "xstate/graph";
 import { type IntentEvent, paymentIntentMachine } from "../../machines/intent-machine.ts";
-import { LEASE_STATES, type LeaseEvent, leaseMachine } from "../../machines/lease.ts";
+import { LEASE_STATES, type LeaseEvent, type LeaseHolder, type LostLease, leaseMachine } from "../../machines/lease.ts";
 import { LIVENESS_STATES, type LivenessEvent, livenessMachine } from "../../machines/liveness.ts";
 import { INTENT_STATES, type IntentState } from "../../machines/payment-intent.ts";
 import { take } from "../../machines/pure-transition.ts";
@@ -24,6 +24,8 @@ import {
   aQrCounter,
   aServedCounter,
   CASEY,
+  CASEYS,
+  CASEYS_OTHER,
   COMPANION,
   COMPANION_DEVICE,
   ROBIN,
@@ -65,12 +67,11 @@ function walksOf<TMachine extends AnyStateMachine>(
 
 /** States that differ only in times and counts above one are one situation; the walk would never end otherwise. */
 function situationOf(state: AnyMachineSnapshot): string {
-  const { presentedAtMs, reportCount, provider, holder, lastSeenAtMs, moneyMayHaveMoved } = state.context as Record<
-    string,
-    unknown
-  >;
+  const { presentedAtMs, reportCount, provider, holder, lost, lastSeenAtMs, moneyMayHaveMoved } =
+    state.context as Record<string, unknown>;
   const confirmedAtMs = (provider as { confirmedAtMs?: number | null } | null | undefined)?.confirmedAtMs;
-  const cashierId = (holder as { cashierId?: number } | null | undefined)?.cashierId;
+  const { cashierId, sessionId } = (holder ?? {}) as Partial<LeaseHolder>;
+  const lostBy = (lost as LostLease | null | undefined)?.cashierId;
   return JSON.stringify([
     state.value,
     typeof presentedAtMs === "number",
@@ -78,6 +79,8 @@ function situationOf(state: AnyMachineSnapshot): string {
     typeof confirmedAtMs === "number",
     moneyMayHaveMoved,
     cashierId,
+    sessionId,
+    lostBy,
     lastSeenAtMs,
   ]);
 }
@@ -177,23 +180,47 @@ describe("the payment intent's paths, walked by the station", () => {
 });
 
 function sayLease(counter: Scenario, event: LeaseEvent): void {
-  const id = event.type === "ACQUIRE" ? event.holder.cashierId : event.type === "LAPSE" ? 0 : event.cashierId;
-  const by = id === ROBIN.id ? ROBIN : CASEY;
-  if (event.type === "ACQUIRE") counter.leased(by);
-  else if (event.type === "RENEW") counter.renews(by);
-  else if (event.type === "RELEASE") counter.releases(by);
-  else counter.waits(15 * 60_000).ticks();
+  const person = (id: number) => (id === ROBIN.id ? ROBIN : CASEY);
+  const session = (sessionId: number | null) =>
+    sessionId === null ? undefined : { ...CASEYS, sessionId, expiresAtMs: counter.atMs + 12 * 3_600_000 };
+  switch (event.type) {
+    case "ACQUIRE": {
+      const { cashierId, sessionId } = event.holder;
+      return void counter.leased(person(cashierId), undefined, session(sessionId));
+    }
+    case "TAKE_OVER":
+      return void counter.takesOver(person(event.holder.cashierId), person(event.fromCashierId));
+    case "RENEW":
+      return void counter.renews(person(event.cashierId), undefined, session(event.sessionId));
+    case "RELEASE":
+      return void counter.releases(person(event.cashierId));
+    case "END":
+      return void counter.endsSessions(...event.sessionIds);
+    case "BREAK":
+      return void counter.breaksLease();
+    case "LAPSE":
+      return void counter.waits(15 * 60_000).ticks();
+  }
 }
 
 describe("the lease's paths, walked by the station", () => {
-  const holder = { cashierId: CASEY.id, cashierName: "Casey", acquiredAtMs: 1, expiresAtMs: 2 };
-  const robin = { cashierId: ROBIN.id, cashierName: "Robin", acquiredAtMs: 1, expiresAtMs: 2 };
+  const holder = {
+    cashierId: CASEY.id,
+    cashierName: "Casey",
+    sessionId: CASEYS.sessionId,
+    acquiredAtMs: 1,
+    expiresAtMs: 2,
+  };
+  const robin = { cashierId: ROBIN.id, cashierName: "Robin", sessionId: null, acquiredAtMs: 1, expiresAtMs: 2 };
   const EVENTS = [
     { type: "ACQUIRE", holder },
     { type: "ACQUIRE", holder: robin },
-    { type: "RENEW", cashierId: CASEY.id, expiresAtMs: 2 },
+    { type: "TAKE_OVER", holder: robin, fromCashierId: CASEY.id },
+    { type: "RENEW", cashierId: CASEY.id, sessionId: CASEYS_OTHER.sessionId, expiresAtMs: 2 },
     { type: "RELEASE", cashierId: CASEY.id },
     { type: "RELEASE", cashierId: ROBIN.id },
+    { type: "END", sessionIds: [CASEYS.sessionId] },
+    { type: "BREAK", byName: "Olga", atMs: 1 },
     { type: "LAPSE" },
   ] as const satisfies readonly LeaseEvent[];
 
@@ -201,7 +228,8 @@ describe("the lease's paths, walked by the station", () => {
   it.each(walks)("$name", ({ steps }) => {
     const counter = aCounter();
     for (const { event, value } of steps) {
-      sayLease(counter.waits(10), event);
+      // Longer than an ended session is remembered: the machine itself remembers none.
+      sayLease(counter.waits(61_000), event);
       expect(counter.station.lease === null ? "free" : "held", event.type).toBe(value);
     }
   });

@@ -11,6 +11,7 @@ import {
   CASEY,
   COMPANION_DEVICE,
   ORDER,
+  OWNER,
   PROVIDER,
   QR,
   REGISTRY,
@@ -136,9 +137,23 @@ const FEEDS: readonly Told[] = [
   [1, always(SYSTEM), fc.constant(() => ({ type: "tick" }))],
 ];
 
+/** One of a few sessions, now and then one that is about to expire or has expired; or none. */
+const session = fc.tuple(mostly<number | undefined>(61, 62, 63, 64, undefined), mostly(3_600_000, 0)).map(
+  ([sessionId, leftMs]) =>
+    ({ atMs }: Moment) =>
+      sessionId === undefined ? undefined : { sessionId, expiresAtMs: atMs + leftMs },
+);
+
 const PEOPLE: readonly Told[] = [
-  [4, CASHIER, fc.constant(() => ({ type: "lease_acquire" }))],
-  [2, CASHIER, fc.constant(() => ({ type: "lease_renew", lifetimeMs: 600_000 }))],
+  [6, CASHIER, session.map((of) => (at) => ({ type: "lease_acquire", session: of(at) }))],
+  [1, CASHIER, fc.constantFrom(31, 32).map((takeOverFrom) => () => ({ type: "lease_acquire", takeOverFrom }))],
+  [2, CASHIER, session.map((of) => (at) => ({ type: "lease_renew", lifetimeMs: 600_000, session: of(at) }))],
+  [1, always(OWNER), fc.constant(() => ({ type: "lease_break" }))],
+  [
+    1,
+    always(REGISTRY),
+    fc.constantFrom([61], [62, 63], [64]).map((sessionIds) => () => ({ type: "sessions_ended", sessionIds })),
+  ],
   [1, CASHIER, fc.constant(() => ({ type: "lease_release" }))],
   [
     8,

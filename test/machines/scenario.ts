@@ -10,7 +10,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { FailureReason, PaymentIntent, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type BlockedReason, type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
-import type { SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
+import type { LeaseTerms, SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import type { StepInput } from "../../machines/station/outcome.ts";
 import type { StationReply } from "../../machines/station/reply.ts";
@@ -31,6 +31,11 @@ export const START_MS = Date.UTC(2026, 10, 21, 12);
 
 export const CASEY: Actor = { kind: "cashier", id: 31, name: "Casey" };
 export const ROBIN: Actor = { kind: "cashier", id: 32, name: "Robin" };
+export const OWNER: Actor = { kind: "owner", id: 41, name: "Olga" };
+/** The sessions of a day: one of Casey's, another one of Casey's, and Robin's. */
+export const CASEYS = { sessionId: 61, expiresAtMs: START_MS + 12 * 3_600_000 };
+export const CASEYS_OTHER = { ...CASEYS, sessionId: 62 };
+export const ROBINS = { ...CASEYS, sessionId: 63 };
 export const COMPANION: Actor = { kind: "device", id: 701 };
 export const SECOND_COMPANION: Actor = { kind: "device", id: 703 };
 export const DISPLAY: Actor = { kind: "device", id: 702 };
@@ -156,11 +161,20 @@ export class Scenario {
 
   // What a cashier does.
 
-  leased(by: Actor = CASEY, lifetimeMs?: number): this {
-    return this.send({ type: "lease_acquire", lifetimeMs }, by);
+  leased(by: Actor = CASEY, lifetimeMs?: number, session?: LeaseTerms["session"]): this {
+    return this.send({ type: "lease_acquire", lifetimeMs, session }, by);
   }
-  renews(by: Actor = CASEY, lifetimeMs?: number): this {
-    return this.send({ type: "lease_renew", lifetimeMs }, by);
+  takesOver(by: Actor = ROBIN, from: Actor = CASEY): this {
+    return this.send({ type: "lease_acquire", takeOverFrom: from.id }, by);
+  }
+  renews(by: Actor = CASEY, lifetimeMs?: number, session?: LeaseTerms["session"]): this {
+    return this.send({ type: "lease_renew", lifetimeMs, session }, by);
+  }
+  endsSessions(...sessionIds: readonly number[]): this {
+    return this.send({ type: "sessions_ended", sessionIds }, REGISTRY);
+  }
+  breaksLease(by: Actor = OWNER): this {
+    return this.send({ type: "lease_break" }, by);
   }
   releases(by: Actor = CASEY): this {
     return this.send({ type: "lease_release" }, by);

@@ -91,7 +91,7 @@ function eventRow(
     version: trailVersion,
     ordinal,
     organization_id: commit.state.organizationId,
-    intent_id: "intentId" in event ? event.intentId : null,
+    intent_id: intentOf(event, commit),
     at_ms: commit.atMs,
     type,
     actor_kind: actor.kind,
@@ -101,6 +101,12 @@ function eventRow(
     machine_version: commit.machineVersion,
     stream_sequence: streamSequence,
   };
+}
+
+/** A change of driver in the middle of a collection is a part of that payment's story. */
+function intentOf(event: StationEvent, { state }: Commit): number | null {
+  if (event.type === "lease_taken_over" || event.type === "lease_broken") return state.intent?.intentId ?? null;
+  return "intentId" in event ? event.intentId : null;
 }
 
 function gapRow({ commit, streamSequence, trailVersion }: PlacedCommit, previousVersion: number): EventRow {

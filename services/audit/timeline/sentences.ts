@@ -22,7 +22,8 @@ export interface Told {
 }
 
 /** The steps that a payment's timeline tells; the other events of a station are no part of a payment. */
-type TimelineEvent = Extract<StationEvent, { readonly intentId: number }> | OrderEvent | GapEvent;
+type TimelineEvent = Extract<StationEvent, { readonly intentId: number }> | DriverEvent | OrderEvent | GapEvent;
+type DriverEvent = Extract<StationEvent, { readonly type: "lease_taken_over" | "lease_broken" }>;
 type OrderEvent = Extract<StationEvent, { readonly type: "order_shown" | "order_cleared" }>;
 interface GapEvent {
   readonly type: "audit_gap" | "log_lost";
@@ -150,6 +151,10 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
         sentence: `The order was settled as transaction ${step.transactionId} although the collection had ended as ${step.status}; a person must look into it.`,
         moneyMoved: "yes",
       };
+    case "lease_taken_over":
+      return no(`${who} took the station over from ${step.fromCashierName}.`);
+    case "lease_broken":
+      return no(`${who} took the station from ${step.cashierName}; the next cashier goes on with the collection.`);
     case "intent_cancelled":
       return no(`${who} cancelled the collection.`);
     case "qr_presented":

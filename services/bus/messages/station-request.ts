@@ -16,7 +16,7 @@ const currency = z.string().length(BOUNDS.currencyCharacters);
 const actor = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("device"), id }),
   z.object({ kind: z.literal("cashier"), id, name: text }),
-  z.object({ kind: z.literal("owner"), id }),
+  z.object({ kind: z.literal("owner"), id, name: text.optional() }),
   z.object({ kind: z.literal("registry"), id: z.int() }),
   z.object({ kind: z.literal("settlement"), id: z.int() }),
   // 0 when a station is told that it has no provider any more.
@@ -60,15 +60,19 @@ export const saleSchema = z.object({
   attestation: z.object({ cashierId: id, cashierName: text, reference: text, atMs: ms }).optional(),
 });
 
+const leaseTerms = { lifetimeMs, session: z.object({ sessionId: id, expiresAtMs: ms }).optional() };
+
 const command = z.discriminatedUnion("type", [
   z.object({ type: z.literal("station_put"), stationId: id, station: stationDescriptionSchema }),
   z.object({ type: z.literal("device_put"), device: deviceDescriptionSchema }),
   z.object({ type: z.literal("order_put"), order: orderSnapshotSchema }),
   z.object({ type: z.literal("device_seen"), deviceId: id, seenAtMs: ms }),
   z.object({ type: z.literal("device_silent"), deviceId: id, lastSeenAtMs: ms }),
-  z.object({ type: z.literal("lease_acquire"), lifetimeMs }),
-  z.object({ type: z.literal("lease_renew"), lifetimeMs }),
+  z.object({ type: z.literal("sessions_ended"), sessionIds: z.array(id).min(1).max(BOUNDS.endedSessions) }),
+  z.object({ type: z.literal("lease_acquire"), takeOverFrom: id.optional(), ...leaseTerms }),
+  z.object({ type: z.literal("lease_renew"), ...leaseTerms }),
   z.object({ type: z.literal("lease_release") }),
+  z.object({ type: z.literal("lease_break") }),
   z.object({
     type: z.literal("intent_create"),
     route: z.enum(ROUTES),

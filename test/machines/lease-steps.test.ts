@@ -1,0 +1,114 @@
+/** A station's lease by its commands: whom it is bound to, what ends it, and who takes it over. */
+import { describe, expect, it } from "vitest";
+import { ENDED_SESSION_KEPT_MS, LEASE_LIFETIME_BOUNDS_MS, STATE_LIMITS } from "../../machines/settings.ts";
+import { aCounter, aServedCounter, CASEY, CASEYS, CASEYS_OTHER, OWNER, ROBIN, ROBINS } from "./scenario.ts";
+
+const HOUR_MS = 3_600_000;
+const aSignedInCounter = () => aCounter().leased(CASEY, undefined, CASEYS).order();
+
+describe("a lease of a session", () => {
+  it("the end of its session: the station is free in the same commit, and a collection under way goes on", () => {
+    const counter = aSignedInCounter().picks("cash").endsSessions(CASEYS.sessionId);
+    expect(counter.happened).toEqual(["sessions_ended", "lease_ended"]);
+    expect(counter.station).toMatchObject({ lease: null, lostLease: null, intent: { status: "created" } });
+    expect(counter.leased(ROBIN).attests({ by: ROBIN }).reply).toMatchObject({ ok: true });
+  });
+
+  it("the end of another session: the lease stays", () => {
+    const counter = aSignedInCounter().endsSessions(CASEYS_OTHER.sessionId, ROBINS.sessionId);
+    expect(counter.station.lease).toMatchObject({ cashierId: CASEY.id });
+  });
+
+  it("a renewal by another session of the holder: the lease is bound to that one", () => {
+    const counter = aSignedInCounter().renews(CASEY, undefined, CASEYS_OTHER).endsSessions(CASEYS.sessionId);
+    expect(counter.station.lease).toMatchObject({ sessionId: CASEYS_OTHER.sessionId });
+    expect(counter.endsSessions(CASEYS_OTHER.sessionId).station.lease).toBeNull();
+  });
+
+  it("a request of an ended session that comes late: refused, as acquisition, take-over and renewal", () => {
+    const counter = aCounter().endsSessions(CASEYS.sessionId);
+    expect(counter.leased(CASEY, undefined, CASEYS).reply).toEqual({ ok: false, code: "session_ended" });
+    expect(counter.station.lease).toBeNull();
+    counter.leased(CASEY, undefined, CASEYS_OTHER);
+    expect(counter.renews(CASEY, undefined, CASEYS).reply).toMatchObject({ code: "session_ended" });
+    expect(counter.station.lease).toMatchObject({ sessionId: CASEYS_OTHER.sessionId });
+    const taking = { type: "lease_acquire", takeOverFrom: CASEY.id, session: ROBINS } as const;
+    counter.endsSessions(ROBINS.sessionId).send(taking, ROBIN);
+    expect(counter.reply).toMatchObject({ code: "session_ended" });
+  });
+
+  it("ended sessions: said twice they are kept once, and forgotten when no request of theirs can be under way", () => {
+    const counter = aCounter().endsSessions(1, 2).endsSessions(2);
+    expect(counter.happened).toEqual([]);
+    counter.waits(ENDED_SESSION_KEPT_MS).endsSessions(3);
+    expect(counter.station.endedSessions.map(({ sessionId }) => sessionId)).toEqual([3]);
+    const many = Array.from({ length: STATE_LIMITS.endedSessions + 5 }, (_, index) => 100 + index);
+    expect(counter.endsSessions(...many).station.endedSessions).toHaveLength(STATE_LIMITS.endedSessions);
+  });
+
+  it("lifetime: never longer than an hour from the last renewal, nor than its session", () => {
+    const counter = aCounter().leased(CASEY, 12 * HOUR_MS, CASEYS);
+    expect(counter.station.lease?.expiresAtMs).toBe(counter.atMs + LEASE_LIFETIME_BOUNDS_MS.max);
+    const short = { ...CASEYS, expiresAtMs: counter.atMs + 90_000 };
+    expect(counter.renews(CASEY, HOUR_MS, short).station.lease?.expiresAtMs).toBe(short.expiresAtMs);
+    const over = { ...CASEYS_OTHER, expiresAtMs: counter.atMs };
+    expect(counter.renews(CASEY, HOUR_MS, over).reply).toMatchObject({ code: "session_ended" });
+  });
+
+  it("without a session: no session's end frees the station", () => {
+    expect(aServedCounter().endsSessions(CASEYS.sessionId).station.lease).toMatchObject({ sessionId: null });
+  });
+});
+
+describe("a take-over", () => {
+  it("without the holder's id, or with another's: refused with the holder's name", () => {
+    const counter = aServedCounter();
+    expect(counter.leased(ROBIN).reply).toEqual({ ok: false, code: "station_leased", holder: "Casey" });
+    expect(counter.takesOver(ROBIN, OWNER).reply).toMatchObject({ code: "station_leased", holder: "Casey" });
+    expect(counter.takesOver(ROBIN, ROBIN).reply).toMatchObject({ code: "station_leased", holder: "Casey" });
+  });
+
+  it("with the holder's id: the collection goes on, the new holder alone drives it, and both are named", () => {
+    const counter = aServedCounter().picks("cash").takesOver();
+    expect(counter.happened).toEqual(["lease_taken_over"]);
+    expect(counter.commits.at(-1)?.events).toMatchObject([
+      { cashierId: ROBIN.id, cashierName: "Robin", fromCashierId: CASEY.id, fromCashierName: "Casey" },
+    ]);
+    expect(counter.station).toMatchObject({
+      lease: { cashierId: ROBIN.id },
+      lostLease: { cashierId: CASEY.id, reason: "taken_over", byName: "Robin" },
+      intent: { status: "created" },
+    });
+    expect(counter.attests().reply).toMatchObject({ code: "station_leased", holder: "Robin" });
+    expect(counter.cancels({ by: ROBIN }).reply).toMatchObject({ ok: true });
+  });
+
+  it("of a station that is free by now, or the cashier's own: an ordinary acquisition", () => {
+    expect(aCounter().takesOver(ROBIN, CASEY).happened).toEqual(["lease_acquired"]);
+    expect(aServedCounter().takesOver(CASEY, ROBIN).happened).toEqual(["lease_acquired"]);
+  });
+
+  it("a settlement under way: it goes on and is answered to the new holder", () => {
+    const counter = aServedCounter().picks("cash").attests({ key: "31:attest:a" }).takesOver();
+    expect(counter.settles().reply).toMatchObject({ ok: true, status: "succeeded" });
+    expect(counter.station.lease).toMatchObject({ cashierId: ROBIN.id });
+  });
+});
+
+describe("the owner", () => {
+  it("breaks a lease: the station is free, the collection waits for the next cashier, and both are named", () => {
+    const counter = aServedCounter().picks("cash").breaksLease();
+    expect(counter.happened).toEqual(["lease_broken"]);
+    expect(counter.station).toMatchObject({
+      lease: null,
+      lostLease: { cashierId: CASEY.id, cashierName: "Casey", reason: "broken", byName: "Olga" },
+      intent: { status: "created" },
+    });
+    expect(counter.breaksLease().happened).toEqual([]);
+    expect(counter.leased(ROBIN).station.lostLease).toBeNull();
+  });
+
+  it("a cashier breaks no lease", () => {
+    expect(aServedCounter().breaksLease(ROBIN).reply).toMatchObject({ code: "lease_required" });
+  });
+});
