@@ -73,8 +73,19 @@ export function credentialDeletes(deviceId: number, hashes: readonly string[]): 
 }
 
 /** Takes ended sessions out of the gateways. */
-export function sessionDeletes(userId: number, hashes: readonly string[]): OutboxRow[] {
-  return hashes.map((hash) => ({ key: sessionKey(userId), kind: "session_delete", hash }));
+export function sessionDeletes(userId: number, ended: readonly { readonly hash: string }[]): OutboxRow[] {
+  return ended.map(({ hash }) => ({ key: sessionKey(userId), kind: "session_delete", hash }));
+}
+
+/** Notifies a station of the end of sessions that may drive it. */
+export function sessionsEnded(stationId: number, sessionIds: readonly number[], actor: Actor): OutboxRow {
+  return {
+    key: stationKey(stationId),
+    kind: "station_command",
+    stationId,
+    actor,
+    command: { type: "sessions_ended", sessionIds },
+  };
 }
 
 /** Throws a kill switch, or takes it back, at every gateway and host. */

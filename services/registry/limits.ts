@@ -1,3 +1,5 @@
+import { BOUNDS } from "../bus/bounds.ts";
+
 /** Every limit of the registry, with its reason. */
 export const REGISTRY_LIMITS = {
   /** How long a request waits for the relay to deliver what it wrote; after that it is answered without a barrier. */
@@ -5,7 +7,9 @@ export const REGISTRY_LIMITS = {
   /** A working day and the hour after it: nobody is logged out in the middle of a shift. */
   sessionLifetimeMs: 12 * 3_600_000,
   /** Open sessions of one user; a further log-in ends the oldest, so that a looping script cannot fill the bucket. */
-  sessionsPerUser: 20,
+  sessionsPerUser: BOUNDS.endedSessions,
+  /** Stations whose lease one session may take: each is notified when the session ends, in one transaction. */
+  stationsPerSession: 50,
   /** Ended sessions stay this long for questions of who was logged in when. */
   endedSessionRetentionDays: 30,
   /** How often each process removes what has outlived its retention; several processes doing it do no harm. */

@@ -9,6 +9,7 @@ import { type Operation, serve } from "../bus/operation.ts";
 import type { RegistryDeps } from "./deps.ts";
 import { counted } from "./figures.ts";
 import * as announcing from "./handlers/announce.ts";
+import { handleBindStation } from "./handlers/bind-station.ts";
 import { handleChangePassword } from "./handlers/change-password.ts";
 import { handleCreateOrganization } from "./handlers/create-organization.ts";
 import * as devices from "./handlers/devices.ts";
@@ -52,6 +53,7 @@ export function serveRegistry(deps: RegistryDeps): Serving {
 
   on(registry.login, (using, request) => counted(using.figures.logins, handleLogin(using, request)));
   on(registry.logout, handleLogout);
+  on(userAccess.bindStation, handleBindStation);
   on(registry.enroll, (using, request) => counted(using.figures.enrollments, handleEnroll(using, request)));
   on(registry.listFilials, filials.handleListFilials);
   on(registry.createFilial, filials.handleCreateFilial);

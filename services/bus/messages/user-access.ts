@@ -37,6 +37,16 @@ export const changePassword = defineOperation(
   z.object({ barrier: barrierSchema }),
 );
 
+/**
+ * The session is about to take the station's lease: its end will then notify the station. Refuses with `session_ended`, and
+ * with `conflict` when the session has taken as many stations as one may.
+ */
+export const bindStation = defineOperation(
+  "registry.session.bind-station",
+  z.object({ caller, sessionId: id, stationId: id }),
+  z.object({}),
+);
+
 /** A new organization with its first owner. Served on the bus only, for whoever operates the installation. */
 export const createOrganization = defineOperation(
   "registry.organization.create",

@@ -1,10 +1,10 @@
 import type { changePassword } from "../../bus/messages/user-access.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { insertOutboxRows, sessionKey } from "../../db/outbox.ts";
-import { flush, sessionDeletes } from "../announce.ts";
+import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { organizationParty } from "../secrets/password.ts";
+import { announceSessionEnds } from "../session-ends.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endSessions } from "../sql/sessions.ts";
 import { findUser, lockUsers, setPasswordHash } from "../sql/users.ts";
@@ -28,19 +28,19 @@ export async function handleChangePassword(
     deps.log.info({ address, userId }, "password change refused");
     throw wrongOldPassword();
   });
-  await deps.sql.begin(async (tx) => {
+  const keys = await deps.sql.begin(async (tx) => {
     const [held] = await lockUsers(tx, organizationId, [userId]);
     // Somebody else was faster: what was checked is no longer the password, or no longer lets anybody in.
     if (held?.password_hash !== known.password_hash) throw wrongOldPassword();
     if (held.status !== "active") throw new RefusedError({ code: "permission_denied" });
     await setPasswordHash(tx, userId, passwordHash);
-    const hashes = await endSessions(tx, userId, sessionId);
+    const ended = await endSessions(tx, userId, sessionId);
     const subject = { kind: "user", id: userId } as const;
     const action = "user_password_changed";
     await recordEvent(tx, { organizationId, actor: userActor(caller), action, subject });
-    await insertOutboxRows(tx, sessionDeletes(userId, hashes));
+    return await announceSessionEnds(tx, { userId, ended, by: caller });
   });
-  return { barrier: await flush(deps, sessionKey(userId)) };
+  return { barrier: await flush(deps, ...keys) };
 }
 
 function wrongOldPassword(): RefusedError {

@@ -2,8 +2,8 @@ import { addressBlock } from "../../bus/address-block.ts";
 import type { login, logout } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { insertOutboxRows, type OutboxRow, sessionKey } from "../../db/outbox.ts";
-import { flush, sessionDeletes } from "../announce.ts";
+import { type OutboxKey, type OutboxRow, sessionKey } from "../../db/outbox.ts";
+import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
 import { permissionsOf } from "../permissions.ts";
@@ -11,6 +11,7 @@ import { hashKnownAddress } from "../secrets/known-address.ts";
 import { organizationParty } from "../secrets/password.ts";
 import type { Party } from "../secrets/password-turns.ts";
 import { mintSessionToken } from "../secrets/session-token.ts";
+import { announceSessionEnds } from "../session-ends.ts";
 import { rememberAddress } from "../sql/known-addresses.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endOlderSessions, endSession, insertSession } from "../sql/sessions.ts";
@@ -49,8 +50,8 @@ export async function handleLogin(
     deps.log.info({ address: request.address, userId: user.user_id, permission: request.permission }, "log-in denied");
     throw new RefusedError({ code: "permission_denied" });
   }
-  const session = await openSession(deps, user, addressHash);
-  return { ...session, barrier: await flush(deps, sessionKey(user.user_id)) };
+  const { keys, ...session } = await openSession(deps, user, addressHash);
+  return { ...session, barrier: await flush(deps, ...keys) };
 }
 
 /** Who shares turns at the password checks: the organization where the account is known, else the address. */
@@ -67,7 +68,7 @@ async function openSession(
   deps: RegistryDeps,
   user: CheckableUser,
   addressHash: Buffer,
-): Promise<Omit<ReplyOf<typeof login>, "barrier">> {
+): Promise<Omit<ReplyOf<typeof login>, "barrier"> & { readonly keys: readonly OutboxKey[] }> {
   const { token, hash } = mintSessionToken();
   const { user_id: userId, organization_id: organizationId, name, role } = user;
   return deps.sql.begin(async (tx) => {
@@ -99,8 +100,8 @@ async function openSession(
       hash: hash.toString("hex"),
       entry: { sessionId, expiresAtMs, userId, name, organizationId, role, permissions },
     };
-    await insertOutboxRows(tx, [...sessionDeletes(userId, ended), put]);
-    return { token, expiresAtMs, user: userOnWire(user), organizationId };
+    const keys = await announceSessionEnds(tx, { userId, ended, by: { userId, name, role }, more: [put] });
+    return { token, expiresAtMs, user: userOnWire(user), organizationId, keys };
   });
 }
 
@@ -111,16 +112,16 @@ export async function handleLogout(
 ): Promise<ReplyOf<typeof logout>> {
   const { caller, sessionId } = request;
   const { organizationId, userId } = caller;
-  await deps.sql.begin(async (tx) => {
-    const hash = await endSession(tx, { organizationId, userId, sessionId });
-    if (hash === undefined) return;
+  const keys = await deps.sql.begin(async (tx) => {
+    const ended = await endSession(tx, { organizationId, userId, sessionId });
+    if (ended === undefined) return [sessionKey(userId)];
     await recordEvent(tx, {
       organizationId,
       actor: userActor(caller),
       action: "session_ended",
       subject: { kind: "session", id: sessionId },
     });
-    await insertOutboxRows(tx, sessionDeletes(userId, [hash]));
+    return await announceSessionEnds(tx, { userId, ended: [ended], by: caller });
   });
-  return flush(deps, sessionKey(userId));
+  return flush(deps, ...keys);
 }

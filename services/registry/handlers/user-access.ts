@@ -2,12 +2,13 @@
 import type { moveUser, resetPassword } from "../../bus/messages/user-access.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import { insertOutboxRows, sessionKey } from "../../db/outbox.ts";
+import { sessionKey } from "../../db/outbox.ts";
 import type { Transaction } from "../../db/pool.ts";
-import { flush, sessionDeletes } from "../announce.ts";
+import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { requirePermission } from "../permissions.ts";
 import { organizationParty } from "../secrets/password.ts";
+import { announceSessionEnds } from "../session-ends.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endSessions } from "../sql/sessions.ts";
 import { type CheckableUser, lockUsers, setPasswordHash, setUserStatus } from "../sql/users.ts";
@@ -27,16 +28,16 @@ export async function handleMoveUser(
 ): Promise<ReplyOf<typeof moveUser>> {
   const { status, action } = MOVES[request.move];
   requirePermission(request.caller, "organization.manage");
-  const user = await deps.sql.begin(async (tx) => {
+  const { user, keys } = await deps.sql.begin(async (tx) => {
     const before = await lockOtherUser(tx, request, "Nobody suspends or resumes themselves.");
-    if (before.status === status) return before;
-    const row = await setUserStatus(tx, before.user_id, status);
-    const ended = status === "suspended" ? await endSessions(tx, before.user_id) : [];
+    const { user_id: userId } = before;
+    if (before.status === status) return { user: before, keys: [sessionKey(userId)] };
+    const row = await setUserStatus(tx, userId, status);
+    const ended = status === "suspended" ? await endSessions(tx, userId) : [];
     await record(tx, request, action, { from: before.status, to: status });
-    await insertOutboxRows(tx, sessionDeletes(before.user_id, ended));
-    return row;
+    return { user: row, keys: await announceSessionEnds(tx, { userId, ended, by: request.caller }) };
   });
-  return { user: userOnWire(user), barrier: await flush(deps, sessionKey(user.user_id)) };
+  return { user: userOnWire(user), barrier: await flush(deps, ...keys) };
 }
 
 export async function handleResetPassword(
@@ -48,15 +49,15 @@ export async function handleResetPassword(
   const passwordHash = await deps.passwords.hold(organizationParty(request.caller.organizationId), (checks) =>
     checks.hash(request.password),
   );
-  const user = await deps.sql.begin(async (tx) => {
+  const { user, keys } = await deps.sql.begin(async (tx) => {
     const before = await lockOtherUser(tx, request, "Change your own password with your old one.");
-    await setPasswordHash(tx, before.user_id, passwordHash);
-    const ended = await endSessions(tx, before.user_id);
+    const { user_id: userId } = before;
+    await setPasswordHash(tx, userId, passwordHash);
+    const ended = await endSessions(tx, userId);
     await record(tx, request, "user_password_reset", {});
-    await insertOutboxRows(tx, sessionDeletes(before.user_id, ended));
-    return before;
+    return { user: before, keys: await announceSessionEnds(tx, { userId, ended, by: request.caller }) };
   });
-  return { user: userOnWire(user), barrier: await flush(deps, sessionKey(user.user_id)) };
+  return { user: userOnWire(user), barrier: await flush(deps, ...keys) };
 }
 
 /**

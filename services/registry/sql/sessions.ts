@@ -5,6 +5,12 @@ export interface SessionRow {
   readonly expires_at: Date;
 }
 
+/** A session that was ended before it expired; the hash is its token's, in hex. */
+export interface EndedSession {
+  readonly session_id: number;
+  readonly hash: string;
+}
+
 export async function insertSession(
   sql: Transaction,
   session: {
@@ -22,37 +28,37 @@ export async function insertSession(
   return row;
 }
 
-/** Ends one session of the user; returns its token's hash in hex, or undefined when it is over or somebody else's. */
+/** Ends one session of the user; undefined when it is over or another person's. */
 export async function endSession(
   sql: Transaction,
   session: { readonly organizationId: number; readonly userId: number; readonly sessionId: number },
-): Promise<string | undefined> {
-  const [row] = await sql<{ hash: string }[]>`
+): Promise<EndedSession | undefined> {
+  const [row] = await sql<EndedSession[]>`
     update sessions set ended_at = now()
     where session_id = ${session.sessionId} and user_id = ${session.userId}
       and organization_id = ${session.organizationId} and ended_at is null and expires_at > now()
-    returning encode(token_hash, 'hex') as hash`;
-  return row?.hash;
+    returning session_id, encode(token_hash, 'hex') as hash`;
+  return row;
 }
 
-/** Ends the user's sessions but for the newest `keep`; returns the hashes, in hex, of those that had not expired. */
-export async function endOlderSessions(sql: Transaction, userId: number, keep: number): Promise<string[]> {
-  const rows = await sql<{ hash: string; expired: boolean }[]>`
+/** Ends the user's sessions but for the newest `keep`; returns those that had not expired. */
+export async function endOlderSessions(sql: Transaction, userId: number, keep: number): Promise<EndedSession[]> {
+  const rows = await sql<(EndedSession & { expired: boolean })[]>`
     update sessions set ended_at = now()
     where session_id in (
       select session_id from sessions where user_id = ${userId} and ended_at is null
       order by session_id desc offset ${keep})
-    returning encode(token_hash, 'hex') as hash, expires_at <= now() as expired`;
-  return rows.filter((row) => !row.expired).map((row) => row.hash);
+    returning session_id, encode(token_hash, 'hex') as hash, expires_at <= now() as expired`;
+  return rows.filter((row) => !row.expired);
 }
 
-/** Ends the user's sessions, all of them or all but one; returns the hashes, in hex, of those that had not expired. */
-export async function endSessions(sql: Transaction, userId: number, exceptId?: number): Promise<string[]> {
+/** Ends the user's sessions, all of them or all but one; returns those that had not expired. */
+export async function endSessions(sql: Transaction, userId: number, exceptId?: number): Promise<EndedSession[]> {
   const others = exceptId === undefined ? sql`` : sql`and session_id <> ${exceptId}`;
-  const rows = await sql<{ hash: string; expired: boolean }[]>`
+  const rows = await sql<(EndedSession & { expired: boolean })[]>`
     update sessions set ended_at = now() where user_id = ${userId} and ended_at is null ${others}
-    returning encode(token_hash, 'hex') as hash, expires_at <= now() as expired`;
-  return rows.filter((row) => !row.expired).map((row) => row.hash);
+    returning session_id, encode(token_hash, 'hex') as hash, expires_at <= now() as expired`;
+  return rows.filter((row) => !row.expired);
 }
 
 /** Removes sessions that ended or expired so many days ago; returns how many. */
