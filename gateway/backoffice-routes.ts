@@ -10,6 +10,7 @@ import {
   stationsQuerySchema,
   stationsSchema,
 } from "./contract/backoffice.ts";
+import { idempotencyHeaderSchema, leaseSchema } from "./contract/cashier.ts";
 import { pageOfTrailQuery } from "./contract/page.ts";
 import {
   registryEventsSchema,
@@ -20,6 +21,7 @@ import {
 import { getOwnTimeline, listOwnEvents, listOwnStationEvents } from "./handlers/backoffice/audit-trail.ts";
 import { createOwnFilial, listOwnFilials } from "./handlers/backoffice/filials.ts";
 import { moveOwnStation } from "./handlers/backoffice/move-station.ts";
+import { breakOwnStationLease, getOwnStationLease } from "./handlers/backoffice/station-lease.ts";
 import { createOwnStation, getOwnStation, listOwnStations, renameOwnStation } from "./handlers/backoffice/stations.ts";
 import { type Route, route, session } from "./route.ts";
 
@@ -143,6 +145,32 @@ export const backofficeRoutes: readonly Route[] = [
     replies: stationReply,
     errors: ["not_found", "conflict"],
     handler: moveOwnStation("CLOSE"),
+  }),
+  route({
+    method: "GET",
+    path: `${station}/lease/`,
+    operationId: "backoffice_station_lease",
+    tag,
+    summary: "See who drives the station",
+    description: "As the cashiers see it.",
+    who,
+    replies: { 200: { description: "The lease, and the last one that another person ended.", schema: leaseSchema } },
+    errors: ["not_found"],
+    handler: getOwnStationLease,
+  }),
+  route({
+    method: "DELETE",
+    path: `${station}/lease/`,
+    operationId: "backoffice_station_lease_break",
+    tag,
+    summary: "Free the station",
+    description:
+      "Ends the lease of whoever drives the station. They are notified over the live view and may take the station again; suspend them to keep them out. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike.",
+    who,
+    headers: idempotencyHeaderSchema,
+    replies: { 200: { description: "The lease after this.", schema: leaseSchema } },
+    errors: ["not_found"],
+    handler: breakOwnStationLease,
   }),
   route({
     method: "GET",

@@ -61,6 +61,12 @@ export const LIMITS = {
    */
   missingStationMs: 1_000,
   missingStationsAsked: 16,
+  /**
+   * How long the registry may take to note that a session takes a station. Cash must not wait for it: without the note the
+   * lease is bound to no session, and lasts only as long as a station may stay blocked by a cashier who has left.
+   */
+  bindStationMs: 1_000,
+  unboundLeaseMs: 120_000,
   /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
   commandVisibleMs: 250,
   /**

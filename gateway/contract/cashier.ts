@@ -3,7 +3,13 @@ import { z } from "zod";
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
-import { blockedReasonSchema, orderStatusSchema, paymentRouteSchema, stationStatusSchema } from "./enums.ts";
+import {
+  blockedReasonSchema,
+  leaseLossSchema,
+  orderStatusSchema,
+  paymentRouteSchema,
+  stationStatusSchema,
+} from "./enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { amountSchema, currencySchema, idSchema, livenessSchema, nameSchema, timestampSchema } from "./shared.ts";
 
@@ -29,19 +35,51 @@ export const leaseHolderSchema = z
   })
   .meta({ id: "LeaseHolder" });
 
-/** Who drives the station's collections; null while nobody does. */
-export const leaseSchema = z.object({ lease: leaseHolderSchema.nullable() }).meta({ id: "Lease" });
+/** A lease that another person ended: what its holder's screen shows. */
+export const lostLeaseSchema = z
+  .object({
+    cashier_id: idSchema,
+    cashier_name: z.string(),
+    reason: leaseLossSchema,
+    by_name: z.string().meta({ description: "Who ended it." }),
+    at: timestampSchema,
+    mine: z.boolean().meta({ description: "Whether the caller lost it." }),
+  })
+  .meta({ id: "LostLease" });
 
-/** How long the lease lasts without a renewal: half a minute to a working day; 15 minutes when left out. */
+/** Who drives the station's collections. */
+export const leaseSchema = z
+  .object({
+    lease: leaseHolderSchema.nullable().meta({ description: "Null while the station is free." }),
+    lost_lease: lostLeaseSchema
+      .nullable()
+      .meta({ description: "The last lease that another person ended; null once the free station was taken again." }),
+  })
+  .meta({ id: "Lease" });
+
+const lifetimeSeconds = z
+  .int()
+  .min(BOUNDS.leaseLifetimeMs.min / 1_000)
+  .max(BOUNDS.leaseLifetimeMs.max / 1_000)
+  .optional()
+  .meta({
+    description: "How long the lease lasts without a renewal: half a minute to one hour; 15 minutes when left out.",
+    examples: [900],
+  });
+
 export const leaseBodySchema = z
   .strictObject({
-    lifetime_seconds: z
-      .int()
-      .min(BOUNDS.leaseLifetimeMs.min / 1_000)
-      .max(BOUNDS.leaseLifetimeMs.max / 1_000)
-      .optional(),
+    lifetime_seconds: lifetimeSeconds,
+    take_over_from: idSchema.optional().meta({
+      description:
+        "Confirms a take-over: the `cashier_id` of the lease that the cashier has seen. The holder is notified over the live view, and a collection under way goes on with the new holder. Refused with `station_leased` when somebody else holds the lease by now; a free station is taken as usual.",
+    }),
   })
-  .meta({ id: "LeaseRequest", examples: [{ lifetime_seconds: 900 }] });
+  .meta({ id: "LeaseRequest", examples: [{ lifetime_seconds: 900 }, { take_over_from: 31 }] });
+
+export const leaseRenewalBodySchema = z
+  .strictObject({ lifetime_seconds: lifetimeSeconds })
+  .meta({ id: "LeaseRenewal", examples: [{ lifetime_seconds: 900 }] });
 
 export const cashierStationSchema = z
   .object({

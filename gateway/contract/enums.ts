@@ -3,6 +3,7 @@
  * type for it and the name stays the same when an operation is added.
  */
 import { z } from "zod";
+import { LEASE_LOSSES } from "../../machines/lease.ts";
 import { type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts";
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
@@ -50,6 +51,11 @@ export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationS
 export const blockedReasonSchema = z
   .enum(["", ...BLOCKED_REASONS])
   .meta({ id: "BlockedReason", description: "Why the device or the station may not act; empty when it may." });
+
+export const leaseLossSchema = z.enum(LEASE_LOSSES).meta({
+  id: "LeaseLoss",
+  description: "`taken_over`: another cashier took the station over. `broken`: the owner freed it.",
+});
 
 export const roleSchema = z.enum(ROLES).meta({ id: "Role" });
 export const permissionSchema = z.enum(PERMISSIONS).meta({ id: "Permission" });

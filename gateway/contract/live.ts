@@ -1,6 +1,6 @@
 /** What a cashier's screen shows of one station, pushed over a WebSocket on each change (design §5). */
 import { z } from "zod";
-import { companionSchema, leaseHolderSchema, routeOfferSchema } from "./cashier.ts";
+import { companionSchema, leaseHolderSchema, lostLeaseSchema, routeOfferSchema } from "./cashier.ts";
 import { blockedReasonSchema, orderStatusSchema, stationStatusSchema } from "./enums.ts";
 import { intentSchema } from "./intent.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
@@ -27,6 +27,10 @@ export const liveStateSchema = z
     routes: z.array(routeOfferSchema),
     companions: z.array(companionSchema),
     lease: leaseHolderSchema.nullable(),
+    lost_lease: lostLeaseSchema.nullable().meta({
+      description:
+        "The last lease that another person ended; `mine` says that it is the reader's, who was driving the station until then. Null once the free station was taken again.",
+    }),
     order: shownOrderSchema.nullable(),
     active_intent: intentSchema.nullable(),
     last_ended_intent: intentSchema.nullable().meta({ description: "What became of the collection before." }),

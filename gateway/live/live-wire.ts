@@ -6,7 +6,7 @@ import type { LiveState } from "../contract/live.ts";
 import { toTimestamp } from "../contract/shared.ts";
 import { readinessOf } from "../handlers/cashier/companion-readiness.ts";
 import { intentWire } from "../handlers/cashier/intent-wire.ts";
-import { leaseWire } from "../handlers/cashier/lease-wire.ts";
+import { leaseWire, lostLeaseWire } from "../handlers/cashier/lease-wire.ts";
 import { type RoutesFacts, routesWire } from "../handlers/cashier/routes-wire.ts";
 
 export interface LiveFacts extends RoutesFacts {
@@ -27,6 +27,7 @@ export function liveWire(state: StationState, facts: LiveFacts): LiveState {
     blocked_reason: blockedReason({ organizationId, stationId, stationStatus }, switches),
     ...routesWire(state, facts),
     lease: leaseWire(state.lease, facts),
+    lost_lease: lostLeaseWire(state.lostLease, facts),
     order: state.order === null ? null : shownOrderWire(state.order),
     active_intent: intent === null ? null : intentWire(intent, intentFacts),
     last_ended_intent: last === undefined ? null : intentWire(last, intentFacts),

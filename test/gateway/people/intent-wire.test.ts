@@ -234,7 +234,13 @@ describe("an intent on the wire", () => {
 });
 
 describe("a lease on the wire", () => {
-  const lease = { cashierId: 9, cashierName: "Ada", acquiredAtMs: NOW_MS - 1_000, expiresAtMs: NOW_MS + 1_000 };
+  const lease = {
+    cashierId: 9,
+    cashierName: "Ada",
+    sessionId: 4,
+    acquiredAtMs: NOW_MS - 1_000,
+    expiresAtMs: NOW_MS + 1_000,
+  };
 
   it("says whose it is", () => {
     expect(leaseWire(lease, { userId: 9, nowMs: NOW_MS })?.mine).toBe(true);
