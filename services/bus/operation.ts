@@ -37,15 +37,22 @@ export interface FailureLog {
  * that a caller never waits for a reply that will not come.
  */
 export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
-  deps: { readonly nc: NatsConnection; readonly log: FailureLog; readonly queue: string },
+  deps: {
+    readonly nc: NatsConnection;
+    readonly log: FailureLog;
+    readonly queue: string;
+    /** Requests that one process works on at once; a handler that refuses by limits of its own has a higher one. */
+    readonly requestsInFlight?: number;
+  },
   operation: Operation<TRequest, TReply>,
   handler: (request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
 ): Subscription {
+  const { requestsInFlight = BUS_LIMITS.requestsInFlight } = deps;
   let inFlight = 0;
   const answer = async (message: Msg): Promise<void> => {
     // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
     if (isPastDeadline(message)) return;
-    if (inFlight >= BUS_LIMITS.requestsInFlight)
+    if (inFlight >= requestsInFlight)
       return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
     inFlight += 1;
     try {

@@ -11,6 +11,15 @@ export const PROVIDER_LIMITS = {
   callMs: CALL_MS,
   /** What is left of the total, half before the call and half behind it: what PostgreSQL may take, so that the answer is in time. */
   createMarginMs: (CREATE_PAYMENT_ANSWER_MS - CALL_MS) / 2,
+  /**
+   * New payments that one process asks for at once: in all, of one config, and those that wait. Each holds one of the
+   * process's requests (`BUS_LIMITS.requestsInFlight`), so all together stay well below them. One config's calls and tasks
+   * together stay below `connectionsPerHost`, because several configs may share one provider's host.
+   */
+  creationsAtOnce: 96,
+  creationsAtOncePerConfig: 16,
+  creationsWaiting: 96,
+  creationsWaitingPerConfig: 32,
   /** A call for a new payment with less time than this is not worth making: a slow provider takes a second or two. */
   shortestCallMs: 2_000,
   /** Opening an account or renewing a secret: an owner waits, and a transaction holds the config meanwhile. */
@@ -67,13 +76,20 @@ export const PROVIDER_LIMITS = {
 
   /** How often due tasks are looked for; what must be at once is started by whoever wrote it. */
   taskIntervalMs: 250,
-  /** Tasks of one process at work at once; each is one call to a provider or a station. */
+  /**
+   * Tasks of one process that run at once, in each of two lanes: questions to providers, and commands to stations. A
+   * provider that does not answer holds a slot for `callMs`; so one config has at most its share of a lane.
+   */
   tasksAtOnce: 64,
+  tasksAtOncePerConfig: 8,
+  /** Due tasks that are read at once to choose from, so that one config with many of them hides no other for long. */
+  dueTasksRead: 1_000,
   /**
    * Tasks that wait in one process for those at work, a few hundred bytes each: many seconds of callbacks at their
    * busiest. One that has waited this long is left, so that it ends well within its claim.
    */
   tasksWaiting: 4_096,
+  tasksWaitingPerConfig: 1_024,
   taskWaitMs: 10_000,
   /** A task that was taken is due again after this: longer than any call, so that two never work on one. */
   taskClaimMs: 20_000,
@@ -87,6 +103,31 @@ export const PROVIDER_LIMITS = {
   /** How often issues are looked for whose money has settled since, and how many are closed at once. */
   settledIssuesIntervalMs: 5_000,
   settledIssuesPerTurn: 100,
+
+  /**
+   * Callbacks that one process works on at once. Those whose signature was right by the secrets that were read last: each
+   * uses one database connection, and one config has at most its share of them. All others: each only waits for the next
+   * reading of its config, so a flood of them is answered fast and takes no slot of the first.
+   */
+  callbacksAtOnce: 12,
+  callbacksAtOncePerConfig: 6,
+  callbacksWaiting: 96,
+  callbacksWaitingPerConfig: 48,
+  callbackWaitMs: 4_000,
+  /**
+   * Callbacks that are refused for want of a slot still count as in flight until the process has read all that the bus
+   * sent at once, some 300 messages. With 16 KiB each these are 22 MB.
+   */
+  callbackRequestsInFlight: 1_024,
+  doubtfulCallbacksAtOnce: 96,
+  doubtfulCallbacksAtOncePerConfig: 48,
+  /**
+   * Configs whose kind and secrets a process keeps, about 300 bytes each; one that is not kept is read like one that a
+   * sender made up. How many are read at once, and how often new ones are looked for.
+   */
+  callbackConfigs: 100_000,
+  callbackConfigsPerReading: 1_000,
+  newConfigsIntervalMs: 1_000,
 
   /** How far a callback's time may be from ours, both ways: clocks differ, and a captured callback must grow stale. */
   callbackToleranceMs: 300_000,

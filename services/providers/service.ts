@@ -5,6 +5,7 @@ import { serve } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { FairSlots } from "../runtime/fair-slots.ts";
 import { createKeyring } from "../runtime/keyring.ts";
 import { repeat } from "../runtime/repeat.ts";
 import { sample } from "../runtime/sample.ts";
@@ -12,6 +13,7 @@ import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import { createAdapters } from "./adapters/adapters.ts";
 import { createHttpClient } from "./adapters/http-client.ts";
+import { createCallbackConfigs } from "./callbacks/callback-configs.ts";
 import { receive, refuseLarge } from "./callbacks/receive-callback.ts";
 import { createRefusalThrottle } from "./callbacks/refusal-throttle.ts";
 import { tellStations } from "./configs/announce.ts";
@@ -81,15 +83,20 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
     }),
     switches,
     refusals: createRefusalThrottle(),
+    callbackConfigs: createCallbackConfigs({ database, keyring }),
+    ...createSlots(),
     tasks,
     tellStations: async () => void (await tellStations(database)),
     callbackUrl: (configId) => new URL(`/api/providers/v1/${configId}/callback/`, callbackBase).href,
   };
   const subscriptions = serveAll(deps);
   const { tellIntervalMs, attributionIntervalMs, housekeepingIntervalMs } = PROVIDER_LIMITS;
-  const { recoveryIntervalMs, settledIssuesIntervalMs } = PROVIDER_LIMITS;
+  const { recoveryIntervalMs, settledIssuesIntervalMs, newConfigsIntervalMs } = PROVIDER_LIMITS;
   const repeated = [
     repeat({ everyMs: tellIntervalMs, what: "telling stations of their provider", log }, deps.tellStations),
+    repeat({ everyMs: newConfigsIntervalMs, what: "reading new provider configs", log }, () =>
+      deps.callbackConfigs.readNew(),
+    ),
     repeat({ everyMs: recoveryIntervalMs, what: "telling stations again", log }, () => recoverStations(database)),
     repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, leftAttributions(deps)),
     repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
@@ -109,13 +116,41 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
   };
 }
 
+function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "doubtfulCallbackSlots" | "creations"> {
+  const limits = PROVIDER_LIMITS;
+  return {
+    callbackSlots: new FairSlots({
+      total: limits.callbacksAtOnce,
+      perKey: limits.callbacksAtOncePerConfig,
+      waiting: limits.callbacksWaiting,
+      waitingPerKey: limits.callbacksWaitingPerConfig,
+    }),
+    doubtfulCallbackSlots: new FairSlots({
+      total: limits.doubtfulCallbacksAtOnce,
+      perKey: limits.doubtfulCallbacksAtOncePerConfig,
+      waiting: 0,
+      waitingPerKey: 0,
+    }),
+    creations: new FairSlots({
+      total: limits.creationsAtOnce,
+      perKey: limits.creationsAtOncePerConfig,
+      waiting: limits.creationsWaiting,
+      waitingPerKey: limits.creationsWaitingPerConfig,
+    }),
+  };
+}
+
 function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
   return [
     serve(responder, providersHealth, databaseHealth(deps.database)),
     serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),
     serve(responder, messages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
-    serve(responder, messages.receiveCallback, (request) => receive(deps, request)),
+    serve(
+      { ...responder, requestsInFlight: PROVIDER_LIMITS.callbackRequestsInFlight },
+      messages.receiveCallback,
+      (request) => receive(deps, request),
+    ),
     serve(responder, messages.refuseLargeCallback, (request) => refuseLarge(deps, request)),
     serve(responder, messages.listProviderConfigs, (request) => listConfigs(deps, request)),
     serve(responder, messages.createProviderConfig, (request) => createConfig(deps, request)),

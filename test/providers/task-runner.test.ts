@@ -44,8 +44,8 @@ test("a burst of tasks beyond those at work is begun as soon as others have ende
   });
   const ids = Array.from({ length: tasksAtOnce * 3 }, (_, index) => index + 1);
   for (const intentId of ids)
-    runner.start({ intentId, kind: "confirm", detail: {}, attempts: 1, createdAt: new Date() });
-  expect(begun).toHaveLength(tasksAtOnce);
+    runner.start({ intentId, kind: "confirm", configId: intentId, detail: {}, attempts: 1, createdAt: new Date() });
+  await waitFor("the tasks that have a slot", () => begun.length >= tasksAtOnce, 5_000);
   release();
   await waitFor("every task was begun", () => begun.length >= ids.length, 5_000);
   expect(begun).toEqual(ids);

@@ -6,13 +6,13 @@
 import { randomBytes } from "node:crypto";
 import type { receiveCallback } from "../../bus/messages/providers.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
-import { CALLBACK_SECRET } from "../adapters/adapter.ts";
+import { RefusedError } from "../../bus/refusals.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import type { CallbackAnswer, RefusalReason } from "../figures.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { liveSecrets } from "../secrets/live-secrets.ts";
+import type { SignedCallback, Verdict } from "../secrets/callback-signature.ts";
 import { findAnswer, insertRefusal } from "../sql/callbacks.ts";
-import { findConfigById } from "../sql/configs.ts";
+import type { CallbackKeys } from "./callback-configs.ts";
 import { eventKeyOf, record, repeat } from "./record-callback.ts";
 
 type Answer = ReplyOf<typeof receiveCallback>;
@@ -60,34 +60,80 @@ async function measure(deps: ProvidersDeps, answering: () => Promise<Answered>):
 async function take(deps: ProvidersDeps, request: RequestOf<typeof receiveCallback>): Promise<Answered> {
   const body = Buffer.from(request.bodyBase64, "base64");
   if (body.length > PROVIDER_LIMITS.callbackBytes) return await refuseTooLarge(deps, request);
-  // Side by side: somebody waits for the display to say "paid". A config that does not exist takes as long.
-  const [config, secrets] = await Promise.all([
-    findConfigById(deps.database, request.configId),
-    liveSecrets(deps, request.configId),
-  ]);
-  const adapter = deps.adapters[config?.kind ?? "emvco_generic"];
-  const header = request.headers["x-provider-signature"];
-  const verdict = adapter.verify({ header, body }, secrets[CALLBACK_SECRET] ?? [NO_SECRET], Date.now());
-  if (config === undefined) return await refuse(deps, request, { reason: "config_unknown", isConfigKnown: false });
+  const callback = { header: request.headers[SIGNATURE_HEADER], body };
+  const { configId } = request;
+  const isLikelyRight = isSigned(verdictOf(deps, deps.callbackConfigs.lastRead(configId), callback));
+  return await inSlot(deps, { configId, isLikelyRight }, () => decide(deps, request, callback));
+}
+
+const SIGNATURE_HEADER = "x-provider-signature";
+
+/** `stale` is a right signature too: a repetition gets its recorded answer. */
+const isSigned = (verdict: Verdict): boolean => verdict === "valid" || verdict === "stale";
+
+function verdictOf(
+  { adapters }: Pick<ProvidersDeps, "adapters">,
+  keys: CallbackKeys | undefined,
+  callback: SignedCallback,
+): Verdict {
+  const secrets = keys === undefined || keys.secrets.length === 0 ? [NO_SECRET] : keys.secrets;
+  return adapters[keys?.kind ?? "emvco_generic"].verify(callback, secrets, Date.now());
+}
+
+/**
+ * Works on a callback in a slot of its config. Callbacks that look wrong have slots of their own, so that they delay no
+ * right one. Refuses with `busy` when there is no slot: nothing was recorded, and the provider sends it again.
+ */
+async function inSlot(
+  deps: ProvidersDeps,
+  { configId, isLikelyRight }: { readonly configId: number; readonly isLikelyRight: boolean },
+  work: () => Promise<Answered>,
+): Promise<Answered> {
+  const release = isLikelyRight
+    ? await deps.callbackSlots.acquire(configId, PROVIDER_LIMITS.callbackWaitMs)
+    : deps.doubtfulCallbackSlots.tryAcquire(configId);
+  if (release === undefined) throw new RefusedError({ code: "busy", retryAfterMs: 1_000 });
+  try {
+    return await work();
+  } finally {
+    release();
+  }
+}
+
+async function decide(
+  deps: ProvidersDeps,
+  request: RequestOf<typeof receiveCallback>,
+  callback: SignedCallback,
+): Promise<Answered> {
+  const { body } = callback;
+  // A config that does not exist takes as long as one that does.
+  const known = await deps.callbackConfigs.read(request.configId);
+  const keys = known && { kind: known.config.kind, secrets: known.secrets };
+  const verdict = verdictOf(deps, keys, callback);
+  if (known === undefined) return await refuse(deps, request, { reason: "config_unknown", isConfigKnown: false });
   if (verdict === "invalid" || verdict === "missing")
     return await refuse(deps, request, { reason: `signature_${verdict}`, isConfigKnown: true });
+  const { config } = known;
+  const adapter = deps.adapters[config.kind];
   const event = adapter.decode(body);
   const eventKey = eventKeyOf(event, body);
   const received = { config, event, eventKey, body };
-  const known = await findAnswer(deps.database, { configId: config.config_id, eventKey, body });
+  const answered = await findAnswer(deps.database, { configId: config.config_id, eventKey, body });
   // A known event does nothing again, so its age is of no concern: its sender gets what it got before. An old signature
   // over anything else is refused, so that nobody who has captured one opens an issue with it: a provider that does speak
   // of money comes again with a fresh signature.
-  if (verdict === "stale" && known?.isSameBody !== true)
+  if (verdict === "stale" && answered?.isSameBody !== true)
     return await refuse(deps, request, { reason: "timestamp_stale", isConfigKnown: true });
-  if (known !== undefined) return await repeat(deps, known, received);
+  if (answered !== undefined) return await repeat(deps, answered, received);
   return await record(deps, received);
 }
 
 /** It is said aloud as well: a provider that sends too much tells of money that nobody hears of. */
 async function refuseTooLarge(deps: ProvidersDeps, request: Sender): Promise<Answered> {
-  const isConfigKnown = (await findConfigById(deps.database, request.configId)) !== undefined;
-  return await refuse(deps, request, { reason: "body_too_large", isConfigKnown });
+  return await inSlot(deps, { configId: request.configId, isLikelyRight: false }, async () => {
+    const isConfigKnown = (await deps.callbackConfigs.read(request.configId)) !== undefined;
+    return await refuse(deps, request, { reason: "body_too_large", isConfigKnown });
+  });
 }
 
 /** A config that does not exist and one that does are answered alike; only the record tells them apart. */

@@ -33,9 +33,19 @@ export async function createPayment(deps: ProvidersDeps, request: Request): Prom
   const config = await findUsableConfig(deps.database, request);
   if (config === undefined) return { created: false, reason: "provider_not_configured" };
   if (isFrozen(deps, request)) return { created: false, reason: "provider_frozen" };
-  const payment = await registerPayment(deps, request, config);
-  if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
-  return await ask(deps, { config, payment, callMs: PROVIDER_LIMITS.callMs });
+  const { callMs, createMarginMs, shortestCallMs } = PROVIDER_LIMITS;
+  const latestStartMs = deadlineMs - createMarginMs - shortestCallMs;
+  const release = await deps.creations.acquire(request.configId, Math.max(0, latestStartMs - Date.now()));
+  // Nothing was asked, so no guest can have paid.
+  if (release === undefined) return { created: false, reason: "provider_unavailable" };
+  try {
+    const payment = await registerPayment(deps, request, config);
+    if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
+    const leftMs = deadlineMs - createMarginMs - Date.now();
+    return await ask(deps, { config, payment, callMs: Math.max(1, Math.min(callMs, leftMs)) });
+  } finally {
+    release();
+  }
 }
 
 /**

@@ -10,16 +10,25 @@ interface SecretsDeps extends Pick<ProvidersDeps, "keyring"> {
   readonly database: Queryable;
 }
 
-/** By name, the newest first. */
-export async function liveSecrets(
+/** The secrets of one config, by name, the newest first. */
+export type SecretsByName = Readonly<Record<string, readonly string[]>>;
+
+export async function liveSecrets(deps: SecretsDeps, configId: number): Promise<SecretsByName> {
+  return (await liveSecretsOf(deps, [configId])).get(configId) ?? {};
+}
+
+/** Those of several configs, by config. */
+export async function liveSecretsOf(
   deps: SecretsDeps,
-  configId: number,
-): Promise<Readonly<Record<string, readonly string[]>>> {
-  const opened: Record<string, string[]> = {};
-  for (const row of await listLiveSecrets(deps.database, [configId])) {
-    const { name, key_id: keyId, nonce, sealed } = row;
+  configIds: readonly number[],
+): Promise<ReadonlyMap<number, SecretsByName>> {
+  const opened = new Map<number, Record<string, string[]>>();
+  for (const row of await listLiveSecrets(deps.database, configIds)) {
+    const { config_id: configId, name, key_id: keyId, nonce, sealed } = row;
     const secret = deps.keyring.open(providerSecretPlace({ configId, name }), { keyId, nonce, sealed });
-    opened[name] = [...(opened[name] ?? []), secret];
+    const ofConfig = opened.get(configId) ?? {};
+    ofConfig[name] = [...(ofConfig[name] ?? []), secret];
+    opened.set(configId, ofConfig);
   }
   return opened;
 }

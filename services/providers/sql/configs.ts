@@ -27,10 +27,22 @@ export async function findConfig(sql: Queryable, key: ConfigKey): Promise<Config
   return row;
 }
 
-/** For a callback, whose signature says whether it may speak for the config. */
+/** For a task about a payment of the config. */
 export async function findConfigById(sql: Queryable, configId: number): Promise<ConfigRow | undefined> {
   const [row] = await sql<ConfigRow[]>`select * from provider_configs where config_id = ${configId}`;
   return row;
+}
+
+/** For callbacks, whose signatures say whether they may speak for a config. */
+export async function listConfigsById(sql: Queryable, configIds: readonly number[]): Promise<ConfigRow[]> {
+  return sql<ConfigRow[]>`select * from provider_configs where config_id = any(${[...configIds]}::bigint[])`;
+}
+
+/** Ids of configs of all organizations, ascending, after this one. */
+export async function listConfigIdsAfter(sql: Queryable, afterId: number, limit: number): Promise<number[]> {
+  const rows = await sql<{ config_id: number }[]>`
+    select config_id from provider_configs where config_id > ${afterId} order by config_id limit ${limit}`;
+  return rows.map((row) => row.config_id);
 }
 
 /** The config, held until the transaction ends. */

@@ -1,6 +1,7 @@
 /** What is still to be done about payments. */
 import { moneyName } from "../../bus/messages/money-key.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import { PROVIDER_LIMITS } from "../limits.ts";
 import type { Json } from "./json.ts";
 
 export const TASK_KINDS = ["confirm", "fail", "clear", "differ", "poll", "withdraw"] as const;
@@ -10,6 +11,8 @@ export type TaskKind = (typeof TASK_KINDS)[number];
 export interface Task {
   readonly intentId: number;
   readonly kind: TaskKind;
+  /** The payment's provider config: tasks of one config have a share of the slots. */
+  readonly configId: number;
   readonly detail: Readonly<Record<string, unknown>>;
   readonly attempts: number;
   readonly createdAt: Date;
@@ -18,6 +21,7 @@ export interface Task {
 interface TaskRow {
   readonly intent_id: number;
   readonly kind: TaskKind;
+  readonly config_id: number;
   readonly detail: Record<string, unknown>;
   readonly attempts: number;
   readonly created_at: Date;
@@ -26,10 +30,16 @@ interface TaskRow {
 const toTask = (row: TaskRow): Task => ({
   intentId: row.intent_id,
   kind: row.kind,
+  configId: row.config_id,
   detail: row.detail,
   attempts: row.attempts,
   createdAt: row.created_at,
 });
+
+/** The columns of a `TaskRow` in a statement that inserts into `provider_tasks as t`. */
+const taskColumns = (sql: Queryable) => sql`
+  t.intent_id, t.kind, t.detail, t.attempts, t.created_at,
+  (select p.config_id from provider_payments p where p.intent_id = t.intent_id) as config_id`;
 
 /**
  * Writes a task, due after `dueInMs`; a task of that kind that is there already stays as it is. Returns the task when it
@@ -47,11 +57,11 @@ export async function insertTask(
   },
 ): Promise<Task | undefined> {
   const [row] = await sql<TaskRow[]>`
-    insert into provider_tasks (intent_id, kind, detail, due_at, attempts)
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
     values (${task.intentId}, ${task.kind}, ${sql.json((task.detail ?? {}) as Json)},
       now() + ${task.dueInMs}::float8 * interval '1 ms', ${task.isTaken === true ? 1 : 0})
     on conflict (intent_id, kind) do nothing
-    returning intent_id, kind, detail, attempts, created_at`;
+    returning ${taskColumns(sql)}`;
   return row === undefined ? undefined : toTask(row);
 }
 
@@ -74,10 +84,10 @@ export async function takeAsPaid(
       update provider_tasks set done_at = now(), outcome = 'paid'
       where intent_id = ${intentId} and kind = 'poll' and done_at is null
     )
-    insert into provider_tasks (intent_id, kind, detail, due_at, attempts)
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
     values (${intentId}, 'confirm', ${sql.json({ providerReference })}, now() + ${dueInMs}::float8 * interval '1 ms', 1)
     on conflict (intent_id, kind) do nothing
-    returning intent_id, kind, detail, attempts, created_at`;
+    returning ${taskColumns(sql)}`;
   return row === undefined ? undefined : toTask(row);
 }
 
@@ -107,7 +117,7 @@ export async function armTask(
     on conflict (intent_id, kind) do update set due_at = excluded.due_at, attempts = t.attempts + 1, created_at = now(),
       detail = case when t.done_at is null then t.detail || excluded.detail else excluded.detail end,
       done_at = null, outcome = null
-    returning intent_id, kind, detail, attempts, created_at`;
+    returning ${taskColumns(sql)}`;
   return toTask(row);
 }
 
@@ -158,20 +168,47 @@ export async function armTelling(
         when jsonb_array_length(t.detail -> 'issues') >= ${task.atMost} then t.detail
         else jsonb_build_object('issues', (t.detail -> 'issues') || ${tellings}::jsonb)
       end
-    returning intent_id, kind, detail, attempts, created_at`;
+    returning ${taskColumns(sql)}`;
   return toTask(row);
 }
 
-/** Takes up to `limit` due tasks for `claimMs`; others skip them, and whoever dies with one leaves it due again. */
-export async function takeDueTasks(database: Database, limit: number, claimMs: number): Promise<Task[]> {
+/** Which due tasks a process has room for. */
+export interface TaskRoom {
+  readonly kinds: readonly TaskKind[];
+  /** Tasks in all. */
+  readonly limit: number;
+  /** Tasks of each config, unless `ofConfigs` says fewer. */
+  readonly perConfig: number;
+  readonly ofConfigs: readonly { readonly key: number; readonly free: number }[];
+}
+
+/**
+ * Takes due tasks for `claimMs`, the longest due first and of each config only as many as there is room for. Other
+ * processes skip them; when this process dies, they are due again after that time.
+ */
+export async function takeDueTasks(database: Database, room: TaskRoom, claimMs: number): Promise<Task[]> {
+  const { kinds, limit, perConfig, ofConfigs } = room;
+  const configIds = ofConfigs.map(({ key }) => key);
+  const free = ofConfigs.map((each) => each.free);
   const rows = await database<TaskRow[]>`
+    with candidates as (
+      select t.intent_id, t.kind, t.due_at, p.config_id, coalesce(holder.free, ${perConfig}) as free
+      from provider_tasks t join provider_payments p using (intent_id)
+        left join unnest(${configIds}::bigint[], ${free}::int[]) as holder (config_id, free) using (config_id)
+      where t.done_at is null and t.due_at <= now() and t.kind = any(${[...kinds]}::text[])
+        and coalesce(holder.free, ${perConfig}) > 0
+      order by t.due_at limit ${PROVIDER_LIMITS.dueTasksRead}
+    ), ranked as (
+      select *, row_number() over (partition by config_id order by due_at) as place from candidates
+    ), chosen as (
+      select intent_id, kind, config_id from ranked where place <= free order by due_at limit ${limit}
+    ), held as (
+      select t.intent_id, t.kind, chosen.config_id from provider_tasks t join chosen using (intent_id, kind)
+      where t.done_at is null and t.due_at <= now() for update of t skip locked
+    )
     update provider_tasks t set due_at = now() + ${claimMs}::float8 * interval '1 ms', attempts = t.attempts + 1
-    from (
-      select intent_id, kind from provider_tasks where done_at is null and due_at <= now()
-      order by due_at limit ${limit} for update skip locked
-    ) due
-    where t.intent_id = due.intent_id and t.kind = due.kind
-    returning t.intent_id, t.kind, t.detail, t.attempts, t.created_at`;
+    from held where t.intent_id = held.intent_id and t.kind = held.kind
+    returning t.intent_id, t.kind, t.detail, t.attempts, t.created_at, held.config_id`;
   return rows.map(toTask);
 }
 

@@ -4,11 +4,12 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "../../db/pool.ts";
+import { FairSlots } from "../../runtime/fair-slots.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ProviderFigures } from "../figures.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { PaymentRow } from "../sql/payments.ts";
-import { finishTask, postponeTask, type Task, takeDueTasks } from "../sql/tasks.ts";
+import { finishTask, postponeTask, type Task, type TaskKind, takeDueTasks } from "../sql/tasks.ts";
 import { backOffMs } from "./back-off.ts";
 import type { TaskResult } from "./task-result.ts";
 
@@ -33,30 +34,46 @@ export interface TaskRunnerOptions {
   readonly run: (task: KnownTask) => Promise<TaskResult>;
 }
 
+/** A provider that does not answer must not delay a station's confirmation, so the two have slots of their own. */
+const LANES: readonly (readonly TaskKind[])[] = [
+  ["poll", "withdraw"],
+  ["confirm", "fail", "clear", "differ"],
+];
+
+interface Lane {
+  readonly kinds: readonly TaskKind[];
+  readonly slots: FairSlots<number>;
+}
+
 export function startTaskRunner({ database, log, figures, run }: TaskRunnerOptions): TaskRunner {
   const stopping = new AbortController();
   const { signal } = stopping;
   const atWork = new Set<Promise<void>>();
-
-  /** Taken by this process and not begun, oldest first. */
-  const waiting: { readonly task: KnownTask; readonly sinceMs: number }[] = [];
+  const lanes = LANES.map(
+    (kinds): Lane => ({
+      kinds,
+      slots: new FairSlots({
+        total: PROVIDER_LIMITS.tasksAtOnce,
+        perKey: PROVIDER_LIMITS.tasksAtOncePerConfig,
+        waiting: PROVIDER_LIMITS.tasksWaiting,
+        waitingPerKey: PROVIDER_LIMITS.tasksWaitingPerConfig,
+      }),
+    }),
+  );
+  const laneOf = (kind: TaskKind): Lane => lanes.find(({ kinds }) => kinds.includes(kind)) as Lane;
 
   const start = (task: KnownTask): void => {
     if (signal.aborted) return;
-    if (atWork.size < PROVIDER_LIMITS.tasksAtOnce) begin(task);
-    else if (waiting.length < PROVIDER_LIMITS.tasksWaiting) waiting.push({ task, sinceMs: performance.now() });
-  };
-  const begin = (task: KnownTask): void => {
-    const work = carryOut(task).finally(() => {
-      atWork.delete(work);
-      beginNext();
-    });
+    const work = begin(task).finally(() => atWork.delete(work));
     atWork.add(work);
   };
-  const beginNext = (): void => {
-    const oldestMs = performance.now() - PROVIDER_LIMITS.taskWaitMs;
-    for (let next = waiting.shift(); next !== undefined && !signal.aborted; next = waiting.shift()) {
-      if (next.sinceMs >= oldestMs) return begin(next.task);
+  const begin = async (task: KnownTask): Promise<void> => {
+    const release = await laneOf(task.kind).slots.acquire(task.configId, PROVIDER_LIMITS.taskWaitMs);
+    if (release === undefined) return;
+    try {
+      await carryOut(task);
+    } finally {
+      release();
     }
   };
   const carryOut = async (task: KnownTask): Promise<void> => {
@@ -85,12 +102,17 @@ export function startTaskRunner({ database, log, figures, run }: TaskRunnerOptio
       return { retryInMs };
     }
   };
+  const takeDue = async ({ kinds, slots }: Lane): Promise<void> => {
+    if (slots.free <= 0) return;
+    const perConfig = PROVIDER_LIMITS.tasksAtOncePerConfig;
+    const room = { kinds, limit: slots.free, perConfig, ofConfigs: slots.freeOfHolders() };
+    for (const task of await takeDueTasks(database, room, PROVIDER_LIMITS.taskClaimMs)) start(task);
+  };
   const look = async (): Promise<void> => {
     let isTold = false;
     while (!signal.aborted) {
       try {
-        const room = PROVIDER_LIMITS.tasksAtOnce - atWork.size;
-        if (room > 0) for (const task of await takeDueTasks(database, room, PROVIDER_LIMITS.taskClaimMs)) start(task);
+        for (const lane of lanes) await takeDue(lane);
         isTold = false;
       } catch (error) {
         // Told once and not at each look: PostgreSQL may be away for hours.
@@ -105,6 +127,7 @@ export function startTaskRunner({ database, log, figures, run }: TaskRunnerOptio
     start,
     async stop() {
       stopping.abort();
+      for (const { slots } of lanes) slots.stopWaiting();
       const timeout = delay(PROVIDER_LIMITS.drainTimeoutMs, undefined, { ref: false });
       await Promise.race([looking.then(() => Promise.allSettled(atWork)), timeout]);
     },

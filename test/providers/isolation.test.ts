@@ -1,0 +1,145 @@
+/** One provider that does not answer, or a flood of wrong callbacks, takes nothing from the payments of the others. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createProviderPayment, receiveCallback } from "../../services/bus/messages/providers.ts";
+import { call } from "../../services/bus/operation.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { type AnsweringProvider, type Asked, startAnsweringProvider } from "./answering-provider.ts";
+import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { Scenes, SECRET } from "./emvco-scene.ts";
+import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { waitFor } from "./waiting.ts";
+
+let world: ProvidersWorld;
+let provider: AnsweringProvider;
+const scenes = new Scenes(() => world);
+beforeAll(async () => {
+  [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
+});
+afterAll(async () => {
+  provider.answer = () => ({});
+  await world.stop();
+  await provider.stop();
+});
+
+/** An order of this amount belongs to the provider that gives no answer. */
+const SILENT_AMOUNT = "66.60";
+const OPEN_QRS = 300;
+
+let healthyAccount = "";
+const created = new Map<string, Readonly<Record<string, unknown>>>();
+
+function answerAllButTheSilent({ method, path, body }: Asked): object | Promise<object> {
+  if (path.includes("silent") || body["amount"] === SILENT_AMOUNT) return new Promise(() => undefined);
+  if (method === "GET") return { ...created.get(path.split("/").at(-1) ?? ""), status: "paid" };
+  const { reference, amount, currency } = body;
+  const payment = {
+    payment_id: `p-${String(reference)}`,
+    reference,
+    account: healthyAccount,
+    amount,
+    currency,
+    status: "pending",
+  };
+  created.set(String(reference), payment);
+  return { ...payment, qr_payload: "QR" };
+}
+
+/** Due questions about QRs that are open, as an hour of a provider that is down leaves them. */
+async function openDueQrs(place: Place, configId: number): Promise<void> {
+  await world.database`
+    with numbers as (select generate_series(1, ${OPEN_QRS}) as n),
+    opened as (
+      insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
+        account, amount_minor, currency, expires_at, status, asked_until, provider_reference, qr_payload)
+      select 9000000 + n, ${configId}, ${place.organizationId}, ${place.stationId}, 1, 'silent-' || n,
+        'A-silent', 6660, 'EUR', now() + interval '1 hour', 'ready', now(), 'silent-' || n, 'QR'
+      from numbers returning intent_id
+    )
+    insert into provider_tasks (intent_id, kind, due_at) select intent_id, 'poll', now() - interval '1 minute' from opened`;
+}
+
+describe("a provider that does not answer", () => {
+  let healthy: { place: Place; configId: number };
+  let silent: { place: Place; configId: number };
+
+  beforeAll(async () => {
+    const [healthyPlace, silentPlace] = await Promise.all([world.openPlace(), world.openPlace()]);
+    healthy = { place: healthyPlace, configId: await world.addSandboxConfig(healthyPlace) };
+    silent = { place: silentPlace, configId: await world.addSandboxConfig(silentPlace) };
+    const [row] = await world.database<[{ account: string }]>`
+      select settings ->> 'account' as account from provider_configs where config_id = ${healthy.configId}`;
+    healthyAccount = row.account;
+    provider.answer = answerAllButTheSilent;
+    await provider.takeOver(world);
+  }, 60_000);
+
+  it("leaves the questions, confirmations and new QRs of the others as they are", async () => {
+    await openDueQrs(silent.place, silent.configId);
+    const asked = Array.from({ length: OPEN_QRS }, async () => {
+      const { place, configId } = silent;
+      const { organizationId, stationId } = place;
+      const intentId = await drawIntentId();
+      const request = { intentId, organizationId, stationId, configId, orderDisplayNumber: 1, amountMinor: "6660" };
+      const more = { currency: "EUR", expiresAtMs: Date.now() + 60_000 };
+      return await call(world.bus.nc, createProviderPayment, { ...request, ...more }, 15_000).catch(() => undefined);
+    });
+    await waitFor("silent questions under way", () => provider.asked.length >= 8);
+
+    const startedAtMs = performance.now();
+    const intent = await world.openIntent(healthy.place, 1203);
+    world.stations.collect(intent);
+    expect(await world.askProvider(healthy.place, healthy.configId, intent)).toMatchObject({ created: true });
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+
+    await world.database`
+      update provider_tasks set due_at = now() where intent_id = ${intent.intentId} and kind = 'poll'`;
+    const dueAtMs = performance.now();
+    await waitFor("the confirmed payment", async () => (await scenes.salesOf(intent)).length === 1, 20_000);
+    expect(performance.now() - dueAtMs).toBeLessThan(2_000);
+    await Promise.all(asked);
+  }, 60_000);
+});
+
+let drawn = 8_000_000;
+const drawIntentId = (): Promise<number> => Promise.resolve((drawn += 1));
+
+/** More than the requests that one process of a service works on at once. */
+const WRONG_AT_ONCE = 400;
+const BURSTS = 12;
+
+describe("bursts of callbacks with wrong signatures", () => {
+  let sent = 0;
+
+  /** For existing configs and for configs that the sender made up; each from an address that has not been seen before. */
+  async function sendWrong(existingId: number): Promise<void> {
+    sent += 1;
+    const configId = sent % 3 === 0 ? 5_000_000 + sent : existingId;
+    const address = `2001:db8:${(sent >> 8).toString(16)}:${(sent & 0xff).toString(16)}::1`;
+    const headers = sent % 2 === 0 ? {} : { "x-provider-signature": `t=1790000000,v1=${"0".repeat(64)}` };
+    const request = { configId, headers, bodyBase64: "e30=", address };
+    await call(world.bus.nc, receiveCallback, request, 10_000).catch((error: unknown) => {
+      if (!(error instanceof RefusedError)) throw error;
+    });
+  }
+
+  it("refuse no right one that comes behind them, neither of the same config nor of another", async () => {
+    const [flooded, other] = await Promise.all([scenes.open(), scenes.open()]);
+    const sendRight = async (nth: number): Promise<void> => {
+      const { configId } = nth % 2 === 0 ? flooded : other;
+      const data = { reference: `unknown-${nth}`, transaction_id: `T-${nth}`, amount: "12.50", currency: "EUR" };
+      expect((await sendCallback(world, { configId, body: paidBody(data), secret: SECRET })).status).toBe(200);
+    };
+    // The process has read both configs before the bursts begin.
+    await Promise.all([0, 1].map(sendRight));
+    for (let burst = 2; burst < BURSTS; burst += 1) {
+      const wrong = Array.from({ length: WRONG_AT_ONCE }, () => sendWrong(flooded.configId));
+      await sendRight(burst);
+      await Promise.all(wrong);
+    }
+    const [{ recorded }] = await world.database<[{ recorded: number }]>`
+      select count(*) as recorded from provider_callback_refusals`;
+    const { refusalsRecorded, unknownRefusalsRecorded } = PROVIDER_LIMITS;
+    expect(recorded).toBeLessThanOrEqual(refusalsRecorded + unknownRefusalsRecorded);
+  }, 60_000);
+});
