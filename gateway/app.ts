@@ -1,10 +1,12 @@
 /** Puts one gateway together: replicas first, then the handlers' dependencies, then the server. */
 import type { Registry } from "prom-client";
 import type { Bus } from "../services/bus/connection.ts";
+import { FairSlots } from "../services/runtime/fair-slots.ts";
 import { addCount } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
 import { type BusFailures, createGatewayBus } from "./gateway-bus.ts";
 import { type GatewayBus, type HandlerDeps, Refusal } from "./handlers/context.ts";
+import { LIMITS } from "./limits.ts";
 import { LiveSockets } from "./live/live-sockets.ts";
 import { addGatewayFigures } from "./metrics.ts";
 import { MissingStations } from "./missing-stations.ts";
@@ -174,6 +176,12 @@ function createHandlerDeps(parts: {
     readiness: async () => readiness(bus, replicas, await health.look()),
     enrollThrottle,
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
+    callbackSlots: new FairSlots({
+      total: LIMITS.callbacksInFlight,
+      perKey: LIMITS.callbacksInFlightPerConfig,
+      waiting: 0,
+      waitingPerKey: 0,
+    }),
     log,
     nowMs: Date.now,
   };

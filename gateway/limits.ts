@@ -30,6 +30,12 @@ export const LIMITS = {
   jsonDepth: 32,
   /** Requests that wait for something other than memory; beyond it the gateway answers `busy` at once. */
   requestsInFlight: 4_096,
+  /**
+   * Callbacks of those, in all and for one provider config: while the providers service does not answer, a flood of
+   * callbacks must leave room for all other requests, and one config's flood room for the other configs.
+   */
+  callbacksInFlight: 512,
+  callbacksInFlightPerConfig: 128,
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
   /** A device's provider reference or provider code; the contract leaves the bound to the service. What is longer is cut. */

@@ -11,6 +11,7 @@ import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
+import type { FairSlots } from "../../services/runtime/fair-slots.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { Readiness } from "../contract/service.ts";
@@ -39,6 +40,8 @@ export interface HandlerDeps {
   readonly enrollThrottle: AddressThrottle;
   /** Providers' callbacks, by client address. */
   readonly callbackThrottle: AddressThrottle;
+  /** Callbacks under way, by provider config. */
+  readonly callbackSlots: FairSlots<number>;
   readonly log: Pick<Log, "warn">;
   nowMs(): number;
 }

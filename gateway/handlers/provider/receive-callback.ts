@@ -11,7 +11,7 @@ import {
 } from "../../../services/bus/messages/providers.ts";
 import { CALLBACK_RATE } from "../../throttle/limits.ts";
 import { type BucketRate, throttleHeaders } from "../../throttle/token-bucket.ts";
-import { type Handler, Refusal } from "../context.ts";
+import { type Context, type Handler, Refusal, type Reply } from "../context.ts";
 
 /** The one header that adapters look at. */
 const SIGNATURE_HEADER = "x-provider-signature";
@@ -28,19 +28,31 @@ export const takeCallback: Handler<Buffer | null> = async (context) => {
   if (retryAfterMs > 0) {
     throw new Refusal("throttled", { headers: throttleHeaders("callback", CALLBACK_RATE, retryAfterMs) });
   }
+  const release = deps.callbackSlots.tryAcquire(context.id("config_id"));
+  if (release === undefined) throw new Refusal("busy");
+  try {
+    return await forward(context, context.body);
+  } finally {
+    release();
+  }
+};
+
+/** Over the bus to the providers service, and its answer back. */
+async function forward(context: Context<Buffer | null>, body: Buffer | null): Promise<Reply> {
+  const { deps, address } = context;
   const signature = context.header(SIGNATURE_HEADER);
   const from = { configId: context.id("config_id"), address };
   const answer =
-    context.body === null
+    body === null
       ? await deps.bus.call(refuseLargeCallback, from)
       : await deps.bus.call(receiveCallback, {
           ...from,
           headers: signature === "" ? {} : { [SIGNATURE_HEADER]: signature },
-          bodyBase64: context.body.toString("base64"),
+          bodyBase64: body.toString("base64"),
         });
   if (answer.status === 200) return { status: answer.status, ready: answer.body };
   const { code } = refusedSchema.parse(JSON.parse(answer.body));
   if (code !== "throttled") throw new Refusal(code);
   const headers = throttleHeaders("callback-refused", REFUSAL_RATE, answer.retryAfterMs ?? windowMs);
   throw new Refusal(code, { headers });
-};
+}
