@@ -111,16 +111,16 @@ export const PROVIDER_LIMITS = {
    */
   callbacksAtOnce: 12,
   callbacksAtOncePerConfig: 6,
-  callbacksWaiting: 96,
-  callbacksWaitingPerConfig: 48,
+  callbacksWaiting: 384,
+  callbacksWaitingPerConfig: 192,
   callbackWaitMs: 4_000,
   /**
    * Callbacks that are refused for want of a slot still count as in flight until the process has read all that the bus
    * sent at once, some 300 messages. With 16 KiB each these are 22 MB.
    */
   callbackRequestsInFlight: 1_024,
-  doubtfulCallbacksAtOnce: 96,
-  doubtfulCallbacksAtOncePerConfig: 48,
+  doubtfulCallbacksAtOnce: 256,
+  doubtfulCallbacksAtOncePerConfig: 128,
   /**
    * Configs whose kind and secrets a process keeps, about 300 bytes each; one that is not kept is read like one that a
    * sender made up. How many are read at once, and how often new ones are looked for.
