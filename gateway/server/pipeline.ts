@@ -177,10 +177,14 @@ export function pathParameters(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
 }
 
-/** One wide line per request. What every device does every few seconds is only written when somebody looks closely. */
+/**
+ * One wide line per request. What every device does every few seconds, and what anybody may read, is written at `debug`
+ * only. A line with a `refusal` is bounded by the log, and the metrics count every request.
+ */
 function logExchange(log: Log, route: Route, exchange: Exchange, who: Caller, refusal: string | undefined): void {
   const { facts, status } = exchange;
-  const isRoutine = status < 500 && (route.quiet === true || facts.method === "HEAD" || status === 0);
+  const isPublicRead = status < 400 && route.method === "GET" && route.who.kind === "anyone";
+  const isRoutine = status < 500 && (route.quiet === true || facts.method === "HEAD" || status === 0 || isPublicRead);
   const level = status >= 500 ? "warn" : isRoutine ? "debug" : "info";
   if (!log.isLevelEnabled(level)) return;
   log[level](

@@ -7,7 +7,7 @@
  *     return { port };            // goes to the parent as { ready: true, port }
  *   });
  */
-import type { Log } from "./log.ts";
+import { flushLog, type Log } from "./log.ts";
 import { errorCode, UserError } from "./user-error.ts";
 
 /** How long all steps together may take to stop before the process ends anyway: longer than any single request. */
@@ -50,6 +50,7 @@ export async function runProcess(
       await stopAll();
       clearTimeout(force);
       log.info({ name, reason, stoppedInMs: Date.now() - startedAtMs }, "stopped");
+      await flushLog();
       return process.exit(exitCode);
     })();
     return ending;
@@ -64,6 +65,8 @@ export async function runProcess(
     return end(expected ? error.exitCode : EXIT_UNEXPECTED, "a fatal error");
   };
 
+  // What is printed is for whoever reads it: a reader that is gone, or a full disk, ends no process.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   process.once("SIGTERM", () => void end(0, "SIGTERM"));
   process.once("SIGINT", () => void end(0, "SIGINT"));
   process.once("disconnect", () => void end(0, "the parent ended"));

@@ -1,5 +1,11 @@
-/** Logs: one wide JSON line per unit of work on standard output, secrets taken out before they are written. */
-import { type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
+/**
+ * Logs: one wide JSON line per unit of work on standard output, secrets taken out before they are written. A line never
+ * waits for its reader (`log-output.ts`), and lines about errors are bounded (`line-limiter.ts`).
+ */
+import { type Logger, type LogFn, pino, stdSerializers, stdTimeFunctions } from "pino";
+import { LOG_LIMITS } from "./limits.ts";
+import { type ErrorLine, type LeftOut, LineLimiter } from "./line-limiter.ts";
+import { LogOutput, standardOutput, writeLast } from "./log-output.ts";
 
 export type Log = Logger;
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
@@ -7,17 +13,84 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Fields that are never written, at the top of a line and down to two objects below. `code` is an enrollment code. */
 const SECRET_FIELDS = ["authorization", "cookie", "credential", "token", "password", "code", "secret"] as const;
+const WARN = pino.levels.values["warn"] ?? 0;
+const FATAL = pino.levels.values["fatal"] ?? 0;
+const LEFT_OUT = "similar lines were left out";
+/** The fields that name a known caller. */
+const CALLER_FIELDS = ["userId", "deviceId", "consumerId"] as const;
 
-/** A log of one service. An error goes in as `err`; its `code` is written as `errorCode`, because `code` is taken for a secret. */
+/** The one output of this process; there is none until something logs. */
+let output: LogOutput | undefined;
+let limiter: LineLimiter | undefined;
+
+/**
+ * A log of one service. An error goes in as `err`; its `code` is written as `errorCode`, because `code` is taken for a
+ * secret. A line with the field `refusal`, its error code, says what was not done for a caller: such lines are bounded as
+ * those from `warn` on are.
+ */
 export function createLog(options: { readonly service: string; readonly level: LogLevel }): Log {
-  return pino({
-    level: options.level,
-    base: { process: options.service, pid: process.pid },
-    formatters: { level: (label) => ({ level: label }) },
-    timestamp: stdTimeFunctions.isoTime,
-    serializers: { err: serializeError },
-    redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]), censor: "[redacted]" },
-  });
+  const base = { process: options.service, pid: process.pid };
+  const log = pino(
+    {
+      level: options.level,
+      base,
+      formatters: { level: (label) => ({ level: label }) },
+      timestamp: stdTimeFunctions.isoTime,
+      serializers: { err: serializeError },
+      redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]), censor: "[redacted]" },
+      hooks: {
+        logMethod(inputs, method, level) {
+          const line = errorLine(inputs, level);
+          if (line === undefined || limiter === undefined || limiter.admits(line, Date.now())) method.apply(this, inputs);
+        },
+      },
+    },
+    { write: (line) => (output ??= openOutput(base)).write(line) },
+  );
+  limiter ??= new LineLimiter((leftOut) => reportLeftOut(log, leftOut));
+  return log;
+}
+
+/** Lines that this process has not written since its start, by reason. */
+export function lostLogLines(): Readonly<Record<"output" | "limit", number>> {
+  return { output: output?.dropped ?? 0, limit: limiter?.leftOut ?? 0 };
+}
+
+/** Writes what is left before the process ends; resolves after half a second at most. */
+export async function flushLog(): Promise<void> {
+  limiter?.endWindow();
+  await output?.flush(LOG_LIMITS.flushMs);
+}
+
+function openOutput(base: object): LogOutput {
+  const droppedLine = (count: number): string =>
+    `${JSON.stringify({ level: "warn", time: new Date().toISOString(), ...base, dropped: count, msg: "log lines were dropped" })}\n`;
+  const opened = new LogOutput({ sink: standardOutput(), droppedLine });
+  process.once("exit", () => writeLast(opened));
+  return opened;
+}
+
+function reportLeftOut(log: Log, { level, message, code, cause, lines }: LeftOut): void {
+  const fields = { lines, of: message, ...(code === "" ? {} : { refusalOrError: code }), cause };
+  log[level as "warn"](fields, LEFT_OUT);
+}
+
+/** What a line is counted by; undefined for a line that is written in any case. */
+function errorLine(inputs: Parameters<LogFn>, level: number): ErrorLine | undefined {
+  const [fields, message] = inputs as readonly unknown[];
+  const facts = typeof fields === "object" && fields !== null ? (fields as Readonly<Record<string, unknown>>) : {};
+  const { refusal } = facts;
+  if ((level < WARN && refusal === undefined) || level >= FATAL || message === LEFT_OUT) return undefined;
+  const caller = CALLER_FIELDS.find((field) => facts[field] !== undefined);
+  const line = { level: pino.levels.labels[level] ?? "warn", message: typeof message === "string" ? message : "" };
+  if (refusal === undefined) return { ...line, code: codeOf(facts["err"]), cause: "fault" };
+  if (caller === undefined) return { ...line, code: String(refusal), cause: "unknown_caller" };
+  return { ...line, code: String(refusal), cause: "known_caller", caller: `${caller} ${String(facts[caller])}` };
+}
+
+function codeOf(error: unknown): string {
+  const { code } = (typeof error === "object" && error !== null ? error : {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : "";
 }
 
 function serializeError(error: Error): object {

@@ -4,6 +4,8 @@
  */
 import { createServer } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { addReadCount } from "./figures.ts";
+import { lostLogLines } from "./log.ts";
 import { UserError } from "./user-error.ts";
 
 export interface MetricsSettings {
@@ -23,6 +25,7 @@ export async function startMetrics(name: string, settings: MetricsSettings): Pro
   const registry = new Registry();
   registry.setDefaultLabels({ process: name });
   collectDefaultMetrics({ register: registry });
+  addLogMetrics(registry);
   const server = createServer((request, response) => {
     if (request.method !== "GET" || request.url !== "/metrics") {
       response.writeHead(404).end();
@@ -50,4 +53,13 @@ export async function startMetrics(name: string, settings: MetricsSettings): Pro
         server.closeAllConnections();
       }),
   };
+}
+
+function addLogMetrics(registry: Registry): void {
+  const facts = {
+    name: "log_lines_lost_total",
+    help: "Log lines not written: the output did not take them, or the limit of lines about errors left them out.",
+    labels: ["reason"],
+  } as const;
+  addReadCount(registry, facts, () => Object.entries(lostLogLines()).map(([reason, count]) => [{ reason }, count]));
 }

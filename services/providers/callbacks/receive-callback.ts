@@ -151,7 +151,9 @@ async function refuse(
       reason,
     });
     deps.figures.refusals.add({ reason });
-    if (reason === "body_too_large") deps.log.warn({ configId, isConfigKnown, address }, "a callback is too large");
+    if (reason === "body_too_large") {
+      deps.log.warn({ refusal: reason, configId, isConfigKnown, address }, "a callback is too large");
+    }
   }
   return reason === "body_too_large" ? TOO_LARGE : SIGNATURE_INVALID;
 }

@@ -20,7 +20,8 @@ export function leftAttributions(deps: ProvidersDeps): () => Promise<void> {
       afterId = issueId;
       try {
         const { issue, refusal } = await finishAttribution(deps, key);
-        deps.log.info({ issueId, status: issue.status, refusal }, "an attribution that was left is finished");
+        const facts = { issueId, status: issue.status, notAttributed: refusal };
+        deps.log.info(facts, "an attribution that was left is finished");
       } catch (error) {
         failed.set(issueId, error);
         if (error instanceof UnavailableError) break;

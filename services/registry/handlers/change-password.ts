@@ -25,7 +25,7 @@ export async function handleChangePassword(
   const passwordHash = await deps.passwords.hold(organizationParty(organizationId), async (checks) => {
     await deps.loginThrottle.consumeOfSession(sessionId);
     if (await checks.verify(known.password_hash, request.oldPassword)) return checks.hash(request.newPassword);
-    deps.log.info({ address, userId }, "password change refused");
+    deps.log.info({ refusal: "invalid_request", address, userId }, "password change refused");
     throw wrongOldPassword();
   });
   const keys = await deps.sql.begin(async (tx) => {

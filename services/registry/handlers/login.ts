@@ -37,17 +37,20 @@ export async function handleLogin(
     return checks.verify(user?.password_hash, request.password);
   });
   if (user === undefined || !matches) {
-    deps.log.info({ address, userId: user?.user_id }, "log-in refused");
+    // Not as `userId`: whoever typed this is not known to be that person.
+    deps.log.info({ refusal: "login_failed", address, accountId: user?.user_id }, "log-in refused");
     throw new RefusedError({ code: "login_failed" });
   }
   await deps.loginThrottle.succeeded(attempt);
   // Only now: without the password nobody is told what a person may do, or that they are suspended.
   if (user.status === "suspended") {
-    deps.log.info({ address: request.address, userId: user.user_id, status: user.status }, "log-in denied");
+    const { user_id: userId, status } = user;
+    deps.log.info({ refusal: "permission_denied", address, userId, status }, "log-in denied");
     throw suspended();
   }
   if (!permissionsOf(user.role).includes(request.permission)) {
-    deps.log.info({ address: request.address, userId: user.user_id, permission: request.permission }, "log-in denied");
+    const { permission } = request;
+    deps.log.info({ refusal: "permission_denied", address, userId: user.user_id, permission }, "log-in denied");
     throw new RefusedError({ code: "permission_denied" });
   }
   const { keys, ...session } = await openSession(deps, user, addressHash);

@@ -1,0 +1,153 @@
+/**
+ * Where the log of a process goes: standard output, never in the way of the process. A line waits in memory until
+ * whoever reads takes it. When the reader is slow, stalled or gone, or the disk is full, lines beyond a bound are
+ * dropped and counted, and one line says how many as soon as lines get through again.
+ *
+ *   log line ──► waiting lines (bounded) ──► one write at a time ──► pipe, terminal or file
+ *                      │ full                        │ fails: pause
+ *                      └──────► dropped, counted ◄───┘
+ */
+import { fstatSync, write as writeToDescriptor, writeSync } from "node:fs";
+import { isatty } from "node:tty";
+import { LOG_LIMITS } from "./limits.ts";
+
+/** Writes text and reports the error when it could not be written. */
+export type Sink = (text: string, done: (error: Error | null | undefined) => void) => void;
+
+type Limits = Readonly<Record<"waitingCharacters" | "retryMs", number>>;
+
+export interface LogOutputOptions {
+  readonly sink: Sink;
+  /** The line that reports how many lines were dropped. */
+  readonly droppedLine: (count: number) => string;
+  /** Other limits only in tests. */
+  readonly limits?: Limits;
+}
+
+export class LogOutput {
+  readonly #options: LogOutputOptions;
+  readonly #limits: Limits;
+  #waiting: string[] = [];
+  #waitingCharacters = 0;
+  #isScheduled = false;
+  #isWriting = false;
+  /** After a write that failed. Lines that come meanwhile wait. */
+  #isPaused = false;
+  #dropped = 0;
+  #unreported = 0;
+
+  constructor(options: LogOutputOptions) {
+    this.#options = options;
+    this.#limits = options.limits ?? LOG_LIMITS;
+  }
+
+  /** Lines that were dropped since the start. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Takes one line, which ends in a line feed. Never throws, never waits. */
+  write(line: string): void {
+    if (this.#waitingCharacters + line.length > this.#limits.waitingCharacters) return this.#drop(1);
+    this.#waiting.push(line);
+    this.#waitingCharacters += line.length;
+    this.#schedule();
+  }
+
+  /** Resolves when nothing waits any more, or when the time is over. */
+  async flush(withinMs: number): Promise<void> {
+    const deadlineMs = performance.now() + withinMs;
+    while ((this.#isWriting || this.#waiting.length > 0) && performance.now() < deadlineMs) {
+      if (this.#isPaused) return;
+      await new Promise((resolve) => setTimeout(resolve, LOG_LIMITS.flushPollMs));
+    }
+  }
+
+  /** What still waits, for a last write by a process that ends now. */
+  takeRest(): string {
+    return this.#isWriting ? "" : this.#take().join("");
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isWriting) return;
+    this.#isScheduled = true;
+    // All lines of one turn of the event loop leave in one write.
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    if (this.#isWriting || this.#isPaused || this.#waiting.length === 0) return;
+    const reported = this.#unreported;
+    if (reported > 0) {
+      this.#waiting.unshift(this.#options.droppedLine(reported));
+      this.#unreported = 0;
+    }
+    const lines = this.#take();
+    this.#isWriting = true;
+    this.#options.sink(lines.join(""), (error) => {
+      this.#isWriting = false;
+      if (!error) return this.#schedule();
+      this.#unreported += reported;
+      this.#drop(reported > 0 ? lines.length - 1 : lines.length);
+      this.#pause();
+    });
+  }
+
+  #pause(): void {
+    this.#isPaused = true;
+    const goOn = (): void => {
+      this.#isPaused = false;
+      this.#schedule();
+    };
+    // The process may end without the lines that wait.
+    setTimeout(goOn, this.#limits.retryMs).unref();
+  }
+
+  #take(): string[] {
+    const lines = this.#waiting;
+    this.#waiting = [];
+    this.#waitingCharacters = 0;
+    return lines;
+  }
+
+  #drop(count: number): void {
+    this.#dropped += count;
+    this.#unreported += count;
+  }
+}
+
+/**
+ * The sink of standard output. A pipe, a socket and a terminal are written by Node's own stream, which waits without
+ * holding a thread: a process whose reader is stalled could not end otherwise. A file is written by its descriptor,
+ * because a stream would never be used again after one full disk.
+ */
+export function standardOutput(descriptor = 1): Sink {
+  const stats = fstatSync(descriptor);
+  if (!stats.isFIFO() && !stats.isSocket() && !isatty(descriptor)) {
+    return (text, done) => writeAll(descriptor, Buffer.from(text), done);
+  }
+  // A reader that is gone is an error event; without a listener it would end the process.
+  process.stdout.on("error", () => undefined);
+  return (text, done) => void process.stdout.write(text, done);
+}
+
+/** A file takes less than all of it when the disk has become full in between. */
+function writeAll(descriptor: number, bytes: Uint8Array, done: (error: Error | null) => void): void {
+  writeToDescriptor(descriptor, bytes, (error, written) => {
+    if (error === null && written < bytes.length) return writeAll(descriptor, bytes.subarray(written), done);
+    done(error);
+  });
+}
+
+/** The last lines of a process that ends now: one try, because nothing may hold up its end. */
+export function writeLast(output: LogOutput, descriptor = 1): void {
+  try {
+    const rest = output.takeRest();
+    if (rest !== "") writeSync(descriptor, rest);
+  } catch {
+    // The reader does not read, is gone, or the disk is full; the process ends anyway.
+  }
+}

@@ -1,0 +1,141 @@
+/** What becomes of a process whose log is not read, has no reader any more, or lies on a full disk: it works on. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { LogOutput, type Sink } from "../../services/runtime/log-output.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
+
+const PROGRAM = join(import.meta.dirname, "programs", "log.ts");
+const disk = mountSmallDisk("log-output", 2);
+const WAIT = { timeout: 15_000, interval: 10 };
+/** A turn of the event loop that a write had blocked would take longer by far. */
+const DROPPED = "log lines were dropped";
+const BLOCKED_MS = 1_000;
+
+interface Report {
+  readonly latestMs: number;
+  readonly lines: number;
+  readonly lost: number;
+}
+
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+});
+afterAll(disk.remove);
+
+function start(output: "pipe" | number): { child: ChildProcess; report: () => Report } {
+  let last: Report = { latestMs: 0, lines: 0, lost: 0 };
+  const child = spawn(process.execPath, [PROGRAM], { stdio: ["ignore", output, output, "ipc"] });
+  children.push(child);
+  child.on("message", (message) => {
+    if (typeof message === "object" && "lines" in message) last = message as Report;
+  });
+  return { child, report: () => last };
+}
+
+/** Ends it in order, which waits for the log for half a second at most. */
+async function endInOrder(child: ChildProcess): Promise<unknown> {
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  return (await ended)[0];
+}
+
+describe("a process that logs", () => {
+  test("to a reader that does not read: works on, drops and counts lines, and ends in order", async () => {
+    const { child, report } = start("pipe");
+    child.stdout?.pause();
+    await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
+    expect(report().latestMs).toBeLessThan(BLOCKED_MS);
+    expect(await endInOrder(child)).toBe(0);
+  });
+
+  test("to a reader that reads again: says how many lines are missing, and those are all", async () => {
+    const { child, report } = start("pipe");
+    child.stdout?.pause();
+    await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
+    let text = "";
+    child.stdout?.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    child.stdout?.resume();
+    await vi.waitFor(() => expect(text.includes(DROPPED)).toBe(true), WAIT);
+    expect(await endInOrder(child)).toBe(0);
+    const lines = text.trim().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
+    const dropped = lines.map((line) => line["dropped"]).filter((count) => typeof count === "number");
+    const seen = lines.filter((line) => line["msg"] === "line").map((line) => Number(line["line"]));
+    expect(dropped.reduce((sum, count) => sum + count, 0)).toBe(Math.max(...seen) + 1 - seen.length);
+  });
+
+  test("to a reader that is gone: works on and ends in order", async () => {
+    const { child, report } = start("pipe");
+    await vi.waitFor(() => expect(report().lines).toBeGreaterThan(0), WAIT);
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+    await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
+    expect(report().latestMs).toBeLessThan(BLOCKED_MS);
+    expect(await endInOrder(child)).toBe(0);
+  });
+
+  test("to a file on a full disk: works on, and writes again when there is space", async () => {
+    const path = join(disk.path, "full.log");
+    const file = openSync(path, "a");
+    const { child, report } = start(file);
+    closeSync(file);
+    await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
+    expect(disk.freeBytes()).toBe(0);
+    expect(report().latestMs).toBeLessThan(BLOCKED_MS);
+    disk.grow(64);
+    await vi.waitFor(() => expect(readFileSync(path, "utf8").includes(DROPPED)).toBe(true), WAIT);
+    expect(await endInOrder(child)).toBe(0);
+    expect(readFileSync(path, "utf8").includes('"msg":"stopped"')).toBe(true);
+  });
+
+  test("to a file on a disk that stays full: ends in order", async () => {
+    disk.fill(0);
+    const file = openSync(join(disk.path, "end.log"), "a");
+    const { child, report } = start(file);
+    closeSync(file);
+    await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
+    expect(await endInOrder(child)).toBe(0);
+  });
+});
+
+describe("the log's output", () => {
+  const droppedLine = (count: number): string => `${count} dropped\n`;
+
+  test("a reader that takes nothing: keeps lines up to the bound and counts the rest", async () => {
+    const written: string[] = [];
+    let done: Parameters<Sink>[1] = () => undefined;
+    const sink: Sink = (text, whenDone) => {
+      written.push(text);
+      done = whenDone;
+    };
+    const output = new LogOutput({ sink, droppedLine, limits: { waitingCharacters: 6, retryMs: 1 } });
+    output.write("1\n");
+    await new Promise(setImmediate);
+    for (const line of ["2\n", "3\n", "4\n", "5\n", "6\n"]) output.write(line);
+    expect(output.dropped).toBe(2);
+    done(undefined);
+    await new Promise(setImmediate);
+    expect(written).toEqual(["1\n", "2 dropped\n2\n3\n4\n"]);
+  });
+
+  test("a write that fails: counts its lines and reports the sum with the next that succeeds", async () => {
+    const written: string[] = [];
+    let isFull = true;
+    const sink: Sink = (text, done) => {
+      if (!isFull) written.push(text);
+      done(isFull ? new Error("full") : undefined);
+    };
+    const output = new LogOutput({ sink, droppedLine, limits: { waitingCharacters: 100, retryMs: 1 } });
+    output.write("1\n");
+    await new Promise(setImmediate);
+    output.write("2\n");
+    await vi.waitFor(() => expect(output.dropped).toBe(2), WAIT);
+    isFull = false;
+    output.write("3\n");
+    await vi.waitFor(() => expect(written).toEqual(["2 dropped\n3\n"]), WAIT);
+    expect(output.dropped).toBe(2);
+  });
+});
