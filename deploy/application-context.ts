@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { type LogPart, type LogSpec, logOf } from "./log-files.ts";
 import type { Settings } from "./settings.ts";
 
 /** Addresses that become known while the steps start. */
@@ -32,7 +32,7 @@ export class Addresses {
   }
 }
 
-/** The log file of one part, below the data folder. */
-export function logFile(context: ApplicationContext, part: string): string {
-  return join(context.settings.dataDir, "logs", `${part}.log`);
+/** The log of one part, below the data folder. */
+export function logFor(context: ApplicationContext, part: LogPart): LogSpec {
+  return logOf(part, context.settings);
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Addresses, type ApplicationContext } from "./application-context.ts";
+import { Addresses, type ApplicationContext, logFor } from "./application-context.ts";
 import { reportError } from "./report-error.ts";
 import { sandboxSteps } from "./sandbox/steps.ts";
 import { dataFolderStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
@@ -48,6 +48,6 @@ export async function runApplication(environment: NodeJS.ProcessEnv): Promise<nu
     return 1;
   }
   const context: ApplicationContext = { settings, checkout, environment, say, addresses: new Addresses() };
-  const logFile = join(settings.dataDir, "logs", "start.log");
-  return await supervise({ steps: applicationSteps(context), say, report: (error) => reportError(error, logFile) });
+  const log = logFor(context, "start");
+  return await supervise({ steps: applicationSteps(context), say, report: (error) => reportError(error, log) });
 }

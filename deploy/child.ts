@@ -1,4 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { type ChildOutput, keepOutput } from "./child-output.ts";
+import type { LogSpec } from "./log-files.ts";
 import { watchOrphan } from "./watchdog.ts";
 
 /** How a process ended. */
@@ -10,7 +12,11 @@ export interface Exit {
 export interface ChildOptions {
   command: string;
   args: string[];
-  spawn: SpawnOptions;
+  spawn: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
+  /** A child that tells its parent about itself. */
+  ipc?: boolean;
+  /** Where its output goes; without it, only its last lines are kept in memory. */
+  log?: LogSpec | undefined;
   /** Asks the process to end in good order. */
   stopSignal: "SIGINT" | "SIGTERM";
   /** How long it may take over that before it is killed. */
@@ -25,6 +31,7 @@ export interface Child {
   process: ChildProcess;
   /** Resolves when it has ended. Never rejects. */
   exited: Promise<Exit>;
+  output: ChildOutput;
   /** True from the first `stop` or `kill` on: the end is then no surprise. */
   isStopping: () => boolean;
   /** Asks it to end, kills it after `stopMs` or as soon as `immediately` is aborted, and resolves when it has ended. */
@@ -36,7 +43,12 @@ export interface Child {
 /** Starts a process. Rejects with the system's error when it cannot be executed. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   // In a session of its own: Ctrl-C in a terminal must reach the supervisor only, which then stops its children in order.
-  const child = spawn(options.command, options.args, { ...options.spawn, detached: true });
+  const child = spawn(options.command, options.args, {
+    ...options.spawn,
+    stdio: ["ignore", "pipe", "pipe", ...(options.ipc === true ? (["ipc"] as const) : [])],
+    detached: true,
+  });
+  const output = keepOutput(child, options.log);
   const exited = new Promise<Exit>((resolve) => {
     child.once("exit", (code, signal) => resolve({ code, signal }));
   });
@@ -68,7 +80,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     immediately?.removeEventListener("abort", force);
     return exit;
   };
-  return { pid, process: child, exited, isStopping: () => stopping, stop, kill };
+  return { pid, process: child, exited, output, isStopping: () => stopping, stop, kill };
 }
 
 /** The end of a process for a sentence: "ended with code 1" or "was ended by SIGKILL". */

@@ -38,8 +38,18 @@ export const deployLimits = {
   leftoverStopMs: 15_000,
   /** What the watchdog gives children after their parent was killed, before it kills them. In whole seconds. */
   orphanGraceMs: 10_000,
-  /** A server's log is moved to `<name>.1` at the next start when it is larger than this. */
-  logMaxBytes: 10 * 1024 * 1024,
+  /** At this size a file of a log is moved aside where its starter names no other: `npm start` divides LOG_MAX_MB. */
+  logFileBytes: 4 * 1024 * 1024,
+  /** Files of one log: the one that is written and four older ones, so that a rotation takes a fifth of what is kept. */
+  logFiles: 5,
+  /** The most that one write adds to a log: what a pipe gives at once, and a line that had begun before. */
+  logWriteBytes: 128 * 1024,
+  /** What waits in memory for a slow disk, for each log; more is dropped and counted. */
+  logWaitingBytes: 1024 * 1024,
+  /** The pause before a log that could not be written is opened again: a full disk has room again after seconds. */
+  logRetryMs: 1_000,
+  /** How long the end of a child waits for its last lines to be in its log. */
+  logCloseMs: 1_000,
   /** How much of a server's log is read to say why it ended. */
   logTailBytes: 16 * 1024,
   /** Package lists and one package of a few megabytes. */

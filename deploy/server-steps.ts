@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { UserError } from "../services/runtime/user-error.ts";
-import { type ApplicationContext, logFile } from "./application-context.ts";
+import { type ApplicationContext, logFor } from "./application-context.ts";
 import { openDataFolder } from "./data-folder.ts";
 import { checkDatabase, ensureDatabase } from "./embedded/ensure-database.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
@@ -67,18 +67,18 @@ export function natsStep(context: ApplicationContext): Step {
       }
       const { environment, checkout, say } = context;
       const binary = await findNatsServer({ environment, checkout, say });
-      const log = logFile(context, "nats-server");
+      const log = logFor(context, "nats-server");
       const token = openSecrets(dataDir).value("nats_token");
       let url = "";
       // Chosen once: a server that is started again comes back where its clients redial.
       let port: number | undefined;
       const launch = async (stopping: AbortSignal) => {
         const folder = join(dataDir, "nats");
-        const server = await startNats({ binary, folder, logFile: log, token, port, stopping });
+        const server = await startNats({ binary, folder, ...log, token, port, stopping });
         ({ url, port } = server);
         return { child: server.child, ended: server.child.exited.then((exit) => ({ exit })) };
       };
-      const stop = await keepRunning({ name: "nats-server", logFile: log, control, say, launch });
+      const stop = await keepRunning({ name: "nats-server", logFile: log.logFile, control, say, launch });
       context.addresses.set("nats", url);
       say(`nats-server ${binary.version} with JetStream is up.`);
       return stop;
@@ -97,13 +97,13 @@ export function postgresStep(context: ApplicationContext): Step {
         context.addresses.set("database", databaseUrl);
         return undefined;
       }
-      const log = logFile(context, "postgres");
+      const log = logFor(context, "postgres");
       const password = openSecrets(dataDir).value("postgres_password");
       let url = "";
       let port: number | undefined;
       const launch = async (stopping: AbortSignal) => {
         const folder = join(dataDir, "postgres");
-        const server = await startPostgres({ folder, logFile: log, password, port, stopping });
+        const server = await startPostgres({ folder, ...log, password, port, stopping });
         ({ port } = server);
         url = server.url(DATABASE_NAME);
         await ensureDatabase(server.url("postgres"), DATABASE_NAME).catch(async (error: unknown) => {
@@ -113,7 +113,7 @@ export function postgresStep(context: ApplicationContext): Step {
         return { child: server.child, ended: server.child.exited.then((exit) => ({ exit })) };
       };
       const { say } = context;
-      const stop = await keepRunning({ name: "PostgreSQL", logFile: log, control, say, launch });
+      const stop = await keepRunning({ name: "PostgreSQL", logFile: log.logFile, control, say, launch });
       context.addresses.set("database", url);
       say("PostgreSQL is up.");
       return stop;

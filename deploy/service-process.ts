@@ -1,12 +1,11 @@
 import { once } from "node:events";
-import { closeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { UserError } from "../services/runtime/user-error.ts";
 import { type Child, describeExit, startChild } from "./child.ts";
 import type { Ending, Running } from "./keep-running.ts";
 import { deployLimits } from "./limits.ts";
-import { openLog } from "./server-log.ts";
+import type { LogSpec } from "./log-files.ts";
 import type { StepControl } from "./supervisor.ts";
 
 /** What a service process tells its parent over IPC, once: that it is ready, or in one sentence why it ends. */
@@ -18,14 +17,13 @@ const messageSchema = z.discriminatedUnion("ready", [
 /** `{ ready: true }` and whatever else the service says about itself, e.g. the port that it got. */
 export type ReadyMessage = { ready: true; [fact: string]: unknown };
 
-export interface ServiceProcessOptions {
+export interface ServiceProcessOptions extends LogSpec {
   /** For sentences, e.g. `gateway`. */
   name: string;
   /** The TypeScript file to run, absolute. */
   script: string;
   args: string[];
   environment: NodeJS.ProcessEnv;
-  logFile: string;
   /** When `stopping` is aborted while the process starts, it is ended again. */
   control: Pick<StepControl, "stopping">;
 }
@@ -40,16 +38,18 @@ export interface ServiceProcess extends Running {
  * `service_start_failed` / `service_start_timeout`.
  */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
-  const log = openLog(options.logFile);
+  const { logFile } = options;
   const child = await startChild({
     command: process.execPath,
     args: [options.script, ...options.args],
-    spawn: { stdio: ["ignore", log, log, "ipc"], env: options.environment },
+    spawn: { env: options.environment },
+    ipc: true,
+    log: options,
     stopSignal: "SIGTERM",
     stopMs: deployLimits.serviceStopMs,
     // It drains by itself when its IPC channel closes; the watchdog kills it only if it does not.
     orphanSignal: "0",
-  }).finally(() => closeSync(log));
+  });
 
   const ownSentence: OwnSentence = {};
   const ready = readyMessage(child, ownSentence);
@@ -62,11 +62,12 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   ]).finally(() => started.abort());
   if (typeof outcome === "object" && "ready" in outcome) return { ready: outcome, child, ended };
   if (typeof outcome === "object") {
-    const sentence = `${options.name} ${describeExit(outcome.exit)} while starting; its log is ${options.logFile}.`;
+    const sentence = `${options.name} ${describeExit(outcome.exit)} while starting; its log is ${logFile}.`;
     throw outcome.reason ?? new UserError(sentence, { code: "service_start_failed" });
   }
   await child.stop();
-  throw new UserError(`${options.name} ${outcome}; its log is ${options.logFile}.`, { code: "service_start_timeout" });
+  await child.output.kept;
+  throw new UserError(`${options.name} ${outcome}; its log is ${logFile}.`, { code: "service_start_timeout" });
 }
 
 /** The sentence in which a service said itself why it ends, once it did. */
@@ -85,10 +86,11 @@ function readyMessage(child: Child, ownSentence: OwnSentence): Promise<ReadyMess
   });
 }
 
-/** Waits for the end of a child. Its exit may be noticed before its last message is read, so the channel is read to its end. */
+/** Waits for the end of a child. Its exit may be noticed before its last message is read, so all of them are read to their end. */
 async function lastWords(child: Child, ownSentence: OwnSentence): Promise<Ending> {
   const exit = await child.exited;
   if (child.process.connected) await once(child.process, "disconnect");
+  await child.output.kept;
   return { exit, reason: ownSentence.error };
 }
 

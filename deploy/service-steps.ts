@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { migrate } from "../services/db/migrate.ts";
-import { type ApplicationContext, logFile } from "./application-context.ts";
+import { type ApplicationContext, logFor } from "./application-context.ts";
 import { keepRunning } from "./keep-running.ts";
+import type { LogPart } from "./log-files.ts";
 import { openSecrets } from "./secrets.ts";
 import { startServiceProcess } from "./service-process.ts";
 import type { Step } from "./supervisor.ts";
@@ -19,7 +20,7 @@ export function migrationStep(context: ApplicationContext): Step {
 
 /** A process of services/main.ts. */
 export interface ServicesProcess {
-  name: string;
+  name: LogPart;
   services: string[];
   /** Only a process that works with the database learns where it is. */
   usesDatabase: boolean;
@@ -39,7 +40,7 @@ export function servicesStep(context: ApplicationContext, process: ServicesProce
           ...baseEnvironment(context, name),
           ...(process.usesDatabase ? databaseEnvironment(context) : {}),
         },
-        logFile: logFile(context, name),
+        ...logFor(context, name),
       };
       const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
       const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch });
@@ -62,7 +63,7 @@ export function gatewayStep(context: ApplicationContext): Step {
         script: join(context.checkout, "gateway", "main.ts"),
         args: [],
         environment: { ...baseEnvironment(context, name), ...platformKey(context), HOST: host, PORT: port },
-        logFile: logFile(context, name),
+        ...logFor(context, name),
       };
       const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
       const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch });

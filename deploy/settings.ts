@@ -20,6 +20,16 @@ function port(last: number, meaning: string) {
     .refine((number) => number <= last, allowed);
 }
 
+/** A size in megabytes, in plain digits. */
+function megabytes(least: number, most: number, meaning: string) {
+  const allowed = `it must be a whole number of megabytes from ${least} to ${most}, ${meaning}`;
+  return z
+    .string()
+    .regex(/^\d{1,7}$/, allowed)
+    .transform(Number)
+    .refine((number) => number >= least && number <= most, allowed);
+}
+
 /** The messages complete "The setting X is not usable: …": each says what is allowed. */
 const settingsSchema = z.object({
   /** Port of the HTTP API; 0 takes any free one. */
@@ -50,6 +60,8 @@ const settingsSchema = z.object({
   ),
   /** Address of the metrics ports. */
   METRICS_HOST: z.preprocess(unsetWhenEmpty, z.string().default("127.0.0.1")),
+  /** All logs together, in megabytes. */
+  LOG_MAX_MB: z.preprocess(unsetWhenEmpty, megabytes(20, 1_000_000, "for all logs together").default(200)),
   LOG_LEVEL: z.preprocess(
     unsetWhenEmpty,
     z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
@@ -64,6 +76,7 @@ export interface Settings {
   natsUrl: string | undefined;
   databaseUrl: string | undefined;
   logLevel: string;
+  logMaxBytes: number;
   metricsPort: number | undefined;
   metricsHost: string;
 }
@@ -84,6 +97,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     natsUrl: values.NATS_URL,
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
+    logMaxBytes: values.LOG_MAX_MB * 1_024 ** 2,
     metricsPort: values.METRICS_PORT,
     metricsHost: values.METRICS_HOST,
   };

@@ -1,20 +1,19 @@
-import { closeSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { type Child, describeExit, startChild } from "../child.ts";
 import { deployLimits } from "../limits.ts";
-import { logSize, logTail, openLog } from "../server-log.ts";
+import { appendToLog, fileBytesOf, type LogSpec, logSize, logTail, trimLog } from "../log-files.ts";
 import type { NatsBinary } from "./find-nats-server.ts";
 import { freePort } from "./free-port.ts";
 import { stopLeftover } from "./leftover.ts";
 
-export interface NatsOptions {
+export interface NatsOptions extends LogSpec {
   binary: NatsBinary;
   /** Holds the configuration, the pid file and JetStream's files; made when missing. */
   folder: string;
-  logFile: string;
   /** Clients must present it. */
   token: string;
   /** A given port instead of a free one, to come back where clients redial. */
@@ -41,17 +40,24 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   const port = options.port ?? (await freePort());
   writeFileSync(configFile, configuration({ ...options, port, pidFile }), { mode: 0o600 });
 
-  const logStart = logSize(options.logFile);
-  const log = openLog(options.logFile);
+  const { logFile } = options;
+  trimLog(options);
+  const logStart = logSize(logFile);
   const child = await startChild({
     command: options.binary.path,
     args: ["--config", configFile],
-    spawn: { stdio: ["ignore", log, log], cwd: options.folder },
+    spawn: { cwd: options.folder },
     stopSignal: "SIGINT",
     stopMs: deployLimits.natsStopMs,
     orphanSignal: "INT",
-  }).finally(() => closeSync(log));
+  });
   void child.exited.then(() => rmSync(pidFile, { force: true }));
+  // It writes and rotates its log itself, so that it needs no reader. What it prints is why it could not even do that.
+  const printed = child.output.kept.then(() => {
+    const text = child.output.tail();
+    if (text !== "") appendToLog(options, text);
+    return text;
+  });
 
   const ended = new AbortController();
   void child.exited.then(() => ended.abort());
@@ -62,8 +68,8 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
     return { url: `nats://${options.token}@127.0.0.1:${port}`, port, version: options.binary.version, child };
   }
   if (ready !== false) {
-    const reason = failure(logTail(options.logFile, logStart)) ?? describeExit(ready);
-    throw new UserError(`nats-server did not start: ${reason}; its log is ${options.logFile}.`, {
+    const reason = failure(await printed) ?? failure(logTail(logFile, logStart)) ?? describeExit(ready);
+    throw new UserError(`nats-server did not start: ${reason}; its log is ${logFile}.`, {
       code: "nats_start_failed",
     });
   }
@@ -73,7 +79,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   }
   await child.kill();
   throw new UserError(
-    `nats-server did not answer within ${deployLimits.natsReadyMs / 1000} s; its log is ${options.logFile}.`,
+    `nats-server did not answer within ${deployLimits.natsReadyMs / 1000} s; its log is ${logFile}.`,
     { code: "nats_start_timeout" },
   );
 }
@@ -84,6 +90,9 @@ function configuration(options: NatsOptions & { port: number; pidFile: string })
 listen: "127.0.0.1:${options.port}"
 pid_file: ${JSON.stringify(options.pidFile)}
 authorization { token: ${JSON.stringify(options.token)} }
+log_file: ${JSON.stringify(options.logFile)}
+logfile_size_limit: ${fileBytesOf(options)}
+logfile_max_num: ${deployLimits.logFiles}
 jetstream {
   store_dir: ${JSON.stringify(options.folder)}
   sync_interval: always

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import { closeSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { type Child, describeExit, startChild } from "../child.ts";
 import { deployLimits } from "../limits.ts";
-import { logSize, logTail, openLog } from "../server-log.ts";
+import type { LogSpec } from "../log-files.ts";
 import { freePort } from "./free-port.ts";
 import { stopLeftover } from "./leftover.ts";
 import { postgresAccount } from "./postgres-account.ts";
@@ -25,10 +25,9 @@ const SERVER_SETTINGS: Record<string, string> = {
   timezone: "UTC",
 };
 
-export interface PostgresOptions {
+export interface PostgresOptions extends LogSpec {
   /** The data folder, made when missing. Its parent must exist. */
   folder: string;
-  logFile: string;
   /** Of the superuser `postgres`; the data folder keeps the one it was made with. */
   password: string;
   /** A given port instead of a free one, to come back where clients redial. */
@@ -71,14 +70,14 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   };
   const deadlineMs = Date.now() + deployLimits.postgresRetryMs;
   for (;;) {
-    const { folder, logFile, stopping } = options;
-    const outcome = await launch({ ...command, folder, logFile, ...(stopping === undefined ? {} : { stopping }) });
+    const { folder, stopping } = options;
+    const outcome = await launch({ ...command, folder, log: options, ...(stopping === undefined ? {} : { stopping }) });
     if ("child" in outcome) {
       return { port, url: (database) => databaseUrl(options.password, port, database), child: outcome.child };
     }
     // The children of a postmaster killed this moment hold its shared memory until they notice.
-    if (!/shared memory block .* is still in use/.test(outcome.log) || Date.now() > deadlineMs) {
-      const reason = /FATAL:\s+(.*)/.exec(outcome.log)?.[1] ?? outcome.end;
+    if (!/shared memory block .* is still in use/.test(outcome.printed) || Date.now() > deadlineMs) {
+      const reason = /FATAL:\s+(.*)/.exec(outcome.printed)?.[1] ?? outcome.end;
       throw new UserError(`PostgreSQL did not start: ${reason}; its log is ${options.logFile}.`, {
         code: "postgres_start_failed",
       });
@@ -101,36 +100,38 @@ interface Launch {
   args: string[];
   spawn: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
   folder: string;
-  logFile: string;
+  log: LogSpec;
   stopping?: AbortSignal;
 }
 
-async function launch(options: Launch): Promise<{ child: Child } | { end: string; log: string }> {
-  const logStart = logSize(options.logFile);
-  const log = openLog(options.logFile);
+async function launch(options: Launch): Promise<{ child: Child } | { end: string; printed: string }> {
   const child = await startChild({
     command: options.command,
     args: options.args,
-    spawn: { ...options.spawn, stdio: ["ignore", log, log] },
+    spawn: options.spawn,
+    log: options.log,
     // PostgreSQL's fast shutdown: open transactions are rolled back, and a checkpoint is written.
     stopSignal: "SIGINT",
     stopMs: deployLimits.postgresStopMs,
     orphanSignal: "INT",
-  }).finally(() => closeSync(log));
+  });
 
   const ended = new AbortController();
   void child.exited.then(() => ended.abort());
   const signal = AbortSignal.any([ended.signal, ...(options.stopping === undefined ? [] : [options.stopping])]);
   const ready = await Promise.race([child.exited, waitUntilReady(options.folder, child.pid, signal)]);
   if (ready === true) return { child };
-  if (ready !== false) return { end: describeExit(ready), log: logTail(options.logFile, logStart) };
+  if (ready !== false) {
+    await child.output.kept;
+    return { end: describeExit(ready), printed: child.output.tail() };
+  }
   if (options.stopping?.aborted === true) {
     await child.stop();
     throw new UserError("PostgreSQL was stopped while starting.", { code: "postgres_start_stopped" });
   }
   await child.kill();
   throw new UserError(
-    `PostgreSQL was not ready within ${deployLimits.postgresReadyMs / 1000} s; its log is ${options.logFile}.`,
+    `PostgreSQL was not ready within ${deployLimits.postgresReadyMs / 1000} s; its log is ${options.log.logFile}.`,
     { code: "postgres_start_timeout" },
   );
 }

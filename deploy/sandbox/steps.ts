@@ -1,5 +1,5 @@
 /** What happens once everything runs: the sandbox is seeded, its virtual devices attach, and the newcomer is told. */
-import { type ApplicationContext, logFile } from "../application-context.ts";
+import { type ApplicationContext, logFor } from "../application-context.ts";
 import type { Step } from "../supervisor.ts";
 import { type SandboxFacts, writeFacts } from "./facts.ts";
 import { printout } from "./printout.ts";
@@ -34,7 +34,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
         const told = withoutClaimedCodes(readFacts());
         const paths = {
           facts: writeFacts(context.settings.dataDir, told),
-          displayLog: logFile(context, DISPLAY_PROGRAM),
+          displayLog: logFor(context, DISPLAY_PROGRAM).logFile,
           displayCredential: credentialFile(context, DISPLAY_PROGRAM),
         };
         context.say(printout(told, paths));

@@ -3,18 +3,19 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { UserError } from "../../services/runtime/user-error.ts";
-import { type ApplicationContext, logFile } from "../application-context.ts";
+import { type ApplicationContext, logFor } from "../application-context.ts";
 import { keepRunning } from "../keep-running.ts";
 import { deployLimits } from "../limits.ts";
 import { startServiceProcess } from "../service-process.ts";
 import type { Step, StepControl, StopStep } from "../supervisor.ts";
 import type { SandboxDevice, SandboxFacts } from "./facts.ts";
 
-export const DISPLAY_PROGRAM = "virtual-display";
-const PROGRAMS: Readonly<Record<string, string>> = {
-  smart_pos_companion: "virtual-companion",
-  customer_display: DISPLAY_PROGRAM,
-};
+type Program = "virtual-companion" | "virtual-display";
+export const DISPLAY_PROGRAM: Program = "virtual-display";
+const PROGRAMS: readonly (readonly [kind: string, program: Program])[] = [
+  ["smart_pos_companion", "virtual-companion"],
+  ["customer_display", DISPLAY_PROGRAM],
+];
 
 /** What a device stores once it has enrolled. */
 const storedCredentialSchema = z.object({ device_id: z.int(), credential: z.string().min(1) });
@@ -25,7 +26,7 @@ export function virtualDevicesStep(context: ApplicationContext, readFacts: () =>
     name: "virtual devices",
     start: async (control) => {
       const stops = await Promise.all(
-        Object.entries(PROGRAMS).map(([kind, program]) =>
+        PROGRAMS.map(([kind, program]) =>
           startDevice(context, control, { facts: readFacts(), kind, program }).catch((error: unknown) => {
             // The owner may have revoked the device; the system works without it.
             context.say(`${program}: not attached. ${error instanceof UserError ? error.message : ""}`.trim());
@@ -44,13 +45,13 @@ export function virtualDevicesStep(context: ApplicationContext, readFacts: () =>
 async function startDevice(
   context: ApplicationContext,
   control: StepControl,
-  which: { readonly facts: SandboxFacts; readonly kind: string; readonly program: string },
+  which: { readonly facts: SandboxFacts; readonly kind: string; readonly program: Program },
 ): Promise<StopStep | undefined> {
   const { facts, kind, program } = which;
   const device = facts.demoStation.devices.find((candidate) => candidate.kind === kind);
   if (device === undefined) return undefined;
   const ownCredential = credentialFile(context, program);
-  const log = logFile(context, program);
+  const log = logFor(context, program);
   const options = {
     name: program,
     script: join(context.checkout, "clients", `${program}.ts`),
@@ -62,11 +63,11 @@ async function startDevice(
       ENROLLMENT_CODE: await enrollmentCode(facts, device, ownCredential),
       LOG_LEVEL: context.settings.logLevel,
     },
-    logFile: log,
+    ...log,
   };
   const stop = await keepRunning({
     name: program,
-    logFile: log,
+    logFile: log.logFile,
     control: { ...control, fail: (error) => context.say(error.message) },
     say: context.say,
     launch: (stopping) => startServiceProcess({ ...options, control: { stopping } }),

@@ -7,7 +7,7 @@
  *                      │ full                        │ fails: pause
  *                      └──────► dropped, counted ◄───┘
  */
-import { fstatSync, write as writeToDescriptor, writeSync } from "node:fs";
+import { fstatSync, writeSync, write as writeToDescriptor } from "node:fs";
 import { isatty } from "node:tty";
 import { LOG_LIMITS } from "./limits.ts";
 

@@ -2,7 +2,7 @@
  * Logs: one wide JSON line per unit of work on standard output, secrets taken out before they are written. A line never
  * waits for its reader (`log-output.ts`), and lines about errors are bounded (`line-limiter.ts`).
  */
-import { type Logger, type LogFn, pino, stdSerializers, stdTimeFunctions } from "pino";
+import { type LogFn, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import { LOG_LIMITS } from "./limits.ts";
 import { type ErrorLine, type LeftOut, LineLimiter } from "./line-limiter.ts";
 import { LogOutput, standardOutput, writeLast } from "./log-output.ts";
@@ -41,7 +41,8 @@ export function createLog(options: { readonly service: string; readonly level: L
       hooks: {
         logMethod(inputs, method, level) {
           const line = errorLine(inputs, level);
-          if (line === undefined || limiter === undefined || limiter.admits(line, Date.now())) method.apply(this, inputs);
+          if (line === undefined || limiter === undefined || limiter.admits(line, Date.now()))
+            method.apply(this, inputs);
         },
       },
     },
@@ -75,17 +76,23 @@ function reportLeftOut(log: Log, { level, message, code, cause, lines }: LeftOut
   log[level as "warn"](fields, LEFT_OUT);
 }
 
+/** The fields by which a line is counted. */
+interface CountedFields extends Readonly<Partial<Record<(typeof CALLER_FIELDS)[number], number | null>>> {
+  readonly refusal?: string;
+  readonly err?: unknown;
+}
+
 /** What a line is counted by; undefined for a line that is written in any case. */
 function errorLine(inputs: Parameters<LogFn>, level: number): ErrorLine | undefined {
   const [fields, message] = inputs as readonly unknown[];
-  const facts = typeof fields === "object" && fields !== null ? (fields as Readonly<Record<string, unknown>>) : {};
+  const facts: CountedFields = typeof fields === "object" && fields !== null ? fields : {};
   const { refusal } = facts;
   if ((level < WARN && refusal === undefined) || level >= FATAL || message === LEFT_OUT) return undefined;
-  const caller = CALLER_FIELDS.find((field) => facts[field] !== undefined);
   const line = { level: pino.levels.labels[level] ?? "warn", message: typeof message === "string" ? message : "" };
-  if (refusal === undefined) return { ...line, code: codeOf(facts["err"]), cause: "fault" };
-  if (caller === undefined) return { ...line, code: String(refusal), cause: "unknown_caller" };
-  return { ...line, code: String(refusal), cause: "known_caller", caller: `${caller} ${String(facts[caller])}` };
+  if (refusal === undefined) return { ...line, code: codeOf(facts.err), cause: "fault" };
+  const caller = CALLER_FIELDS.find((field) => typeof facts[field] === "number");
+  if (caller === undefined) return { ...line, code: refusal, cause: "unknown_caller" };
+  return { ...line, code: refusal, cause: "known_caller", caller: `${caller} ${facts[caller]}` };
 }
 
 function codeOf(error: unknown): string {

@@ -47,9 +47,7 @@ describe("the gateway's log", () => {
     const metricsPort = Number(gateway.log().find((line) => line["metricsPort"] !== undefined)?.["metricsPort"]);
     await flood(REQUESTS);
     const order = "/api/cashier/v1/stations/1/orders/";
-    await expect
-      .poll(async () => (await send(gateway.baseUrl, "POST", order, { token, json: {} })).status)
-      .toBe(400);
+    await expect.poll(async () => (await send(gateway.baseUrl, "POST", order, { token, json: {} })).status).toBe(400);
 
     const series = await scrape(metricsPort);
     const counted = figure(series, "gateway_requests_total", { operation: "payments_device_enroll" });

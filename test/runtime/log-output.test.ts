@@ -61,7 +61,10 @@ describe("a process that logs", () => {
     child.stdout?.resume();
     await vi.waitFor(() => expect(text.includes(DROPPED)).toBe(true), WAIT);
     expect(await endInOrder(child)).toBe(0);
-    const lines = text.trim().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
+    const lines = text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
     const dropped = lines.map((line) => line["dropped"]).filter((count) => typeof count === "number");
     const seen = lines.filter((line) => line["msg"] === "line").map((line) => Number(line["line"]));
     expect(dropped.reduce((sum, count) => sum + count, 0)).toBe(Math.max(...seen) + 1 - seen.length);

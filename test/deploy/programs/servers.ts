@@ -1,6 +1,6 @@
 // The servers part of `npm start` alone, with the real steps: prints the addresses, and runs until it is stopped.
 import { join } from "node:path";
-import { Addresses, type ApplicationContext } from "../../../deploy/application-context.ts";
+import { Addresses, type ApplicationContext, logFor } from "../../../deploy/application-context.ts";
 import { reportError } from "../../../deploy/report-error.ts";
 import { dataFolderStep, natsStep, portStep, postgresStep } from "../../../deploy/server-steps.ts";
 import { readSettings } from "../../../deploy/settings.ts";
@@ -28,6 +28,6 @@ process.exit(
       { name: "announcement", start: announce },
     ],
     say,
-    report: (error) => reportError(error, join(context.settings.dataDir, "logs", "start.log")),
+    report: (error) => reportError(error, logFor(context, "start")),
   }),
 );
