@@ -1,5 +1,5 @@
 /** A gateway as `npm start` runs it: a process that can be stopped, frozen and killed. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -8,8 +8,10 @@ export interface GatewayProcess {
   readonly baseUrl: string;
   readonly port: number;
   readonly pid: number;
+  /** Where it answers Prometheus; 0 unless METRICS_PORT is set. */
+  readonly metricsPort: number;
   signal(signal: NodeJS.Signals): void;
-  /** What it has logged so far, line by line. */
+  /** What is in its log so far, line by line; a line gets there a moment after it was logged. */
   log(): Record<string, unknown>[];
   /** SIGTERM; resolves with its exit code once it has ended. */
   stop(): Promise<number | null>;
@@ -34,11 +36,12 @@ export async function startGatewayProcess(
     baseUrl: `http://127.0.0.1:${port}`,
     port,
     pid: child.pid,
+    metricsPort: Number(ready["metricsPort"] ?? 0),
     signal: (signal) => void child.process.kill(signal),
     log: () =>
-      readFileSync(logFile, "utf8")
-        .trim()
+      (existsSync(logFile) ? readFileSync(logFile, "utf8") : "")
         .split("\n")
+        .filter((line) => line !== "")
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     async stop() {
       child.process.kill("SIGTERM");

@@ -43,20 +43,20 @@ const sizeOf = (lines: readonly object[]): number => JSON.stringify(lines).lengt
 describe("the gateway's log", () => {
   test("a flood of refused requests: keeps a few lines of each code and a summary, and no count is lost", async () => {
     const token = await world.session({ permissions: ["payments.collect"], userId: 42, organizationId: 1 });
+    await expect.poll(() => gateway.log().at(-1)?.["msg"]).toBe("ready");
     const before = gateway.log().length;
-    const metricsPort = Number(gateway.log().find((line) => line["metricsPort"] !== undefined)?.["metricsPort"]);
     await flood(REQUESTS);
     const order = "/api/cashier/v1/stations/1/orders/";
     await expect.poll(async () => (await send(gateway.baseUrl, "POST", order, { token, json: {} })).status).toBe(400);
 
-    const series = await scrape(metricsPort);
+    const series = await scrape(gateway.metricsPort);
     const counted = figure(series, "gateway_requests_total", { operation: "payments_device_enroll" });
     expect(counted).toBe(REQUESTS);
     const lost = figure(series, "log_lines_lost_total", { reason: "limit" }) ?? 0;
 
     // The summaries are due when the window ends, or when the process does.
     gateway.signal("SIGTERM");
-    await expect.poll(() => gateway.log().at(-1)?.["of"]).toBe("request");
+    await expect.poll(() => gateway.log().at(-1)?.["of"], { timeout: 5_000 }).toBe("request");
     const lines = gateway.log().slice(before);
     expect(sizeOf(lines)).toBeLessThan(MOST_LOG_BYTES);
     const enrollments = lines.filter((line) => line["operation"] === "payments_device_enroll");
