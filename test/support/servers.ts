@@ -25,11 +25,14 @@ export interface TestServer {
   restart: () => Promise<void>;
 }
 
-/** A nats-server with JetStream of this test's own. `url` holds its token: `nats://<token>@127.0.0.1:<port>`. */
-export async function startNats(): Promise<TestServer> {
+/**
+ * A nats-server with JetStream of this test's own. `url` holds its token: `nats://<token>@127.0.0.1:<port>`.
+ * `path` names a program that runs it in another way, for example under a tracer.
+ */
+export async function startNats({ path }: { path?: string | undefined } = {}): Promise<TestServer> {
   const folder = serverFolder("nats");
   const options = {
-    binary: inject("natsBinary"),
+    binary: { ...inject("natsBinary"), ...(path === undefined ? {} : { path }) },
     folder: join(folder.path, "nats"),
     logFile: join(folder.path, "nats-server.log"),
     token: randomBytes(12).toString("hex"),

@@ -76,13 +76,19 @@ export interface SystemOptions {
   readonly sandboxProvider?: boolean;
   /** A PostgreSQL of its own instead of a database on the run's: slower to start, for tests that kill it. */
   readonly ownPostgres?: boolean;
+  /** A program that runs nats-server in another way, for example under a tracer. */
+  readonly natsPath?: string;
 }
 
 /** Starts it; rejects with the sentence of the piece that did not come up. */
 export async function startSystem(options: SystemOptions = {}): Promise<TestSystem> {
   const folder = temporaryFolder("system");
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
-  const [nats, { database, postgres }, port] = await Promise.all([startNats(), openStore(options), freePort()]);
+  const [nats, { database, postgres }, port] = await Promise.all([
+    startNats({ path: options.natsPath }),
+    openStore(options),
+    freePort(),
+  ]);
   const environment = { ...process.env, LOG_LEVEL: "info", NATS_URL: nats.url, ...options.environment };
   const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
   const sandboxPort = await freePort();

@@ -1,0 +1,165 @@
+/**
+ * What is acknowledged is on the disk (I4): no acknowledgement, delivery or answer of a commit leaves before nats-server
+ * has synced it. The system calls of nats-server and of a gateway say in which order things happened.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, describe, expect, inject, test } from "vitest";
+import { freePort } from "../../deploy/embedded/free-port.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { openFeed } from "../../services/bus/feed.ts";
+import { StationLog } from "../../services/stations/station-log.ts";
+import { commitOf, STORIES } from "../machines/golden-stories.ts";
+import { onlyWhere } from "../support/only-where.ts";
+import { logIn } from "../support/people.ts";
+import { runProgram } from "../support/running-program.ts";
+import { startNats } from "../support/servers.ts";
+import { startSystem } from "../support/system.ts";
+import { durableWrites, type SystemCall, sent, startTracing } from "../support/system-calls.ts";
+import { eventually, QUIET } from "./waiting.ts";
+
+const LOG_FILES = "/streams/STATION_LOG/msgs/";
+const STATIONS = 8;
+const APPENDS_EACH = 3;
+/** nats-server's default; the configuration is its first argument but one. */
+const SYNC_LATER = `sed -i "s/sync_interval: always/sync_interval: 2m/" "$2"`;
+
+const undo: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const step of undo.splice(0).toReversed()) await step();
+});
+
+interface Append {
+  readonly commandId: string;
+  readonly sequence: number;
+}
+
+/** Several stations append at once, while a replica follows; then the server ends. */
+async function appendsOf(bus: Bus): Promise<Append[]> {
+  await ensureStreams(bus, { replicas: 1 });
+  const log = new StationLog(bus);
+  let delivered = 0;
+  const feed = openFeed(bus, {
+    stream: "STATION_LOG",
+    filter: "station.log.>",
+    onMessage: () => {
+      delivered += 1;
+    },
+    onReset: () => undefined,
+    log: QUIET,
+  });
+  await feed.caughtUp;
+  const commit = commitOf(STORIES["an-open-order"] ?? expect.unreachable);
+  const appendsOfStation = async (stationId: number): Promise<Append[]> => {
+    const appends: Append[] = [];
+    for (let index = 0; index < APPENDS_EACH; index += 1) {
+      const commandId = `test:${randomUUID()}`;
+      const expected = appends.at(-1)?.sequence ?? 0;
+      const outcome = await log.append(stationId, expected, { ...commit, version: index + 1, commandId });
+      if (outcome.kind !== "stored") throw new Error(`An append came to ${outcome.kind}.`);
+      appends.push({ commandId, sequence: outcome.sequence });
+    }
+    return appends;
+  };
+  const stationIds = Array.from({ length: STATIONS }, (_, index) => index + 1);
+  const appends = (await Promise.all(stationIds.map(appendsOfStation))).flat();
+  await eventually(() => delivered === appends.length);
+  feed.stop();
+  log.close();
+  return appends;
+}
+
+/** What nats-server sent of a commit before it had synced it, one line each; a commit that it never synced counts as well. */
+function sentTooEarly(calls: readonly SystemCall[], { commandId, sequence }: Append): string[] {
+  const [stored, ...more] = durableWrites(calls, LOG_FILES, commandId);
+  if (stored === undefined || more.length > 0)
+    throw new Error(`${commandId} was written ${more.length} times too often.`);
+  const acknowledgement = `{"stream":"STATION_LOG","seq":${sequence}}`;
+  const acknowledged = sent(calls).filter(({ data }) => data.includes(acknowledgement));
+  const delivered = sent(calls).filter(({ data }) => data.includes(commandId));
+  expect(acknowledged, `acknowledgements of ${sequence}`).toHaveLength(1);
+  expect(delivered, `deliveries of ${commandId}`).toHaveLength(1);
+  const syncedAt = stored.sync?.ended?.line ?? Number.POSITIVE_INFINITY;
+  return [
+    ...acknowledged.map((call) => ({ what: `acknowledgement of ${sequence}`, call })),
+    ...delivered.map((call) => ({ what: `delivery of ${sequence}`, call })),
+  ].flatMap(({ what, call }) => (call.began.line > syncedAt ? [] : [what]));
+}
+
+async function tooEarlyAt(before?: string): Promise<string[]> {
+  const tracer = await startTracing("nats-server");
+  undo.push(tracer.remove);
+  const nats = await startNats({ path: tracer.traced(inject("natsBinary").path, before) });
+  const bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  const appends = await appendsOf(bus);
+  await bus.close();
+  await nats.stop();
+  const calls = await tracer.calls();
+  return appends.flatMap((append) => sentTooEarly(calls, append));
+}
+
+const canTrace = onlyWhere(process.platform === "linux", "the order of system calls");
+
+describe.runIf(canTrace)("nats-server as it is configured", () => {
+  test("a commit of a station: synced before it is acknowledged or delivered", async () => {
+    expect(await tooEarlyAt()).toEqual([]);
+  });
+
+  test("the same with a server that syncs later: every acknowledgement and delivery is found too early", async () => {
+    expect(await tooEarlyAt(SYNC_LATER)).toHaveLength(2 * STATIONS * APPENDS_EACH);
+  });
+});
+
+describe.runIf(canTrace)("a command over HTTP", () => {
+  test("answered after its commits are synced", async () => {
+    const [natsTracer, gatewayTracer] = [await startTracing("nats-server"), await startTracing("gateway")];
+    undo.push(natsTracer.remove, gatewayTracer.remove);
+    const system = await startSystem({ natsPath: natsTracer.traced(inject("natsBinary").path) });
+    const port = await freePort();
+    const gateway = runProgram(
+      gatewayTracer.traced(process.execPath),
+      [join(import.meta.dirname, "..", "..", "gateway", "main.ts")],
+      { env: { ...process.env, NATS_URL: system.nats.url, HOST: "127.0.0.1", PORT: String(port) } },
+    );
+    const baseUrl = `http://127.0.0.1:${port}`;
+    while ((await fetch(`${baseUrl}/readyz`).catch(() => undefined))?.status !== 200) await delay(50);
+
+    const cashier = await logIn(baseUrl, "cashier", system.cashier);
+    const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+    await cashier.good("POST", `${station}/lease/`, { body: {} });
+    const keys: string[] = [];
+    const keyed = async (path: string, body: object): Promise<Record<string, unknown>> => {
+      const key = randomUUID();
+      keys.push(key);
+      return await cashier.good("POST", path, { key, body, headers: { "x-request-id": key } });
+    };
+    for (const route of ["cash", "attested_terminal"]) {
+      const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
+      const order = await cashier.good("POST", `${station}/orders/`, { body: { lines } });
+      const intent = await keyed(`${station}/intents/`, { order_id: order["order_id"], route });
+      const reference = route === "cash" ? {} : { reference: "SLIP-1" };
+      const attested = await keyed(`${station}/intents/${String(intent["intent_id"])}/attest/`, reference);
+      expect(attested["status"]).toBe("succeeded");
+    }
+    gateway.process.kill("SIGTERM");
+    await gateway.ended;
+    await system.stop();
+
+    const [natsCalls, gatewayCalls] = [await natsTracer.calls(), await gatewayTracer.calls()];
+    for (const key of keys) {
+      const answers = sent(gatewayCalls).filter(
+        ({ data }) => data.subarray(0, 8).toString() === "HTTP/1.1" && data.includes(key),
+      );
+      expect(answers, `answers to ${key}`).toHaveLength(1);
+      const answeredAtUs = answers[0]?.began.atUs ?? 0;
+      const commits = durableWrites(natsCalls, LOG_FILES, createHash("sha256").update(key).digest("base64url")).filter(
+        ({ write }) => write.began.atUs < answeredAtUs,
+      );
+      expect(commits.length, `commits of ${key} before its answer`).toBeGreaterThan(0);
+      for (const { sync } of commits) expect(sync?.ended?.atUs).toBeLessThanOrEqual(answeredAtUs);
+    }
+  });
+});

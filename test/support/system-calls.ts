@@ -1,0 +1,161 @@
+/**
+ * The system calls of a program, in the order in which they began and ended.
+ *
+ *   const tracer = await startTracing("nats-server");
+ *   spawn(tracer.traced("/path/of/program"), ["its", "arguments"]);
+ *   …                                    // the program ends
+ *   const calls = await tracer.calls();
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { findStrace } from "./strace.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+/** What sends bytes to a file or a socket, and what makes a file durable. */
+const TRACED = "write,writev,pwrite64,pwritev,pwritev2,send,sendto,sendmsg,sendmmsg,fsync,fdatasync,sync_file_range";
+/** Longer than any message of these tests: a text that is cut off would not be found. */
+const LONGEST_BYTES = 1_000_000;
+const COMPLETE_WITHIN_MS = 10_000;
+
+/** When a call began or ended: its line orders it among the calls of its program, the clock among those of several. */
+export interface Moment {
+  readonly line: number;
+  readonly atUs: number;
+}
+
+export interface SystemCall {
+  readonly name: string;
+  /** The path of a file, or the two ends of a connection, `TCP:[…->…]`. */
+  readonly target: string;
+  /** What is written. */
+  readonly data: Buffer;
+  readonly began: Moment;
+  /** Undefined while it lasts. */
+  readonly ended: Moment | undefined;
+  readonly isDone: boolean;
+}
+
+export interface Tracer {
+  /**
+   * A program that is this one, traced from its first call on with all its threads and children. `before` is a line of
+   * shell that is run first, with the program's arguments in $1, $2, …
+   */
+  traced(program: string, before?: string): string;
+  /** What the program did, once it has ended. */
+  calls(): Promise<SystemCall[]>;
+  remove(): void;
+}
+
+export async function startTracing(name: string): Promise<Tracer> {
+  const strace = await findStrace();
+  const folder = temporaryFolder(`trace-${name}`);
+  const file = join(folder.path, "calls");
+  return {
+    traced: (program, before = "") => {
+      // -D: the program is the child of its caller, as without strace; signals reach it and its exit is seen.
+      const how = `-D -f --seccomp-bpf -yy -ttt -T -xx -s ${LONGEST_BYTES} -e trace=${TRACED} -e signal=none`;
+      const script = join(folder.path, name);
+      const start = `exec "${strace.path}" ${how} -E LD_LIBRARY_PATH -o "${file}" "${program}" "$@"`;
+      writeFileSync(script, `#!/bin/sh\n${before}\nLD_LIBRARY_PATH="${strace.libraries}" ${start}\n`, { mode: 0o700 });
+      return script;
+    },
+    calls: async () => parseCalls(await completeText(file)),
+    remove: folder.remove,
+  };
+}
+
+/** What strace has written, once each thread of the program has ended. */
+async function completeText(file: string): Promise<string> {
+  const deadlineMs = Date.now() + COMPLETE_WITHIN_MS;
+  for (;;) {
+    const text = readFileSync(file, "utf8");
+    const ended = threadsIn(text, /^(\d+) .*\+\+\+ (?:exited|killed)/gm);
+    if (ended.size > 0 && threadsIn(text, /^(\d+) /gm).size === ended.size) return text;
+    if (Date.now() > deadlineMs)
+      throw new Error(`The traced program has not ended; its last calls:\n${text.slice(-500)}`);
+    await delay(20);
+  }
+}
+
+function threadsIn(text: string, pattern: RegExp): Set<string | undefined> {
+  return new Set([...text.matchAll(pattern)].map(([, thread]) => thread));
+}
+
+const LINE = /^(\d+) +(\d+)\.(\d{6}) (?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)$/;
+
+/** Reads what strace has written with the options above. */
+export function parseCalls(text: string): SystemCall[] {
+  const calls: SystemCall[] = [];
+  const lasting = new Map<string, number>();
+  for (const [line, entry] of text.split("\n").entries()) {
+    const [, thread = "", seconds, microseconds, resumed, name, rest = ""] = LINE.exec(entry) ?? [];
+    if (seconds === undefined) continue;
+    const atUs = Number(seconds) * 1_000_000 + Number(microseconds);
+    const isDone = / = \d+( |$)/.test(rest);
+    if (resumed !== undefined) {
+      const index = lasting.get(`${thread} ${resumed}`);
+      const call = index === undefined ? undefined : calls[index];
+      if (call === undefined || index === undefined) throw new Error(`A call ends that has not begun: ${entry}`);
+      calls[index] = { ...call, isDone, ended: { line, atUs } };
+      continue;
+    }
+    const isLasting = rest.endsWith("<unfinished ...>");
+    if (isLasting) lasting.set(`${thread} ${name}`, calls.length);
+    const tookUs = Math.ceil(Number(/<(\d+\.\d+)>$/.exec(rest)?.[1] ?? 0) * 1_000_000);
+    calls.push({
+      name: name ?? "",
+      target: targetOf(rest),
+      data: writtenBytes(rest),
+      began: { line, atUs },
+      ended: isLasting ? undefined : { line, atUs: atUs + tookUs },
+      isDone: !isLasting && isDone,
+    });
+  }
+  return calls;
+}
+
+function targetOf(rest: string): string {
+  const named = /^\d+<(.*?)>(?:[,)]| <unfinished)/.exec(rest)?.[1] ?? "";
+  return named.startsWith("\\x") ? fromHex(named).toString() : named;
+}
+
+function fromHex(text: string): Buffer {
+  return Buffer.from(text.replaceAll("\\x", ""), "hex");
+}
+
+function writtenBytes(rest: string): Buffer {
+  const texts = [...rest.matchAll(/"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?/g)];
+  if (texts.some(([, , cut]) => cut !== undefined)) throw new Error(`A text is cut off: ${rest.slice(0, 200)}`);
+  return fromHex(texts.map(([, text = ""]) => text).join(""));
+}
+
+const SYNCS: ReadonlySet<string> = new Set(["fsync", "fdatasync"]);
+
+/** Bytes that went to a socket: what other programs can know. */
+export function sent(calls: readonly SystemCall[]): SystemCall[] {
+  return calls.filter(({ name, target }) => target.startsWith("TCP") && !SYNCS.has(name));
+}
+
+export interface Durable {
+  readonly write: SystemCall;
+  /** The first sync of that file that began after the write had ended, and succeeded; undefined: there was none. */
+  readonly sync: SystemCall | undefined;
+}
+
+/** Each write of these bytes to a file whose path contains `path`, with what made it durable. */
+export function durableWrites(calls: readonly SystemCall[], path: string, bytes: string): Durable[] {
+  return calls
+    .filter(({ name, target, data }) => !SYNCS.has(name) && target.includes(path) && data.includes(bytes))
+    .map((write) => ({
+      write,
+      sync: calls.find(
+        ({ name, target, began, isDone }) =>
+          SYNCS.has(name) &&
+          target === write.target &&
+          isDone &&
+          write.ended !== undefined &&
+          began.line > write.ended.line,
+      ),
+    }));
+}
