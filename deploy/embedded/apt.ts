@@ -77,6 +77,7 @@ Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
 Dir::State::Status "/dev/null";
 APT::Default-Release "";
+APT::Update::Error-Mode "any";
 `;
   return `# What the machine runs after an update belongs to its own lists.
 #clear APT::Update::Pre-Invoke;
@@ -94,18 +95,17 @@ Acquire::AllowInsecureRepositories "false";
 Acquire::AllowWeakRepositories "false";
 Acquire::AllowDowngradeToInsecureRepositories "false";
 APT::Get::AllowUnauthenticated "false";
-APT::Update::Error-Mode "any";
 Acquire::Retries "${deployLimits.aptRetries}";
 Acquire::http::Timeout "${deployLimits.aptSilenceS}";
 Acquire::https::Timeout "${deployLimits.aptSilenceS}";
 ${hasOwnSources ? ownSources : ""}`;
 }
 
-/** The first thing that apt names as an error, without its mark and its full stop. */
+/** What apt names as the reason, without its mark and its full stop: what is wrong with a signature, or its first error. */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && "killed" in error && error.killed === true) {
     return `apt-get took longer than ${deployLimits.aptDownloadMs / 1000} s`;
   }
   const output = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
-  return /^E: (.*?)\.?$/m.exec(output)?.[1] ?? "apt-get failed";
+  return /^W: (GPG error: .*?)\.?$/m.exec(output)?.[1] ?? /^E: (.*?)\.?$/m.exec(output)?.[1] ?? "apt-get failed";
 }

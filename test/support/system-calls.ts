@@ -44,7 +44,7 @@ export interface Tracer {
   traced(program: string, before?: string): string;
   /** What the program did, once it has ended. */
   calls(): Promise<SystemCall[]>;
-  remove(): void;
+  readonly remove: () => void;
 }
 
 export async function startTracing(name: string): Promise<Tracer> {
