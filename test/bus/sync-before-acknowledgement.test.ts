@@ -1,12 +1,9 @@
 /**
- * What is acknowledged is on the disk (I4): no acknowledgement, delivery or answer of a commit leaves before nats-server
- * has synced it. The system calls of nats-server and of a gateway say in which order things happened.
+ * What is acknowledged is on the disk (I4): no acknowledgement and no delivery of a commit leaves nats-server before it has
+ * synced the commit. Its system calls show in which order things happened.
  */
-import { createHash, randomUUID } from "node:crypto";
-import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { randomUUID } from "node:crypto";
 import { afterEach, beforeAll, describe, expect, inject, test } from "vitest";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import { deployLimits } from "../../deploy/limits.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -14,11 +11,8 @@ import { openFeed } from "../../services/bus/feed.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
 import { commitOf, STORIES } from "../machines/golden-stories.ts";
 import { onlyWhere } from "../support/only-where.ts";
-import { logIn } from "../support/people.ts";
-import { runProgram } from "../support/running-program.ts";
 import { startNats } from "../support/servers.ts";
 import { findStrace } from "../support/strace.ts";
-import { startSystem } from "../support/system.ts";
 import { durableWrites, type SystemCall, sent, startTracing } from "../support/system-calls.ts";
 import { eventually, QUIET } from "./waiting.ts";
 
@@ -114,74 +108,19 @@ async function tooEarlyAt(before?: string): Promise<string[]> {
   return appends.flatMap((append) => sentTooEarly(calls, append));
 }
 
-const canTrace = onlyWhere(process.platform === "linux", "the order of system calls");
+const isLinux = process.platform === "linux";
 
-beforeAll(async () => {
-  // Fetched here where the machine has none, so that no test's time is spent on it.
-  if (canTrace) await findStrace();
-}, deployLimits.aptDownloadMs);
+describe.runIf(onlyWhere(isLinux, "the order of system calls"))("what is acknowledged is on the disk", () => {
+  beforeAll(async () => {
+    // Fetched here where the machine has none, so that no test's time is spent on it.
+    await findStrace();
+  }, deployLimits.aptDownloadMs);
 
-describe.runIf(canTrace)("nats-server as it is configured", () => {
   test("a commit of a station: synced before it is acknowledged or delivered", async () => {
     expect(await tooEarlyAt()).toEqual([]);
   });
 
-  test("the same with a server that syncs later: every acknowledgement and delivery is found too early", async () => {
+  test("a commit at a server that syncs later: each acknowledgement and delivery is found too early", async () => {
     expect(await tooEarlyAt(SYNC_LATER)).toHaveLength(2 * STATIONS * APPENDS_EACH);
-  });
-});
-
-describe.runIf(canTrace)("a command over HTTP", () => {
-  test("answered after its commits are synced", { timeout: 60_000 }, async () => {
-    const [natsTracer, gatewayTracer] = [await startTracing("nats-server"), await startTracing("gateway")];
-    undo.push(natsTracer.remove, gatewayTracer.remove);
-    const system = await startSystem({ natsPath: natsTracer.traced(inject("natsBinary").path) });
-    const stopSystem = stopping(() => system.stop());
-    const port = await freePort();
-    const gateway = runProgram(
-      gatewayTracer.traced(process.execPath),
-      [join(import.meta.dirname, "..", "..", "gateway", "main.ts")],
-      { env: { ...process.env, NATS_URL: system.nats.url, HOST: "127.0.0.1", PORT: String(port) } },
-    );
-    const stopGateway = stopping(async () => {
-      gateway.process.kill("SIGTERM");
-      await gateway.ended;
-    });
-    const baseUrl = `http://127.0.0.1:${port}`;
-    while ((await fetch(`${baseUrl}/readyz`).catch(() => undefined))?.status !== 200) await delay(50);
-
-    const cashier = await logIn(baseUrl, "cashier", system.cashier);
-    const station = `stations/${system.sandbox.stations[0]?.stationId}`;
-    await cashier.good("POST", `${station}/lease/`, { body: {} });
-    const keys: string[] = [];
-    const keyed = async (path: string, body: object): Promise<Record<string, unknown>> => {
-      const key = randomUUID();
-      keys.push(key);
-      return await cashier.good("POST", path, { key, body, headers: { "x-request-id": key } });
-    };
-    for (const route of ["cash", "attested_terminal"]) {
-      const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
-      const order = await cashier.good("POST", `${station}/orders/`, { body: { lines } });
-      const intent = await keyed(`${station}/intents/`, { order_id: order["order_id"], route });
-      const reference = route === "cash" ? {} : { reference: "SLIP-1" };
-      const attested = await keyed(`${station}/intents/${String(intent["intent_id"])}/attest/`, reference);
-      expect(attested["status"]).toBe("succeeded");
-    }
-    await stopGateway();
-    await stopSystem();
-
-    const [natsCalls, gatewayCalls] = [await natsTracer.calls(), await gatewayTracer.calls()];
-    for (const key of keys) {
-      const answers = sent(gatewayCalls).filter(
-        ({ data }) => data.subarray(0, 8).toString() === "HTTP/1.1" && data.includes(key),
-      );
-      expect(answers, `answers to ${key}`).toHaveLength(1);
-      const answeredAtUs = answers[0]?.began.atUs ?? 0;
-      const commits = durableWrites(natsCalls, LOG_FILES, createHash("sha256").update(key).digest("base64url")).filter(
-        ({ write }) => write.began.atUs < answeredAtUs,
-      );
-      expect(commits.length, `commits of ${key} before its answer`).toBeGreaterThan(0);
-      for (const { sync } of commits) expect(sync?.ended?.atUs ?? NEVER).toBeLessThanOrEqual(answeredAtUs);
-    }
   });
 });
