@@ -1,6 +1,5 @@
 /** The cashier's API on the wire: stations, lease, routes and orders (design §5). Intents are in `intent.ts`. */
 import { z } from "zod";
-import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
 import {
@@ -9,6 +8,7 @@ import {
   orderStatusSchema,
   paymentRouteSchema,
   stationStatusSchema,
+  withdrawalReasonSchema,
 } from "./enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { amountSchema, currencySchema, idSchema, livenessSchema, nameSchema, timestampSchema } from "./shared.ts";
@@ -105,18 +105,17 @@ export const routeOfferSchema = z
   .object({
     route: paymentRouteSchema,
     offered: z.boolean(),
-    reason: z
-      .enum(WITHDRAWAL_REASONS)
-      .meta({ id: "WithdrawalReason" })
-      .nullable()
-      .meta({ description: "Why it is not offered; null when it is." }),
+    reason: withdrawalReasonSchema.nullable().meta({
+      description:
+        "Why it is not offered; null when it is. Where several companions are there, `smart_pos` names the first of: one that went offline; one that is online and blocked; one that was never online; one that is offline and blocked; one that is not enrolled; one without the capabilities.",
+    }),
     since: timestampSchema.nullable().meta({ description: "Since when the reason holds, where that is known." }),
   })
   .meta({ id: "RouteOffer" });
 
 export const READINESS = ["ready", "not_polling", "offline"] as const;
 
-/** A device that a smart POS collection can be handed to. */
+/** A device of the companion's kind, whether or not a smart POS collection can be handed to it now. */
 export const companionSchema = z
   .object({
     device_id: idSchema,
@@ -131,6 +130,8 @@ export const companionSchema = z
       .nullable()
       .meta({ description: "When it last asked for its assignment, noted every 10 seconds; null when never." }),
     blocked_reason: blockedReasonSchema,
+    offered: z.boolean().meta({ description: "Whether a smart POS collection can be handed to it now." }),
+    reason: withdrawalReasonSchema.nullable().meta({ description: "Why none can be handed to it; null when one can." }),
   })
   .meta({ id: "Companion" });
 
@@ -144,7 +145,18 @@ export const routesSchema = z.object({ routes: z.array(routeOfferSchema), compan
         { route: "attested_terminal", offered: true, reason: null, since: null },
         { route: "cash", offered: true, reason: null, since: null },
       ],
-      companions: [],
+      companions: [
+        {
+          device_id: 42,
+          name: "Companion",
+          liveness: { online: false, last_seen_at: "2026-11-20T11:59:35.000Z", since: "2026-11-20T12:00:00.000Z" },
+          readiness: "offline",
+          last_polled_at: "2026-11-20T11:59:34.000Z",
+          blocked_reason: "",
+          offered: false,
+          reason: "device_offline",
+        },
+      ],
     },
   ],
 });

@@ -7,6 +7,7 @@ import { LEASE_LOSSES } from "../../machines/lease.ts";
 import { type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts";
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
+import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
 import { PERMISSIONS, ROLES, USER_STATUSES } from "../../services/bus/messages/caller.ts";
 import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
@@ -52,6 +53,11 @@ export const blockedReasonSchema = z
   .enum(["", ...BLOCKED_REASONS])
   .meta({ id: "BlockedReason", description: "Why the device or the station may not act; empty when it may." });
 
+export const withdrawalReasonSchema = z.enum(WITHDRAWAL_REASONS).meta({
+  id: "WithdrawalReason",
+  description:
+    "`no_companion`: the station has none. `device_offline`: the companion is not heard. `device_not_enrolled`: its enrollment code was not claimed. `capability_missing`: it lacks `handoff_present` or `outcome_report`. `provider_not_configured`: no payment provider serves the station. `provider_frozen`: it is frozen by a kill switch. The others as in `BlockedReason`.",
+});
 export const leaseLossSchema = z.enum(LEASE_LOSSES).meta({
   id: "LeaseLoss",
   description: "`taken_over`: another cashier took the station over. `broken`: the owner freed it.",

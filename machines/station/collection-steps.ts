@@ -21,9 +21,10 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   if (amountMinor === 0n || !amountFitsWire(amountMinor, order.currency)) return refuse("amount_not_collectable");
   const offer = routeOffer(state, route, input.switches);
   if (offer.reason !== null) return refuse("route_not_offered", { reason: offer.reason });
-  const companion = route === "smart_pos" ? chooseCompanion(state, input.switches, command.deviceId) : undefined;
-  if (route === "smart_pos" && companion === undefined)
-    return refuse("route_not_offered", { reason: "device_offline" });
+  const choice = route === "smart_pos" ? chooseCompanion(state, input.switches, command.deviceId) : undefined;
+  if (route === "smart_pos" && choice?.reason !== null)
+    return refuse("route_not_offered", { reason: choice?.reason ?? "no_companion" });
+  const companion = choice?.device;
   const inDoubt = isInDoubt(state, order.orderId);
   const earlierIntentId = newestDoubt(state, order.orderId)?.intentId;
   if (inDoubt && command.confirmsMoneyMayHaveMoved !== true)

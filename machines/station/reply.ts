@@ -34,6 +34,8 @@ export const WITHDRAWAL_REASONS = [
   ...BLOCKED_REASONS,
   "no_companion",
   "device_offline",
+  "device_not_enrolled",
+  "capability_missing",
   "provider_not_configured",
   "provider_frozen",
 ] as const;

@@ -32,18 +32,56 @@ function providerReason({ provider }: StationState, switches: KillSwitches): Rou
   return switches.providers.has(provider.configId) ? "provider_frozen" : null;
 }
 
+/** A device of the companion's kind, with why no smart POS collection can be handed to it now; null when one can. */
+export interface CompanionOffer {
+  readonly device: StationDevice;
+  readonly reason: WithdrawalReason | null;
+}
+
+export function companionOffers(state: StationState, switches: KillSwitches): readonly CompanionOffer[] {
+  return state.devices
+    .filter(({ kind }) => kind === "smart_pos_companion")
+    .map((device) => ({ device, reason: companionReason(state, device, switches) }));
+}
+
+/**
+ * Of several companions the route names the reason that is the nearest to the counter: what the cashier can put right
+ * alone comes before what needs the owner, and a device that is or was in use before one that never was.
+ */
 function smartPosOffer(state: StationState, switches: KillSwitches): RouteOffer {
   const route = "smart_pos";
-  const companions = state.devices.filter(isCompanion);
-  if (chooseCompanion(state, switches) !== undefined) return { route, reason: null, sinceMs: null };
-  const allowed = companions.filter((device) => deviceReason(state, device, switches) === "");
-  if (allowed.length === 0) {
-    const [first] = companions.map((device) => deviceReason(state, device, switches));
-    return { route, reason: first === undefined || first === "" ? "no_companion" : first, sinceMs: null };
+  const withdrawn: { readonly rank: number; readonly reason: WithdrawalReason; readonly device: StationDevice }[] = [];
+  for (const { device, reason } of companionOffers(state, switches)) {
+    if (reason === null) return { route, reason: null, sinceMs: null };
+    withdrawn.push({ rank: rankOf(device, reason), reason, device });
   }
+  const [first] = withdrawn.toSorted((a, b) => a.rank - b.rank);
+  if (first === undefined) return { route, reason: "no_companion", sinceMs: null };
+  const { rank, reason } = first;
+  if (rank !== RANKS.wentOffline) return { route, reason, sinceMs: null };
   // The route was withdrawn when the last of them went silent.
-  const since = allowed.map((device) => device.liveness.sinceMs ?? 0).reduce((a, b) => Math.max(a, b), 0);
-  return { route, reason: "device_offline", sinceMs: since === 0 ? null : since };
+  const since = withdrawn.filter((other) => other.rank === rank).map(({ device }) => device.liveness.sinceMs ?? 0);
+  return { route, reason, sinceMs: Math.max(...since) };
+}
+
+const RANKS = {
+  /** The cashier switches it on again. */
+  wentOffline: 0,
+  /** It stands at the counter and is blocked: the owner resumes it. */
+  blockedOnline: 1,
+  /** Its application was never started. */
+  neverOnline: 2,
+  blockedOffline: 3,
+  /** Its enrollment code was not claimed. */
+  notEnrolled: 4,
+  capabilityMissing: 5,
+} as const;
+
+function rankOf({ liveness }: StationDevice, reason: WithdrawalReason): number {
+  if (reason === "device_offline") return liveness.lastSeenAtMs === null ? RANKS.neverOnline : RANKS.wentOffline;
+  if (reason === "device_not_enrolled") return RANKS.notEnrolled;
+  if (reason === "capability_missing") return RANKS.capabilityMissing;
+  return liveness.state === "online" ? RANKS.blockedOnline : RANKS.blockedOffline;
 }
 
 /** The companion that a smart POS collection is handed to: the preferred one when it is live, else the first live one. */
@@ -51,28 +89,19 @@ export function chooseCompanion(
   state: StationState,
   switches: KillSwitches,
   preferredId?: number,
-): StationDevice | undefined {
-  const live = state.devices.filter(
-    (device) =>
-      isCompanion(device) && device.liveness.state === "online" && deviceReason(state, device, switches) === "",
-  );
-  return preferredId === undefined ? live[0] : live.find((device) => device.deviceId === preferredId);
+): CompanionOffer | undefined {
+  const offers = companionOffers(state, switches);
+  if (preferredId !== undefined) return offers.find(({ device }) => device.deviceId === preferredId);
+  return offers.find(({ reason }) => reason === null);
 }
 
-function isCompanion(device: StationDevice): boolean {
-  return (
-    device.kind === "smart_pos_companion" &&
-    device.status !== "pending" &&
-    device.capabilities.includes("handoff_present") &&
-    device.capabilities.includes("outcome_report")
-  );
-}
-
-function deviceReason(
-  state: StationState,
-  device: StationDevice,
-  switches: KillSwitches,
-): ReturnType<typeof blockedReason> {
+function companionReason(state: StationState, device: StationDevice, switches: KillSwitches): WithdrawalReason | null {
+  if (device.status === "pending") return "device_not_enrolled";
+  const { capabilities, liveness } = device;
+  if (!capabilities.includes("handoff_present") || !capabilities.includes("outcome_report"))
+    return "capability_missing";
   const { organizationId, stationId, status: stationStatus } = state;
-  return blockedReason({ organizationId, stationId, stationStatus, device }, switches);
+  const blocked = blockedReason({ organizationId, stationId, stationStatus, device }, switches);
+  if (blocked !== "") return blocked;
+  return liveness.state === "online" ? null : "device_offline";
 }

@@ -74,6 +74,12 @@ describe("a smart POS collection", () => {
       code: "route_not_offered",
       reason: "device_offline",
     });
+    counter.describesDevice({ ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id, status: "suspended", revision: 2 });
+    expect(counter.picks("smart_pos", { deviceId: SECOND_COMPANION.id }).reply).toMatchObject({
+      reason: "device_suspended",
+    });
+    expect(counter.picks("smart_pos", { deviceId: DISPLAY.id }).reply).toMatchObject({ reason: "no_companion" });
+    counter.describesDevice({ ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id, revision: 3 });
     counter.hears(SECOND_COMPANION).picks("smart_pos", { deviceId: SECOND_COMPANION.id });
     expect(counter.intent?.deviceId).toBe(SECOND_COMPANION.id);
   });

@@ -4,7 +4,7 @@ import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
 import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
 import { type DisplayView, displayView, rendersQrOn } from "../../machines/views/display.ts";
-import { routeOffers } from "../../machines/views/routes.ts";
+import { companionOffers, routeOffers } from "../../machines/views/routes.ts";
 import {
   aCounter,
   aQrCounter,
@@ -274,14 +274,46 @@ describe("the routes offered", () => {
       "smart_pos:yes dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
-      "a suspended companion and a silent one",
+      "a live companion that is suspended and one that was never online",
       () => aCounter().describesDevice(suspendedCompanion).describesDevice(second),
+      "smart_pos:device_suspended dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a silent companion that is suspended and one that was never online",
+      () => aCounter().loses().describesDevice(suspendedCompanion).describesDevice(second),
       "smart_pos:device_offline dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
-      "a companion whose code was never claimed",
-      () => aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 }),
-      "smart_pos:no_companion dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+      "a live companion that is suspended and one that has gone offline",
+      () =>
+        aCounter()
+          .describesDevice(suspendedCompanion)
+          .describesDevice(second)
+          .hears(SECOND_COMPANION)
+          .loses(SECOND_COMPANION),
+      "smart_pos:device_offline dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a silent companion that is suspended and one that has yet to enroll",
+      () =>
+        aCounter()
+          .loses()
+          .describesDevice(suspendedCompanion)
+          .describesDevice({ ...second, status: "pending" }),
+      "smart_pos:device_suspended dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a companion that has yet to enroll and one without the capabilities",
+      () =>
+        aCounter()
+          .describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 })
+          .describesDevice({ ...second, capabilities: ["handoff_present"] }),
+      "smart_pos:device_not_enrolled dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
+    ],
+    [
+      "a companion without the capabilities",
+      () => aCounter().describesDevice({ ...COMPANION_DEVICE, capabilities: ["handoff_present"], revision: 2 }),
+      "smart_pos:capability_missing dynamic_qr:provider_not_configured attested_terminal:yes cash:yes",
     ],
     [
       "a display that claims a companion's capabilities",
@@ -345,5 +377,27 @@ describe("the routes offered", () => {
       .describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 })
       .describesDevice(second);
     expect(routeOffers(never.station, NO_KILL_SWITCHES)[0]).toMatchObject({ reason: "device_offline", sinceMs: null });
+  });
+
+  it("each companion: its own reason, or none when it can take a collection", () => {
+    const counter = aCounter()
+      .describesDevice(suspendedCompanion)
+      .describesDevice(second)
+      .describesDevice({ ...second, deviceId: 704, status: "pending" })
+      .describesDevice({ ...second, deviceId: 705, capabilities: [] })
+      .describesDevice({ ...second, deviceId: 706 })
+      .hears({ kind: "device", id: 706 })
+      .freezes({ devices: new Set([705]) });
+    const reasons = companionOffers(counter.station, counter.switches).map(({ device, reason }) => [
+      device.deviceId,
+      reason,
+    ]);
+    expect(reasons).toEqual([
+      [701, "device_suspended"],
+      [703, "device_offline"],
+      [704, "device_not_enrolled"],
+      [705, "capability_missing"],
+      [706, null],
+    ]);
   });
 });

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { StationDevice, StationState } from "../../../machines/station/state.ts";
-import { routeOffers } from "../../../machines/views/routes.ts";
+import { companionOffers, routeOffers } from "../../../machines/views/routes.ts";
 import type { routesSchema } from "../../contract/cashier.ts";
 import { livenessWire, optionalTimestamp } from "../liveness-wire.ts";
 import { readinessOf } from "./companion-readiness.ts";
@@ -23,15 +23,15 @@ export function routesWire(state: StationState, facts: RoutesFacts): z.infer<typ
       reason,
       since: optionalTimestamp(sinceMs),
     })),
-    companions: state.devices
-      .filter((device) => device.kind === "smart_pos_companion" && device.status !== "pending")
-      .map((device) => ({
-        device_id: device.deviceId,
-        name: device.name,
-        liveness: livenessWire(device.liveness),
-        ...readinessWire(state, device, facts.polledAtMs(device.deviceId), nowMs),
-        blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
-      })),
+    companions: companionOffers(state, switches).map(({ device, reason }) => ({
+      device_id: device.deviceId,
+      name: device.name,
+      liveness: livenessWire(device.liveness),
+      ...readinessWire(state, device, facts.polledAtMs(device.deviceId), nowMs),
+      blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
+      offered: reason === null,
+      reason,
+    })),
   };
 }
 

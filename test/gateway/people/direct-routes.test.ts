@@ -155,10 +155,11 @@ describe("what is refused at the order", () => {
 
 describe("what is refused at the collection", () => {
   it("a route that is not offered, with the reason that the routes show", async () => {
-    const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
+    const { routes, companions } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
+    expect(companions).toMatchObject([{ offered: false, reason: "device_not_enrolled" }]);
     const order = await openOrder();
     expect(Object.fromEntries(routes.map(({ route, reason }) => [route, reason]))).toEqual({
-      smart_pos: "no_companion",
+      smart_pos: "device_not_enrolled",
       dynamic_qr: "provider_not_configured",
       attested_terminal: null,
       cash: null,
