@@ -46,6 +46,7 @@ describe.runIf(onlyWhere(isLinux, "the order of system calls"))("a command over 
   let system: TestSystem;
   let gateway: RunningProgram;
   let baseUrl: string;
+  let isStopped = false;
 
   beforeAll(async () => {
     tracers = { nats: await startTracing("nats-server"), gateway: await startTracing("gateway") };
@@ -59,18 +60,21 @@ describe.runIf(onlyWhere(isLinux, "the order of system calls"))("a command over 
     while ((await fetch(`${baseUrl}/readyz`).catch(() => undefined))?.status !== 200) await delay(50);
   }, 240_000);
 
-  const stop = async (): Promise<void> => {
-    gateway.process.kill("SIGTERM");
-    await gateway.ended;
-    await system.stop();
-  };
-  afterAll(() => {
+  afterAll(async () => {
+    if (!isStopped) {
+      gateway.process.kill("SIGTERM");
+      await system.stop();
+    }
     tracers.nats.remove();
     tracers.gateway.remove();
   });
 
   test("a command: answered after its commits are synced", async () => {
-    const keys = await collect(baseUrl, system).finally(async () => await stop());
+    const keys = await collect(baseUrl, system);
+    gateway.process.kill("SIGTERM");
+    await gateway.ended;
+    await system.stop();
+    isStopped = true;
     const [natsCalls, gatewayCalls] = [await tracers.nats.calls(), await tracers.gateway.calls()];
     const answers = sent(gatewayCalls).filter(({ data }) => data.subarray(0, 8).toString() === "HTTP/1.1");
     for (const key of keys) {
