@@ -89,7 +89,9 @@ export type StationCommand =
       readonly attestationId?: string | undefined;
     }
   // A deadline is due.
-  | { readonly type: "tick" };
+  | { readonly type: "tick" }
+  /** The host does not know whether this command's commit is stored: a commit in its place makes sure that it never is. */
+  | { readonly type: "rule_out"; readonly commandId: string };
 
 export type StationCommandType = StationCommand["type"];
 

@@ -131,6 +131,8 @@ export type StationEvent =
       /** Null when the doubt was so old that only the order is known. */
       readonly earlierIntentId: number | null;
     }
+  /** The outcome of a command was unknown. From here on it is certain that the command had none. */
+  | { readonly type: "command_ruled_out"; readonly commandId: string }
   | { readonly type: "intent_cancelled"; readonly intentId: number; readonly cashierId: number }
   | { readonly type: "intent_expired"; readonly intentId: number };
 

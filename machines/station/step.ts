@@ -103,6 +103,8 @@ function dispatch(state: StationState, input: StepInput): Outcome {
       return finishSettlement(state, command, input.atMs);
     case "settlement_refused":
       return refuseSettlement(state, command, input.atMs);
+    case "rule_out":
+      return { state, events: [{ type: "command_ruled_out", commandId: command.commandId }], reply: ACCEPTED };
     case "tick":
       return { reply: ACCEPTED };
   }
@@ -139,6 +141,7 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
     case "settlement_succeeded":
     case "settlement_refused":
     case "tick":
+    case "rule_out":
     case "lease_renew":
     case "intent_present":
     case "provider_put":

@@ -2,8 +2,8 @@
  * One command on one station: load → gather → `step()` → append → answer.
  *
  * The append is conditional on the station's newest commit, so that whoever else may believe to own the station, one
- * commit follows another (I5). Nothing is answered before it is in the log (I4), and a doubt about that is settled by
- * reading the log back.
+ * commit follows another (I5). Nothing is answered before it is in the log (I4). After an append with unknown outcome the
+ * log is read back; where that fails too, the station is watched until the outcome is known (unknown-appends.ts).
  */
 import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
@@ -20,6 +20,7 @@ import { recall } from "./history.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { KnownStation, StateCache } from "./state-cache.ts";
 import type { StationLog, StoredCommit } from "./station-log.ts";
+import type { UnknownAppends } from "./unknown-appends.ts";
 import { BUSY, type HostCommand, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
 
 export interface CommandRunnerDeps {
@@ -34,6 +35,7 @@ export interface CommandRunnerDeps {
   readonly isServed: (stationId: number) => boolean;
   /** Called with each state that was read or committed, before anything is answered from it. */
   readonly onKnown: (stationId: number, known: KnownStation) => void;
+  readonly unknownAppends: Pick<UnknownAppends, "has" | "watch">;
   /** Lets the work wait for the settlement that its intent is in; false when it cannot. */
   readonly awaitSettlement: (stationId: number, work: Work) => boolean;
 }
@@ -70,10 +72,11 @@ export class CommandRunner {
   }
 
   async #run(stationId: number, work: Work): Promise<StationAnswer | undefined> {
+    if (this.#deps.unknownAppends.has(stationId) && work.isAboutUnknown !== true) return UNAVAILABLE;
     for (let attempt = 0; attempt < STATION_LIMITS.conflictAttempts; attempt += 1) {
-      const known = await this.#know(stationId, attempt > 0);
+      const known = await this.#know(stationId, attempt > 0 || work.isAboutUnknown === true);
       const { state, sequence } = known;
-      const command = typeof work.command === "function" ? state && work.command(state) : work.command;
+      const command = typeof work.command === "function" ? state && work.command(state, sequence) : work.command;
       if (command === undefined || command === null) return { reply: NOTHING_DONE, intent: null, sequence };
       if (state === null && command.type !== "station_put") {
         return { reply: { ok: false, code: "station_unknown" }, intent: null, sequence };
@@ -142,12 +145,12 @@ export class CommandRunner {
   }
 
   /**
-   * Appends until it is certain whether the commit is in the log, or gives up without knowing. A station that was given up
-   * meanwhile is left alone: whoever has it now has read already what is to be seen through there.
+   * Appends until it is certain whether the commit is in the log. Where that stays unknown, the station is watched from then
+   * on. A station that was handed over meanwhile is left alone: its next host has read already what is to be completed there.
    */
   async #commit(stationId: number, known: KnownStation, commit: Commit): Promise<CommitResult> {
     for (let attempt = 0; attempt < STATION_LIMITS.doubtAttempts; attempt += 1) {
-      if (!this.#deps.isServed(stationId)) break;
+      if (!this.#deps.isServed(stationId)) return this.#abandon(stationId);
       const outcome = await this.#deps.stationLog.append(stationId, known.sequence, commit);
       if (outcome.kind === "stored") {
         const { state, version, atMs, reply } = commit;
@@ -163,6 +166,11 @@ export class CommandRunner {
         return { known: toKnown(last), reply: last.commit.reply };
       }
     }
+    this.#deps.unknownAppends.watch(stationId, { commandId: commit.commandId, expectedSequence: known.sequence });
+    return this.#abandon(stationId);
+  }
+
+  #abandon(stationId: number): "failed" {
     this.#deps.cache.delete(stationId);
     return "failed";
   }

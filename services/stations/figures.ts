@@ -57,6 +57,12 @@ export function addHostGauges(metrics: Registry | undefined, host: StationHost):
   addGauge(metrics, "stations_partitions_owned", "Partitions that this host serves.", () => host.owned().size);
   addGauge(metrics, "stations_resident_states", "Station states kept decoded.", () => host.residentStates());
   addGauge(metrics, "stations_commands_waiting", "Commands waiting in mailboxes.", () => host.waitingCommands());
+  addGauge(
+    metrics,
+    "stations_unknown_appends",
+    "Stations that take no commands until the outcome of an append is known.",
+    () => host.stationsWithUnknownAppend(),
+  );
   addReadCount(
     metrics,
     {

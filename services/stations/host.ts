@@ -23,6 +23,7 @@ import type { StationsSettings } from "./settings.ts";
 import { SettlementSaga } from "./settlement-saga.ts";
 import { type KnownStation, StateCache } from "./state-cache.ts";
 import { StationLog } from "./station-log.ts";
+import { UnknownAppends } from "./unknown-appends.ts";
 import { Withdrawals } from "./withdrawals.ts";
 import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 
@@ -46,6 +47,7 @@ export class StationHost {
   readonly #stationLog: StationLog;
   readonly #mailboxes: Mailboxes;
   readonly #ownWork: OwnWork;
+  readonly #unknownAppends: UnknownAppends;
   readonly #saga: SettlementSaga;
   readonly #providers: ProviderSaga;
   readonly #withdrawals: Withdrawals;
@@ -63,6 +65,9 @@ export class StationHost {
     this.#serverId = deps.bus.nc.info?.server_id;
     const { bus, log, settings, switches, figures } = deps;
     this.#stationLog = new StationLog(bus);
+    this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
+    this.#ownWork = new OwnWork(this.#mailboxes);
+    this.#unknownAppends = new UnknownAppends({ log, ownWork: this.#ownWork, isUp: () => bus.isUp() });
     const runner = new CommandRunner({
       nc: bus.nc,
       log,
@@ -73,10 +78,9 @@ export class StationHost {
       figures,
       isServed: (stationId) => this.#ownership.isCurrent() && this.#partitions.has(partitionOf(stationId)),
       onKnown: (stationId, known) => this.#observe(stationId, known),
+      unknownAppends: this.#unknownAppends,
       awaitSettlement: (stationId, work) => this.#saga.await(stationId, work),
     });
-    this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
-    this.#ownWork = new OwnWork(this.#mailboxes);
     this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, figures });
     this.#withdrawals = new Withdrawals({ nc: bus.nc, log, mailboxes: this.#mailboxes });
     this.#providers = new ProviderSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, switches });
@@ -105,6 +109,7 @@ export class StationHost {
     clearInterval(this.#ticker);
     await this.#ownership.stop();
     this.#withdrawals.stop();
+    this.#unknownAppends.stop();
     this.#stationLog.close();
   }
 
@@ -121,6 +126,11 @@ export class StationHost {
   /** Commands that wait for their station, all stations together. */
   waitingCommands(): number {
     return this.#mailboxes.waiting;
+  }
+
+  /** Stations that take no commands until the outcome of an append is known. */
+  stationsWithUnknownAppend(): number {
+    return this.#unknownAppends.size;
   }
 
   /** Commands refused because a queue was full. */
@@ -208,6 +218,7 @@ export class StationHost {
       this.#saga.abandon(index);
       this.#providers.abandon(index);
       this.#withdrawals.abandon(index);
+      this.#unknownAppends.abandon(index);
       this.#cache.deletePartition(index);
     }
   }

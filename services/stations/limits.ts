@@ -35,8 +35,11 @@ export const STATION_LIMITS = {
   appendMs: 1_000,
   /** How often appends are checked for that. */
   appendSweepMs: 100,
-  /** Attempts of the identical append while it is in doubt; the requester repeats the command after that. */
+  /** Attempts of the identical append while its outcome is unknown; the requester repeats the command after that. */
   doubtAttempts: 3,
+  /** First and longest pause between checks of an append with unknown outcome: its station takes no commands meanwhile. */
+  unknownPauseMs: 50,
+  unknownLongestPauseMs: 2_000,
   /** One read of a station's last commit. */
   loadMs: 1_000,
   /** Asking the settlement service for an order's truth, and the audit copy for an old answer: within a requester's patience. */

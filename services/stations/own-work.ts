@@ -7,6 +7,7 @@ interface Own {
   readonly stationId: number;
   readonly commandId: string;
   readonly command: Work["command"];
+  readonly isAboutUnknown?: boolean;
   /** True when the partition was given up meanwhile: its next owner finds out by itself what is due. */
   readonly isVoid: () => boolean;
   /** Called with whether the command was done; a failure is retried by whoever asked. */
@@ -40,14 +41,14 @@ export class OwnWork {
       this.#next += 1;
       if (own.isVoid()) continue;
       this.#underWay += 1;
-      const { stationId, commandId, command, done } = own;
+      const { stationId, commandId, command, isAboutUnknown = false, done } = own;
       const answer = (given: StationAnswer): void => {
         this.#underWay -= 1;
         done(isFailure(given) ? undefined : given);
         // Not at once: answers may come synchronously, and a long queue must not grow the stack.
         queueMicrotask(() => this.#advance());
       };
-      this.#mailboxes.submit(stationId, { commandId, actor: SYSTEM, command, answer });
+      this.#mailboxes.submit(stationId, { commandId, actor: SYSTEM, command, isAboutUnknown, answer });
     }
   }
 }

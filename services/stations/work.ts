@@ -15,6 +15,7 @@ export type OwnCommand = Extract<
       | "settlement_succeeded"
       | "settlement_refused"
       | "tick"
+      | "rule_out"
       | "device_seen"
       | "device_silent";
   }
@@ -25,8 +26,13 @@ export type StationAnswer = StationResponse | StationFailure;
 export interface Work {
   readonly commandId: string;
   readonly actor: Actor;
-  /** Or what makes it from the state when its turn has come; undefined when nothing is to be done any more. */
-  readonly command: HostCommand | ((state: StationState) => HostCommand | undefined);
+  /**
+   * Or what makes it from the newest commit's state and sequence when its turn has come; undefined when nothing is to be done
+   * any more.
+   */
+  readonly command: HostCommand | ((state: StationState, sequence: number) => HostCommand | undefined);
+  /** Finds out whether an append with unknown outcome is stored; all other work has to wait for it. */
+  readonly isAboutUnknown?: boolean;
   /** Called exactly once. */
   readonly answer: (answer: StationAnswer) => void;
 }

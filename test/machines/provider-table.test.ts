@@ -395,6 +395,16 @@ const QR_TABLE: Record<OtherCommandType, Record<QrSituation, string>> = {
     qr_declined: "accepted",
     qr_overdue: "accepted + intent_expired",
   },
+  rule_out: {
+    qr_asked: "accepted + command_ruled_out",
+    qr_presented: "accepted + command_ruled_out",
+    qr_settling: "accepted + command_ruled_out",
+    qr_refused: "accepted + command_ruled_out",
+    qr_paid: "accepted + command_ruled_out",
+    qr_cancelled: "accepted + command_ruled_out",
+    qr_declined: "accepted + command_ruled_out",
+    qr_overdue: "accepted + intent_expired, command_ruled_out",
+  },
   tick: {
     qr_asked: "accepted",
     qr_presented: "accepted",

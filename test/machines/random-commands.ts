@@ -134,7 +134,13 @@ const FEEDS: readonly Told[] = [
       lastSeenAtMs: atMs - agoMs,
     })),
   ],
-  [1, always(SYSTEM), fc.constant(() => ({ type: "tick" }))],
+  [
+    1,
+    always(SYSTEM),
+    fc
+      .constantFrom<StationCommand>({ type: "tick" }, { type: "rule_out", commandId: "lost:1" })
+      .map((command) => () => command),
+  ],
 ];
 
 /** One of a few sessions, now and then one that is about to expire or has expired; or none. */

@@ -164,6 +164,7 @@ export const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Acto
     ask: ({ intentId }) => ({ type: "qr_ready", intentId, qrPayload: QR, providerReference: "PAY-1" }),
   },
   tick: { by: SYSTEM, ask: () => ({ type: "tick" }) },
+  rule_out: { by: SYSTEM, ask: () => ({ type: "rule_out", commandId: "lost:1" }) },
 };
 
 /** What the station says and commits, in one line: `reply + event, event`. */

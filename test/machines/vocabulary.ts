@@ -37,6 +37,7 @@ const EVENTS: Record<StationEventType, true> = {
   end_told: true,
   doubt_cleared: true,
   second_collection_confirmed: true,
+  command_ruled_out: true,
 };
 export const STATION_EVENT_TYPES = Object.keys(EVENTS) as readonly StationEventType[];
 
@@ -67,5 +68,6 @@ const COMMANDS: Record<StationCommandType, true> = {
   end_told: true,
   qr_ready: true,
   tick: true,
+  rule_out: true,
 };
 export const STATION_COMMAND_TYPES = Object.keys(COMMANDS) as readonly StationCommandType[];

@@ -9,6 +9,11 @@ export interface FaultProxy {
   readonly url: string;
   /** Loses the next message from the server whose text contains this; resolves when it has been lost. */
   loseNext(text: string): Promise<void>;
+  /**
+   * Breaks every connection at the next message from the server whose text contains this, which is lost, and takes no new
+   * connection until the returned function is called.
+   */
+  cutAtNext(text: string): () => void;
   /** What is sent to the server stays here until the returned function is called; what the server sends passes. */
   holdToServer(): () => void;
   stop(): Promise<void>;
@@ -19,13 +24,19 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   const sockets = new Set<Socket>();
   const pairs = new Map<Socket, Socket>();
   let loss: { readonly text: string; readonly lost: () => void } | undefined;
+  let isCut = false;
   const isLost = (frame: Buffer): boolean => {
     if (loss === undefined || !frame.includes(loss.text)) return false;
-    loss.lost();
+    const { lost } = loss;
     loss = undefined;
+    lost();
     return true;
   };
   const server = createServer((client) => {
+    if (isCut) {
+      client.destroy();
+      return;
+    }
     const upstream = connectTcp(Number(target.port), target.hostname);
     for (const socket of [client, upstream]) {
       sockets.add(socket);
@@ -60,6 +71,16 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       new Promise((lost) => {
         loss = { text, lost };
       }),
+    cutAtNext(text) {
+      const lost = (): void => {
+        isCut = true;
+        for (const socket of sockets) socket.destroy();
+      };
+      loss = { text, lost };
+      return () => {
+        isCut = false;
+      };
+    },
     holdToServer() {
       const held = [...pairs];
       for (const [client, upstream] of held) client.unpipe(upstream);

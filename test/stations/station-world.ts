@@ -38,6 +38,8 @@ export const deviceActor = (id: number): Actor => ({ kind: "device", id });
 export interface RunningHost {
   readonly host: StationHost;
   readonly bus: Bus;
+  /** What it reads whole streams with, and after a scan the commits that come late. */
+  readonly scanBus: Bus;
   /** What it counts. */
   readonly metrics: Registry;
   /** Hands over and ends, as SIGTERM makes it. */
@@ -146,7 +148,7 @@ export async function startStationWorld(
         await Promise.all([hostBus, leaseBus, scanBus].map((each) => each.close()));
       });
       hostStops.push(stop);
-      return { host, bus: hostBus, metrics, stop };
+      return { host, bus: hostBus, scanBus, metrics, stop };
     },
     async startHostBehindProxy() {
       const proxy = await startFaultProxy(nats.url);

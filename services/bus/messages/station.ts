@@ -11,7 +11,10 @@ import type { FieldError } from "../refusals.ts";
  * a success, to a station whose log has lost it.
  */
 export type RequestedCommand =
-  | Exclude<StationCommand, { type: "intent_create" | "qr_ready" | "end_told" | "settlement_refused" | "tick" }>
+  | Exclude<
+      StationCommand,
+      { type: "intent_create" | "qr_ready" | "end_told" | "settlement_refused" | "tick" | "rule_out" }
+    >
   | (Omit<Extract<StationCommand, { type: "intent_create" }>, "intentId" | "order"> & { readonly orderId: number });
 
 export interface StationRequest {

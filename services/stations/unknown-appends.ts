@@ -1,0 +1,110 @@
+/**
+ * Appends with unknown outcome: the host sent a commit, got no acknowledgement, and could not read the log back. The commit
+ * may be stored, or may be stored later. Until the outcome is known, the station's commands are answered `unavailable`:
+ * whatever else the host said of the station would be a guess.
+ *
+ *   unknown ──► read the newest commit ──► a newer one than expected: what it brings about starts now
+ *                   └── still the old one: commit `command_ruled_out` in its place, so that the other can never be stored
+ *                           └── no answer: pause, again
+ */
+import { partitionOf } from "../../machines/partition.ts";
+import type { Log } from "../runtime/log.ts";
+import { STATION_LIMITS } from "./limits.ts";
+import type { OwnWork } from "./own-work.ts";
+import type { OwnCommand } from "./work.ts";
+
+export interface UnknownAppendsDeps {
+  readonly log: Log;
+  readonly ownWork: OwnWork;
+  /** Whether the log can be asked at all. */
+  readonly isUp: () => boolean;
+}
+
+export interface UnknownAppend {
+  readonly commandId: string;
+  /** The station's newest commit when this one was sent: the condition under which it is stored. */
+  readonly expectedSequence: number;
+}
+
+interface Watch extends UnknownAppend {
+  readonly stationId: number;
+  readonly sinceMs: number;
+  pauseMs: number;
+  timer: NodeJS.Timeout | undefined;
+  isOver: boolean;
+}
+
+export class UnknownAppends {
+  readonly #deps: UnknownAppendsDeps;
+  /** One entry per station that had an append under way, so at most one per station with a command at a time. */
+  readonly #watches = new Map<number, Watch>();
+
+  constructor(deps: UnknownAppendsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Stations whose newest append has an unknown outcome. */
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  has(stationId: number): boolean {
+    return this.#watches.has(stationId);
+  }
+
+  /** Reads the station until the outcome is known. */
+  watch(stationId: number, append: UnknownAppend): void {
+    // The append that rules another one out had no answer either; the first one's condition tells for both.
+    if (this.#watches.has(stationId)) return;
+    const pauseMs = STATION_LIMITS.unknownPauseMs;
+    const watch: Watch = { ...append, stationId, sinceMs: performance.now(), pauseMs, timer: undefined, isOver: false };
+    this.#watches.set(stationId, watch);
+    const { commandId } = append;
+    this.#deps.log.warn({ stationId, commandId }, "the outcome of an append is unknown; the station waits for it");
+    this.#schedule(watch, 0);
+  }
+
+  /** Leaves the stations of a partition to its next owner, who reads them. */
+  abandon(partition: number): void {
+    for (const watch of this.#watches.values()) if (partitionOf(watch.stationId) === partition) this.#end(watch);
+  }
+
+  stop(): void {
+    for (const watch of this.#watches.values()) this.#end(watch);
+  }
+
+  #schedule(watch: Watch, afterMs: number): void {
+    watch.timer = setTimeout(() => this.#check(watch), afterMs);
+  }
+
+  #check(watch: Watch): void {
+    if (!this.#deps.isUp()) return this.#checkLater(watch);
+    const { stationId, expectedSequence, commandId } = watch;
+    this.#deps.ownWork.submit({
+      stationId,
+      commandId: `rule_out:${commandId}`,
+      command: (_state, sequence): OwnCommand | undefined =>
+        sequence === expectedSequence ? { type: "rule_out", commandId } : undefined,
+      isAboutUnknown: true,
+      isVoid: () => watch.isOver,
+      done: (answer) => {
+        if (watch.isOver) return;
+        if (answer === undefined) return this.#checkLater(watch);
+        this.#end(watch);
+        const tookMs = Math.round(performance.now() - watch.sinceMs);
+        this.#deps.log.info({ stationId, commandId, tookMs }, "the outcome of an append is known");
+      },
+    });
+  }
+
+  #checkLater(watch: Watch): void {
+    this.#schedule(watch, watch.pauseMs);
+    watch.pauseMs = Math.min(watch.pauseMs * 2, STATION_LIMITS.unknownLongestPauseMs);
+  }
+
+  #end(watch: Watch): void {
+    watch.isOver = true;
+    clearTimeout(watch.timer);
+    this.#watches.delete(watch.stationId);
+  }
+}

@@ -1,0 +1,163 @@
+/** What becomes of a station when nobody can say whether a commit is stored. */
+import { headers } from "nats";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { decodeCommit } from "../../machines/station/commit.ts";
+import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
+import { stationCommandSubject } from "../../services/bus/subjects.ts";
+import { startScriptedProviders } from "./scripted-providers.ts";
+import {
+  CASHIER,
+  eventually,
+  PROVIDER,
+  REGISTRY,
+  type RunningHost,
+  type StationWorld,
+  startStationWorld,
+} from "./station-world.ts";
+
+let world: StationWorld;
+let stationId: number;
+beforeAll(async () => {
+  world = await startStationWorld({ money: true });
+  await world.startSettlement();
+  await world.startAudit();
+});
+afterEach(() => world.stopHosts());
+afterAll(() => world.stop());
+
+/** One request without a client that repeats it. */
+async function askOnce(command: RequestedCommand, commandId: string): Promise<StationResponse | StationFailure> {
+  const request = JSON.stringify({ commandId, actor: CASHIER, command });
+  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 2_000 });
+  return answer.json<StationResponse | StationFailure>();
+}
+const UNKNOWN = { failure: "unavailable" };
+
+/** An appended commit that the host could not send, as it would be stored if it came late. */
+interface Held {
+  readonly commandId: string;
+  /** Stores it; resolves with the server's answer. */
+  readonly deliver: () => Promise<unknown>;
+}
+
+/** Appends of the host fail from now on, each with unknown outcome, and are kept; what else the host sends passes. */
+function holdAppends({ bus: { nc } }: RunningHost): { readonly held: readonly Held[]; readonly letPass: () => void } {
+  const held: Held[] = [];
+  const publish = nc.publish.bind(nc);
+  nc.publish = (subject, payload, options) => {
+    if (!subject.startsWith("station.log.")) return publish(subject, payload, options);
+    const body = String(payload);
+    const conditions = headers();
+    for (const [name, values] of options?.headers ?? []) for (const value of values) conditions.append(name, value);
+    held.push({
+      commandId: decodeCommit(body).commandId,
+      deliver: async () => (await world.bus.nc.request(subject, body, { headers: conditions, timeout: 2_000 })).json(),
+    });
+    throw new Error("The append may be stored or not.");
+  };
+  return { held, letPass: () => (nc.publish = publish) };
+}
+
+/** For ten seconds after its scan a host also finds late commits of the host before: not what is tested here. */
+const endScan = ({ scanBus }: RunningHost): Promise<void> => scanBus.close();
+
+const typesAfter = async (sequence: number): Promise<string[]> =>
+  (await world.commits(stationId))
+    .filter((commit) => commit.sequence > sequence)
+    .flatMap((commit) => commit.events.map(({ type }) => type));
+
+const openCash = async (): Promise<{ readonly orderId: number; readonly intentId: number }> => {
+  const orderId = await world.openOrder(stationId);
+  const { intent } = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
+  return { orderId, intentId: intent?.intentId ?? 0 };
+};
+const isPaid = async (orderId: number): Promise<boolean> => {
+  const [order] = await world.database()<{ status: string }[]>`select status from orders where order_id = ${orderId}`;
+  return order?.status === "paid";
+};
+
+describe("an append whose outcome cannot be read back", () => {
+  it("is stored although the connection breaks before the answer: settlement starts when the bus is back", async () => {
+    const running = await world.startHostBehindProxy();
+    const { proxy, host } = running;
+    stationId = await world.openStation();
+    await endScan(running);
+    const { orderId, intentId } = await openCash();
+    const restore = proxy.cutAtNext(`"stream":"STATION_LOG"`);
+    // The answer is lost with the connection.
+    const asked = askOnce({ type: "intent_attest", intentId }, "attest:1").catch(() => undefined);
+    await eventually(() => host.stationsWithUnknownAppend() === 1);
+    expect((await world.newest(stationId)).state.intent?.status).toBe("settling");
+    restore();
+    // Nobody asks again: without the check of the append, the settlement starts at the intent's deadline in three minutes.
+    await eventually(() => isPaid(orderId));
+    await eventually(() => host.stationsWithUnknownAppend() === 0);
+    await asked;
+  });
+
+  it("is stored late: settlement starts then, and until then the station answers unavailable", async () => {
+    const running = await world.startHost();
+    stationId = await world.openStation();
+    await endScan(running);
+    const { orderId, intentId } = await openCash();
+    const { held, letPass } = holdAppends(running);
+    expect(await askOnce({ type: "intent_attest", intentId }, "attest:1")).toMatchObject(UNKNOWN);
+    await eventually(() => held.some(({ commandId }) => commandId === "rule_out:attest:1"));
+    // A refusal would be a guess: the attestation may be stored or not.
+    expect(await askOnce({ type: "intent_cancel", intentId }, "cancel:1")).toMatchObject(UNKNOWN);
+    expect(await held.find(({ commandId }) => commandId === "attest:1")?.deliver()).toMatchObject({
+      seq: expect.any(Number),
+    });
+    letPass();
+    await eventually(() => isPaid(orderId));
+    expect(await typesAfter(0)).not.toContain("command_ruled_out");
+    expect(
+      (await world.ask(stationId, { type: "intent_attest", intentId }, { commandId: "attest:1" })).reply,
+    ).toMatchObject({ status: "succeeded" });
+  });
+
+  it("is not stored: the host rules it out, answers again, and the log refuses it when it comes late", async () => {
+    const running = await world.startHost();
+    stationId = await world.openStation();
+    await endScan(running);
+    const { orderId, intentId } = await openCash();
+    const { sequence } = await world.newest(stationId);
+    const { held, letPass } = holdAppends(running);
+    expect(await askOnce({ type: "intent_attest", intentId }, "attest:1")).toMatchObject(UNKNOWN);
+    letPass();
+    await eventually(() => running.host.stationsWithUnknownAppend() === 0);
+    expect(await typesAfter(sequence)).toEqual(["command_ruled_out"]);
+    expect(await held[0]?.deliver()).toMatchObject({ error: { err_code: 10071 } });
+    expect(await isPaid(orderId)).toBe(false);
+    expect((await world.ask(stationId, { type: "intent_cancel", intentId })).reply).toMatchObject({
+      status: "cancelled",
+    });
+  });
+
+  it("is a collection by QR that is stored late: its provider is asked then", async () => {
+    const { questions, stop } = await startScriptedProviders(world);
+    const running = await world.startHost();
+    stationId = await world.openStation();
+    await endScan(running);
+    const provider = { configId: PROVIDER.id, revision: 1 };
+    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
+    const orderId = await world.openOrder(stationId);
+    const { held, letPass } = holdAppends(running);
+    expect(await askOnce({ type: "intent_create", route: "dynamic_qr", orderId }, "create:1")).toMatchObject(UNKNOWN);
+    await held[0]?.deliver();
+    letPass();
+    await eventually(() => questions.length === 1);
+    await stop();
+  });
+
+  it("is a lease that is stored late: it lapses at its deadline, although nobody asks the station", async () => {
+    const running = await world.startHost();
+    stationId = await world.openStation({ lease: false });
+    await endScan(running);
+    const { held, letPass } = holdAppends(running);
+    expect(await askOnce({ type: "lease_acquire", lifetimeMs: 1_000 }, "lease:1")).toMatchObject(UNKNOWN);
+    await held[0]?.deliver();
+    letPass();
+    await eventually(async () => (await typesAfter(0)).includes("lease_lapsed"));
+  });
+});
