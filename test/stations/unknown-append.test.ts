@@ -135,7 +135,7 @@ describe("an append whose outcome cannot be read back", () => {
   });
 
   it("is a collection by QR that is stored late: its provider is asked then", async () => {
-    const { questions, stop } = await startScriptedProviders(world);
+    const providers = await startScriptedProviders(world);
     const running = await world.startHost();
     stationId = await world.openStation();
     await endScan(running);
@@ -146,8 +146,8 @@ describe("an append whose outcome cannot be read back", () => {
     expect(await askOnce({ type: "intent_create", route: "dynamic_qr", orderId }, "create:1")).toMatchObject(UNKNOWN);
     await held[0]?.deliver();
     letPass();
-    await eventually(() => questions.length === 1);
-    await stop();
+    await eventually(() => providers.questions.length === 1);
+    await providers.stop();
   });
 
   it("is a lease that is stored late: it lapses at its deadline, although nobody asks the station", async () => {
