@@ -8,6 +8,7 @@ export const CLIENTS_FOLDER = join(CHECKOUT, "clients");
 const readGuide = (name: string): string => readFileSync(join(CHECKOUT, "docs", name), "utf8");
 export const guide = readGuide("webhooks.md");
 export const deviceGuide = readGuide("devices.md");
+export const operationsGuide = readGuide("operations.md");
 
 /** The one block of that language that holds `mark`. Throws when there is none, or another. */
 export function guideBlock(language: string, mark: string, text = guide): string {

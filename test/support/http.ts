@@ -1,4 +1,5 @@
 /** The HTTP client of the tests: each answer is held against the OpenAPI document before the test sees it. */
+import { type Dispatcher, fetch as fetchBy } from "undici";
 import { checkAnswer } from "./contract-check.ts";
 
 export interface Sending {
@@ -9,6 +10,8 @@ export interface Sending {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as a bearer token. */
   readonly token?: string;
+  /** How it connects: by another source address, or to a server with a certificate of the test's. */
+  readonly dispatcher?: Dispatcher;
 }
 
 export interface Answer<T = Record<string, unknown>> {
@@ -41,13 +44,19 @@ export async function send<T = Record<string, unknown>>(
   if (sending.token !== undefined) headers.set("authorization", `Bearer ${sending.token}`);
   if (sending.json !== undefined) headers.set("content-type", "application/json");
   const body = sending.json === undefined ? (sending.body ?? null) : JSON.stringify(sending.json);
-  const response = await fetch(baseUrl + path, { method, headers, body, redirect: "manual" });
+  const init = { method, headers: Object.fromEntries(headers), body, redirect: "manual" } as const;
+  const { dispatcher } = sending;
+  const response =
+    dispatcher === undefined
+      ? await fetch(baseUrl + path, init)
+      : await fetchBy(baseUrl + path, { ...(init as object), dispatcher });
   const text = await response.text();
-  checkAnswer({ method, path, status: response.status, headers: response.headers, text });
-  const isJson = response.headers.get("content-type") === "application/json";
+  const answered = new Headers([...response.headers]);
+  checkAnswer({ method, path, status: response.status, headers: answered, text });
+  const isJson = answered.get("content-type") === "application/json";
   return {
     status: response.status,
-    headers: response.headers,
+    headers: answered,
     text,
     body: (isJson && text !== "" ? JSON.parse(text) : undefined) as T,
   };

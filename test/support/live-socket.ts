@@ -1,5 +1,5 @@
 /** A cashier's live socket as a program opens it: every message is held against the schema and kept with its arrival. */
-import { WebSocket } from "undici";
+import { type Dispatcher, WebSocket } from "undici";
 import type { z } from "zod";
 import { liveMessageSchema, type liveStateSchema } from "../../gateway/contract/live.ts";
 
@@ -25,9 +25,10 @@ export async function openLive(
   baseUrl: string,
   stationId: number,
   headers: Readonly<Record<string, string>>,
+  dispatcher?: Dispatcher,
 ): Promise<TestLiveSocket> {
   const url = `${baseUrl.replace(/^http/, "ws")}/api/cashier/v1/stations/${stationId}/live/`;
-  const socket = new WebSocket(url, { headers });
+  const socket = new WebSocket(url, { headers, ...(dispatcher === undefined ? {} : { dispatcher }) });
   const messages: { atMs: number; message: LiveMessage }[] = [];
   const waiting = new Set<() => void>();
   const { promise: closed, resolve: onClosed } = Promise.withResolvers<{

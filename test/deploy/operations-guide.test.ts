@@ -1,0 +1,50 @@
+/** `docs/operations.md`: the configurations that it shows are the files, and its numbers are those of the program. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { LIMITS } from "../../gateway/limits.ts";
+import { LIVE_LIMITS } from "../../gateway/live/limits.ts";
+import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
+import { guideBlock, operationsGuide } from "../support/guide.ts";
+
+const PROXIES = join(import.meta.dirname, "..", "..", "deploy", "proxies");
+const LANGUAGES: Readonly<Record<string, string>> = {
+  "nginx.conf": "nginx",
+  "haproxy.cfg": "haproxy",
+  Caddyfile: "caddyfile",
+};
+
+describe("the operators' guide", () => {
+  it("each proxy's configuration: is the file in deploy/proxies/, byte by byte", () => {
+    expect(readdirSync(PROXIES).toSorted()).toEqual(Object.keys(LANGUAGES).toSorted());
+    for (const [file, language] of Object.entries(LANGUAGES)) {
+      expect(operationsGuide).toContain(`\`deploy/proxies/${file}\``);
+      expect(guideBlock(language, "127.0.0.1:8480", operationsGuide)).toBe(readFileSync(join(PROXIES, file), "utf8"));
+    }
+  });
+
+  it("what a proxy must allow: follows the gateway's limits", () => {
+    expect(operationsGuide).toContain(`answers within ${LIMITS.requestTimeoutMs / 1_000} seconds`);
+    expect(operationsGuide).toContain(`a ping within each ${LIVE_LIMITS.idleSeconds} seconds`);
+    expect(operationsGuide).toContain(`The largest body is ${LIMITS.offerBodyBytes / 1_024} KiB`);
+  });
+
+  it("the limits of log-ins: are those of the registry", () => {
+    const rows = [
+      ["an address, over all accounts", LOGIN_LIMITS.perAddress],
+      ["an account from one address", LOGIN_LIMITS.perAccountAndAddress],
+      ["an account from all addresses that are new to it", LOGIN_LIMITS.perAccount],
+      ["an account from one address that it is known at, right or wrong", LOGIN_LIMITS.perKnownAddress],
+      ["a change of the password, by session", LOGIN_LIMITS.perSession],
+    ] as const;
+    for (const [what, { attempts, windowSeconds }] of rows) {
+      const window = windowSeconds > 60 ? `${windowSeconds / 60} minutes` : `${windowSeconds} seconds`;
+      expect(operationsGuide).toContain(`| ${what} | ${attempts} in ${window}`);
+    }
+    const { knownAddressDays, knownAddressesPerUser, passwordChecksAtOnce } = REGISTRY_LIMITS;
+    expect(operationsGuide).toContain(
+      `for ${knownAddressDays} days after a log-in from there, at ${knownAddressesPerUser} `,
+    );
+    expect([passwordChecksAtOnce, operationsGuide.includes("checks three passwords at once")]).toEqual([3, true]);
+  });
+});

@@ -1,0 +1,351 @@
+/**
+ * The published configurations of nginx, HAProxy and Caddy, run by the distribution's programs in front of a real gateway:
+ * what clients see through each, whom the gateway takes them for, and that no request meets a connection that ends.
+ */
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { type ClientHttp2Session, connect as connectHttp2, type IncomingHttpHeaders, type Settings } from "node:http2";
+import { connect, type LookupFunction } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Agent } from "undici";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { sendRaw } from "../gateway/raw-request.ts";
+import { createAuthority } from "../support/certificates.ts";
+import { type ConnectionSpy, spyConnections } from "../support/connection-spy.ts";
+import { type DebianProgram, debianPrograms } from "../support/debian-programs.ts";
+import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { guideBlock, isInstalled, operationsGuide } from "../support/guide.ts";
+import { type Answer, type Refused, type Sending, send } from "../support/http.ts";
+import { openLive } from "../support/live-socket.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { PROXY_NAMES, type ProxyName, type ReverseProxy, SITE, startProxy } from "../support/reverse-proxies.ts";
+import { startSystem, type TestSystem } from "../support/system.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+
+/** Packages may have to be fetched first. */
+const FETCH_MS = 200_000;
+/**
+ * A connection from a proxy on which a request comes after it was idle for this long is ended at that moment: earlier than
+ * the gateway ends one, and later than the published configurations let one be idle.
+ */
+const RACE_AFTER_IDLE_MS = 6_500;
+const WAIT_MS = 7_000;
+/** What ends sooner than this after its last answer was not idle. */
+const CLOSED_AT_ONCE_MS = 500;
+
+const authority = createAuthority();
+let folder: TemporaryFolder;
+let programs: Readonly<Record<ProxyName, DebianProgram>>;
+let system: TestSystem;
+let gatewayPort: number;
+let gatewayIdleMs: Promise<number>;
+let owner: Person;
+let cashier: Person;
+let stationId: number;
+let device: TestDevice;
+const proxies = new Map<ProxyName, ReverseProxy>();
+const spies = new Map<ProxyName, ConnectionSpy>();
+const others: { stop(): Promise<void> }[] = [];
+const agents: Agent[] = [];
+
+beforeAll(async () => {
+  folder = temporaryFolder("proxies");
+  programs = await debianPrograms(...PROXY_NAMES);
+  system = await startSystem({ environment: { TRUSTED_PROXIES: "127.0.0.1" } });
+  gatewayPort = Number(new URL(system.baseUrl).port);
+  gatewayIdleMs = idleUntilClosed(gatewayPort);
+  const starting = PROXY_NAMES.map(async (name) => {
+    const spy = await spyConnections({ to: gatewayPort, idleMs: RACE_AFTER_IDLE_MS });
+    spies.set(name, spy);
+    proxies.set(name, await startProxy(name, optionsFor(name, spy.port)));
+  });
+  await Promise.all(starting);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  stationId = system.sandbox.stations[0]?.stationId as number;
+  device = await enrollDevice(system.baseUrl, await newCode());
+}, FETCH_MS);
+
+afterAll(async () => {
+  await Promise.all(agents.map((agent) => agent.destroy()));
+  for (const proxy of [...proxies.values(), ...others]) await proxy.stop();
+  for (const spy of spies.values()) await spy.stop();
+  await system?.stop();
+  folder.remove();
+});
+
+const optionsFor = (name: ProxyName, upstreamPort: number) => ({
+  program: programs[name],
+  upstreamPort,
+  folder: folder.path,
+  authority,
+});
+
+/** How long the gateway keeps a connection that is idle after one answer. */
+async function idleUntilClosed(port: number): Promise<number> {
+  const socket = connect(port, "127.0.0.1");
+  socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  await once(socket, "data");
+  const fromMs = performance.now();
+  await once(socket, "close");
+  return performance.now() - fromMs;
+}
+
+async function newCode(): Promise<string> {
+  const body = { station_id: stationId, name: "Display", kind: "customer_display" };
+  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const issued = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`, { body: {} });
+  return issued.code;
+}
+
+/** The proxies' name is this machine. */
+const lookUp: LookupFunction = (_name, { all }, found) =>
+  all === true ? found(null, [{ address: "127.0.0.1", family: 4 }]) : found(null, "127.0.0.1", 4);
+
+interface Guest {
+  readonly agent: Agent;
+  send<T = Record<string, unknown>>(method: string, path: string, sending?: Sending): Promise<Answer<T>>;
+}
+
+/** A client with an address of its own, who trusts the test's authority alone. */
+function guestAt(address: string, { baseUrl }: ReverseProxy): Guest {
+  const agent = new Agent({
+    localAddress: address,
+    connect: {
+      ca: authority.cert,
+      lookup: lookUp,
+    },
+  });
+  agents.push(agent);
+  return {
+    agent,
+    send: (method, path, sending = {}) => send(baseUrl, method, path, { ...sending, dispatcher: agent }),
+  };
+}
+
+describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index + 1}` })))(
+  "$name in front of the gateway",
+  ({ name, network }) => {
+    let proxy: ReverseProxy;
+    let guest: Guest;
+    let origin: string;
+    beforeAll(() => {
+      proxy = proxies.get(name) as ReverseProxy;
+      guest = guestAt(`${network}.1`, proxy);
+      origin = proxy.baseUrl;
+    });
+    const cookieOfLogIn = async (): Promise<string> => {
+      const json = system.cashier;
+      const headers = { origin, "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "http" };
+      const answer = await guest.send("POST", "/api/cashier/v1/session/", { json, headers });
+      expect(answer.status, answer.text).toBe(200);
+      expect(answer.headers.get("set-cookie")).toMatch(/; Secure(;|$)/);
+      expect(answer.headers.get("strict-transport-security")).toBe("max-age=31536000");
+      return (answer.headers.get("set-cookie") as string).split(";")[0] as string;
+    };
+
+    it("a log-in by TLS: a secure cookie, which counts for pages of this origin alone", async () => {
+      const cookie = await cookieOfLogIn();
+      const read = await guest.send("GET", "/api/cashier/v1/session/", { headers: { cookie } });
+      expect(read.status).toBe(200);
+      const port = new URL(origin).port;
+      for (const foreign of ["https://evil.example", `http://${SITE}:${port}`, `https://${SITE}`]) {
+        const headers = { cookie, origin: foreign };
+        const refused = await guest.send<Refused>("DELETE", "/api/cashier/v1/session/", { headers });
+        expect(refused.body, foreign).toMatchObject({ code: "csrf_refused" });
+      }
+      expect((await guest.send("DELETE", "/api/cashier/v1/session/", { headers: { cookie, origin } })).status).toBe(
+        204,
+      );
+      await vi.waitFor(() => {
+        const lines = system.log("gateway").split("\n");
+        const logged = lines.findLast((line) => line.includes("cashier_session_close") && line.includes(":204,"));
+        expect(logged).toContain(`"address":"${network}.1"`);
+      });
+    });
+
+    it("a live view: opens for pages of this origin and shows what happens at the station", async () => {
+      const cookie = await cookieOfLogIn();
+      await expect(
+        openLive(origin, stationId, { cookie, origin: "https://evil.example" }, guest.agent),
+      ).rejects.toThrow("refused");
+      const live = await openLive(origin, stationId, { cookie, origin }, guest.agent);
+      await live.until((message) => message.type === "state");
+      const path = `stations/${stationId}/lease/`;
+      await cashier.good("POST", path);
+      await live.until((message) => message.type === "state" && message.lease !== null);
+      await cashier.call("DELETE", path);
+      await live.until((message) => message.type === "state" && message.lease === null);
+      await live.close();
+    });
+
+    it("a device's poll: 200 with an ETag, then 304 without a body, and errors in the gateway's words", async () => {
+      const path = "/api/payments/v1/devices/display/";
+      const { credential: token } = device;
+      const first = await guest.send("GET", path, { token });
+      expect(first.status).toBe(200);
+      const etag = first.headers.get("etag") as string;
+      const again = await guest.send("GET", path, { token, headers: { "if-none-match": etag } });
+      expect([again.status, again.text, again.headers.get("etag")]).toEqual([304, "", etag]);
+      const summary = { text: "x".repeat(17 * 1_024) };
+      const tooLarge = await guest.send<Refused>("POST", "/api/payments/v1/devices/heartbeat/", {
+        token,
+        json: { summary },
+      });
+      expect(tooLarge).toMatchObject({ status: 413, body: { code: "body_too_large" } });
+    });
+
+    it("a throttle by address: counts each guest by the address that the proxy saw, whatever the guest has written", async () => {
+      const claim = (who: Guest, forged: string): Promise<Answer<Refused>> =>
+        who.send<Refused>("POST", "/api/payments/v1/devices/enroll/", {
+          json: { code: "7K3QX-9M2TB" },
+          headers: { "x-forwarded-for": forged, forwarded: `for=${forged}`, "x-real-ip": forged },
+        });
+      const codes: string[] = [];
+      for (let attempt = 0; attempt < 11; attempt += 1)
+        codes.push((await claim(guest, `203.0.113.${attempt}`)).body.code);
+      expect(codes).toEqual([...Array<string>(10).fill("enrollment_code_invalid"), "throttled"]);
+      expect((await claim(guest, "127.0.0.1")).body.code).toBe("throttled");
+      const neighbour = guestAt(`${network}.2`, proxy);
+      expect((await claim(neighbour, `${network}.1`)).body.code).toBe("enrollment_code_invalid");
+    });
+  },
+);
+
+describe("the operators' guide", () => {
+  it("its check of a proxy: shows what it says", async () => {
+    if (!isInstalled("curl", "--version")) throw new Error("This test needs curl.");
+    const { baseUrl, port } = proxies.get("nginx") as ReverseProxy;
+    const certificate = join(folder.path, "authority.pem");
+    writeFileSync(certificate, authority.cert);
+    writeFileSync(join(folder.path, ".curlrc"), `cacert = "${certificate}"\nresolve = "${SITE}:${port}:127.0.0.1"\n`);
+    const lines = guideBlock("sh", "curl -i", operationsGuide).replaceAll(`https://${SITE}`, baseUrl);
+    const { stdout } = await promisify(execFile)("sh", ["-c", lines], { env: { ...process.env, HOME: folder.path } });
+    expect(stdout).toMatch(/^HTTP\/1\.1 200 /);
+    expect(stdout).toMatch(/\n404\n$/);
+  });
+});
+
+describe.each(["haproxy", "caddy"] as const)("%s by HTTP/2", (name) => {
+  it("a page: passes the origin's check, and a live view comes over the same connection where the proxy offers it", async () => {
+    const { baseUrl: origin } = proxies.get(name) as ReverseProxy;
+    const session = connectHttp2(origin, { ca: authority.cert, lookup: lookUp });
+    try {
+      const [settings] = (await once(session, "remoteSettings")) as [Settings];
+      const login = await requestHttp2(session, "POST", "/api/cashier/v1/session/", { origin }, system.cashier);
+      expect(login.status).toBe(200);
+      const cookie = String(login.headers["set-cookie"]?.[0]).split(";")[0] as string;
+      // Caddy does not offer it, so a browser opens a connection of HTTP/1.1 for it.
+      expect(settings.enableConnectProtocol).toBe(name === "haproxy");
+      if (settings.enableConnectProtocol === true) {
+        const live = session.request({
+          ":method": "CONNECT",
+          ":protocol": "websocket",
+          ":path": `/api/cashier/v1/stations/${stationId}/live/`,
+          "sec-websocket-version": "13",
+          origin,
+          cookie,
+        });
+        const [answer] = (await once(live, "response")) as [IncomingHttpHeaders & { ":status"?: number }];
+        expect(answer[":status"]).toBe(200);
+        expect(String((await once(live, "data"))[0])).toContain('"type":"state"');
+        live.close();
+      }
+      const end = { origin, cookie };
+      expect((await requestHttp2(session, "DELETE", "/api/cashier/v1/session/", end)).status).toBe(204);
+    } finally {
+      session.destroy();
+    }
+  });
+});
+
+async function requestHttp2(
+  session: ClientHttp2Session,
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  json?: unknown,
+): Promise<{ status: number | undefined; headers: IncomingHttpHeaders }> {
+  const type = json === undefined ? {} : { "content-type": "application/json" };
+  const stream = session.request({ ":method": method, ":path": path, ...headers, ...type });
+  stream.end(json === undefined ? undefined : JSON.stringify(json));
+  const [answer] = (await once(stream, "response")) as [IncomingHttpHeaders & { ":status"?: number }];
+  stream.resume();
+  await once(stream, "end");
+  return { status: answer[":status"], headers: answer };
+}
+
+describe("a connection from a proxy to the gateway", () => {
+  const beat = async (proxy: ReverseProxy): Promise<number> => {
+    const guest = guestAt("127.0.9.1", proxy);
+    const { credential: token } = device;
+    // A proxy may not repeat a POST by itself, so a lost one is seen.
+    const json = { summary: {} };
+    const response = await guest.agent.request({
+      origin: proxy.baseUrl,
+      path: "/api/payments/v1/devices/heartbeat/",
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(json),
+    });
+    await response.body.dump();
+    return response.statusCode;
+  };
+
+  it("that is idle: is ended by each proxy before the gateway may end it, so that no request is lost", async () => {
+    const spy = await spyConnections({ to: gatewayPort, idleMs: RACE_AFTER_IDLE_MS });
+    const replace = [["keepalive_timeout 5s;", "keepalive_timeout 60s;"]] as const;
+    const careless = await startProxy("nginx", { ...optionsFor("nginx", spy.port), replace });
+    others.push(careless, spy);
+    const published = PROXY_NAMES.map((name) => proxies.get(name) as ReverseProxy);
+    const seen = new Map(PROXY_NAMES.map((name) => [name, spies.get(name)?.connections.length]));
+    // As many connections as a busy moment opens.
+    const crowd = published.flatMap((proxy) => Array.from({ length: 20 }, () => guestAt("127.0.9.2", proxy)));
+    await Promise.all(crowd.map((guest) => guest.send("GET", "/healthz")));
+    expect(await Promise.all([...published, careless].map(beat))).toEqual([200, 200, 200, 200]);
+    await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+    for (const name of PROXY_NAMES) {
+      const ends = spies.get(name)?.connections.slice(seen.get(name)) ?? [];
+      // A check of HAProxy asks the gateway to close.
+      const idle = ends.filter(({ idleMs = Number.POSITIVE_INFINITY }) => idleMs > CLOSED_AT_ONCE_MS);
+      expect(idle.length).toBeGreaterThan(0);
+      for (const { endedBy, idleMs } of idle) {
+        expect([name, endedBy]).toEqual([name, "proxy"]);
+        expect(idleMs).toBeLessThan(RACE_AFTER_IDLE_MS);
+      }
+    }
+    // The last one shows that the relay does force the race.
+    expect(await Promise.all([...published, careless].map(beat))).toEqual([200, 200, 200, 502]);
+    expect(spy.connections.map(({ endedBy }) => endedBy)).toContain("race");
+  });
+
+  it("of HTTP/1.0, which nginx speaks by default: is answered 505 and closed", async () => {
+    const replace = [["proxy_http_version 1.1;", ""]] as const;
+    const older = await startProxy("nginx", { ...optionsFor("nginx", gatewayPort), replace });
+    others.push(older);
+    const answer = await guestAt("127.0.9.3", older).agent.request({
+      origin: older.baseUrl,
+      path: "/healthz",
+      method: "GET",
+    });
+    expect(answer.statusCode).toBe(505);
+    expect(await answer.body.text()).toContain("does not support HTTP/1.0");
+    const raw = await sendRaw(gatewayPort, ["GET /healthz HTTP/1.0\r\nHost: x\r\n\r\n"]);
+    expect(raw).toMatchObject({ status: 505, isClosed: true });
+  });
+
+  it("with more than 4 KiB of headers: is answered 431 and closed", async () => {
+    const request = (bytes: number): string =>
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(bytes)}\r\n\r\n`;
+    expect(await sendRaw(gatewayPort, [request(4_000)])).toMatchObject({ status: 200, isClosed: false });
+    expect(await sendRaw(gatewayPort, [request(4_096)])).toMatchObject({ status: 431, isClosed: true });
+  });
+
+  it("that no proxy ends: the gateway ends it after 8 to 12 seconds", async () => {
+    // Its timer has steps of four seconds. The race above must be forced before this.
+    expect(await gatewayIdleMs).toBeGreaterThan(RACE_AFTER_IDLE_MS);
+    expect(await gatewayIdleMs).toBeLessThan(13_000);
+  });
+});

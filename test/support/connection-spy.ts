@@ -1,0 +1,73 @@
+/**
+ * A TCP relay between a proxy and the gateway that notes how each connection ended. It also forces the race that short
+ * idle times avoid: a connection on which a request comes after it was idle for `idleMs` ends at that moment, as when the
+ * gateway's own time-out falls together with the request.
+ */
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export interface SpiedConnection {
+  /** Requests and other data from the proxy, in pieces as they came. */
+  pieces: number;
+  /** Who ended it; undefined while it is open. `race` is the relay itself, in place of the gateway. */
+  endedBy?: "proxy" | "gateway" | "race";
+  /** For how long nothing had come either way when it ended. */
+  idleMs?: number;
+}
+
+export interface ConnectionSpy {
+  readonly port: number;
+  readonly connections: readonly SpiedConnection[];
+  stop(): Promise<void>;
+}
+
+export async function spyConnections(options: {
+  readonly to: number;
+  readonly idleMs: number;
+}): Promise<ConnectionSpy> {
+  const connections: SpiedConnection[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((fromProxy) => {
+    const connection: SpiedConnection = { pieces: 0 };
+    connections.push(connection);
+    const toGateway = connect(options.to, "127.0.0.1");
+    let lastMs = performance.now();
+    const end = (endedBy: NonNullable<SpiedConnection["endedBy"]>): void => {
+      connection.endedBy ??= endedBy;
+      connection.idleMs ??= performance.now() - lastMs;
+      fromProxy.destroy();
+      toGateway.destroy();
+    };
+    for (const [socket, name] of [
+      [fromProxy, "proxy"],
+      [toGateway, "gateway"],
+    ] as const) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on("error", () => undefined);
+      socket.on("end", () => end(name));
+      socket.on("close", () => {
+        end(name);
+        sockets.delete(socket);
+      });
+    }
+    fromProxy.on("data", (piece) => {
+      if (connection.pieces > 0 && performance.now() - lastMs > options.idleMs) return end("race");
+      connection.pieces += 1;
+      lastMs = performance.now();
+      toGateway.write(piece);
+    });
+    toGateway.on("data", (piece) => {
+      lastMs = performance.now();
+      fromProxy.write(piece);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    connections,
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
