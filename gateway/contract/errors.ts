@@ -7,6 +7,7 @@ import { BUS_REFUSAL_CODES, type BusRefusalCode } from "../../services/bus/refus
 /** Codes that only HTTP knows; the others come from the services. */
 export const HTTP_ERROR_CODES = [
   "path_not_found",
+  "trailing_slash_missing",
   "method_not_allowed",
   "body_too_large",
   "unsupported_media_type",
@@ -64,7 +65,8 @@ const again = { retryable: true, moneyMayHaveMoved: false } as const;
 const LOOK_FIRST = "Look at the collection again before you do anything else; it may have been done.";
 
 const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
-  path_not_found: { status: 404, sentence: "There is nothing at this path; paths end in a slash.", ...no },
+  path_not_found: { status: 404, sentence: "There is nothing at this path.", ...no },
+  trailing_slash_missing: { status: 404, sentence: "Paths end in a slash; `detail` names the right path.", ...no },
   method_not_allowed: { status: 405, sentence: "This path does not take this method; see the Allow header.", ...no },
   body_too_large: {
     status: 413,

@@ -153,10 +153,15 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
 
 const ID = /^[1-9]\d{0,14}$/;
 
+/** Whether a segment of a path is an id: a positive integer without a leading zero. */
+export function isPathId(segment: string): boolean {
+  return ID.test(segment);
+}
+
 /** Throws `path_not_found` unless each id of the path is a positive integer. */
 export function checkIds(route: Route, facts: RequestFacts): void {
   for (const [index] of pathParameters(route.path).entries()) {
-    if (!ID.test(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
+    if (!isPathId(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
   }
 }
 

@@ -16,6 +16,11 @@ export class PlatformCheck {
     this.#throttle = throttle;
   }
 
+  /** Whether the platform's paths exist. */
+  get hasKey(): boolean {
+    return this.#digest !== undefined;
+  }
+
   /**
    * Throws `path_not_found` where no key is set, `platform_key_missing`, `platform_key_invalid`, or `throttled` for a wrong
    * key when its address has sent too many. The right key is never counted nor kept waiting: the emergency freeze must

@@ -11,6 +11,7 @@ import {
 } from "uWebSockets.js";
 import { UserError } from "../../services/runtime/user-error.ts";
 import type { ErrorCode } from "../contract/errors.ts";
+import type { RefusalFacts } from "../handlers/context.ts";
 import { LIMITS } from "../limits.ts";
 import { type LiveUpgradeDeps, liveBehavior } from "../live/live-upgrade.ts";
 import { ANSWERED, Poll, type PollDeps } from "../polls/polls.ts";
@@ -19,10 +20,11 @@ import type { ClientAddress } from "./client-address.ts";
 import { Exchange, Exchanges } from "./exchange.ts";
 import { copyRequest } from "./facts.ts";
 import { isAmbiguous, isAmbiguousPoll } from "./framing.ts";
+import { MissingSlashes } from "./missing-slashes.ts";
 import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
 import { NO_OPERATION, type RequestFigures } from "./request-figures.ts";
 import { requestIdFrom } from "./request-id.ts";
-import { errorAnswer, type Headers, SECURITY_HEADERS, writeAnswer } from "./response.ts";
+import { errorAnswer, SECURITY_HEADERS, writeAnswer } from "./response.ts";
 
 /** How the server listens on its port. The package declares an enumeration for this but does not export it. */
 const EXCLUSIVE_PORT = 1;
@@ -54,7 +56,8 @@ export class Server {
       this.#connections += change;
     });
     for (const [path, rows] of Map.groupBy(routes, (route) => route.path)) this.#addPath(path, rows);
-    this.#app.any("/*", (res, req) => this.#refuse(res, req, "path_not_found"));
+    const slashes = new MissingSlashes(routes, deps.pipeline.platformCheck);
+    this.#app.any("/*", (res, req) => this.#refuseUnknownPath(res, req, slashes.rightPath(req.getUrl())));
   }
 
   /** Connections that are open now. */
@@ -121,7 +124,7 @@ export class Server {
       }
     }
     this.#app.options(pattern, (res, req) => this.#answerOptions(res, req, allow));
-    this.#app.any(pattern, (res, req) => this.#refuse(res, req, "method_not_allowed", { Allow: allow }));
+    this.#app.any(pattern, (res, req) => this.#refuse(res, req, "method_not_allowed", { headers: { Allow: allow } }));
   }
 
   #liveDeps(): LiveUpgradeDeps {
@@ -188,11 +191,17 @@ export class Server {
     });
   }
 
+  #refuseUnknownPath(res: HttpResponse, req: HttpRequest, rightPath: string | undefined): void {
+    if (rightPath === undefined) return this.#refuse(res, req, "path_not_found");
+    const detail = `Send the request to ${rightPath} instead: paths end in a slash.`;
+    this.#refuse(res, req, "trailing_slash_missing", { detail });
+  }
+
   #refuse(
     res: HttpResponse,
     req: HttpRequest,
     code: ErrorCode,
-    headers: Headers = {},
+    facts: RefusalFacts = {},
     operation: string = NO_OPERATION,
   ): void {
     const requestId = requestIdFrom(req.getHeader("x-request-id"));
@@ -200,7 +209,7 @@ export class Server {
     // A body that nobody reads may follow; only a connection that ends cannot take it for a request.
     const close =
       this.#isDraining || req.getHeader("content-length") !== "" || req.getHeader("transfer-encoding") !== "";
-    const answer = errorAnswer(code, requestId, { headers });
+    const answer = errorAnswer(code, requestId, facts);
     writeAnswer(res, answer, { isHead, close });
     this.#deps.figures.refused(operation, answer.status, code);
     this.#deps.pipeline.log.debug(
