@@ -125,6 +125,20 @@ function guestAt(address: string, { baseUrl }: ReverseProxy): Guest {
   };
 }
 
+/** Claims a code that there is not, and writes headers as if another address had asked. */
+const claim = (who: Guest, forged: string): Promise<Answer<Refused>> =>
+  who.send<Refused>("POST", "/api/payments/v1/devices/enroll/", {
+    json: { code: "7K3QX-9M2TB" },
+    headers: { "x-forwarded-for": forged, forwarded: `for=${forged}`, "x-real-ip": forged },
+  });
+
+/** One claim more than an address may make, each as if from another address; returns the codes. */
+async function claimAsMany(who: Guest): Promise<string[]> {
+  const codes: string[] = [];
+  for (let attempt = 0; attempt < 11; attempt += 1) codes.push((await claim(who, `203.0.113.${attempt}`)).body.code);
+  return codes;
+}
+
 describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index + 1}` })))(
   "$name in front of the gateway",
   ({ name, network }) => {
@@ -198,21 +212,24 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
     });
 
     it("a throttle by address: counts each guest by the address that the proxy saw, whatever the guest has written", async () => {
-      const claim = (who: Guest, forged: string): Promise<Answer<Refused>> =>
-        who.send<Refused>("POST", "/api/payments/v1/devices/enroll/", {
-          json: { code: "7K3QX-9M2TB" },
-          headers: { "x-forwarded-for": forged, forwarded: `for=${forged}`, "x-real-ip": forged },
-        });
-      const codes: string[] = [];
-      for (let attempt = 0; attempt < 11; attempt += 1)
-        codes.push((await claim(guest, `203.0.113.${attempt}`)).body.code);
-      expect(codes).toEqual([...Array<string>(10).fill("enrollment_code_invalid"), "throttled"]);
+      expect(await claimAsMany(guest)).toEqual([...Array<string>(10).fill("enrollment_code_invalid"), "throttled"]);
       expect((await claim(guest, "127.0.0.1")).body.code).toBe("throttled");
       const neighbour = guestAt(`${network}.2`, proxy);
       expect((await claim(neighbour, `${network}.1`)).body.code).toBe("enrollment_code_invalid");
     });
   },
 );
+
+describe("a proxy that appends a line of its own to X-Forwarded-For", () => {
+  it("a guest who has written one before: is counted by the address that the proxy saw", async () => {
+    const replace = [["http-request set-header X-Forwarded-For %[src]", "option forwardfor"]] as const;
+    const appending = await startProxy("haproxy", { ...optionsFor("haproxy", gatewayPort), replace });
+    others.push(appending);
+    const codes = await claimAsMany(guestAt("127.0.8.1", appending));
+    expect(codes).toEqual([...Array<string>(10).fill("enrollment_code_invalid"), "throttled"]);
+    expect((await claim(guestAt("127.0.8.2", appending), "127.0.8.1")).body.code).toBe("enrollment_code_invalid");
+  });
+});
 
 describe("the operators' guide", () => {
   it("its check of a proxy: shows what it says", async () => {
