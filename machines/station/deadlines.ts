@@ -1,8 +1,10 @@
 /** Every timer is an absolute deadline in committed state; an overdue one is an ordinary event (design §3). */
 import { leaseMachine } from "../lease.ts";
+import { type Attestation, isConfirmed, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
+import type { RecordedConfirmation } from "./outcome.ts";
 import type { StationState } from "./state.ts";
 
 /** The earliest moment at which this state changes by itself, or null. A settlement under way does not expire (I7). */
@@ -13,16 +15,35 @@ export function nextDeadlineMs(state: StationState): number | null {
   return leaseMs === null ? intentMs : Math.min(intentMs, leaseMs);
 }
 
+/**
+ * Whether the active intent is an overdue QR whose payment may have been confirmed in time: its provider's confirmation
+ * may be recorded although this station could not be reached. It expires only after a check (design §9.7).
+ */
+export function needsConfirmationCheck({ intent }: StationState, atMs: number): boolean {
+  if (intent === null || intent.provider === null || intent.expiresAtMs > atMs) return false;
+  return intent.status !== "settling" && !isConfirmed(intent);
+}
+
+/** What a deadline is applied with. */
+export interface DeadlineInput {
+  readonly commandId: string;
+  readonly atMs: number;
+  readonly recordedConfirmation: RecordedConfirmation;
+}
+
 /** Applies every deadline that is due at `atMs`, in the order in which a person would tell them. */
-export function applyDeadlines(before: StationState, atMs: number): { state: StationState; events: StationEvent[] } {
+export function applyDeadlines(
+  before: StationState,
+  input: DeadlineInput,
+): { state: StationState; events: StationEvent[] } {
+  const { atMs } = input;
   let state = before;
   const events: StationEvent[] = [];
   if (state.intent !== null && state.intent.expiresAtMs <= atMs) {
-    const { intentId } = state.intent;
-    const moved = moveIntent(state, { type: "EXPIRE", atMs });
-    if (moved !== undefined) {
-      state = moved;
-      events.push({ type: "intent_expired", intentId });
+    const due = endOrConfirm(state, state.intent, input);
+    if (due !== undefined) {
+      state = due.state;
+      events.push(due.event);
     }
   }
   if (state.lease !== null && state.lease.expiresAtMs <= atMs) {
@@ -38,4 +59,27 @@ export function applyDeadlines(before: StationState, atMs: number): { state: Sta
     }
   }
   return { state, events };
+}
+
+/** An overdue intent expires, or settles when its confirmation was recorded in time; undefined when it stays as it is. */
+function endOrConfirm(
+  state: StationState,
+  { intentId }: PaymentIntent,
+  { commandId, atMs, recordedConfirmation }: DeadlineInput,
+): { readonly state: StationState; readonly event: StationEvent } | undefined {
+  if (needsConfirmationCheck(state, atMs) && recordedConfirmation !== "none") {
+    if (recordedConfirmation === "unknown") return undefined;
+    const { providerReference } = recordedConfirmation;
+    const attestation = confirmedBy(commandId, providerReference, atMs);
+    const confirmed = moveIntent(state, { type: "CONFIRM", atMs, attestation, providerReference });
+    if (confirmed === undefined) return undefined;
+    return { state: confirmed, event: { type: "provider_confirmed", intentId, providerReference } };
+  }
+  const expired = moveIntent(state, { type: "EXPIRE", atMs });
+  return expired === undefined ? undefined : { state: expired, event: { type: "intent_expired", intentId } };
+}
+
+/** The attestation that a provider's confirmation stands for, until the payment seam has answered. */
+export function confirmedBy(commandId: string, reference: string, atMs: number): Attestation {
+  return { by: "provider", commandId, cashierId: 0, cashierName: "", reference, atMs, transactionId: null };
 }

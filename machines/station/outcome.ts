@@ -26,7 +26,15 @@ export interface StepInput {
    * late report is still answered as late and kept as evidence; nothing can move it.
    */
   readonly recalled?: PaymentIntent | undefined;
+  /**
+   * What the providers service has recorded of the active intent before its deadline. Only an overdue QR needs it
+   * (`needsConfirmationCheck`); `unknown` leaves such an intent as it is.
+   */
+  readonly recordedConfirmation: RecordedConfirmation;
 }
+
+/** A provider's confirmation that was verified and recorded before the deadline; `none` when there is none for certain. */
+export type RecordedConfirmation = "none" | "unknown" | { readonly providerReference: string };
 
 /** What one command's own step yields; without a state nothing changed. */
 export interface Outcome {

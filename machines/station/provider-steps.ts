@@ -1,5 +1,6 @@
 /** What a payment provider brings about: its QR, its confirmation, its failure, and its word that no money moved. */
-import { type Attestation, isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { confirmedBy } from "./deadlines.ts";
 import { addDoubt } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
 import { ACCEPTED, type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
@@ -10,8 +11,8 @@ export function presentQr(state: StationState, command: Command<"qr_ready">, atM
   const { intentId, qrPayload, providerReference } = command;
   const intent = findIntent(state, intentId);
   if (intent === undefined || intent.provider === null) return refuse("intent_unknown");
-  const next =
-    state.intent === intent ? moveIntent(state, { type: "QR_READY", atMs, qrPayload, providerReference }) : undefined;
+  const isWaiting = state.intent === intent && intent.expiresAtMs > atMs;
+  const next = isWaiting ? moveIntent(state, { type: "QR_READY", atMs, qrPayload, providerReference }) : undefined;
   // Shown already, or overtaken by a confirmation, a cancellation or the deadline.
   if (next === undefined) return { reply: { ok: true, type: "intent", intentId, status: intent.status } };
   return {
@@ -36,15 +37,7 @@ export function confirmPayment(state: StationState, command: Command<"provider_c
   // Whether this is a second payment is known once the seam has spoken about the first.
   if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
   if (isEnded(status) || (isConfirmed(intent) && !isSameMoney)) return keepLateMoney(state, intent, providerReference);
-  const attestation: Attestation = {
-    by: "provider",
-    commandId: input.commandId,
-    cashierId: 0,
-    cashierName: "",
-    reference: providerReference,
-    atMs: input.atMs,
-    transactionId: null,
-  };
+  const attestation = confirmedBy(input.commandId, providerReference, input.atMs);
   const next = moveIntent(state, { type: "CONFIRM", atMs: input.atMs, attestation, providerReference });
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
   return {

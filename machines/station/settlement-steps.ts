@@ -4,7 +4,7 @@ import { applyDeadlines } from "./deadlines.ts";
 import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { endOvertaken, moveIntent } from "./intent-move.ts";
-import { ACCEPTED, type Command, keepReply, type Outcome } from "./outcome.ts";
+import { ACCEPTED, type Command, keepReply, type Outcome, type StepInput } from "./outcome.ts";
 import { rememberOrder } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
 import { takeOrderOff } from "./shown-orders.ts";
@@ -34,7 +34,12 @@ export function finishSettlement(state: StationState, command: Command<"settleme
  * The seam refuses: order truth has moved on. The intent goes back, unpaid, and the cashier decides anew. A deadline
  * that passed while the seam was at work is due now, and so is the end of what waits for an order that is gone.
  */
-export function refuseSettlement(state: StationState, command: Command<"settlement_refused">, atMs: number): Outcome {
+export function refuseSettlement(
+  state: StationState,
+  command: Command<"settlement_refused">,
+  input: StepInput,
+): Outcome {
+  const { atMs } = input;
   const { intentId, code, attestationId } = command;
   const intent = state.intent?.intentId === intentId ? state.intent : undefined;
   // Two hosts may both have asked the seam; the slower one's refusal is of an attestation that is over.
@@ -42,7 +47,8 @@ export function refuseSettlement(state: StationState, command: Command<"settleme
   if (isStale) return { reply: ACCEPTED };
   const moved = intent === undefined ? undefined : moveIntent(state, { type: "REFUSED" });
   if (intent === undefined || moved === undefined) return { reply: ACCEPTED };
-  const due = applyDeadlines(moved, atMs);
+  // Confirmed or attested as it was, it needs no check of a confirmation.
+  const due = applyDeadlines(moved, input);
   // What the station heard of the order while the seam was at work did not end the collection then.
   const reason = orderObstacle(due.state, intent);
   const other =

@@ -46,7 +46,7 @@ export function step(
   }
   const stored = before.replies.find((entry) => entry.commandId === input.commandId);
   if (stored !== undefined) return { state: before, events: [], reply: stored.reply, repeated: true };
-  const due = applyDeadlines(before, input.atMs);
+  const due = applyDeadlines(before, input);
   return finish(dispatch(due.state, input), input, due.events, due.state);
 }
 
@@ -102,7 +102,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "settlement_succeeded":
       return finishSettlement(state, command, input.atMs);
     case "settlement_refused":
-      return refuseSettlement(state, command, input.atMs);
+      return refuseSettlement(state, command, input);
     case "rule_out":
       return { state, events: [{ type: "command_ruled_out", commandId: command.commandId }], reply: ACCEPTED };
     case "tick":

@@ -33,6 +33,7 @@ import { leftAttributions } from "./issues/left-attributions.ts";
 import { list } from "./issues/list-issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { createPayment } from "./payments/create-payment.ts";
+import { findConfirmation } from "./payments/find-confirmation.ts";
 import { withdrawPayment } from "./payments/withdraw-payment.ts";
 import { resealSecrets } from "./secrets/reseal.ts";
 import { providersSettingsSchema } from "./settings.ts";
@@ -145,6 +146,7 @@ function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
   return [
     serve(responder, providersHealth, databaseHealth(deps.database)),
     serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),
+    serve(responder, messages.findRecordedConfirmation, (request) => findConfirmation(deps, request)),
     serve(responder, messages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
     serve(
       { ...responder, requestsInFlight: PROVIDER_LIMITS.callbackRequestsInFlight },

@@ -18,6 +18,7 @@ import { type HostFigures, resultOf, typeOf } from "./figures.ts";
 import { type Gathered, gather } from "./gather.ts";
 import { recall } from "./history.ts";
 import { STATION_LIMITS } from "./limits.ts";
+import { recordedConfirmationOf } from "./recorded-confirmation.ts";
 import type { KnownStation, StateCache } from "./state-cache.ts";
 import type { StationLog, StoredCommit } from "./station-log.ts";
 import type { UnknownAppends } from "./unknown-appends.ts";
@@ -96,8 +97,10 @@ export class CommandRunner {
           : await gather(this.#deps.nc, stationId, { state, version: known.version }, work.commandId, command);
       if ("answer" in gathered) return { ...gathered.answer, sequence };
       const atMs = Math.max(Date.now(), known.atMs);
+      const recordedConfirmation = await recordedConfirmationOf(this.#deps, { state, command, atMs });
       const result = step(state, {
         ...gathered,
+        recordedConfirmation,
         commandId: work.commandId,
         actor: work.actor,
         atMs,

@@ -52,7 +52,10 @@ export class Partition {
   /** Takes over what a state that was read or committed says about deadlines and devices. */
   observe(stationId: number, state: StationState): void {
     this.#known?.add(stationId);
-    this.#setDeadline(stationId, nextDeadlineMs(state));
+    const dueMs = nextDeadlineMs(state);
+    // An overdue QR that could not be checked is tried again after a pause.
+    const earliestMs = Date.now() + STATION_LIMITS.retryMs;
+    this.#setDeadline(stationId, dueMs !== null && dueMs <= Date.now() ? earliestMs : dueMs);
     this.presence.observe(stationId, state);
   }
 

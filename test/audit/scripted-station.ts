@@ -67,6 +67,7 @@ export class ScriptedStation {
       atMs: this.nowMs,
       switches: NO_KILL_SWITCHES,
       settings: DEFAULT_MACHINE_SETTINGS,
+      recordedConfirmation: "none" as const,
     };
     const next = step(this.state, input);
     if (next.state === null || next.events.length === 0) return next.reply;

@@ -101,6 +101,7 @@ function stationCommit(stationId: number, deviceId: number): Commit {
       atMs,
       switches: NO_KILL_SWITCHES,
       settings: DEFAULT_MACHINE_SETTINGS,
+      recordedConfirmation: "none",
     });
     if (taken.state === null) throw new Error("A station could not be made.");
     state = taken.state;

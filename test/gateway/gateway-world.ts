@@ -150,7 +150,15 @@ async function openStation(
     const actor = options.actor ?? REGISTRY;
     const commandId = randomBytes(8).toString("hex");
     const switches = NO_KILL_SWITCHES;
-    const taken = step(state, { command, commandId, actor, atMs, switches, settings: DEFAULT_MACHINE_SETTINGS });
+    const taken = step(state, {
+      command,
+      commandId,
+      actor,
+      atMs,
+      switches,
+      settings: DEFAULT_MACHINE_SETTINGS,
+      recordedConfirmation: "none",
+    });
     if (!taken.reply.ok) throw new Error(`The station refused ${command.type}: ${taken.reply.code}.`);
     if (taken.state === null) throw new Error(`${command.type} made no station.`);
     state = taken.state;

@@ -37,7 +37,7 @@ function commitOf(stationId: number, name: string): Uint8Array {
   let state: StationState | null = null;
   for (const command of commands) {
     const input = { command, commandId: "c", actor, atMs: NOW_MS, switches: NO_KILL_SWITCHES };
-    state = step(state, { ...input, settings: DEFAULT_MACHINE_SETTINGS }).state;
+    state = step(state, { ...input, settings: DEFAULT_MACHINE_SETTINGS, recordedConfirmation: "none" }).state;
   }
   const reply = { ok: true, type: "accepted" } as const;
   const facts = { machineVersion: MACHINE_VERSION, version: 2, atMs: NOW_MS, commandId: "c", actor, events: [], reply };
@@ -79,7 +79,9 @@ function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: 
   let { state } = decodeCommit(Buffer.from(commitOf(stationId, "Counter")).toString());
   for (const [index, [command, by]] of told.entries()) {
     const input = { command, commandId: `q${index}`, actor: by, atMs: NOW_MS, switches: NO_KILL_SWITCHES };
-    state = step(state, { ...input, settings: DEFAULT_MACHINE_SETTINGS }).state ?? expect.unreachable();
+    state =
+      step(state, { ...input, settings: DEFAULT_MACHINE_SETTINGS, recordedConfirmation: "none" }).state ??
+      expect.unreachable();
   }
   expect(state.intent?.status).toBe("presented");
   const reply = { ok: true, type: "accepted" } as const;

@@ -135,6 +135,7 @@ describe("golden commits", () => {
         atMs: commit.atMs + 3_600_000,
         switches: NO_KILL_SWITCHES,
         settings: DEFAULT_MACHINE_SETTINGS,
+        recordedConfirmation: "none",
       } as const;
       const after = step(commit.state, input);
       if (after.state === null) expect.unreachable();

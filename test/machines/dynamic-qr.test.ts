@@ -11,6 +11,47 @@ const asked = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300);
 const shown = (): Scenario => asked().givesQr().waits(5_000);
 const SUCCEEDED = { ok: true, type: "intent", status: "succeeded" };
 
+describe("M41 an overdue QR", () => {
+  const PAST_DEADLINE_MS = 200_000;
+  const overdue = (): Scenario => shown().waits(PAST_DEADLINE_MS);
+  const recordedOf = (counter: Scenario, providerReference = "PAY-1"): Scenario => {
+    counter.recordedConfirmation = { providerReference };
+    return counter;
+  };
+
+  it("settles when its confirmation was recorded in time, and the confirmation then finds it settled", () => {
+    const counter = recordedOf(overdue()).ticks();
+    expect(counter.happened).toEqual(["provider_confirmed"]);
+    expect(counter.intent).toMatchObject({ status: "settling", attestation: { by: "provider", reference: "PAY-1" } });
+    expect(counter.confirms().reply).toMatchObject({ status: "settling" });
+    expect(counter.settles().intent?.status).toBe("succeeded");
+    expect(counter.confirms({ key: "again" }).reply).toMatchObject(SUCCEEDED);
+  });
+
+  it("expires when nothing was recorded in time, and what comes then is late", () => {
+    const counter = overdue().ticks();
+    expect(counter.happened).toEqual(["intent_expired"]);
+    expect(recordedOf(counter).confirms().reply).toMatchObject({ code: "intent_not_actionable", status: "expired" });
+  });
+
+  it("stays as it is while that is not known, shows no QR, and is ended by its cashier", () => {
+    const counter = overdue();
+    counter.recordedConfirmation = "unknown";
+    expect(counter.ticks().happened).toEqual([]);
+    expect(counter.intent?.status).toBe("presented");
+    expect(counter.display.state).not.toBe("qr");
+    expect(counter.cancels().happened).toEqual(["intent_cancelled"]);
+    expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
+  });
+
+  it("shows no QR that comes after the deadline", () => {
+    const counter = asked().waits(PAST_DEADLINE_MS);
+    counter.recordedConfirmation = "unknown";
+    expect(counter.givesQr().happened).toEqual([]);
+    expect(counter.intent).toMatchObject({ status: "created", presentedAtMs: null });
+  });
+});
+
 describe("a QR collection", () => {
   it("goes from the asked provider over the QR and its confirmation to paid", () => {
     const counter = asked();

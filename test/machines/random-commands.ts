@@ -5,7 +5,7 @@ import { PROVIDER_END_REASONS, REPORTED_OUTCOMES, ROUTES } from "../../machines/
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { DEVICE_STATUSES, type KillSwitches, NO_KILL_SWITCHES, STATION_STATUSES } from "../../machines/standing.ts";
 import { SETTLEMENT_REFUSALS, type StationCommand } from "../../machines/station/command.ts";
-import type { StepInput } from "../../machines/station/outcome.ts";
+import type { RecordedConfirmation, StepInput } from "../../machines/station/outcome.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES, type StationState } from "../../machines/station/state.ts";
 import {
   CASEY,
@@ -37,6 +37,8 @@ export interface Happening {
   readonly key: string | undefined;
   readonly waitMs: number;
   readonly switches: KillSwitches;
+  /** What a check for the provider's confirmation finds. */
+  readonly recorded: "none" | "unknown" | "recorded";
 }
 
 type By = fc.Arbitrary<Happening["by"]>;
@@ -308,12 +310,15 @@ const switches = mostly<KillSwitches>(
 /** Few keys, so that repetitions happen. */
 const key = mostly(undefined, "k1", "k2", "k3", "k4");
 
+/** What a check for a confirmation finds, when there is one. */
+const recorded = mostly("none" as const, "unknown" as const, "recorded" as const);
+
 /** A life of a described station. */
 export const life: fc.Arbitrary<readonly Happening[]> = fc.array(
   fc.oneof(
     ...[...FEEDS, ...PEOPLE, ...DEVICES, ...PROVIDERS, ...SEAM].map(([weight, by, build]) => ({
       weight,
-      arbitrary: fc.record({ by, build, key, waitMs, switches }),
+      arbitrary: fc.record({ by, build, key, waitMs, switches, recorded }),
     })),
   ),
   { maxLength: 80, size: "max" },
@@ -332,7 +337,15 @@ export function inputOf(told: Happening, moment: Moment, index: number): StepInp
     atMs: moment.atMs,
     switches: told.switches,
     settings: DEFAULT_MACHINE_SETTINGS,
+    recordedConfirmation: recordedOf(told.recorded, moment.state),
   };
+}
+
+/** What the providers service says of the active intent. */
+function recordedOf(told: Happening["recorded"], state: StationState | null): RecordedConfirmation {
+  const intentId = state?.intent?.intentId;
+  if (told !== "recorded") return told;
+  return intentId === undefined ? "none" : { providerReference: `PAY-${intentId}` };
 }
 
 /** What every random life starts from, so that collections happen at all. */
@@ -345,7 +358,7 @@ export const OPENING: readonly Happening[] = [
 ];
 
 function opening(by: Actor, build: Happening["build"]): Happening {
-  return { by: () => by, build, key: undefined, waitMs: 0, switches: NO_KILL_SWITCHES };
+  return { by: () => by, build, key: undefined, waitMs: 0, switches: NO_KILL_SWITCHES, recorded: "none" };
 }
 
 export const LIFE_BEGINS_MS = START_MS;

@@ -12,7 +12,7 @@ import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type BlockedReason, type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { LeaseTerms, SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
-import type { StepInput } from "../../machines/station/outcome.ts";
+import type { RecordedConfirmation, StepInput } from "../../machines/station/outcome.ts";
 import type { StationReply } from "../../machines/station/reply.ts";
 import {
   type DeviceDescription,
@@ -95,6 +95,7 @@ export class Scenario {
   atMs = START_MS;
   switches: KillSwitches = NO_KILL_SWITCHES;
   recalled: PaymentIntent | undefined;
+  recordedConfirmation: RecordedConfirmation = "none";
   readonly commits: Commit[] = [];
   #last: Step | { readonly state: null; readonly reply: StationReply } | undefined;
   readonly #money = new MoneyWitness();
@@ -113,6 +114,7 @@ export class Scenario {
       switches: this.switches,
       settings: DEFAULT_MACHINE_SETTINGS,
       recalled: this.recalled,
+      recordedConfirmation: this.recordedConfirmation,
     });
     const before = this.state;
     const after = deepFreeze(step(before, input));

@@ -58,6 +58,49 @@ describe("a provider's confirmation", () => {
   const eventsOf = async (stationId: number): Promise<string[]> =>
     (await world.commits(stationId)).flatMap((commit) => commit.events.map((event) => event.type));
 
+  describe("recorded before the deadline, of a station that no host served until after it", () => {
+    /** A QR whose deadline passes while there is no host. */
+    const missDeadline = async (
+      recorded?: string,
+    ): Promise<{ stationId: number; intentId: number; orderId: number }> => {
+      await world.startHost();
+      const stationId = await openQrStation();
+      const { intentId, orderId } = await present(stationId, LIFETIME_MS);
+      await world.stopHosts();
+      if (recorded !== undefined) providers.recorded.set(intentId, recorded);
+      const { intent } = (await world.newest(stationId)).state;
+      await eventually(() => Date.now() > (intent?.expiresAtMs ?? 0), LIFETIME_MS + 1_000);
+      return { stationId, intentId, orderId };
+    };
+    const LIFETIME_MS = 1_500;
+
+    it("settles the order, although the deadline is the first that the next host sees", async () => {
+      const { stationId, intentId, orderId } = await missDeadline("PAY-in-time");
+      await world.startHost();
+      await eventually(async () => (await find(stationId, intentId))?.status === "succeeded");
+      expect(await transactions(orderId)).toMatchObject([{ intent_id: intentId, reference: "PAY-in-time" }]);
+      expect((await confirm(stationId, intentId, { reference: "PAY-in-time" })).reply).toMatchObject({ ok: true });
+    });
+
+    it("expires when there is none", async () => {
+      const { stationId, intentId } = await missDeadline();
+      await world.startHost();
+      await eventually(async () => (await find(stationId, intentId))?.status === "expired");
+    });
+
+    it("is waited for while the providers service does not answer; cash is collected after a confirmation", async () => {
+      const { stationId, intentId, orderId } = await missDeadline("unanswered");
+      await world.startHost();
+      const create = { type: "intent_create", route: "cash", orderId } as const;
+      await world.ask(stationId, { type: "order_inquire", orderId }, { actor: PROVIDER });
+      expect((await find(stationId, intentId))?.status).toBe("presented");
+      expect((await world.ask(stationId, create)).reply).toMatchObject({ ok: false, code: "money_may_have_moved" });
+      const confirmed = await world.ask(stationId, { ...create, confirmsMoneyMayHaveMoved: true });
+      expect(confirmed.reply).toMatchObject({ ok: true });
+      expect((await find(stationId, intentId))?.status).toBe("expired");
+    });
+  });
+
   it("is answered when the order is paid, by the one seam and in the provider's name", async () => {
     await world.startHost();
     const stationId = await openQrStation();

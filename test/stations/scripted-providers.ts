@@ -1,5 +1,9 @@
 /** The providers service as the test tells it to be: real operations over the bus, with answers from a script. */
-import { createProviderPayment, withdrawProviderPayment } from "../../services/bus/messages/providers.ts";
+import {
+  createProviderPayment,
+  findRecordedConfirmation,
+  withdrawProviderPayment,
+} from "../../services/bus/messages/providers.ts";
 import { type ReplyOf, type RequestOf, serve } from "../../services/bus/operation.ts";
 import type { StationWorld } from "./station-world.ts";
 
@@ -9,6 +13,8 @@ export type Answer = ReplyOf<typeof createProviderPayment>;
 export interface ScriptedProviders {
   /** Every question in the order of its arrival. */
   readonly questions: readonly Question[];
+  /** What was recorded in time, by intent; `unanswered` as if the service were stopped. */
+  readonly recorded: Map<number, string | "unanswered">;
   /** Intents whose withdrawal was told, in order. */
   readonly withdrawn: readonly number[];
   stop(): Promise<void>;
@@ -29,16 +35,22 @@ export async function startScriptedProviders(
   const bus = await world.connect("providers");
   const questions: Question[] = [];
   const withdrawn: number[] = [];
+  const recorded = new Map<number, string>();
   // What a script throws is answered as "unavailable", which is what the test wants of it.
   const deps = { nc: bus.nc, log: { error: () => undefined }, queue: "providers" };
   serve(deps, createProviderPayment, async (question) => {
     questions.push(question);
     return await script(question);
   });
+  serve(deps, findRecordedConfirmation, async ({ intentId }) => {
+    const found = recorded.get(intentId);
+    if (found === "unanswered") throw new Error("The test keeps this answer back.");
+    return { isOver: true, providerReference: found ?? null };
+  });
   serve(deps, withdrawProviderPayment, async ({ intentId }) => {
     withdrawn.push(intentId);
     return {};
   });
   await bus.nc.flush();
-  return { questions, withdrawn, stop: () => bus.close() };
+  return { questions, recorded, withdrawn, stop: () => bus.close() };
 }

@@ -53,6 +53,20 @@ export const withdrawProviderPayment = defineOperation(
 );
 
 /**
+ * Whether the provider's confirmation of this intent was verified and recorded before its deadline. The host asks before
+ * it commits an overdue expiry. An answer with `isOver` is final: nothing recorded later counts as in time.
+ */
+export const findRecordedConfirmation = defineOperation(
+  "providers.confirmation.find",
+  z.object({ intentId: id }),
+  z.object({
+    /** False while the deadline has not passed by the database's clock; the host asks again then. */
+    isOver: z.boolean(),
+    providerReference: z.string().nullable(),
+  }),
+);
+
+/**
  * Refused callbacks of one address at one config that are answered as such; more are throttled. Only these are counted,
  * once the signature was looked at: whoever sends wrong ones cannot keep the right ones of the same address out.
  */

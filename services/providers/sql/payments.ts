@@ -106,6 +106,21 @@ export async function findPayment(sql: Queryable, intentId: number): Promise<Pay
   return row;
 }
 
+/**
+ * The reference of the money that was recorded before the payment's deadline, and whether the deadline has passed. The
+ * lock waits for a recording that is under way; one that begins after `is_over` has a later time (`takeAsPaid`).
+ */
+export async function findConfirmationInTime(
+  sql: Queryable,
+  intentId: number,
+): Promise<{ readonly is_over: boolean; readonly provider_reference: string | null } | undefined> {
+  const [row] = await sql<{ is_over: boolean; provider_reference: string | null }[]>`
+    select clock_timestamp() >= expires_at as is_over,
+      case when paid_at < expires_at then paid_reference end as provider_reference
+    from provider_payments where intent_id = ${intentId} for share`;
+  return row;
+}
+
 /** The intent's payment, held until the transaction ends. */
 export async function lockPayment(sql: Transaction, intentId: number): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`

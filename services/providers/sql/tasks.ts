@@ -76,7 +76,7 @@ export async function takeAsPaid(
 ): Promise<Task | undefined> {
   const [row] = await sql<TaskRow[]>`
     with paid as (
-      update provider_payments p set paid_at = now(), paid_reference = ${providerReference},
+      update provider_payments p set paid_at = clock_timestamp(), paid_reference = ${providerReference},
         paid_money_name = money_name_of_payment(p, ${moneyName(providerReference, "")}),
         provider_reference = case when provider_reference = '' then ${providerReference} else provider_reference end
       where intent_id = ${intentId} and paid_at is null
