@@ -6,8 +6,11 @@ import { type Handler, type HandlerDeps, ok } from "../../gateway/handlers/conte
 import { anyone, route } from "../../gateway/route.ts";
 import { createClientAddress } from "../../gateway/server/client-address.ts";
 import type { PipelineDeps } from "../../gateway/server/pipeline.ts";
+import { PlatformCheck } from "../../gateway/server/platform-check.ts";
 import { RequestFigures } from "../../gateway/server/request-figures.ts";
 import { Server, type ServerDeps } from "../../gateway/server/server.ts";
+import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
+import { PLATFORM_RATE } from "../../gateway/throttle/limits.ts";
 import { sendRaw } from "./raw-request.ts";
 
 /** Answers with what the gateway takes the client for. */
@@ -39,7 +42,8 @@ function startServer(trustedProxies: readonly string[]): RunningServer {
     isTls: false,
     onUnnamedProxy: (peer) => unnamedProxies.push(peer),
   });
-  const pipeline = { log: pino({ level: "silent" }), handlerDeps: {} as HandlerDeps } as PipelineDeps;
+  const platformCheck = new PlatformCheck(undefined, new AddressThrottle(PLATFORM_RATE));
+  const pipeline = { log: pino({ level: "silent" }), handlerDeps: {} as HandlerDeps, platformCheck } as PipelineDeps;
   const figures = new RequestFigures(undefined);
   const server = new Server(
     { pipeline, polls: {} as ServerDeps["polls"], clientAddress, tls: undefined, figures },

@@ -7,8 +7,11 @@ import type { HandlerDeps } from "../../gateway/handlers/context.ts";
 import { anyone, type Route, route } from "../../gateway/route.ts";
 import { createClientAddress } from "../../gateway/server/client-address.ts";
 import type { PipelineDeps } from "../../gateway/server/pipeline.ts";
+import { PlatformCheck } from "../../gateway/server/platform-check.ts";
 import { RequestFigures } from "../../gateway/server/request-figures.ts";
 import { Server, type ServerDeps } from "../../gateway/server/server.ts";
+import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
+import { PLATFORM_RATE } from "../../gateway/throttle/limits.ts";
 
 function faulty(name: string, handler: () => Promise<never>): Route {
   const facts = { method: "GET", path: `/${name}/`, operationId: name, tag: "service", summary: name } as const;
@@ -31,7 +34,12 @@ let server: Server;
 let baseUrl: string;
 beforeAll(() => {
   // These routes have no caller and ask nothing of the rest, so the rest is not there.
-  const pipeline = { log: pino({ level: "info" }, sink), handlerDeps: {} as HandlerDeps } as PipelineDeps;
+  const platformCheck = new PlatformCheck(undefined, new AddressThrottle(PLATFORM_RATE));
+  const pipeline = {
+    log: pino({ level: "info" }, sink),
+    handlerDeps: {} as HandlerDeps,
+    platformCheck,
+  } as PipelineDeps;
   const clientAddress = createClientAddress({ trustedProxies: [], isTls: false });
   const figures = new RequestFigures(undefined);
   server = new Server({ pipeline, polls: {} as ServerDeps["polls"], clientAddress, tls: undefined, figures }, routes);
