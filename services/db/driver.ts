@@ -53,7 +53,8 @@ const MENDS: readonly Mend[] = [
     times: 1,
   },
   // What was asked between the socket's error and its close was neither refused nor forgotten: the connection made anew
-  // took its own first answers for answers to that.
+  // took its own first answers for answers to that. And a server that closed a connection before it was ready was dialled
+  // again at once, for as long as it did so, and the statement waited; with several servers the next one is dialled.
   {
     file: "connection.js",
     was: `    if (initial)
@@ -66,12 +67,12 @@ const MENDS: readonly Mend[] = [
       rows = 0
     }
 
-    if (initial) {
+    if (initial && host.length > 1) {
       forget()
       return reconnect()
     }
 
-    (query || sent.length) && error(`,
+    (query || initial || sent.length) && error(`,
     times: 1,
   },
   {

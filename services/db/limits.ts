@@ -20,10 +20,27 @@ export const DATABASE_LIMITS = {
   connectTimeoutSeconds: 5,
   /** A look at whether PostgreSQL answers at all: twice this is within what the gateway waits for a service's health. */
   probeMs: 400,
-  /** Pause between attempts while PostgreSQL is away, at most: a restarted one is found quickly but not stormed. */
-  maxRedialDelaySeconds: 1,
-  /** Shutdown waits this long for running statements before it cuts them off. */
-  closeTimeoutSeconds: 5,
+  /**
+   * First and longest pause of a pool between two dials that the server has not answered; it doubles, and up to half of it
+   * is left out by chance. A restarted server is found quickly, and no pool dials more than twice a second for long.
+   */
+  redial: { firstMs: 50, longestMs: 1_000 },
+  /**
+   * A peer that is gone without a word is noticed on an idle connection after the first of these and `keepAliveCount`
+   * intervals, on both sides: a dead client's session must not keep its locks, which PostgreSQL's own default of two hours
+   * would let it.
+   */
+  keepAliveIdleSeconds: 3,
+  keepAliveIntervalSeconds: 1,
+  keepAliveCount: 3,
+  /** The same on a connection on which the server has sent something that the client does not acknowledge. */
+  unacknowledgedMs: 6_000,
+  /** Shutdown waits this long for running statements before it cuts them off: a process ends within 2 s of Ctrl-C. */
+  closeTimeoutSeconds: 1,
+  /** How long a starting process tries to reach PostgreSQL before it gives up with a sentence, as with the bus. */
+  startDeadlineMs: 10_000,
+  /** The longest statement of a migration: one that writes a large table anew. Longer means that no answer comes any more. */
+  migrationStatementMs: 30 * 60_000,
   /** How long one program waits for another that migrates the same database. */
   migrationLockTimeoutMs: 30_000,
 } as const;

@@ -2,7 +2,9 @@
  * The connection pool. Values come as they are: no column renaming, `snake_case` in SQL and in rows; `bigint` columns
  * arrive as numbers, because every id and every count of ours stays far below 2^53.
  */
+import type { Socket } from "node:net";
 import type postgresTypes from "postgres";
+import { Dialer, DialGate, type DialTarget } from "./dialer.ts";
 import { postgres } from "./driver.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { watchDatabase } from "./watched-database.ts";
@@ -32,22 +34,28 @@ const INT8_OID = 20;
  * `statementDeadlineMs`, a transaction within `transactionDeadlineMs` more, with `DatabaseDeadlineError` at the latest.
  */
 export function openDatabase(options: DatabaseOptions): Database {
+  const gate = new DialGate();
   return watchDatabase({
-    open: () => openPool(options),
+    open: () => openPool(options, gate),
     statementDeadlineMs: DATABASE_LIMITS.statementDeadlineMs,
     transactionDeadlineMs: DATABASE_LIMITS.transactionDeadlineMs,
+    onAnswered: () => gate.answered(),
     onReplaced: () => options.onClose?.(),
   });
 }
 
-function openPool(options: DatabaseOptions): Database {
+function openPool(options: DatabaseOptions, gate: DialGate): Database {
   const keep = options.keepConnections ?? false;
-  return postgres(options.url, {
+  const dialer = new Dialer(gate);
+  const pool = postgres(options.url, {
     max: options.maxConnections ?? DATABASE_LIMITS.maxConnections,
     idle_timeout: keep ? undefined : DATABASE_LIMITS.idleConnectionSeconds,
     max_lifetime: keep ? null : DATABASE_LIMITS.connectionLifetimeSeconds,
     connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
-    backoff: (attempt) => Math.min(DATABASE_LIMITS.maxRedialDelaySeconds, 0.05 * 2 ** attempt),
+    keep_alive: DATABASE_LIMITS.keepAliveIdleSeconds,
+    // The gate decides when to dial again: the driver's own pause is for refused connections only.
+    backoff: () => 0,
+    ...customSocket((target) => dialer.dial(target)),
     // One more round trip per connection; without it an array of texts could be neither read nor written.
     fetch_types: true,
     types: { int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger } },
@@ -56,12 +64,27 @@ function openPool(options: DatabaseOptions): Database {
       statement_timeout: DATABASE_LIMITS.statementTimeoutMs,
       lock_timeout: DATABASE_LIMITS.lockTimeoutMs,
       idle_in_transaction_session_timeout: DATABASE_LIMITS.idleInTransactionTimeoutMs,
+      tcp_keepalives_idle: DATABASE_LIMITS.keepAliveIdleSeconds,
+      tcp_keepalives_interval: DATABASE_LIMITS.keepAliveIntervalSeconds,
+      tcp_keepalives_count: DATABASE_LIMITS.keepAliveCount,
+      tcp_user_timeout: DATABASE_LIMITS.unacknowledgedMs,
       TimeZone: "UTC",
     },
     // A notice is for whoever types SQL; what matters to a program comes as an error.
     onnotice: () => undefined,
     ...(options.onClose === undefined ? {} : { onclose: options.onClose }),
   });
+  const end = pool.end.bind(pool);
+  pool.end = async (how) => {
+    dialer.end();
+    await end(how);
+  };
+  return pool;
+}
+
+/** The driver documents this option, and its types do not have it. */
+function customSocket(socket: (target: DialTarget) => Promise<Socket>): object {
+  return { socket };
 }
 
 /** Waits for running statements, then closes every connection. */

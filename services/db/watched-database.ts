@@ -30,6 +30,8 @@ export interface WatchOptions {
   readonly statementDeadlineMs: number;
   /** For a whole transaction, from its begin. */
   readonly transactionDeadlineMs: number;
+  /** Called when the server has answered a statement, or has begun a transaction. */
+  readonly onAnswered: () => void;
   /** Called when the pool has been replaced, so that its sessions are over. */
   readonly onReplaced: () => void;
 }
@@ -116,8 +118,12 @@ class Pools {
           statement.reject(new DatabaseDeadlineError(deadlineMs));
         });
         const answered = (): void => this.#answered(stop);
+        const failed = (error: unknown): void => {
+          if (isAnswer(error)) answered();
+          else stop();
+        };
         // The promise's own `then`: the statement's would send it.
-        void Promise.prototype.then.call(statement, answered, stop);
+        void Promise.prototype.then.call(statement, answered, failed);
       }
       return send();
     };
@@ -140,7 +146,7 @@ class Pools {
     const begun: Work = (transaction) => {
       // Its caller has been told that it failed: nothing of it may happen any more.
       if (isLate) throw new DatabaseDeadlineError(statementDeadlineMs);
-      stop();
+      this.#answered(stop);
       stop = this.#watch(transactionDeadlineMs, () => passed(transactionDeadlineMs, true));
       return work(transaction);
     };
@@ -160,6 +166,7 @@ class Pools {
   #answered(stop: () => void): void {
     stop();
     this.#answeredAtMs = performance.now();
+    this.#options.onAnswered();
   }
 
   /** A pool that answers others is busy and not broken: then only the call that waited in vain fails. */
@@ -183,4 +190,9 @@ class Pools {
       if (turn !== undefined) clearImmediate(turn);
     };
   }
+}
+
+/** A refused statement is an answer as good as any. One that ends its session, such as a refused log-in, is none. */
+function isAnswer(error: unknown): boolean {
+  return error instanceof Error && "severity" in error && error.severity === "ERROR";
 }

@@ -30,6 +30,7 @@ function open(connections: number): { sql: Database; replacements: () => number 
       }),
     statementDeadlineMs: DEADLINE_MS,
     transactionDeadlineMs: DEADLINE_MS,
+    onAnswered: () => undefined,
     onReplaced: () => {
       replacements += 1;
     },
