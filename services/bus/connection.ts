@@ -1,6 +1,7 @@
 /** The connection to the bus, with the behaviour on failure that every process shares: requests fail at once while it is down. */
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
+import { backOffMs } from "../runtime/back-off.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { refuseOldServer } from "./server-version.ts";
@@ -31,6 +32,8 @@ export interface ConnectOptions {
   readonly log: BusLog;
   /** How long to try before giving up; a starting system needs more than a command that a person waits for. */
   readonly patienceMs?: number;
+  /** Ends the attempt. */
+  readonly signal?: AbortSignal;
 }
 
 /** Why a request failed at once: the bus is not reachable. Whether an earlier attempt took effect is unknown. */
@@ -44,10 +47,12 @@ export class BusDownError extends Error {
 
 /**
  * Connects; `url` is one or several servers separated by commas, with an optional token or user and password.
- * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_too_old` or `nats_without_jetstream`.
+ * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_too_old`, `nats_without_jetstream`
+ * or `start_stopped` (the signal was aborted).
  */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
-  const nc = await firstConnection(options);
+  const pauses = new RedialPauses();
+  const nc = await firstConnection(options, pauses);
   try {
     refuseOldServer(nc.info?.version ?? "");
   } catch (error) {
@@ -68,13 +73,22 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   void (async () => {
     for await (const status of nc.status()) {
       if (status.type === "disconnect" || status.type === "staleConnection" || status.type === "close") {
+        pauses.lost();
         change(false);
         abandonRequests();
-      } else if (status.type === "reconnect") change(true);
+      } else if (status.type === "reconnecting") pauses.dialled();
+      else if (status.type === "reconnect") {
+        pauses.connected();
+        change(true);
+      }
     }
   })();
   const jsm = await jetstreamManager(nc, { timeout: BUS_LIMITS.manageMs }).catch(async (cause: unknown) => {
+    const server = nc.getServer();
     await nc.close();
+    if (cause instanceof errors.TimeoutError || cause instanceof BusDownError) {
+      throw unreachable({ servers: [server] }, cause);
+    }
     throw new UserError("The NATS server has JetStream switched off, which this service needs.", {
       code: "nats_without_jetstream",
       cause,
@@ -91,7 +105,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     },
     async close() {
       isClosing = true;
-      if (isUp) await sendOutstanding(nc).catch(() => undefined);
+      if (isUp) await within(BUS_LIMITS.closeMs, sendOutstanding(nc));
       isUp = false;
       abandonRequests();
       await nc.close();
@@ -107,29 +121,88 @@ async function sendOutstanding(nc: NatsConnection): Promise<void> {
   if (turnPublisher(nc).flush() > 0) await nc.flush();
 }
 
-async function firstConnection({ url, name, patienceMs }: ConnectOptions): Promise<NatsConnection> {
-  const options = connectionOptions(url, name);
+/** Resolves when the work has ended, however it ends, or when the time is over. */
+async function within(limitMs: number, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, limitMs);
+  await Promise.race([work.catch(() => undefined), late.promise]);
+  clearTimeout(timer);
+}
+
+async function firstConnection(
+  { url, name, patienceMs, signal }: ConnectOptions,
+  pauses: RedialPauses,
+): Promise<NatsConnection> {
+  const options = connectionOptions(url, name, pauses);
   const deadlineMs = Date.now() + (patienceMs ?? BUS_LIMITS.firstConnectMs);
-  for (;;) {
+  const stopped = whenAborted(signal);
+  for (let attempt = 1; ; attempt += 1) {
+    const connecting = connect(options);
     try {
-      return await connect(options);
+      return await Promise.race([connecting, stopped]);
     } catch (cause) {
+      if (signal?.aborted === true) {
+        void connecting.then((nc) => nc.close()).catch(() => undefined);
+        throw cause;
+      }
       if (cause instanceof errors.AuthorizationError) {
         throw new UserError("The NATS server refuses the credentials in NATS_URL.", { code: "nats_refused", cause });
       }
-      if (Date.now() >= deadlineMs) {
-        throw new UserError(`No NATS server answers at ${options.servers.join(", ")}.`, {
-          code: "nats_unreachable",
-          cause,
-        });
-      }
-      await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.reconnectPauseMs));
+      if (Date.now() >= deadlineMs) throw unreachable(options, cause);
+      const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));
+      await Promise.race([pause, stopped]);
     }
   }
 }
 
+function unreachable({ servers }: { readonly servers: readonly string[] }, cause: unknown): UserError {
+  const sentence = `No NATS server answers at ${servers.join(", ")}.`;
+  return new UserError(sentence, { code: "nats_unreachable", cause });
+}
+
+/** Rejects once the signal is aborted; never settles without. */
+function whenAborted(signal: AbortSignal | undefined): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => undefined);
+  const stop = (): void => reject(new UserError("The start was stopped.", { code: "start_stopped" }));
+  signal?.addEventListener("abort", stop, { once: true });
+  if (signal?.aborted === true) stop();
+  return promise;
+}
+
+/** The pauses between dials of a lost connection. The client asks several times about the same pause. */
+class RedialPauses {
+  #attempts = 0;
+  #pauseMs = 0;
+  #connectedAtMs = performance.now();
+
+  currentMs(): number {
+    return this.#pauseMs;
+  }
+
+  dialled(): void {
+    this.#attempts += 1;
+    this.#pauseMs = backOffMs(this.#attempts, BUS_LIMITS.redial);
+  }
+
+  connected(): void {
+    this.#connectedAtMs = performance.now();
+  }
+
+  /** A server that takes every connection and ends it at once is dialled no more often than one that takes none. */
+  lost(): void {
+    if (performance.now() - this.#connectedAtMs < BUS_LIMITS.goodConnectionMs) return;
+    this.#attempts = 0;
+    this.#pauseMs = 0;
+  }
+}
+
 /** The client does not read credentials from a URL, so they are taken out of it here. */
-function connectionOptions(url: string, name: string): ConnectionOptions & { servers: string[] } {
+function connectionOptions(
+  url: string,
+  name: string,
+  pauses: RedialPauses,
+): ConnectionOptions & { servers: string[] } {
   const servers = url.split(",").map((part) => {
     const text = part.trim();
     return URL.parse(text.includes("://") ? text : `nats://${text}`);
@@ -151,8 +224,7 @@ function connectionOptions(url: string, name: string): ConnectionOptions & { ser
     maxReconnectAttempts: -1,
     // A server that is being restarted may refuse everybody for a moment; giving up would leave a process without a bus.
     ignoreAuthErrorAbort: true,
-    reconnectTimeWait: BUS_LIMITS.reconnectPauseMs,
-    reconnectJitter: BUS_LIMITS.reconnectJitterMs,
+    reconnectDelayHandler: () => pauses.currentMs(),
     pingInterval: BUS_LIMITS.pingMs,
     maxPingOut: BUS_LIMITS.unansweredPings,
     // Each request would otherwise capture a stack, which costs more than sending it.

@@ -4,9 +4,15 @@ export const BUS_LIMITS = {
   firstConnectMs: 10_000,
   /** One attempt to connect; a server that needs longer is as good as down. */
   dialMs: 3_000,
-  /** Pause between attempts to reconnect, plus jitter, so that a restarted server is found quickly but not stormed. */
-  reconnectPauseMs: 100,
-  reconnectJitterMs: 100,
+  /**
+   * Pause between two dials of a server that does not answer, with chance: a restarted one is found well within the 1.5 s
+   * after which replicas are stale, and none is dialled more than four times a second for long.
+   */
+  redial: { firstMs: 100, longestMs: 500 },
+  /** A connection that lasted this long was a good one: the pauses begin anew. */
+  goodConnectionMs: 2_000,
+  /** How long the end of a process waits for the server to confirm what was sent. */
+  closeMs: 1_000,
   /** A half-open connection is noticed after `pingMs * (unansweredPings + 1)`; the client's own default is six minutes. */
   pingMs: 2_000,
   unansweredPings: 2,

@@ -1,0 +1,92 @@
+/** How often a process dials a NATS server that accepts connections and does nothing useful with them. */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connectBus } from "../../services/bus/connection.ts";
+import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import { startFaultyServer } from "../support/faulty-server.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "./waiting.ts";
+
+const OBSERVED_MS = 1_200;
+/** With the shortest pauses that chance can give: 0, 50, 100 and 200 ms, then one each quarter of a second. */
+const MOST_DIALS = 8;
+
+let nats: TestServer;
+beforeAll(async () => {
+  nats = await startNats();
+});
+afterAll(() => nats.stop());
+
+describe("a server that accepts connections", () => {
+  test.each(["close", "silent"] as const)("and is of the kind %s at the start: dials stay bounded", async (fault) => {
+    const server = await startFaultyServer("nats://hidden@127.0.0.1:1", fault);
+    const startedAtMs = performance.now();
+    const failure = await connectBus({ url: server.url, name: "test", log: QUIET, patienceMs: OBSERVED_MS }).catch(
+      (error: unknown) => error,
+    );
+    expect(failure).toMatchObject({
+      code: "nats_unreachable",
+      message: `No NATS server answers at 127.0.0.1:${server.port}.`,
+    });
+    expect(performance.now() - startedAtMs).toBeLessThan(OBSERVED_MS + BUS_LIMITS.dialMs + 500);
+    expect(server.dials()).toBeLessThanOrEqual(MOST_DIALS);
+    await server.stop();
+  });
+
+  test("and closes them later: dials stay bounded, and the bus is back soon after the server", async () => {
+    const server = await startFaultyServer(nats.url, "none");
+    const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
+    const dialsBefore = server.dials();
+    server.become("close");
+    server.cut();
+    await delay(OBSERVED_MS);
+    expect(bus.isUp()).toBe(false);
+    expect(server.dials() - dialsBefore).toBeGreaterThan(2);
+    expect(server.dials() - dialsBefore).toBeLessThanOrEqual(MOST_DIALS);
+    server.become("none");
+    await expect.poll(() => bus.isUp(), { timeout: BUS_LIMITS.redial.longestMs + 500, interval: 20 }).toBe(true);
+    await bus.close();
+    await server.stop();
+  });
+
+  test("and ends each as soon as it is made: dials stay bounded", async () => {
+    const server = await startFaultyServer(nats.url, "none");
+    const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
+    const dialsBefore = server.dials();
+    const cutting = bus.onChange((isUp) => {
+      if (isUp) server.cut();
+    });
+    server.cut();
+    await delay(OBSERVED_MS);
+    expect(server.dials() - dialsBefore).toBeGreaterThan(2);
+    expect(server.dials() - dialsBefore).toBeLessThanOrEqual(MOST_DIALS);
+    cutting();
+    await bus.close();
+    await server.stop();
+  });
+});
+
+describe("a start that is stopped", () => {
+  test("while a server is silent: ends at once", async () => {
+    const server = await startFaultyServer("nats://hidden@127.0.0.1:1", "silent");
+    const stopping = new AbortController();
+    const connecting = connectBus({ url: server.url, name: "test", log: QUIET, signal: stopping.signal });
+    setTimeout(() => stopping.abort(), 200);
+    const startedAtMs = performance.now();
+    await expect(connecting).rejects.toMatchObject({ code: "start_stopped" });
+    expect(performance.now() - startedAtMs).toBeLessThan(500);
+    await server.stop();
+  });
+});
+
+describe("an end", () => {
+  test("while the server has fallen silent: takes no longer than its limit", async () => {
+    const server = await startFaultyServer(nats.url, "none");
+    const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
+    server.become("silent");
+    const startedAtMs = performance.now();
+    await bus.close();
+    expect(performance.now() - startedAtMs).toBeLessThan(BUS_LIMITS.closeMs + 500);
+    await server.stop();
+  });
+});
