@@ -21,6 +21,8 @@ export interface ChildOptions {
   stopSignal: "SIGINT" | "SIGTERM";
   /** How long it may take over that before it is killed. */
   stopMs: number;
+  /** Ends it when nobody waits any more; SIGKILL unless it can end at once by itself, and take its own children with it. */
+  immediateSignal?: "SIGQUIT";
   /** What it gets when this process is killed; `"0"` when it notices by itself. */
   orphanSignal: "INT" | "TERM" | "0";
 }
@@ -34,7 +36,7 @@ export interface Child {
   output: ChildOutput;
   /** True from the first `stop` or `kill` on: the end is then no surprise. */
   isStopping: () => boolean;
-  /** Asks it to end, kills it after `stopMs` or as soon as `immediately` is aborted, and resolves when it has ended. */
+  /** Asks it to end, kills it after `stopMs`, ends it as soon as `immediately` is aborted, and resolves when it has ended. */
   stop: (immediately?: AbortSignal) => Promise<Exit>;
   /** SIGKILL; resolves when it has ended. */
   kill: () => Promise<Exit>;
@@ -70,14 +72,14 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   };
   const stop = async (immediately?: AbortSignal) => {
     stopping = true;
-    if (immediately?.aborted === true) return await kill();
-    child.kill(options.stopSignal);
-    const force = () => child.kill("SIGKILL");
-    const timer = setTimeout(force, options.stopMs);
-    immediately?.addEventListener("abort", force, { once: true });
+    const endAtOnce = () => child.kill(options.immediateSignal ?? "SIGKILL");
+    if (immediately?.aborted === true) endAtOnce();
+    else child.kill(options.stopSignal);
+    const timer = setTimeout(() => child.kill("SIGKILL"), options.stopMs);
+    immediately?.addEventListener("abort", endAtOnce, { once: true });
     const exit = await exited;
     clearTimeout(timer);
-    immediately?.removeEventListener("abort", force);
+    immediately?.removeEventListener("abort", endAtOnce);
     return exit;
   };
   return { pid, process: child, exited, output, isStopping: () => stopping, stop, kill };

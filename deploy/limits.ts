@@ -16,12 +16,18 @@ export const deployLimits = {
   readyPollMs: 20,
   /** A server given by URL either answers within this time or is not there. */
   externalServerMs: 5_000,
+  /** The longest pause between two dials of it meanwhile. */
+  externalServerLongestPauseMs: 500,
   /** A service reports ready once its streams, buckets and pools exist; a cold machine needs some seconds. */
   serviceReadyMs: 60_000,
   /** Seeding hashes two passwords and waits for the actors to take the devices. */
   seedMs: 15_000,
   /** A service drains what it has in hand; its own limits are shorter than this. */
   serviceStopMs: 15_000,
+  /** How long a start that is asked to stop waits for the step that is just starting. */
+  startAbandonedMs: 800,
+  /** After Ctrl-C, or when a start is stopped, what has not stopped by then is killed: all is over within 2 s. */
+  interruptedStopMs: 1_300,
   /** One step may not hold up the shutdown longer than its children's own time-outs together. */
   stepStopMs: 20_000,
   /** The pause before a part that ended by itself is started again; it doubles with each further end. */

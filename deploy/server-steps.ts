@@ -1,8 +1,9 @@
 import { join } from "node:path";
+import { reachDatabase } from "../services/db/reach-database.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
 import { openDataFolder } from "./data-folder.ts";
-import { checkDatabase, ensureDatabase } from "./embedded/ensure-database.ts";
+import { ensureDatabase } from "./embedded/ensure-database.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
 import { freePort } from "./embedded/free-port.ts";
 import { startNats, waitForNats } from "./embedded/nats.ts";
@@ -61,12 +62,12 @@ export function natsStep(context: ApplicationContext): Step {
     start: async (control) => {
       const { natsUrl, dataDir } = context.settings;
       if (natsUrl !== undefined) {
-        await checkNats(natsUrl);
+        await checkNats(natsUrl, control.stopping);
         context.addresses.set("nats", natsUrl);
         return undefined;
       }
       const { environment, checkout, say } = context;
-      const binary = await findNatsServer({ environment, checkout, say });
+      const binary = await findNatsServer({ environment, checkout, say, signal: control.stopping });
       const log = logFor(context, "nats-server");
       const token = openSecrets(dataDir).value("nats_token");
       let url = "";
@@ -93,7 +94,11 @@ export function postgresStep(context: ApplicationContext): Step {
     start: async (control) => {
       const { databaseUrl, dataDir } = context.settings;
       if (databaseUrl !== undefined) {
-        await checkDatabase(databaseUrl);
+        await reachDatabase({
+          url: databaseUrl,
+          withinMs: deployLimits.externalServerMs,
+          signal: control.stopping,
+        });
         context.addresses.set("database", databaseUrl);
         return undefined;
       }
@@ -128,15 +133,20 @@ function reachableHost(host: string): string {
 }
 
 /** Throws UserError `nats_unreachable` unless one of the servers greets. The sentence leaves credentials out. */
-async function checkNats(natsUrl: string): Promise<void> {
+async function checkNats(natsUrl: string, signal: AbortSignal): Promise<void> {
   const servers = natsUrl.split(",").map((server) => {
     const text = server.trim();
     return URL.parse(text.includes("://") ? text : `nats://${text}`);
   });
   const names = servers.map((server) => server?.host ?? "an address that cannot be read").join(", ");
+  const wait = {
+    timeoutMs: deployLimits.externalServerMs,
+    longestPauseMs: deployLimits.externalServerLongestPauseMs,
+    signal,
+  };
   const greetings = servers.map(async (server) => {
     const port = Number.parseInt(server?.port || String(NATS_PORT), 10);
-    return server !== null && (await waitForNats(server.hostname, port, { timeoutMs: deployLimits.externalServerMs }));
+    return server !== null && (await waitForNats(server.hostname, port, wait));
   });
   if ((await Promise.all(greetings)).includes(true)) return;
   throw new UserError(`The NATS that NATS_URL names (${names}) does not answer.`, { code: "nats_unreachable" });

@@ -11,8 +11,12 @@ import type { Step } from "./supervisor.ts";
 export function migrationStep(context: ApplicationContext): Step {
   return {
     name: "migrations",
-    start: async () => {
-      await migrate({ databaseUrl: context.addresses.get("database"), log: () => undefined });
+    start: async ({ stopping }) => {
+      await migrate({
+        databaseUrl: context.addresses.get("database"),
+        log: () => undefined,
+        signal: stopping,
+      });
       return undefined;
     },
   };

@@ -35,8 +35,8 @@ const STOP_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
  * Starts the steps in order, waits for a stop signal, the end of the parent process or a failure, and stops what was
- * started in reverse order. A second signal ends the draining. Returns the exit code: 0 after an orderly stop, otherwise
- * the error's.
+ * started in reverse order. A second signal ends the draining, and after Ctrl-C, or during the start, so does a short time.
+ * Returns the exit code: 0 after an orderly stop, otherwise the error's.
  */
 export async function supervise(options: SuperviseOptions): Promise<number> {
   const stopping = new AbortController();
@@ -48,10 +48,12 @@ export async function supervise(options: SuperviseOptions): Promise<number> {
     options.report(error);
     stopping.abort();
   };
+  let isStarting = true;
   const onSignal = (signal: string) => {
     if (stopping.signal.aborted) return immediately.abort();
     options.say(`Stopping (${signal}) …`);
     stopping.abort();
+    if (signal === "SIGINT" || isStarting) setTimeout(() => immediately.abort(), deployLimits.interruptedStopMs);
   };
   // The parent was killed and can pass on no signal any more.
   const onDisconnect = () => stopping.abort();
@@ -65,12 +67,14 @@ export async function supervise(options: SuperviseOptions): Promise<number> {
     if (stopping.signal.aborted) break;
     try {
       const start = step.start({ fail, stopping: stopping.signal });
-      const stop = await Promise.race([start, aborted(immediately.signal)]);
+      start.catch(() => undefined);
+      const stop = await Promise.race([start, abandoned(stopping.signal)]);
       if (stop !== undefined) started.push({ name: step.name, stop });
     } catch (error) {
       fail(error);
     }
   }
+  isStarting = false;
   await aborted(stopping.signal);
 
   for (const { name, stop } of started.toReversed()) {
@@ -104,6 +108,13 @@ async function stopOne(name: string, stop: StopStep, immediately: AbortSignal, t
   } finally {
     timer.abort();
   }
+}
+
+/** Resolves a while after the signal: a start that heeds it has ended by then. */
+async function abandoned(signal: AbortSignal): Promise<undefined> {
+  await aborted(signal);
+  await delay(deployLimits.startAbandonedMs);
+  return undefined;
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {

@@ -14,7 +14,7 @@ async function main(): Promise<void> {
   await runProcess({ name: "gateway", log }, async (run) => {
     const bus = await run.step(
       "bus",
-      () => connectBus({ url: shared.natsUrl, name: "gateway", log }),
+      () => connectBus({ url: shared.natsUrl, name: "gateway", log, signal: run.stopping }),
       (started) => started.close(),
     );
     const metrics = await run.step(

@@ -1,6 +1,7 @@
 /** Runs one or several services in this process: `node services/main.ts registry settlement audit relay`. */
 import { exitWith } from "./runtime/lifecycle.ts";
-import { runServices, type StartService } from "./runtime/run-services.ts";
+import { type ReachServers, runServices, type StartService } from "./runtime/run-services.ts";
+import { requireDatabaseUrl } from "./runtime/settings.ts";
 
 /** Each service is loaded only where it runs, so that an actor host needs no database driver. */
 const SERVICES: Readonly<Record<string, StartService>> = {
@@ -15,4 +16,11 @@ const SERVICES: Readonly<Record<string, StartService>> = {
   stations: async (deps) => (await import("./stations/service.ts")).startStationsService(deps),
 };
 
-runServices(process.argv.slice(2), SERVICES, process.env).catch(exitWith);
+/** PostgreSQL has to answer before a service starts; only the actor hosts do without it. */
+const reachDatabase: ReachServers = async (names, settings, signal) => {
+  if (names.every((name) => name === "stations")) return;
+  const database = await import("./db/reach-database.ts");
+  await database.reachDatabase({ url: requireDatabaseUrl(settings), signal });
+};
+
+runServices(process.argv.slice(2), SERVICES, { environment: process.env, reachDatabase }).catch(exitWith);

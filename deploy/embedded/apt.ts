@@ -20,6 +20,8 @@ export interface AptOptions {
   environment: NodeJS.ProcessEnv;
   /** Lines of sources.list; without them apt uses the machine's sources and keeps to what is installed. */
   sources?: readonly string[];
+  /** Ends apt. */
+  signal?: AbortSignal | undefined;
 }
 
 /** What apt gave as the reason when it failed. */
@@ -39,7 +41,12 @@ export async function withApt<Result>(options: AptOptions, work: (apt: Apt) => P
     mkdirSync(join(folder, "archives", "partial"), { recursive: true });
     writeFileSync(settings, configuration(folder, options.sources !== undefined));
     if (options.sources !== undefined) writeFileSync(join(folder, "sources.list"), `${options.sources.join("\n")}\n`);
-    const run = { cwd: folder, env: { ...options.environment, LC_ALL: "C" }, timeout: deployLimits.aptDownloadMs };
+    const run = {
+      cwd: folder,
+      env: { ...options.environment, LC_ALL: "C" },
+      timeout: deployLimits.aptDownloadMs,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    };
     return await work({
       get: async (...args) => {
         try {

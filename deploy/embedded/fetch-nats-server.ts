@@ -19,6 +19,8 @@ export interface FetchNatsServerOptions {
   /** apt finds its programs and its settings by these variables. */
   environment: NodeJS.ProcessEnv;
   say: (line: string) => void;
+  /** Ends the download. */
+  signal?: AbortSignal;
   /** For tests: Debian mirrors, tried in turn, and keyrings, the first that exists. */
   mirrors?: readonly string[];
   keyrings?: readonly string[];
@@ -44,6 +46,7 @@ export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<
   say("Fetching nats-server from Debian's package archive …");
   let reason = "";
   for (const mirror of options.mirrors ?? (await debianMirrors(environment))) {
+    if (options.signal?.aborted === true) return "the download was stopped";
     try {
       await fetchFrom(mirror, { ...options, keyring });
       return undefined;
@@ -58,10 +61,11 @@ export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<
 }
 
 async function fetchFrom(mirror: string, options: FetchNatsServerOptions & { keyring: string }): Promise<void> {
-  const { environment: env, cacheDir, keyring } = options;
+  const { environment: env, cacheDir, keyring, signal } = options;
   const { stdout: architecture } = await execFileAsync("dpkg", ["--print-architecture"], { env });
   const wanted = `signed-by=${keyring} arch=${architecture.trim()} target=Packages lang=none`;
-  await withApt({ environment: env, sources: [`deb [${wanted}] ${mirror} ${SUITE} main`] }, async (apt) => {
+  const sources = [`deb [${wanted}] ${mirror} ${SUITE} main`];
+  await withApt({ environment: env, sources, signal }, async (apt) => {
     await apt.get("update");
     await apt.get("download", "nats-server");
     mkdirSync(cacheDir, { recursive: true });

@@ -25,6 +25,8 @@ export interface FindNatsServerOptions {
   /** The checkout; the cache is below it unless DEVICE_PAYMENTS_CACHE_DIR says otherwise. */
   checkout: string;
   say: (line: string) => void;
+  /** Ends a download. */
+  signal?: AbortSignal;
   /** Where to look after PATH. */
   systemFolders?: readonly string[];
   /** For tests: where the package comes from, and which keys verify it. */

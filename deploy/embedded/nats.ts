@@ -110,28 +110,34 @@ function failure(log: string): string | undefined {
     .replace(/\.$/, "");
 }
 
+export interface WaitForNatsOptions {
+  readonly timeoutMs: number;
+  /** The pause between dials doubles up to this; a server of ours may be asked at a steady pace. */
+  readonly longestPauseMs?: number;
+  readonly signal?: AbortSignal;
+}
+
 /** True as soon as a NATS server greets on that address, false when the time is over or the signal is given. */
-export async function waitForNats(
-  host: string,
-  port: number,
-  options: { timeoutMs: number; signal?: AbortSignal },
-): Promise<boolean> {
-  const deadlineMs = Date.now() + options.timeoutMs;
-  while (Date.now() < deadlineMs && options.signal?.aborted !== true) {
-    if (await greets(host, port, deadlineMs - Date.now())) return true;
-    await delay(deployLimits.readyPollMs);
+export async function waitForNats(host: string, port: number, options: WaitForNatsOptions): Promise<boolean> {
+  const { timeoutMs, longestPauseMs = deployLimits.readyPollMs } = options;
+  const over = AbortSignal.timeout(timeoutMs);
+  const signal = options.signal === undefined ? over : AbortSignal.any([over, options.signal]);
+  let pauseMs: number = deployLimits.readyPollMs;
+  while (!signal.aborted) {
+    if (await greets(host, port, signal)) return true;
+    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
   }
   return false;
 }
 
-function greets(host: string, port: number, timeoutMs: number): Promise<boolean> {
+function greets(host: string, port: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ host, port });
+    const socket = connect({ host, port, signal });
     const end = (answer: boolean) => {
       socket.destroy();
       resolve(answer);
     };
-    socket.setTimeout(timeoutMs, () => end(false));
     socket.once("data", (greeting) => end(greeting.toString("latin1").startsWith("INFO ")));
     socket.once("error", () => end(false));
     socket.once("close", () => end(false));

@@ -29,6 +29,8 @@ export interface ClusterOptions {
   account: PostgresAccount | undefined;
   folder: string;
   password: string;
+  /** When it is aborted while initdb runs, that is ended. */
+  stopping?: AbortSignal;
 }
 
 /**
@@ -92,6 +94,7 @@ async function initialise(options: ClusterOptions): Promise<void> {
       cwd: options.folder,
       env: POSTGRES_ENVIRONMENT,
       timeout: deployLimits.postgresInitMs,
+      ...(options.stopping === undefined ? {} : { signal: options.stopping }),
     });
   } catch (error) {
     const output = error instanceof Error && "stderr" in error ? String(error.stderr) : "";

@@ -113,6 +113,8 @@ async function launch(options: Launch): Promise<{ child: Child } | { end: string
     // PostgreSQL's fast shutdown: open transactions are rolled back, and a checkpoint is written.
     stopSignal: "SIGINT",
     stopMs: deployLimits.postgresStopMs,
+    // Its immediate shutdown: the write-ahead log is replayed at the next start.
+    immediateSignal: "SIGQUIT",
     orphanSignal: "INT",
   });
 

@@ -13,6 +13,8 @@ import type { SandboxFacts } from "./facts.ts";
 import { readMagicBehaviours } from "./magic-behaviours.ts";
 
 export interface SeedDeps {
+  /** Ends the wait for the bus. */
+  readonly signal: AbortSignal;
   readonly natsUrl: string;
   readonly dataDir: string;
   readonly baseUrl: string;
@@ -33,7 +35,7 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
     operatorPassword: secrets.value("sandboxOperator"),
   };
   const silent = { info: () => undefined, warn: () => undefined };
-  const bus = await connectBus({ url: deps.natsUrl, name: "start", log: silent });
+  const bus = await connectBus({ url: deps.natsUrl, name: "start", log: silent, signal: deps.signal });
   try {
     const seeded = await call(bus.nc, seedSandbox, passwords, deployLimits.seedMs);
     const { organizationId, filialId } = seeded;

@@ -15,9 +15,10 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
   return [
     {
       name: "sandbox",
-      start: async () => {
+      start: async ({ stopping }) => {
         const { addresses, settings } = context;
         facts = await seed({
+          signal: stopping,
           natsUrl: addresses.get("nats"),
           dataDir: settings.dataDir,
           baseUrl: addresses.get("gateway"),

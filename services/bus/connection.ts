@@ -198,11 +198,7 @@ class RedialPauses {
 }
 
 /** The client does not read credentials from a URL, so they are taken out of it here. */
-function connectionOptions(
-  url: string,
-  name: string,
-  pauses: RedialPauses,
-): ConnectionOptions & { servers: string[] } {
+function connectionOptions(url: string, name: string, pauses: RedialPauses): ConnectionOptions & { servers: string[] } {
   const servers = url.split(",").map((part) => {
     const text = part.trim();
     return URL.parse(text.includes("://") ? text : `nats://${text}`);

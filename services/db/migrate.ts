@@ -5,9 +5,9 @@
 import { readdir } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { runner } from "node-pg-migrate";
-import postgres from "postgres";
 import { UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
+import { openDatabase } from "./pool.ts";
 
 const MIGRATIONS_FOLDER = join(import.meta.dirname, "migrations");
 /** PostgreSQL's code for a lock that was not granted within `lock_timeout`. */
@@ -17,15 +17,31 @@ export interface MigrateOptions {
   readonly databaseUrl: string;
   /** Receives one line per migration that was applied. */
   readonly log: (line: string) => void;
+  /** Ends the wait for it; what was begun is rolled back by PostgreSQL when this process ends. */
+  readonly signal?: AbortSignal;
   /** Another folder of migrations, for tests. */
   readonly folder?: string;
 }
 
 /**
  * Applies what is missing and returns the names of the migrations applied. Throws UserError `schema_newer` when the
- * database knows a migration that this program does not, `migration_locked` when another program does not finish.
+ * database knows a migration that this program does not, `migration_locked` when another program does not finish,
+ * `start_stopped` when the signal is aborted.
  */
 export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  stopped.catch(() => undefined);
+  const stop = (): void => reject(new UserError("The start was stopped.", { code: "start_stopped" }));
+  options.signal?.addEventListener("abort", stop, { once: true });
+  if (options.signal?.aborted === true) stop();
+  try {
+    return await Promise.race([migrateAll(options), stopped]);
+  } finally {
+    options.signal?.removeEventListener("abort", stop);
+  }
+}
+
+async function migrateAll(options: MigrateOptions): Promise<readonly string[]> {
   const folder = options.folder ?? MIGRATIONS_FOLDER;
   await refuseNewerSchema(options.databaseUrl, folder);
   const applied = await run(options.databaseUrl, folder);
@@ -42,6 +58,10 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
         connectionString: databaseUrl,
         application_name: "device-payments migrate",
         lock_timeout: DATABASE_LIMITS.migrationLockTimeoutMs,
+        connectionTimeoutMillis: DATABASE_LIMITS.connectTimeoutSeconds * 1_000,
+        query_timeout: DATABASE_LIMITS.migrationStatementMs,
+        keepAlive: true,
+        keepAliveInitialDelayMillis: DATABASE_LIMITS.keepAliveIdleSeconds * 1_000,
       },
       dir: folder,
       direction: "up",
@@ -63,11 +83,7 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
 }
 
 async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<void> {
-  const sql = postgres(databaseUrl, {
-    max: 1,
-    connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
-    onnotice: ignore,
-  });
+  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "device-payments migrate" });
   try {
     const [table] = await sql<{ present: boolean }[]>`
       select to_regclass('public.schema_migrations') is not null as present`;

@@ -7,15 +7,22 @@
  *     return { port };            // goes to the parent as { ready: true, port }
  *   });
  */
+import { setTimeout as delay } from "node:timers/promises";
 import { flushLog, type Log } from "./log.ts";
 import { errorCode, UserError } from "./user-error.ts";
 
 /** How long all steps together may take to stop before the process ends anyway: longer than any single request. */
 const STOP_MS = 10_000;
+/** The same after SIGINT, because a person waits, and during the start, when nobody is being served yet. */
+const SHORT_STOP_MS = 1_300;
+/** How long the end waits for the step that is just starting; one that heeds `stopping` needs no more. */
+const ABANDONED_STEP_MS = 500;
 /** The exit code after an unexpected error, as opposed to one that a person can act on. */
 const EXIT_UNEXPECTED = 70;
 
 export interface Run {
+  /** Aborted as soon as the process is asked to end: a step that waits for something gives up then. */
+  readonly stopping: AbortSignal;
   /** Starts one step and remembers how to stop it. Rejects when the process was asked to end meanwhile. */
   step<T>(name: string, start: () => Promise<T>, stop: (started: T) => Promise<void>): Promise<T>;
 }
@@ -33,8 +40,10 @@ export async function runProcess(
 ): Promise<void> {
   const { name, log } = options;
   const started: { name: string; stop: () => Promise<void> }[] = [];
+  const stopping = new AbortController();
+  let isReady = false;
   let ending: Promise<never> | undefined;
-  /** The step that is just starting; it never rejects. What has begun must be stopped too, so the end waits for it. */
+  /** The step that is just starting; it never rejects. What has begun must be stopped too, so the end waits for it, a while. */
   let underWay: Promise<unknown> = Promise.resolve();
 
   const stopAll = async (): Promise<void> => {
@@ -43,12 +52,14 @@ export async function runProcess(
     }
   };
   const end = (exitCode: number, reason: string): Promise<never> => {
+    // A person who loses patience with an orderly end shortens it.
+    if (reason === "SIGINT" || !isReady) forceAfter(SHORT_STOP_MS, exitCode);
     ending ??= (async () => {
-      const force = setTimeout(() => process.exit(exitCode === 0 ? 1 : exitCode), STOP_MS);
+      forceAfter(STOP_MS, exitCode);
       const startedAtMs = Date.now();
-      await underWay;
+      stopping.abort();
+      await Promise.race([underWay, delay(ABANDONED_STEP_MS)]);
       await stopAll();
-      clearTimeout(force);
       log.info({ name, reason, stoppedInMs: Date.now() - startedAtMs }, "stopped");
       await flushLog();
       return process.exit(exitCode);
@@ -74,6 +85,7 @@ export async function runProcess(
   process.on("unhandledRejection", (error) => void fail(error));
 
   const run: Run = {
+    stopping: stopping.signal,
     async step(stepName, begin, stop) {
       if (ending !== undefined) throw new EndingError(stepName);
       const startedAtMs = Date.now();
@@ -89,11 +101,17 @@ export async function runProcess(
   };
   try {
     const facts = await start(run);
+    isReady = true;
     log.info({ name, ...facts }, "ready");
     tellParent({ ready: true, ...facts });
   } catch (error) {
     if (!(error instanceof EndingError)) await fail(error);
   }
+}
+
+/** Ends the process when the time is over, whatever has stopped by then. */
+function forceAfter(limitMs: number, exitCode: number): void {
+  setTimeout(() => process.exit(exitCode === 0 ? 1 : exitCode), limitMs);
 }
 
 /** Runs a program's main function when nothing else may yet catch its error: settings that cannot be parsed. */

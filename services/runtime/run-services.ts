@@ -5,16 +5,23 @@ import { runProcess } from "./lifecycle.ts";
 import { createLog } from "./log.ts";
 import { startMetrics } from "./metrics.ts";
 import type { Service, ServiceDeps } from "./service.ts";
-import { parseSettings, sharedSettingsSchema } from "./settings.ts";
+import { parseSettings, type SharedSettings, sharedSettingsSchema } from "./settings.ts";
 import { UserError } from "./user-error.ts";
 
 export type StartService = (deps: ServiceDeps) => Promise<Service>;
+/** Resolves when the servers that the named services need have answered; gives up when the signal is aborted. */
+export type ReachServers = (names: readonly string[], settings: SharedSettings, signal: AbortSignal) => Promise<void>;
+
+export interface RunOptions {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly reachDatabase: ReachServers;
+}
 
 /** Starts the named services in order and runs until the process is asked to end. Throws UserError `unknown_service` or `invalid_setting`. */
 export async function runServices(
   names: readonly string[],
   starts: Readonly<Record<string, StartService>>,
-  environment: NodeJS.ProcessEnv,
+  { environment, reachDatabase }: RunOptions,
 ): Promise<void> {
   if (names.length === 0 || names.some((name) => starts[name] === undefined)) {
     throw new UserError(`Name the services to run: ${Object.keys(starts).join(", ")}.`, { code: "unknown_service" });
@@ -25,12 +32,17 @@ export async function runServices(
   await runProcess({ name, log }, async (run) => {
     const bus = await run.step(
       "bus",
-      () => connectBus({ url: settings.natsUrl, name, log }),
+      () => connectBus({ url: settings.natsUrl, name, log, signal: run.stopping }),
       (started) => started.close(),
     );
     await run.step(
       "streams",
       () => ensureStreams(bus, { replicas: settings.natsReplicas }),
+      async () => undefined,
+    );
+    await run.step(
+      "database",
+      () => reachDatabase(names, settings, run.stopping),
       async () => undefined,
     );
     const metrics = await run.step(

@@ -69,4 +69,44 @@ describe("a process", () => {
     expect(lines).toEqual(["step one starts", "step two starts", "step two stops", "step one stops"]);
     expect(code).toBe(0);
   });
+
+  it.concurrent.each(["SIGINT", "SIGTERM"] as const)(
+    "abandons a step of the start that hangs, and ends within two seconds of %s",
+    async (signal) => {
+      let signalledAtMs = 0;
+      const { code, lines } = await run("hangs", (child) => {
+        signalledAtMs = performance.now();
+        child.kill(signal);
+      });
+      expect(performance.now() - signalledAtMs).toBeLessThan(2_000);
+      expect(lines).toEqual(["step one starts", "step one stops"]);
+      expect(code).toBe(0);
+    },
+  );
+
+  it.concurrent("ends within two seconds of SIGINT, whatever is still stopping, and lets SIGTERM drain", async () => {
+    let signalledAtMs = 0;
+    const interrupted = await run("drains", (child) => {
+      signalledAtMs = performance.now();
+      child.kill("SIGINT");
+    });
+    expect(performance.now() - signalledAtMs).toBeLessThan(2_000);
+    expect(interrupted).toMatchObject({ code: 1, lines: ["step one starts", "step two starts"] });
+    const drained = await run("drains", (child) => child.kill("SIGTERM"));
+    expect(drained.lines.slice(2)).toEqual(["step two stops", "step one stops"]);
+    expect(drained.code).toBe(0);
+  });
+
+  it.concurrent("ends soon when SIGINT follows SIGTERM", async () => {
+    let signalledAtMs = 0;
+    const { code } = await run("drains", (child) => {
+      child.kill("SIGTERM");
+      setTimeout(() => {
+        signalledAtMs = performance.now();
+        child.kill("SIGINT");
+      }, 100);
+    });
+    expect(performance.now() - signalledAtMs).toBeLessThan(2_000);
+    expect(code).toBe(1);
+  });
 });

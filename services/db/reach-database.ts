@@ -1,0 +1,79 @@
+/** Waits at a start until PostgreSQL has answered a first statement, and says in one sentence why it has not. */
+import { errorCode, UserError } from "../runtime/user-error.ts";
+import { DATABASE_LIMITS } from "./limits.ts";
+import { openDatabase } from "./pool.ts";
+
+export interface ReachOptions {
+  readonly url: string;
+  /** How long to try; a starting system needs more than a check of a server that must be there. */
+  readonly withinMs?: number;
+  /** Ends the wait. */
+  readonly signal?: AbortSignal;
+}
+
+/** PostgreSQL's error classes that trying again does not change: a wrong password, no such database, no such role. */
+const PERMANENT_CLASSES: readonly string[] = ["28", "3D"];
+
+const SILENT = "it accepts connections and does not answer";
+const REASONS: Readonly<Record<string, string>> = {
+  CONNECTION_CLOSED: "it accepts connections and closes them",
+  CONNECT_TIMEOUT: SILENT,
+  database_deadline: SILENT,
+  ECONNREFUSED: "nothing listens there",
+  ENOTFOUND: "the name of the host is unknown",
+  "28P01": "it refuses the password",
+  "3D000": "it has no such database",
+};
+
+/**
+ * Tries until a statement is answered. Throws UserError `database_unreachable` with the address, never the password, when
+ * the time is over, and `start_stopped` when the signal is aborted.
+ */
+export async function reachDatabase(options: ReachOptions): Promise<void> {
+  const { url, signal, withinMs = DATABASE_LIMITS.startDeadlineMs } = options;
+  const sql = openDatabase({ url, maxConnections: 1, name: "device-payments start" });
+  const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
+  stopped.catch(() => undefined);
+  const over = new AbortController();
+  let lastError: unknown;
+  const timer = setTimeout(() => stop(unreachable(url, lastError)), withinMs);
+  const onAbort = (): void => stop(new UserError("The start was stopped.", { code: "start_stopped" }));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  if (signal?.aborted === true) onAbort();
+  const answered = (async () => {
+    while (!over.signal.aborted) {
+      try {
+        // A server that is away is dialled with pauses, so this is no busy loop.
+        await sql`select 1`;
+        return;
+      } catch (error) {
+        lastError = error;
+        if (PERMANENT_CLASSES.includes(errorCode(error).slice(0, 2))) throw unreachable(url, error);
+        await new Promise((resolve) => setTimeout(resolve, DATABASE_LIMITS.redial.firstMs));
+      }
+    }
+  })();
+  try {
+    await Promise.race([answered, stopped]);
+  } finally {
+    over.abort();
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+    await sql.end({ timeout: 0 });
+  }
+}
+
+function unreachable(url: string, cause: unknown): UserError {
+  const code = errorCode(cause);
+  // Without any error the statement is still waiting for its answer.
+  const reason = cause === undefined ? SILENT : (REASONS[code] ?? `the error is ${code}`);
+  return new UserError(`PostgreSQL at ${addressOf(url)} cannot be used: ${reason}; check DATABASE_URL.`, {
+    code: "database_unreachable",
+    cause,
+  });
+}
+
+/** Host and port, several between commas; never the user or the password. */
+export function addressOf(url: string): string {
+  return /^[^/]*\/\/(?:[^/]*@)?([^/?]*)/.exec(url)?.[1] ?? "";
+}

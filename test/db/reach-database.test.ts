@@ -1,0 +1,70 @@
+import { describe, expect, test } from "vitest";
+import { addressOf, reachDatabase } from "../../services/db/reach-database.ts";
+import { startFaultyServer } from "../support/faulty-server.ts";
+import { cloneDatabase } from "../support/servers.ts";
+
+const NOWHERE = "postgres://user:hidden@127.0.0.1:1/nothing";
+const WITHIN_MS = 700;
+
+describe("a database at the start", () => {
+  test.each([
+    ["close", "it accepts connections and closes them"],
+    ["silent", "it accepts connections and does not answer"],
+    ["ready then silent", "it accepts connections and does not answer"],
+  ] as const)("that is of the kind %s: one sentence with the address and without the password", async (fault, why) => {
+    const server = await startFaultyServer(NOWHERE, fault);
+    const startedAtMs = performance.now();
+    const failure = await reachDatabase({ url: server.url, withinMs: WITHIN_MS }).catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      code: "database_unreachable",
+      message: `PostgreSQL at 127.0.0.1:${server.port} cannot be used: ${why}; check DATABASE_URL.`,
+    });
+    expect(performance.now() - startedAtMs).toBeLessThan(WITHIN_MS + 500);
+    await server.stop();
+  });
+
+  test("where nothing listens: one sentence, after its time", async () => {
+    await expect(reachDatabase({ url: NOWHERE, withinMs: WITHIN_MS })).rejects.toMatchObject({
+      message: "PostgreSQL at 127.0.0.1:1 cannot be used: nothing listens there; check DATABASE_URL.",
+    });
+  });
+
+  test("that refuses the password, or has no such database: one sentence at once", async () => {
+    const database = await cloneDatabase();
+    const [wrong, missing] = [new URL(database.url), new URL(database.url)];
+    wrong.password = "wrong";
+    missing.pathname = "/missing";
+    const startedAtMs = performance.now();
+    await expect(reachDatabase({ url: wrong.href })).rejects.toThrow("it refuses the password;");
+    await expect(reachDatabase({ url: missing.href })).rejects.toThrow("it has no such database;");
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+    await database.drop();
+  });
+
+  test("that answers after a while: is waited for", async () => {
+    const database = await cloneDatabase();
+    const server = await startFaultyServer(database.url, "close");
+    setTimeout(() => server.become("none"), 300);
+    await reachDatabase({ url: server.url });
+    expect(server.dials()).toBeGreaterThan(1);
+    await server.stop();
+    await database.drop();
+  });
+
+  test("that is silent while the start is stopped: ends the wait at once", async () => {
+    const server = await startFaultyServer(NOWHERE, "silent");
+    const stopping = new AbortController();
+    const waiting = reachDatabase({ url: server.url, signal: stopping.signal });
+    const startedAtMs = performance.now();
+    stopping.abort();
+    await expect(waiting).rejects.toMatchObject({ code: "start_stopped" });
+    expect(performance.now() - startedAtMs).toBeLessThan(300);
+    await server.stop();
+  });
+});
+
+test("an address is shown without user, password, path and query", () => {
+  expect(addressOf("postgres://user:p%40ss@db.example:5433/name?sslmode=require")).toBe("db.example:5433");
+  expect(addressOf("postgres://db.example/name")).toBe("db.example");
+  expect(addressOf("postgres://user:hidden@a.example:1,b.example:2/name")).toBe("a.example:1,b.example:2");
+});
