@@ -5,6 +5,7 @@ import {
   filialSchema,
   filialsQuerySchema,
   filialsSchema,
+  renameFilialBodySchema,
   renameStationBodySchema,
   stationSchema,
   stationsQuerySchema,
@@ -19,13 +20,14 @@ import {
   timelineSchema,
 } from "./contract/timeline.ts";
 import { getOwnTimeline, listOwnEvents, listOwnStationEvents } from "./handlers/backoffice/audit-trail.ts";
-import { createOwnFilial, listOwnFilials } from "./handlers/backoffice/filials.ts";
+import { createOwnFilial, getOwnFilial, listOwnFilials, renameOwnFilial } from "./handlers/backoffice/filials.ts";
 import { moveOwnStation } from "./handlers/backoffice/move-station.ts";
 import { breakOwnStationLease, getOwnStationLease } from "./handlers/backoffice/station-lease.ts";
 import { createOwnStation, getOwnStation, listOwnStations, renameOwnStation } from "./handlers/backoffice/stations.ts";
 import { type Route, route, session } from "./route.ts";
 
 const root = "/api/backoffice/v1";
+const filial = `${root}/filials/{filial_id}` as const;
 const station = `${root}/stations/{station_id}` as const;
 const who = session("organization.manage");
 const tag = "backoffice";
@@ -52,12 +54,37 @@ export const backofficeRoutes: readonly Route[] = [
     operationId: "backoffice_filial_create",
     tag,
     summary: "Add a filial",
-    description: "A filial cannot be renamed or removed.",
+    description: "A filial cannot be removed.",
     who,
     body: createFilialBodySchema,
     replies: { 201: { description: "The filial.", schema: filialSchema } },
     errors: ["conflict"],
     handler: createOwnFilial,
+  }),
+  route({
+    method: "GET",
+    path: `${filial}/`,
+    operationId: "backoffice_filial",
+    tag,
+    summary: "Read a filial",
+    description: "As the list has it.",
+    who,
+    replies: { 200: { description: "The filial.", schema: filialSchema } },
+    errors: ["not_found"],
+    handler: getOwnFilial,
+  }),
+  route({
+    method: "PATCH",
+    path: `${filial}/`,
+    operationId: "backoffice_filial_rename",
+    tag,
+    summary: "Rename a filial",
+    description: "Names need not be unique.",
+    who,
+    body: renameFilialBodySchema,
+    replies: { 200: { description: "The filial after this.", schema: filialSchema } },
+    errors: ["not_found"],
+    handler: renameOwnFilial,
   }),
   route({
     method: "GET",

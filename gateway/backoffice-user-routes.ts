@@ -1,12 +1,19 @@
 /** The rows of the owner's API about people (design §5). `gateway/routes.ts` joins them into the one table. */
 import {
+  changeUserBodySchema,
   createUserBodySchema,
   resetPasswordBodySchema,
   userSchema,
   usersQuerySchema,
   usersSchema,
 } from "./contract/backoffice.ts";
-import { createOwnUser, listOwnUsers, moveOwnUser, resetOwnUserPassword } from "./handlers/backoffice/users.ts";
+import {
+  changeOwnUser,
+  createOwnUser,
+  listOwnUsers,
+  moveOwnUser,
+  resetOwnUserPassword,
+} from "./handlers/backoffice/users.ts";
 import { type Route, route, session } from "./route.ts";
 
 const root = "/api/backoffice/v1";
@@ -36,8 +43,7 @@ export const backofficeUserRoutes: readonly Route[] = [
     operationId: "backoffice_user_create",
     tag,
     summary: "Add a person",
-    description:
-      "The role decides the permissions for good. An e-mail address names one person in the whole installation.",
+    description: "The role decides the permissions. An e-mail address names one person in the whole installation.",
     who,
     body: createUserBodySchema,
     replies: { 201: { description: "The person.", schema: userSchema } },
@@ -45,12 +51,27 @@ export const backofficeUserRoutes: readonly Route[] = [
     handler: createOwnUser,
   }),
   route({
+    method: "PATCH",
+    path: `${user}/`,
+    operationId: "backoffice_user_change",
+    tag,
+    summary: "Change a person's name, e-mail address or role",
+    description:
+      "What is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. With another name or e-mail address open sessions go on, under the name that they began with. The last active owner keeps the role (`conflict`).",
+    who,
+    body: changeUserBodySchema,
+    replies: userReply,
+    errors: ["not_found", "already_exists", "conflict"],
+    handler: changeOwnUser,
+  }),
+  route({
     method: "POST",
     path: `${user}/suspend/`,
     operationId: "backoffice_user_suspend",
     tag,
     summary: "Suspend a person",
-    description: "Ends their sessions at every gateway and lets them open none. Nobody suspends themselves.",
+    description:
+      "Ends their sessions at every gateway, and with them the leases of stations that they drive, and lets them open none. A person cannot suspend themselves.",
     who,
     replies: userReply,
     errors: ["not_found", "conflict"],

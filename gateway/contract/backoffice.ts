@@ -35,6 +35,10 @@ export const createFilialBodySchema = z
   .strictObject({ name: nameSchema })
   .meta({ id: "CreateFilial", examples: [{ name: "Old Town" }] });
 
+export const renameFilialBodySchema = z
+  .strictObject({ name: nameSchema })
+  .meta({ id: "RenameFilial", examples: [{ name: "Harbour" }] });
+
 export const stationSchema = z
   .object({
     station_id: idSchema,
@@ -172,6 +176,13 @@ export const createUserBodySchema = z
     id: "CreateUser",
     examples: [{ email: "cashier@restaurant.example", name: "Kim", role: "cashier", password: "a long pass phrase" }],
   });
+export const changeUserBodySchema = z
+  .strictObject({
+    name: nameSchema.optional(),
+    email: z.email().max(BOUNDS.emailCharacters).optional(),
+    role: roleSchema.optional().meta({ description: "Decides the permissions." }),
+  })
+  .meta({ id: "ChangeUser", examples: [{ name: "Kim Park" }, { role: "reconciliation_operator" }] });
 export const resetPasswordBodySchema = z
   .strictObject({ password: newPasswordSchema })
   .meta({ id: "ResetPassword", examples: [{ password: "another long pass phrase" }] });

@@ -84,7 +84,7 @@ function rankOf({ liveness }: StationDevice, reason: WithdrawalReason): number {
   return liveness.state === "online" ? RANKS.blockedOnline : RANKS.blockedOffline;
 }
 
-/** The companion that a smart POS collection is handed to: the preferred one when it is live, else the first live one. */
+/** The companion for a smart POS collection, with why it takes none: the preferred one, else the first that takes one. */
 export function chooseCompanion(
   state: StationState,
   switches: KillSwitches,

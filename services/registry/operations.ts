@@ -11,6 +11,7 @@ import { counted } from "./figures.ts";
 import * as announcing from "./handlers/announce.ts";
 import { handleBindStation } from "./handlers/bind-station.ts";
 import { handleChangePassword } from "./handlers/change-password.ts";
+import { handleChangeUser } from "./handlers/change-user.ts";
 import { handleCreateOrganization } from "./handlers/create-organization.ts";
 import * as devices from "./handlers/devices.ts";
 import { handleEnroll } from "./handlers/enroll.ts";
@@ -57,6 +58,8 @@ export function serveRegistry(deps: RegistryDeps): Serving {
   on(registry.enroll, (using, request) => counted(using.figures.enrollments, handleEnroll(using, request)));
   on(registry.listFilials, filials.handleListFilials);
   on(registry.createFilial, filials.handleCreateFilial);
+  on(registry.getFilial, filials.handleGetFilial);
+  on(registry.renameFilial, filials.handleRenameFilial);
   on(registry.listStations, stations.handleListStations);
   on(registry.getStation, stations.handleGetStation);
   on(registry.createStation, stations.handleCreateStation);
@@ -72,6 +75,7 @@ export function serveRegistry(deps: RegistryDeps): Serving {
   on(registry.revokeEnrollmentCode, codes.handleRevokeEnrollmentCode);
   on(registry.listUsers, users.handleListUsers);
   on(registry.createUser, users.handleCreateUser);
+  on(userAccess.changeUser, handleChangeUser);
   on(userAccess.moveUser, access.handleMoveUser);
   on(userAccess.resetPassword, access.handleResetPassword);
   on(userAccess.changePassword, handleChangePassword);

@@ -1,7 +1,7 @@
 /** Filials (branches) of the owner's organization. */
 import type { z } from "zod";
-import { createFilial, listFilials } from "../../../services/bus/messages/registry.ts";
-import type { createFilialBodySchema, filialsQuerySchema } from "../../contract/backoffice.ts";
+import { createFilial, getFilial, listFilials, renameFilial } from "../../../services/bus/messages/registry.ts";
+import type { createFilialBodySchema, filialsQuerySchema, renameFilialBodySchema } from "../../contract/backoffice.ts";
 import { created, ok, type SessionHandler } from "../context.ts";
 import { filialWire } from "./place-wire.ts";
 
@@ -17,4 +17,20 @@ export const createOwnFilial: SessionHandler<z.infer<typeof createFilialBodySche
   const { caller, deps, body } = context;
   const { filial } = await deps.bus.call(createFilial, { caller, name: body.name });
   return created(filialWire(filial));
+};
+
+export const getOwnFilial: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { filial } = await deps.bus.call(getFilial, { caller, filialId: context.id("filial_id") });
+  return ok(filialWire(filial));
+};
+
+export const renameOwnFilial: SessionHandler<z.infer<typeof renameFilialBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { filial } = await deps.bus.call(renameFilial, {
+    caller,
+    filialId: context.id("filial_id"),
+    name: body.name,
+  });
+  return ok(filialWire(filial));
 };

@@ -1,8 +1,13 @@
 /** People of the owner's organization. */
 import type { z } from "zod";
 import { createUser, listUsers } from "../../../services/bus/messages/registry.ts";
-import { moveUser, resetPassword } from "../../../services/bus/messages/user-access.ts";
-import type { createUserBodySchema, resetPasswordBodySchema, usersQuerySchema } from "../../contract/backoffice.ts";
+import { changeUser, moveUser, resetPassword } from "../../../services/bus/messages/user-access.ts";
+import type {
+  changeUserBodySchema,
+  createUserBodySchema,
+  resetPasswordBodySchema,
+  usersQuerySchema,
+} from "../../contract/backoffice.ts";
 import { created, ok, type SessionHandler } from "../context.ts";
 import { userWire } from "./user-wire.ts";
 
@@ -18,6 +23,13 @@ export const createOwnUser: SessionHandler<z.infer<typeof createUserBodySchema>>
   const { caller, deps, body } = context;
   const { user } = await deps.bus.call(createUser, { caller, ...body });
   return created(userWire(user));
+};
+
+/** Refusals: `not_found`, `already_exists` for the e-mail address, `conflict` for the last owner's role. */
+export const changeOwnUser: SessionHandler<z.infer<typeof changeUserBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { user } = await deps.bus.call(changeUser, { caller, userId: context.id("user_id"), ...body });
+  return ok(userWire(user));
 };
 
 /** Suspending ends the person's sessions everywhere. Refusals: `not_found`, `conflict` for oneself. */

@@ -104,6 +104,17 @@ export const createFilial = defineOperation(
   z.object({ filial: filialSchema }),
 );
 
+export const getFilial = defineOperation(
+  "registry.filial.get",
+  z.object({ caller, filialId: id }),
+  z.object({ filial: filialSchema }),
+);
+export const renameFilial = defineOperation(
+  "registry.filial.rename",
+  z.object({ caller, filialId: id, name }),
+  z.object({ filial: filialSchema }),
+);
+
 const stationReply = z.object({ station: stationSchema, barrier: barrierSchema });
 export const listStations = defineOperation(
   "registry.station.list",

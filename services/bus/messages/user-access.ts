@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
-import { barrierSchema, callerSchema as caller } from "./caller.ts";
+import { barrierSchema, callerSchema as caller, roleSchema } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
 import { email, newPassword, userSchema } from "./registry.ts";
 
@@ -13,6 +13,15 @@ const userReplyWithBarrier = z.object({ user: userSchema, barrier: barrierSchema
 export const moveUser = defineOperation(
   "registry.user.move",
   z.object({ caller, userId: id, move: z.enum(["SUSPEND", "RESUME"]) }),
+  userReplyWithBarrier,
+);
+/**
+ * What is left out stays as it is. Another role ends the person's sessions, because their permissions are other ones. An
+ * e-mail address that is taken is `already_exists`; the role of the last active owner is `conflict`.
+ */
+export const changeUser = defineOperation(
+  "registry.user.change",
+  z.object({ caller, userId: id, name: name.optional(), email: email.optional(), role: roleSchema.optional() }),
   userReplyWithBarrier,
 );
 /** For a person who has forgotten theirs: ends all of their sessions. One's own is `conflict`: see `changePassword`. */

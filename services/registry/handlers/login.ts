@@ -73,12 +73,14 @@ async function openSession(
   addressHash: Buffer,
 ): Promise<Omit<ReplyOf<typeof login>, "barrier"> & { readonly keys: readonly OutboxKey[] }> {
   const { token, hash } = mintSessionToken();
-  const { user_id: userId, organization_id: organizationId, name, role } = user;
+  const { user_id: userId, organization_id: organizationId, role } = user;
   return deps.sql.begin(async (tx) => {
     // What was checked may have changed meanwhile; the sessions were ended then, and this is no new one.
     const [held] = await lockUsers(tx, organizationId, [userId]);
     if (held?.password_hash !== user.password_hash) throw new RefusedError({ code: "login_failed" });
     if (held.status === "suspended") throw suspended();
+    if (held.role !== role) throw new RefusedError({ code: "permission_denied" });
+    const { name } = held;
     const session = await insertSession(tx, {
       organizationId,
       userId,
@@ -104,7 +106,7 @@ async function openSession(
       entry: { sessionId, expiresAtMs, userId, name, organizationId, role, permissions },
     };
     const keys = await announceSessionEnds(tx, { userId, ended, by: { userId, name, role }, more: [put] });
-    return { token, expiresAtMs, user: userOnWire(user), organizationId, keys };
+    return { token, expiresAtMs, user: userOnWire(held), organizationId, keys };
   });
 }
 

@@ -67,9 +67,8 @@ export async function handleResetPassword(
 async function lockOtherUser(tx: Transaction, { caller, userId }: Asked, ownDetail: string): Promise<CheckableUser> {
   if (userId === caller.userId) throw new RefusedError({ code: "conflict", detail: ownDetail });
   const held = await lockUsers(tx, caller.organizationId, [caller.userId, userId]);
-  if (held.find((user) => user.user_id === caller.userId)?.status !== "active") {
-    throw new RefusedError({ code: "permission_denied" });
-  }
+  const acting = held.find((user) => user.user_id === caller.userId);
+  if (acting?.status !== "active" || acting.role !== "owner") throw new RefusedError({ code: "permission_denied" });
   const user = held.find((other) => other.user_id === userId);
   if (user === undefined) throw new RefusedError({ code: "not_found" });
   return user;

@@ -1,4 +1,4 @@
-import type { Queryable } from "../../db/pool.ts";
+import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface FilialRow {
   readonly filial_id: number;
@@ -28,6 +28,35 @@ export async function countFilials(sql: Queryable, organizationId: number): Prom
   const [row] = await sql<[{ count: number }]>`
     select count(*) as count from filials where organization_id = ${organizationId}`;
   return row.count;
+}
+
+export async function findFilial(
+  sql: Queryable,
+  organizationId: number,
+  filialId: number,
+): Promise<FilialRow | undefined> {
+  const [row] = await sql<FilialRow[]>`
+    select filial_id, name, created_at from filials
+    where organization_id = ${organizationId} and filial_id = ${filialId}`;
+  return row;
+}
+
+/** The organization's filial, held until the transaction ends, so that renamings are recorded one after another. */
+export async function lockFilial(
+  sql: Transaction,
+  organizationId: number,
+  filialId: number,
+): Promise<FilialRow | undefined> {
+  const [row] = await sql<FilialRow[]>`
+    select filial_id, name, created_at from filials
+    where organization_id = ${organizationId} and filial_id = ${filialId} for no key update`;
+  return row;
+}
+
+export async function setFilialName(sql: Queryable, filialId: number, name: string): Promise<FilialRow> {
+  const [row] = await sql<[FilialRow]>`
+    update filials set name = ${name} where filial_id = ${filialId} returning filial_id, name, created_at`;
+  return row;
 }
 
 /** Whether the organization has this filial. */

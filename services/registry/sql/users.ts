@@ -11,6 +11,9 @@ export interface UserRow {
   readonly status: (typeof USER_STATUSES)[number];
 }
 
+/** PostgreSQL's code for a value that another row has. */
+const UNIQUE_VIOLATION = "23505";
+
 /** A user with what a log-in is checked against. */
 export interface CheckableUser extends UserRow {
   readonly password_hash: string;
@@ -115,4 +118,39 @@ export async function lockUsers(
     select ${userColumns(sql)}, password_hash from users
     where organization_id = ${organizationId} and user_id = any(${[...userIds]}::bigint[])
     order by user_id for no key update`;
+}
+
+/** Those users, and with them every active owner of the organization, held in the same way. */
+export async function lockUsersAndOwners(
+  sql: Transaction,
+  organizationId: number,
+  userIds: readonly number[],
+): Promise<UserRow[]> {
+  return sql<UserRow[]>`
+    select ${userColumns(sql)} from users
+    where organization_id = ${organizationId}
+      and (user_id = any(${[...userIds]}::bigint[]) or (role = 'owner' and status = 'active'))
+    order by user_id for no key update`;
+}
+
+/** Returns undefined when the e-mail address is taken; the transaction cannot go on then. */
+export async function setUserDescription(
+  sql: Transaction,
+  userId: number,
+  to: Pick<UserRow, "name" | "email" | "role">,
+): Promise<UserRow | undefined> {
+  try {
+    const [row] = await sql<[UserRow]>`
+      update users set name = ${to.name}, email = ${to.email}, role = ${to.role} where user_id = ${userId}
+      returning ${userColumns(sql)}`;
+    return row;
+  } catch (error) {
+    if (isTakenEmail(error)) return undefined;
+    throw error;
+  }
+}
+
+function isTakenEmail(error: unknown): boolean {
+  const { code, constraint_name: constraint } = error as { readonly code?: string; readonly constraint_name?: string };
+  return code === UNIQUE_VIOLATION && constraint === "users_email_key";
 }

@@ -95,6 +95,8 @@ beforeAll(async () => {
     backoffice_device_register: { station_id, name: "Theirs", kind: "customer_display" },
     backoffice_device_change: { name: "Theirs" },
     backoffice_filial_create: { name: "Theirs" },
+    backoffice_filial_rename: { name: "Theirs" },
+    backoffice_user_change: { role: "owner" },
     backoffice_provider_config_create: { filial_id: filialId, ...provider },
     backoffice_provider_config_change: { name: "Theirs" },
     backoffice_provider_secret_rotate: { name: "callback_secret" },
