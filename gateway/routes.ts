@@ -10,6 +10,7 @@
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
 import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
+import { backofficeOverviewRoutes } from "./backoffice-overview-routes.ts";
 import { backofficeRoboticsRoutes } from "./backoffice-robotics-routes.ts";
 import { backofficeRoutes } from "./backoffice-routes.ts";
 import { backofficeUserRoutes } from "./backoffice-user-routes.ts";
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   ...backofficeRoutes,
   ...backofficeDeviceRoutes,
   ...backofficeUserRoutes,
+  ...backofficeOverviewRoutes,
   ...backofficeRoboticsRoutes,
   ...roboticsRoutes,
   ...webhookRoutes,

@@ -11,8 +11,14 @@ export async function ownStation(
   context: SessionContext<unknown, unknown>,
   name = "station_id",
 ): Promise<StationState> {
-  const { caller, deps } = context;
-  const stationId = context.id(name);
+  return await requireOwnStation(context, context.id(name));
+}
+
+/** The same of a station that is named elsewhere in the request. */
+export async function requireOwnStation(
+  { caller, deps }: SessionContext<unknown, unknown>,
+  stationId: number,
+): Promise<StationState> {
   const station = deps.station(stationId);
   if (station === undefined) throw new Refusal(await deps.whyNoStation(caller, stationId));
   if (station.organizationId !== caller.organizationId) throw new Refusal("not_found");

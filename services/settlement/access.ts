@@ -13,6 +13,12 @@ export function requireCollector(caller: Caller): void {
   if (!caller.permissions.includes("payments.collect")) throw new RefusedError({ code: "permission_denied" });
 }
 
+/** Owners read orders as well. Throws `permission_denied`. */
+export function requireReader({ permissions }: Caller): void {
+  if (permissions.includes("payments.collect") || permissions.includes("organization.manage")) return;
+  throw new RefusedError({ code: "permission_denied" });
+}
+
 /** The caller as the station log names them. */
 export function actorOf(caller: Caller): Actor {
   return caller.role === "owner"

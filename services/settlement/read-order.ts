@@ -1,10 +1,10 @@
-/** Reading orders: for whoever collects payments. */
+/** Reading orders: for cashiers and owners. */
 import { BOUNDS } from "../bus/bounds.ts";
 import type { getOrder, listOrders } from "../bus/messages/settlement.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import { requireCollector } from "./access.ts";
+import { requireReader } from "./access.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { findOrder, selectOrders } from "./sql/read-orders.ts";
 
@@ -13,7 +13,7 @@ export async function get(
   deps: SettlementDeps,
   { caller, orderId }: RequestOf<typeof getOrder>,
 ): Promise<ReplyOf<typeof getOrder>> {
-  requireCollector(caller);
+  requireReader(caller);
   const order = await findOrder(deps.database, { organizationId: caller.organizationId, orderId });
   if (order === undefined) throw new RefusedError({ code: "not_found" });
   return { order };
@@ -24,7 +24,7 @@ export async function list(
   deps: SettlementDeps,
   { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listOrders>,
 ): Promise<ReplyOf<typeof listOrders>> {
-  requireCollector(caller);
+  requireReader(caller);
   const { organizationId } = caller;
   const filter = { organizationId, stationId, status, beforeId, limit: limit + 1 };
   const { page, hasMore } = firstPage(await selectOrders(deps.database, filter), limit);

@@ -232,10 +232,29 @@ describe("changing and voiding", () => {
     });
   });
 
-  test("is neither shown nor listed to who collects no payments", async () => {
+  test("the owner reads orders of one station and of all, and writes none", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const caller = { ...cashier, role: "owner" as const, permissions: ["organization.manage" as const] };
+    const { orderId } = order;
+    expect(await world.ask(getOrder, { caller, orderId })).toEqual({ order });
+    for (const only of [{ stationId }, {}])
+      for (const status of [undefined, "open" as const])
+        expect((await world.ask(listOrders, { caller, ...only, status })).orders).toEqual([order]);
+    expect((await world.ask(listOrders, { caller, status: "paid" })).orders).toEqual([]);
+    for (const each of [
+      world.ask(changeOrderLines, { caller, orderId, lines: [coffee] }),
+      world.ask(voidOrder, { caller, orderId }),
+      world.ask(openOrder, { caller, stationId, lines: [coffee] }),
+    ])
+      expect(await refusalOf(each)).toEqual({ code: "permission_denied" });
+  });
+
+  test("is neither shown nor listed to a reconciliation operator", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
+    const role = "reconciliation_operator" as const;
+    const caller = { ...cashier, role, permissions: ["reconciliation.manage" as const] };
     const asked = [
       world.ask(getOrder, { caller, orderId: order.orderId }),
       world.ask(listOrders, { caller, stationId, limit: 10 }),

@@ -63,12 +63,12 @@ export const getOrder = defineOperation(
   z.object({ caller: callerSchema, orderId: id }),
   z.object({ order: orderSchema }),
 );
-/** Newest first. A page may be shorter than `limit` although there are more: `hasMore` tells. */
+/** Newest first, of one station or of all. A page may be shorter than `limit` although there are more: see `hasMore`. */
 export const listOrders = defineOperation(
   "settlement.order.list",
   z.object({
     caller: callerSchema,
-    stationId: id,
+    stationId: id.optional(),
     status: z.enum(["open", "paid", "voided"]).optional(),
     ...pageBefore,
   }),

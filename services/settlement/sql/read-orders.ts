@@ -57,22 +57,29 @@ export async function findOrder(
   return row === undefined ? undefined : toOrder(row);
 }
 
-/** Up to `limit` orders of one station of the organization, newest first: the newest of all, or those before one. */
+/** Up to `limit` orders of the organization or of one of its stations, newest first: the newest of all, or those before one. */
 export async function selectOrders(
   database: Database,
   filter: {
     readonly organizationId: number;
-    readonly stationId: number;
+    readonly stationId: number | undefined;
     readonly status: Order["status"] | undefined;
     readonly beforeId: number | undefined;
     readonly limit: number;
   },
 ): Promise<Order[]> {
-  const ofStatus = filter.status === undefined ? database`` : database`and o.status = ${filter.status}`;
+  const atStation = filter.stationId === undefined ? database`` : database`and o.station_id = ${filter.stationId}`;
+  // The word itself, not a parameter: the indexes of the open and the voided orders are chosen by it.
+  const ofStatus = {
+    open: database`and o.status = 'open'`,
+    paid: database`and o.status = 'paid'`,
+    voided: database`and o.status = 'voided'`,
+    all: database``,
+  }[filter.status ?? "all"];
   const before = filter.beforeId === undefined ? database`` : database`and o.order_id < ${filter.beforeId}`;
   const rows = await database<OrderRow[]>`
     select ${orderColumns(database)} from orders o
-    where o.organization_id = ${filter.organizationId} and o.station_id = ${filter.stationId} ${ofStatus} ${before}
+    where o.organization_id = ${filter.organizationId} ${atStation} ${ofStatus} ${before}
     order by o.order_id desc limit ${filter.limit}`;
   return rows.map(toOrder);
 }

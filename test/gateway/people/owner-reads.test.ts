@@ -1,0 +1,113 @@
+/** What the owner reads of the day's work over HTTP: orders, who drives which station, and what is being collected. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
+import type { orderSchema, ordersSchema } from "../../../gateway/contract/cashier.ts";
+import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import type { activeIntentsSchema, leasesSchema } from "../../../gateway/contract/overview.ts";
+import { send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { addOrganization } from "../../support/second-organization.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+type Order = z.infer<typeof orderSchema>;
+
+let system: TestSystem;
+let owner: Person;
+let stranger: Person;
+let cashier: Person;
+let stations: readonly number[];
+const orders: Order[] = [];
+
+beforeAll(async () => {
+  system = await startSystem();
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  stranger = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);
+  stations = system.sandbox.stations.map(({ stationId }) => stationId);
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "5.00" }] };
+  for (const stationId of [...stations, ...stations])
+    orders.push(await cashier.good<Order>("POST", `stations/${stationId}/orders/`, { body }));
+});
+afterAll(() => system.stop());
+
+const listed = async (query = "", who = owner) =>
+  await who.good<z.infer<typeof ordersSchema>>("GET", `orders/${query}`);
+const idsOf = (page: { readonly orders: readonly Order[] }) => page.orders.map(({ order_id }) => order_id);
+
+describe("orders", () => {
+  it("all stations: newest first, page by page, as the cashier sees them", async () => {
+    const newest = orders.map(({ order_id }) => order_id).toReversed();
+    expect(idsOf(await listed())).toEqual(newest);
+    const first = await listed("?limit=3");
+    expect([idsOf(first), first.has_more]).toEqual([newest.slice(0, 3), true]);
+    const second = await listed(`?limit=3&before_id=${newest[2]}`);
+    expect([idsOf(second), second.has_more]).toEqual([newest.slice(3), false]);
+    const [newestOrder] = orders.toReversed();
+    expect(await owner.good("GET", `orders/${newestOrder?.order_id}/`)).toEqual(newestOrder);
+  });
+
+  it("one station, and one status", async () => {
+    const [order] = orders;
+    const stationId = order?.station_id;
+    expect(idsOf(await listed(`?station_id=${stationId}`))).toEqual([orders[2]?.order_id, order?.order_id]);
+    await cashier.good("POST", `orders/${order?.order_id}/void/`);
+    expect(idsOf(await listed("?status=voided"))).toEqual([order?.order_id]);
+    expect(idsOf(await listed(`?status=voided&station_id=${stationId}`))).toEqual([order?.order_id]);
+    expect(idsOf(await listed("?status=open"))).not.toContain(order?.order_id);
+    expect(idsOf(await listed("?status=paid"))).toEqual([]);
+  });
+
+  it("the owner writes none", async () => {
+    const [order] = orders;
+    const path = `/api/cashier/v1/orders/${order?.order_id}/void/`;
+    const answer = await send(system.baseUrl, "POST", path, { token: owner.token });
+    expect(answer).toMatchObject({ status: 403, body: { code: "permission_denied" } });
+  });
+});
+
+describe("leases and collections", () => {
+  it("each station that is driven, with what it collects; the others are left out", async () => {
+    const [stationId = 0, otherId = 0] = stations;
+    await cashier.good("POST", `stations/${stationId}/lease/`);
+    await cashier.good("POST", `stations/${otherId}/lease/`);
+    const order = orders.findLast(({ station_id }) => station_id === stationId);
+    const body = { order_id: order?.order_id, route: "cash" };
+    const intent = await cashier.good<z.infer<typeof intentSchema>>("POST", `stations/${stationId}/intents/`, { body });
+    const leases = await owner.good<z.infer<typeof leasesSchema>>("GET", "leases/");
+    expect(leases).toMatchObject({
+      leases: [
+        { station_id: stationId, lease: { cashier_id: cashier.userId, mine: false } },
+        { station_id: otherId, lease: { cashier_name: cashier.name } },
+      ],
+      has_more: false,
+    });
+    const active = await owner.good<z.infer<typeof activeIntentsSchema>>("GET", "active-intents/");
+    expect(active.active_intents).toMatchObject([{ station_id: stationId, intent: { intent_id: intent.intent_id } }]);
+    expect(active.through_id).toBeGreaterThanOrEqual(otherId);
+
+    const first = await owner.good<z.infer<typeof activeIntentsSchema>>("GET", "active-intents/?limit=1");
+    expect(first).toMatchObject({ has_more: true, through_id: stationId });
+    const next = `?limit=1&since_id=${first.through_id}`;
+    const second = await owner.good<z.infer<typeof activeIntentsSchema>>("GET", `active-intents/${next}`);
+    expect(second).toMatchObject({ active_intents: [], through_id: otherId });
+    expect(await owner.good("GET", `leases/${next}`)).toMatchObject({ leases: [{ station_id: otherId }] });
+
+    const { filialId } = system.sandbox;
+    expect(await owner.good("GET", `leases/?filial_id=${filialId}`)).toEqual(leases);
+    await owner.good("DELETE", `stations/${stationId}/lease/`);
+    const left = await owner.good<z.infer<typeof leasesSchema>>("GET", "leases/");
+    expect(left.leases.map(({ station_id }) => station_id)).toEqual([otherId]);
+  });
+});
+
+describe("another organization", () => {
+  it("sees nothing of it", async () => {
+    expect(await listed("", stranger)).toEqual({ orders: [], has_more: false });
+    expect(await stranger.good("GET", "leases/")).toEqual({ leases: [], has_more: false, through_id: 0 });
+    expect(await stranger.good("GET", "active-intents/")).toMatchObject({ active_intents: [] });
+    await stranger.refused("not_found", "GET", `orders/?station_id=${stations[0]}`);
+    const foreign = `leases/?filial_id=${system.sandbox.filialId}`;
+    expect(await stranger.good("GET", foreign)).toMatchObject({ leases: [], has_more: false });
+    await stranger.refused("not_found", "GET", `orders/${orders[0]?.order_id}/`);
+  });
+});
