@@ -1,6 +1,7 @@
 /** Puts one gateway together: replicas first, then the handlers' dependencies, then the server. */
 import type { Registry } from "prom-client";
 import type { Bus } from "../services/bus/connection.ts";
+import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
 import { addCount } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
@@ -32,6 +33,8 @@ export interface GatewayDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly settings: GatewaySettings;
+  /** The disk that this process watches; none in most tests. */
+  readonly disk?: Disk;
   /** Where the gateway adds its figures; undefined while nobody collects them. */
   readonly metrics?: Registry | undefined;
 }
@@ -45,7 +48,7 @@ export interface Gateway {
 
 /** Resolves once all that is required is fresh and the port is open. Throws UserError `port_taken` or `gateway_not_fresh`. */
 export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
-  const { bus, log, settings, metrics } = deps;
+  const { bus, log, settings, metrics, disk = UNWATCHED } = deps;
   const startedAtMs = performance.now();
   const replicas = await startReplicas(bus, log);
   const gate = new DeviceGate({
@@ -60,7 +63,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const gatewayBus = createGatewayBus({ bus, replicas, failures: addBusFailures(metrics) });
   const missing = new MissingStations(gatewayBus);
   const liveSockets = new LiveSockets({ replicas, missing, log });
-  const handlerDeps = createHandlerDeps({ bus, gatewayBus, replicas, missing, deviceCheck, enrollThrottle, log });
+  const handlerDeps = createHandlerDeps({ bus, disk, gatewayBus, replicas, missing, deviceCheck, enrollThrottle, log });
   const consumerCheck = new ConsumerCheck(handlerDeps.bus);
   const server = new Server(
     {
@@ -146,6 +149,7 @@ function requireFresh(isFresh: boolean): void {
 
 function createHandlerDeps(parts: {
   readonly bus: Bus;
+  readonly disk: Disk;
   readonly gatewayBus: GatewayBus;
   readonly replicas: Replicas;
   readonly missing: MissingStations;
@@ -153,7 +157,7 @@ function createHandlerDeps(parts: {
   readonly enrollThrottle: AddressThrottle;
   readonly log: Log;
 }): HandlerDeps {
-  const { bus, gatewayBus, log, replicas, missing, deviceCheck, enrollThrottle } = parts;
+  const { bus, disk, gatewayBus, log, replicas, missing, deviceCheck, enrollThrottle } = parts;
   const health = new ServicesHealth(bus.nc);
   return {
     bus: gatewayBus,
@@ -173,7 +177,7 @@ function createHandlerDeps(parts: {
     },
     polledAtMs: (deviceId) => replicas.polls.polledAtMs(deviceId),
     requireFresh: () => requireFresh(replicas.isFreshForDevices(Date.now())),
-    readiness: async () => readiness(bus, replicas, await health.look()),
+    readiness: async () => readiness({ bus, replicas, heard: await health.look(), disk }),
     enrollThrottle,
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
     callbackSlots: new FairSlots({

@@ -1,9 +1,10 @@
 /** Runs one gateway: `node gateway/main.ts`, with NATS_URL, HOST and PORT in the environment. */
 import { connectBus } from "../services/bus/connection.ts";
+import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { exitWith, runProcess } from "../services/runtime/lifecycle.ts";
 import { createLog } from "../services/runtime/log.ts";
 import { startMetrics } from "../services/runtime/metrics.ts";
-import { parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
+import { diskSettingsSchema, parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
 import { startGateway } from "./app.ts";
 import { gatewaySettingsSchema } from "./settings.ts";
 
@@ -22,9 +23,14 @@ async function main(): Promise<void> {
       async () => (shared.metrics === undefined ? undefined : await startMetrics("gateway", shared.metrics)),
       async (started) => await started?.stop(),
     );
+    const disk = await run.step(
+      "disk",
+      () => watchDisk({ ...parseSettings(diskSettingsSchema, process.env), log, metrics: metrics?.registry }),
+      (started) => started.stop(),
+    );
     const gateway = await run.step(
       "gateway",
-      () => startGateway({ bus, log, settings, metrics: metrics?.registry }),
+      () => startGateway({ bus, log, settings, disk, metrics: metrics?.registry }),
       (started) => started.stop(),
     );
     return { host: settings.host, port: gateway.port, metricsPort: metrics?.port };

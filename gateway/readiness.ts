@@ -6,6 +6,7 @@
 import { PARTITION_COUNT } from "../machines/partition.ts";
 import type { Bus } from "../services/bus/connection.ts";
 import type { ServiceHealth } from "../services/bus/messages/health.ts";
+import type { Disk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import type { DependencyFault, DependencyReadiness, Readiness } from "./contract/service.ts";
 import { LIMITS } from "./limits.ts";
@@ -16,7 +17,13 @@ import { DATABASE_SERVICE_NAMES, type Heard, type ServicesHeard } from "./servic
 export const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;
 type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyReadiness>>;
 
-export function readiness(bus: Bus, replicas: Replicas, heard: ServicesHeard): Readiness {
+export function readiness(seen: {
+  readonly bus: Bus;
+  readonly replicas: Replicas;
+  readonly heard: ServicesHeard;
+  readonly disk: Disk;
+}): Readiness {
+  const { bus, replicas, heard, disk } = seen;
   const required = requiredReadiness(bus, replicas);
   const { registry, settlement, providers, audit, relay, robotics, webhook_signer } = heard;
   return {
@@ -32,6 +39,7 @@ export function readiness(bus: Bus, replicas: Replicas, heard: ServicesHeard): R
       webhook_signer: ofService(webhook_signer),
       station_hosts: ofStationHosts(heard.stationHosts),
       database: ofDatabase(heard),
+      disk: ofDisk(disk),
     },
   };
 }
@@ -107,6 +115,15 @@ function ofStationHosts(heard: ServicesHeard["stationHosts"]): Readiness["depend
     partitions: PARTITION_COUNT,
     partitions_owned: owned ?? null,
   };
+}
+
+/** How each tier of the disk is called in `/readyz`. */
+export const DISK_FAULTS = { ok: null, low: "disk_low", reserve: "disk_below_reserve", full: "disk_full" } as const;
+
+/** The disk that this gateway watches, which its services share where they run beside it. It is measured, not heard. */
+function ofDisk(disk: Disk): Readiness["dependencies"]["disk"] {
+  const detail = DISK_FAULTS[disk.tier()];
+  return { ready: detail === null, required: false, silent_ms: null, detail, free_bytes: disk.freeBytes() ?? null };
 }
 
 /** As the services see it, because the gateway never does: well when all that answer say so. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import type { Route } from "../route.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
+import { WAITING_OPERATIONS } from "./waiting-operations.ts";
 
 /**
  * Names of the sets of codes that many operations share. A set that is not here and has more than one code is named after
@@ -17,6 +18,8 @@ const SHARED_NAMES: Readonly<Record<string, readonly ErrorCode[]>> = {
   PathOrResourceNotFound: ["path_not_found", "not_found"],
   BusyOrUnavailable: ["busy", "unavailable"],
   BusyUnavailableOrStale: ["busy", "unavailable", "replica_stale"],
+  BusyUnavailableOrStorageLow: ["busy", "unavailable", "storage_low"],
+  BusyUnavailableStaleOrStorageLow: ["busy", "unavailable", "replica_stale", "storage_low"],
 };
 const keyOf = (codes: readonly ErrorCode[]): string => codes.toSorted().join();
 const SHARED_NAME_BY_CODES: ReadonlyMap<string, string> = new Map(
@@ -83,6 +86,7 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
       if (route.who.cookie === true) add("csrf_refused");
   }
   if (route.tag !== "service") add("unavailable", "busy", "internal_error");
+  if (WAITING_OPERATIONS.has(route.operationId)) add("storage_low");
   return [...codes];
 }
 

@@ -169,6 +169,12 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     ...no,
   },
   delivery_lapsed: { status: 409, sentence: "This offer has expired; it is not sent any more.", ...no },
+  storage_low: {
+    status: 503,
+    sentence: "The disk is short of space, and this can wait; nothing was done; try again when space is free.",
+    ...again,
+    cashierAction: "Inform the owner that the disk is full; collections under way can be completed.",
+  },
   busy: {
     status: 503,
     sentence: "Too much at once; nothing was done; try again shortly.",

@@ -13,6 +13,9 @@ export const DEPENDENCY_FAULTS = [
   "no_answer",
   ...SERVICE_FAULTS,
   "partitions_unowned",
+  "disk_low",
+  "disk_below_reserve",
+  "disk_full",
 ] as const;
 export type DependencyFault = (typeof DEPENDENCY_FAULTS)[number];
 
@@ -26,6 +29,9 @@ const FAULTS_EXPLAINED = [
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",
   "`partitions_unowned`: no actor host answers for some of the stations.",
+  "`disk_low`: the disk has less than twice its reserve free; everything is still done.",
+  "`disk_below_reserve`: what can wait is answered `storage_low`, and no webhook is sent.",
+  "`disk_full`: no collection begins either; those under way are completed while there is space.",
 ].join(" ");
 
 const dependencyFaultSchema = z.enum(DEPENDENCY_FAULTS).meta({ id: "DependencyFault", description: FAULTS_EXPLAINED });
@@ -55,6 +61,14 @@ const stationHostsSchema = dependencySchema
   })
   .meta({ id: "StationHostsReadiness" });
 
+const diskSchema = dependencySchema
+  .extend({
+    free_bytes: z.number().nullable().meta({
+      description: "Free bytes on the disk that this gateway watches; null when it watches none.",
+    }),
+  })
+  .meta({ id: "DiskReadiness" });
+
 export const readinessSchema = z
   .object({
     ready: z.boolean().meta({ description: "Whether every required dependency is ready." }),
@@ -73,6 +87,7 @@ export const readinessSchema = z
       webhook_signer: dependencySchema,
       station_hosts: stationHostsSchema,
       database: dependencySchema,
+      disk: diskSchema,
     }),
   })
   .meta({ id: "Readiness" });

@@ -21,6 +21,8 @@ export const BUS_LIMITS = {
 
   /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
   callMs: 5_000,
+  /** When a refusal for want of disk space may be tried again: somebody has to free space first. */
+  storageRetryMs: 10_000,
   /** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */
   requestsInFlight: 256,
 

@@ -5,6 +5,7 @@
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { z } from "zod";
 import { deadlineHeaders, isPastDeadline } from "./deadline.ts";
+import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { issueSentence } from "./issue-sentence.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { AskedServiceRefused, type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
@@ -52,6 +53,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   const answer = async (message: Msg): Promise<void> => {
     // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
     if (isPastDeadline(message)) return;
+    if (mustWait(deps.nc, operation.subject)) return respond(deps.nc, message, { refusal: STORAGE_LOW });
     if (inFlight >= requestsInFlight)
       return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
     inFlight += 1;
@@ -76,14 +78,17 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   });
 }
 
+/** The codes with which a service says that it has done nothing yet. */
+const NOTHING_DONE: readonly string[] = ["busy", "storage_low"] satisfies BusRefusal["code"][];
+
 /**
  * A handler that answers `busy` has done nothing. When another service says `busy` to the handler, the handler may have done
  * something before it asked, so its caller gets `unavailable`.
  */
 function refusalOf(error: RefusedError): BusRefusal {
   const { refusal } = error;
-  const isBusyElsewhere = error instanceof AskedServiceRefused && refusal.code === "busy";
-  return isBusyElsewhere ? { ...refusal, code: "unavailable" } : refusal;
+  const mayBeHalfDone = error instanceof AskedServiceRefused && NOTHING_DONE.includes(refusal.code);
+  return mayBeHalfDone ? { ...refusal, code: "unavailable" } : refusal;
 }
 
 /** Zod's issues as field errors with JSON pointers (design §4, "bodies"). */

@@ -33,6 +33,8 @@ export const SERVICE_REFUSAL_CODES = [
   "endpoint_unavailable",
   /** The delivery is about an offer that has expired: it is not sent any more. */
   "delivery_lapsed",
+  /** The disk is short of space, and this can wait; nothing was done. */
+  "storage_low",
   /** Too much at once; nothing was done; try again. */
   "busy",
   /** Something this service depends on does not answer; whether the command took effect is found by repeating it. */

@@ -13,8 +13,8 @@ import { stationCommandSubject } from "./subjects.ts";
  * effect at most once) is sent again with growing pauses until `timeoutMs` has passed; then `UnavailableError`: the
  * outcome is unknown and repeating is safe.
  *
- * Throws `RefusedError`, which says that nothing was done: `busy` when the station has too much to do, and
- * `invalid_request` when its host does not understand the command. After an attempt with unknown outcome neither is
+ * Throws `RefusedError`, which says that nothing was done: `busy` when the station has too much to do, `storage_low` when
+ * no collection may begin because the disk is full, and `invalid_request` when its host does not understand the command. After an attempt with unknown outcome neither is
  * thrown, because that attempt may have done it: the caller gets the station's answer or `UnavailableError`.
  */
 export async function askStation(
@@ -51,7 +51,8 @@ type Failure = StationFailure | { readonly cause: unknown };
 
 function throwIfRefused(answer: Failure): void {
   if (!("failure" in answer)) return;
-  if (answer.failure === "busy") throw new AskedServiceRefused({ code: "busy", retryAfterMs: answer.retryAfterMs });
+  if (answer.failure === "busy" || answer.failure === "storage_low")
+    throw new AskedServiceRefused({ code: answer.failure, retryAfterMs: answer.retryAfterMs });
   if (answer.failure === "invalid_request")
     throw new AskedServiceRefused({ code: "invalid_request", errors: [...answer.errors] });
 }

@@ -25,3 +25,10 @@ export const LOG_LIMITS = {
   /** Codes that are counted one by one; those beyond share one count. */
   codes: 256,
 } as const;
+
+export const DISK_LIMITS = {
+  /** How often free space is measured: a disk that fills at 100 MB/s is noticed well within the default reserve. */
+  checkMs: 1_000,
+  /** A better tier needs this much more space than the worse one began with. */
+  betterFrom: 1.25,
+} as const;

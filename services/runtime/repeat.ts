@@ -7,7 +7,7 @@ export interface Repeated {
 }
 
 export function repeat(
-  options: { readonly everyMs: number; readonly what: string; readonly log: Log },
+  options: { readonly everyMs: number; readonly what: string; readonly log: Pick<Log, "warn"> },
   work: () => Promise<unknown>,
 ): Repeated {
   const stopping = new AbortController();

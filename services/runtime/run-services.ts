@@ -1,11 +1,13 @@
 /** One process that runs one or several services on one connection to the bus. */
 import { connectBus } from "../bus/connection.ts";
+import { setDisk } from "../bus/disk-gate.ts";
 import { ensureStreams } from "../bus/ensure-streams.ts";
+import { watchDisk } from "./disk-watch.ts";
 import { runProcess } from "./lifecycle.ts";
 import { createLog } from "./log.ts";
 import { startMetrics } from "./metrics.ts";
 import type { Service, ServiceDeps } from "./service.ts";
-import { parseSettings, type SharedSettings, sharedSettingsSchema } from "./settings.ts";
+import { diskSettingsSchema, parseSettings, type SharedSettings, sharedSettingsSchema } from "./settings.ts";
 import { UserError } from "./user-error.ts";
 
 export type StartService = (deps: ServiceDeps) => Promise<Service>;
@@ -50,6 +52,12 @@ export async function runServices(
       async () => (settings.metrics === undefined ? undefined : await startMetrics(name, settings.metrics)),
       async (started) => await started?.stop(),
     );
+    const disk = await run.step(
+      "disk",
+      () => watchDisk({ ...parseSettings(diskSettingsSchema, environment), log, metrics: metrics?.registry }),
+      (started) => started.stop(),
+    );
+    setDisk(bus.nc, disk);
     for (const service of names) {
       const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment, metrics: metrics?.registry };
       await run.step(

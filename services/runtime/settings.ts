@@ -50,6 +50,18 @@ export const sharedSettingsSchema = z
   }));
 export type SharedSettings = z.infer<typeof sharedSettingsSchema>;
 
+const MEGABYTE = 1_024 ** 2;
+
+/** What a process reads that watches a disk (`disk-watch.ts`). */
+export const diskSettingsSchema = z
+  .object({
+    /** The folder whose disk is watched. Unset where the data of NATS and PostgreSQL is on other machines. */
+    DISK_FOLDER: z.string().optional(),
+    /** Space for the collections of hours, and for PostgreSQL to write its log while somebody frees more. At most a terabyte. */
+    DISK_RESERVE_MB: wholeNumber(0, MEGABYTE).default(512),
+  })
+  .transform((values) => ({ folder: values.DISK_FOLDER, reserveBytes: values.DISK_RESERVE_MB * MEGABYTE }));
+
 /** The database's address for a service that cannot do without. Throws UserError `invalid_setting`. */
 export function requireDatabaseUrl(settings: SharedSettings): string {
   if (settings.databaseUrl !== undefined) return settings.databaseUrl;

@@ -11,8 +11,10 @@ import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import { renderReply, type StationReply } from "../../machines/station/reply.ts";
 import { step } from "../../machines/station/step.ts";
+import { diskOf } from "../bus/disk-gate.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
+import { isShort } from "../runtime/disk-watch.ts";
 import type { Log } from "../runtime/log.ts";
 import { type HostFigures, resultOf, typeOf } from "./figures.ts";
 import { type Gathered, gather } from "./gather.ts";
@@ -22,7 +24,7 @@ import { recordedConfirmationOf } from "./recorded-confirmation.ts";
 import type { KnownStation, StateCache } from "./state-cache.ts";
 import type { StationLog, StoredCommit } from "./station-log.ts";
 import type { UnknownAppends } from "./unknown-appends.ts";
-import { BUSY, type HostCommand, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
+import { BUSY, type HostCommand, NO_SPACE, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
 
 export interface CommandRunnerDeps {
   readonly nc: NatsConnection;
@@ -85,6 +87,8 @@ export class CommandRunner {
       const stored = state?.replies.find((entry) => entry.commandId === work.commandId);
       if (stored !== undefined) return await this.#answer(stationId, known, work, stored.reply);
       if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
+      // On a full disk those under way are completed with the space that is left, and none begins.
+      if (command.type === "intent_create" && isShort(diskOf(this.#deps.nc), "full")) return NO_SPACE;
 
       // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze.
       const isElectronic = command.type === "intent_create" && command.route !== "cash";

@@ -2,6 +2,7 @@
 import type { Actor } from "../../machines/actor.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import type { StationState } from "../../machines/station/state.ts";
+import { STORAGE_LOW } from "../bus/disk-gate.ts";
 import type { RequestedCommand, StationFailure, StationResponse } from "../bus/messages/station.ts";
 import { STATION_LIMITS } from "./limits.ts";
 
@@ -41,6 +42,7 @@ export interface Work {
 export const SYSTEM: Actor = { kind: "system", id: 0 };
 
 export const BUSY: StationFailure = { failure: "busy", retryAfterMs: STATION_LIMITS.busyRetryMs };
+export const NO_SPACE: StationFailure = { failure: "storage_low", retryAfterMs: STORAGE_LOW.retryAfterMs };
 export const UNAVAILABLE: StationFailure = { failure: "unavailable", retryAfterMs: STATION_LIMITS.unavailableRetryMs };
 
 export function isFailure(answer: StationAnswer): answer is StationFailure {

@@ -77,6 +77,8 @@ export const SIGNER_LIMITS = {
   writePauseMs: 100,
   /** Before PostgreSQL is asked again what is due, when that failed. */
   lookPauseMs: 100,
+  /** How often an owner checks whether sending still waits for disk space. */
+  pausedMs: SECOND_MS,
   /** How often an owner looks by itself at the latest; it is woken by events, and once a second when something is due. */
   longestLookMs: 10 * SECOND_MS,
 

@@ -1,10 +1,13 @@
 /** The webhook signer: events become deliveries, deliveries become signed requests, and what came of each stays on record. */
+
+import { diskOf } from "../bus/disk-gate.ts";
 import { webhookSignerHealth } from "../bus/messages/health.ts";
 import * as messages from "../bus/messages/webhooks.ts";
 import { serve } from "../bus/operation.ts";
 import { WEBHOOKS_DUE } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { isShort } from "../runtime/disk-watch.ts";
 import { createKeyring } from "../runtime/keyring.ts";
 import { repeat } from "../runtime/repeat.ts";
 import { sample } from "../runtime/sample.ts";
@@ -92,6 +95,8 @@ export async function startWebhookSignerService({
     tests,
   };
   const owners = startOwners({
+    // Each attempt is written down, so deliveries wait while the disk is short: they are due longer than others.
+    isPaused: () => isShort(diskOf(bus.nc), "reserve"),
     database,
     log,
     clock,

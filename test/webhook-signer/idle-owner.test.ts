@@ -47,6 +47,7 @@ test("it is idle when it has looked and nothing of it is under way, nor waits fo
       clock: await startClock(database, log),
       allowLoopback: true,
       random: Math.random,
+      isPaused: () => false,
       writer: new OutcomeWriter({ database, log, signerId: randomUUID() }),
       isLeaseValid: () => true,
       secretsOf: async (endpointIds) => new Map(endpointIds.map((id) => [id, ["whsec_x"]])),

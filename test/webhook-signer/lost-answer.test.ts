@@ -66,6 +66,7 @@ test("sends nothing that it had in hand before, and another has sent meanwhile",
     clock: await startClock(database, log),
     allowLoopback: true,
     random: Math.random,
+    isPaused: () => false,
     secretsOf: async (endpointIds) => new Map(endpointIds.map((id) => [id, ["whsec_x"]])),
     onAttempt: () => undefined,
   });

@@ -58,6 +58,7 @@ const depsWith = (clock: Clock) => ({
   clock,
   allowLoopback: true,
   random: Math.random,
+  isPaused: () => false,
   secretsOf: async (endpointIds: readonly number[]) => new Map(endpointIds.map((id) => [id, ["whsec_x"]])),
   onAttempt: () => undefined,
 });

@@ -40,5 +40,5 @@ export interface StationResponse {
  * for `unavailable` it is unknown.
  */
 export type StationFailure =
-  | { readonly failure: "busy" | "unavailable"; readonly retryAfterMs: number }
+  | { readonly failure: "busy" | "storage_low" | "unavailable"; readonly retryAfterMs: number }
   | { readonly failure: "invalid_request"; readonly errors: readonly FieldError[] };

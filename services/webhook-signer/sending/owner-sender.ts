@@ -28,6 +28,8 @@ export interface OwnerSenderDeps extends AttemptDeps {
   readonly writer: OutcomeWriter;
   /** Whether this process may still send: it renews its leases, and stops sending a while before they end. */
   readonly isLeaseValid: () => boolean;
+  /** Whether sending waits: nothing is read or begun then, and what is under way ends as usual. */
+  readonly isPaused: () => boolean;
   /** Opens the live secrets of endpoints, newest first; none for one whose secrets do not open. */
   readonly secretsOf: (endpointIds: readonly number[]) => Promise<ReadonlyMap<number, readonly string[]>>;
   readonly onAttempt: (result: { readonly outcome: string; readonly tookMs: number; readonly lagMs: number }) => void;
@@ -108,7 +110,8 @@ export class OwnerSender {
       let pauseMs: number = SIGNER_LIMITS.longestLookMs;
       this.#woken = Promise.withResolvers<void>();
       try {
-        await this.#look();
+        if (this.#deps.isPaused()) pauseMs = SIGNER_LIMITS.pausedMs;
+        else await this.#look();
         isTold = false;
       } catch (error) {
         pauseMs = SIGNER_LIMITS.lookPauseMs;
@@ -221,10 +224,10 @@ export class OwnerSender {
 
   /** Starts what may be started, one of each endpoint in turn, so that a busy one does not take the owner's places. */
   #pump(): void {
-    const { isLeaseValid, writer } = this.#deps;
+    const { isPaused, isLeaseValid, writer } = this.#deps;
     // Who has started goes to the end and is visited again there, so that this ends when nobody may start.
     for (const work of this.#endpoints.values()) {
-      if (this.#stopped || !isLeaseValid() || !writer.hasRoom(this.#pumpAgain)) return;
+      if (this.#stopped || isPaused() || !isLeaseValid() || !writer.hasRoom(this.#pumpAgain)) return;
       this.#start(work);
     }
   }

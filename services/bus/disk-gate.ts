@@ -1,0 +1,53 @@
+/**
+ * What waits while the disk is short of space, by the subject of the operation. The process that answers an operation
+ * refuses it with `storage_low` before anything is done: first what can wait, and only on a full disk new collections.
+ * Everything else is done as long as the servers can store it: what completes or ends a collection, what makes the
+ * system safer (kill switches, suspensions, revocations), and reads.
+ */
+import type { NatsConnection } from "nats";
+import { type Disk, type DiskTier, isShort, UNWATCHED } from "../runtime/disk-watch.ts";
+import { BUS_LIMITS } from "./limits.ts";
+import type { BusRefusal } from "./refusals.ts";
+
+type Tier = Exclude<DiskTier, "ok" | "low">;
+
+const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
+  ["registry.organization.create", "reserve"],
+  ["registry.filial.create", "reserve"],
+  ["registry.station.create", "reserve"],
+  ["registry.device.register", "reserve"],
+  ["registry.code.issue", "reserve"],
+  ["registry.enroll", "reserve"],
+  ["registry.user.create", "reserve"],
+  ["providers.config.create", "reserve"],
+  ["robotics.consumer.create", "reserve"],
+  ["robotics.task.offer", "reserve"],
+  ["webhooks.endpoint.register", "reserve"],
+  ["webhooks.endpoint.test", "reserve"],
+  ["webhooks.delivery.redeliver", "reserve"],
+  ["settlement.order.open", "full"],
+]);
+/** The subjects above. */
+export const WAITING_SUBJECTS: readonly string[] = [...WAITS.keys()];
+
+const disks = new WeakMap<NatsConnection, Disk>();
+
+/** The disk that the process of this connection watches; set once, at its start. */
+export function setDisk(nc: NatsConnection, disk: Disk): void {
+  disks.set(nc, disk);
+}
+
+export function diskOf(nc: NatsConnection): Disk {
+  return disks.get(nc) ?? UNWATCHED;
+}
+
+export const STORAGE_LOW = {
+  code: "storage_low",
+  retryAfterMs: BUS_LIMITS.storageRetryMs,
+} as const satisfies BusRefusal;
+
+/** Whether the operation of this subject is refused now. */
+export function mustWait(nc: NatsConnection, subject: string): boolean {
+  const tier = WAITS.get(subject);
+  return tier !== undefined && isShort(diskOf(nc), tier);
+}

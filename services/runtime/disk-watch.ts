@@ -1,0 +1,90 @@
+/**
+ * How much space the disk of a folder has left, checked every second. Several processes of one machine watch the same
+ * folder, each for itself: what the disk allows is known even while the bus and the database are down.
+ *
+ *   free ≥ 2 × reserve    ok        everything
+ *   free < 2 × reserve    low       everything, with a warning
+ *   free < reserve        reserve   what can wait is refused or paused
+ *   free < reserve / 4    full      no collection begins; those under way are completed
+ */
+import { statfs } from "node:fs/promises";
+import type { Registry } from "prom-client";
+import { addGauge } from "./figures.ts";
+import { DISK_LIMITS } from "./limits.ts";
+import type { Log } from "./log.ts";
+import { repeat } from "./repeat.ts";
+
+/** From most to least space. */
+export const DISK_TIERS = ["ok", "low", "reserve", "full"] as const;
+export type DiskTier = (typeof DISK_TIERS)[number];
+
+export interface Disk {
+  /** Undefined until it is known; NaN never. */
+  freeBytes(): number | undefined;
+  tier(): DiskTier;
+}
+
+export interface DiskWatch extends Disk {
+  stop(): Promise<void>;
+}
+
+export interface DiskWatchOptions {
+  /** Undefined: no disk is watched, and everything is allowed. */
+  readonly folder: string | undefined;
+  /** 0: space is measured, and everything is allowed. */
+  readonly reserveBytes: number;
+  readonly log: Pick<Log, "info" | "warn">;
+  readonly metrics?: Registry | undefined;
+  /** Called on each change of the tier. */
+  readonly onChange?: (disk: Disk) => void;
+}
+
+/** A disk that allows everything. */
+export const UNWATCHED: Disk = { freeBytes: () => undefined, tier: () => "ok" };
+
+/** Resolves after the first check. Never rejects: a disk that cannot be measured is one that is not watched. */
+export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
+  const { folder, reserveBytes, log, metrics, onChange } = options;
+  if (folder === undefined) return { ...UNWATCHED, stop: async () => undefined };
+  let freeBytes: number | undefined;
+  let tier: DiskTier = "ok";
+  const disk: Disk = { freeBytes: () => freeBytes, tier: () => tier };
+  const check = async (): Promise<void> => {
+    const { bavail, bsize } = await statfs(folder);
+    freeBytes = bavail * bsize;
+    const next = tierOf(freeBytes, reserveBytes, tier);
+    if (next === tier) return;
+    tier = next;
+    const facts = { folder, tier, freeBytes, reserveBytes };
+    if (tier === "ok") log.info(facts, "the disk has space again");
+    else log.warn(facts, "the disk is short of space");
+    onChange?.(disk);
+  };
+  await check().catch((error: unknown) => log.warn({ err: error, folder }, "the disk cannot be measured"));
+  const checking = repeat({ everyMs: DISK_LIMITS.checkMs, what: "measuring the disk", log }, check);
+  addGauge(
+    metrics,
+    "disk_free_bytes",
+    "Free bytes on the disk that this process watches.",
+    () => freeBytes ?? Number.NaN,
+  );
+  addGauge(metrics, "disk_tier", "0 ok, 1 low, 2 below the reserve, 3 full.", () => DISK_TIERS.indexOf(tier));
+  return { ...disk, stop: () => checking.stop() };
+}
+
+/** Whether a disk of this tier is as short of space as that one says, or shorter. */
+export function isShort(disk: Disk, from: Exclude<DiskTier, "ok">): boolean {
+  return DISK_TIERS.indexOf(disk.tier()) >= DISK_TIERS.indexOf(from);
+}
+
+/** The tier for so much space. A better tier than before needs a quarter more space, so that it does not change to and fro. */
+export function tierOf(freeBytes: number, reserveBytes: number, before: DiskTier): DiskTier {
+  const below = { low: reserveBytes * 2, reserve: reserveBytes, full: reserveBytes / 4 };
+  const rank = (scale: number): number => {
+    if (freeBytes < below.full * scale) return 3;
+    if (freeBytes < below.reserve * scale) return 2;
+    return freeBytes < below.low * scale ? 1 : 0;
+  };
+  const reached = Math.max(rank(1), Math.min(DISK_TIERS.indexOf(before), rank(DISK_LIMITS.betterFrom)));
+  return DISK_TIERS[reached] ?? "ok";
+}

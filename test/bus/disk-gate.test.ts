@@ -1,0 +1,75 @@
+/** Which operations a service refuses while its disk is short of space. */
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { setDisk, WAITING_SUBJECTS } from "../../services/bus/disk-gate.ts";
+import * as providers from "../../services/bus/messages/providers.ts";
+import * as registry from "../../services/bus/messages/registry.ts";
+import * as robotics from "../../services/bus/messages/robotics.ts";
+import * as settlement from "../../services/bus/messages/settlement.ts";
+import * as userAccess from "../../services/bus/messages/user-access.ts";
+import * as webhooks from "../../services/bus/messages/webhooks.ts";
+import { call, defineOperation, serve } from "../../services/bus/operation.ts";
+import type { DiskTier } from "../../services/runtime/disk-watch.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+
+const log = { info: () => undefined, warn: () => undefined, error: vi.fn<() => void>() };
+let nats: TestServer;
+let service: Bus;
+let client: Bus;
+let tier: DiskTier = "ok";
+
+beforeAll(async () => {
+  nats = await startNats();
+  const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name, log });
+  [service, client] = await Promise.all([connect("service"), connect("client")]);
+  setDisk(service.nc, { tier: () => tier, freeBytes: () => 0 });
+});
+afterAll(async () => {
+  await Promise.all([service.close(), client.close()]);
+  await nats.stop();
+});
+
+/** How an operation of that subject is answered while the disk has each tier. */
+async function answers(subject: string): Promise<Record<DiskTier, unknown>> {
+  const operation = defineOperation(subject, z.object({}), z.object({ done: z.literal(true) }));
+  const served = serve({ nc: service.nc, log, queue: "test" }, operation, async () => ({ done: true as const }));
+  await service.nc.flush();
+  const found: Partial<Record<DiskTier, unknown>> = {};
+  for (const each of ["ok", "low", "reserve", "full"] as const) {
+    tier = each;
+    found[each] = await call(client.nc, operation, {}).catch((error: { refusal: unknown }) => error.refusal);
+  }
+  served.unsubscribe();
+  return found as Record<DiskTier, unknown>;
+}
+
+const DONE = { done: true };
+const REFUSED = { code: "storage_low", retryAfterMs: 10_000 };
+
+describe("while the disk is short of space", () => {
+  test("a registration: waits below the reserve", async () => {
+    expect(await answers("registry.device.register")).toEqual({ ok: DONE, low: DONE, reserve: REFUSED, full: REFUSED });
+  });
+
+  test("a new order: waits only on a full disk", async () => {
+    expect(await answers("settlement.order.open")).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: REFUSED });
+  });
+
+  test.each(["settlement.settle", "registry.switch.set", "registry.session.login", "providers.callback.receive"])(
+    "%s: never waits",
+    async (subject) => {
+      expect(await answers(subject)).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: DONE });
+    },
+  );
+
+  test("each subject of the list: is the subject of an operation", () => {
+    const modules = [providers, registry, robotics, settlement, userAccess, webhooks];
+    const subjects = modules.flatMap((module) =>
+      Object.values<unknown>(module).flatMap((value) =>
+        typeof value === "object" && value !== null && "subject" in value ? [value.subject] : [],
+      ),
+    );
+    expect(subjects).toEqual(expect.arrayContaining([...WAITING_SUBJECTS]));
+  });
+});
