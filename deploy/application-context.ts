@@ -1,3 +1,5 @@
+import { UNWATCHED } from "../services/runtime/disk-watch.ts";
+import { DiskRoom } from "./disk-room.ts";
 import { type LogPart, type LogSpec, logOf } from "./log-files.ts";
 import type { Settings } from "./settings.ts";
 
@@ -14,6 +16,13 @@ export interface ApplicationContext {
   /** Prints one line for a person. */
   say: (line: string) => void;
   addresses: Addresses;
+  /** Set by the step that watches the disk, the first of all. */
+  room: DiskRoom;
+}
+
+/** The context before any step has run. */
+export function createContext(parts: Omit<ApplicationContext, "addresses" | "room">): ApplicationContext {
+  return { ...parts, addresses: new Addresses(), room: new DiskRoom(UNWATCHED, parts.settings.dataDir) };
 }
 
 /** The addresses of what runs: each is set by the step that starts it and read by later ones. */

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { Addresses, type ApplicationContext, logFor } from "./application-context.ts";
+import { type ApplicationContext, createContext, logFor } from "./application-context.ts";
 import { reportError } from "./report-error.ts";
 import { sandboxSteps } from "./sandbox/steps.ts";
-import { dataFolderStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
+import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
 import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { type Step, supervise } from "./supervisor.ts";
@@ -11,6 +11,7 @@ import { together } from "./together.ts";
 /** Everything that `npm start` starts, in this order; it stops in the reverse one. */
 export function applicationSteps(context: ApplicationContext): Step[] {
   return [
+    diskStep(context),
     dataFolderStep(context),
     portStep(context),
     together("servers", [natsStep(context), postgresStep(context)]),
@@ -47,7 +48,7 @@ export async function runApplication(environment: NodeJS.ProcessEnv): Promise<nu
     reportError(error, undefined);
     return 1;
   }
-  const context: ApplicationContext = { settings, checkout, environment, say, addresses: new Addresses() };
+  const context = createContext({ settings, checkout, environment, say });
   const log = logFor(context, "start");
   return await supervise({ steps: applicationSteps(context), say, report: (error) => reportError(error, log) });
 }

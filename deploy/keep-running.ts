@@ -3,8 +3,9 @@
  * the person who looks on. A part that keeps ending, or that says why it cannot go on, is given up.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { UserError } from "../services/runtime/user-error.ts";
+import { errorCode, UserError } from "../services/runtime/user-error.ts";
 import { type Child, describeExit, type Exit } from "./child.ts";
+import { type DiskRoom, isAboutSpace } from "./disk-room.ts";
 import { RestartPolicy } from "./restart-policy.ts";
 import type { StepControl, StopStep } from "./supervisor.ts";
 
@@ -13,6 +14,8 @@ export interface Ending {
   exit: Exit;
   /** The part's own sentence about it, when it gave one. */
   reason?: UserError | undefined;
+  /** Whether it has said that the disk is full. */
+  wasForSpace?: boolean;
 }
 
 /** A part that is up. */
@@ -31,6 +34,8 @@ export interface KeepRunningOptions {
   say: (line: string) => void;
   /** Starts it, the first time and again, and resolves when it is up. Leaves nothing behind when `stopping` is aborted meanwhile. */
   launch: (stopping: AbortSignal) => Promise<Running>;
+  /** The disk that the part needs. */
+  room: DiskRoom;
   /** Decides about restarts; another one than the usual only in tests. */
   policy?: RestartPolicy;
 }
@@ -57,7 +62,7 @@ const isPermanent = (error: unknown): error is UserError =>
 
 /** Starts the part; rejects when that does not succeed the first time. Returns how to stop it for good. */
 export async function keepRunning(options: KeepRunningOptions): Promise<StopStep> {
-  const { name, logFile, control, say, launch } = options;
+  const { name, logFile, control, say, launch, room } = options;
   const stopped = new AbortController();
   const stopping = AbortSignal.any([control.stopping, stopped.signal]);
   let running = await launch(stopping);
@@ -68,13 +73,22 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
     const endedAtMs = performance.now();
     let what = describeExit(ending.exit);
     let reason: unknown = ending.reason;
+    let isForSpace = ending.wasForSpace === true;
     for (;;) {
       if (isPermanent(reason)) {
         control.fail(reason);
         return undefined;
       }
-      const verdict = policy.ended(performance.now());
       const because = reason instanceof UserError ? ` (${reason.message.replace(/\.$/, "")})` : "";
+      if (!room.hasRoom()) {
+        say(`${name} ${what}${because}. ${room.shortage()} to start it again; it is started when they are free.`);
+        await room.whenRoom(stopping);
+        if (stopping.aborted) return undefined;
+        isForSpace = true;
+      }
+      // Want of space says nothing against the part: it may last for hours, and ends without it being changed.
+      const verdict =
+        isForSpace || room.wasShort() ? policy.endedForSpace(performance.now()) : policy.ended(performance.now());
       // Its own sentence may have named the log already.
       const where = because.includes(logFile) ? "" : ` Its log is ${logFile}.`;
       if ("giveUp" in verdict) {
@@ -94,6 +108,7 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
         if (stopping.aborted) return undefined;
         what = "could not be started again";
         reason = error;
+        isForSpace = isAboutSpace(`${errorCode(error)} ${error instanceof Error ? error.message : ""}`);
       }
     }
   };

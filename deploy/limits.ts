@@ -40,6 +40,16 @@ export const deployLimits = {
   restartMaxEnds: 10,
   /** Ends longer ago than this do not count. A part that has not been up for this long is given up, too. */
   restartWindowMs: 5 * 60_000,
+  /** A server starts with at least this much space: PostgreSQL's recovery writes segments of 16 MB, nats-server an index. */
+  startFreeBytes: 64 * 1024 * 1024,
+  /** How often a part that waits for space checks whether there is some; the disk is measured once a second. */
+  roomPollMs: 200,
+  /** What ends this long after the disk had no room has ended because of it: a crash may free space, and a start take it. */
+  shortageEndsMs: 10_000,
+  /** How often nats-server is asked whether it can store messages, and how long it may take to answer. */
+  natsHealthMs: 1_000,
+  /** How often in a row it has to say that it cannot: once may be a moment, thrice is a state. */
+  natsHealthFailures: 3,
   /** A server left over from a killed start shuts down properly within this time, or is killed. */
   leftoverStopMs: 15_000,
   /** What the watchdog gives children after their parent was killed, before it kills them. In whole seconds. */

@@ -32,13 +32,16 @@ export class RestartPolicy {
     this.#lastUpMs = nowMs;
   }
 
+  /** It ended because the disk was full, which does not count against it; the pauses grow as after any end. */
+  endedForSpace(nowMs: number): { afterMs: number } {
+    this.#wasUpUntil(nowMs);
+    this.#lastUpMs = nowMs;
+    return this.#pause();
+  }
+
   ended(nowMs: number): Verdict {
-    const { restartFirstMs, restartMaxMs, restartQuietMs, restartMaxEnds, restartWindowMs } = this.#limits;
-    if (this.#upAtMs !== undefined) {
-      if (nowMs - this.#upAtMs >= restartQuietMs) this.#pauseMs = restartFirstMs;
-      this.#upAtMs = undefined;
-      this.#lastUpMs = nowMs;
-    }
+    const { restartMaxEnds, restartWindowMs } = this.#limits;
+    this.#wasUpUntil(nowMs);
     this.#endsAtMs = [...this.#endsAtMs.filter((endMs) => nowMs - endMs < restartWindowMs), nowMs];
     if (this.#endsAtMs.length >= restartMaxEnds) {
       return { giveUp: `ended ${restartMaxEnds} times within ${inWords(restartWindowMs)}` };
@@ -46,8 +49,19 @@ export class RestartPolicy {
     if (nowMs - this.#lastUpMs >= restartWindowMs) {
       return { giveUp: `could not be started again for ${inWords(restartWindowMs)}` };
     }
+    return this.#pause();
+  }
+
+  #wasUpUntil(nowMs: number): void {
+    if (this.#upAtMs === undefined) return;
+    if (nowMs - this.#upAtMs >= this.#limits.restartQuietMs) this.#pauseMs = this.#limits.restartFirstMs;
+    this.#upAtMs = undefined;
+    this.#lastUpMs = nowMs;
+  }
+
+  #pause(): { afterMs: number } {
     const afterMs = this.#pauseMs;
-    this.#pauseMs = Math.min(restartMaxMs, this.#pauseMs * 2);
+    this.#pauseMs = Math.min(this.#limits.restartMaxMs, this.#pauseMs * 2);
     return { afterMs };
   }
 }

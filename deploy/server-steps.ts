@@ -1,14 +1,18 @@
 import { join } from "node:path";
 import { reachDatabase } from "../services/db/reach-database.ts";
+import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
+import type { Child } from "./child.ts";
 import { openDataFolder } from "./data-folder.ts";
+import { DiskRoom, existingFolder, isAboutSpace } from "./disk-room.ts";
 import { ensureDatabase } from "./embedded/ensure-database.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
 import { freePort } from "./embedded/free-port.ts";
-import { startNats, waitForNats } from "./embedded/nats.ts";
+import { type NatsServer, startNats, waitForNats } from "./embedded/nats.ts";
+import { untilUnhealthy } from "./embedded/nats-health.ts";
 import { startPostgres } from "./embedded/postgres.ts";
-import { keepRunning } from "./keep-running.ts";
+import { type Ending, keepRunning, type Running } from "./keep-running.ts";
 import { keptPort } from "./kept-port.ts";
 import { deployLimits } from "./limits.ts";
 import { checkPort } from "./port-check.ts";
@@ -18,6 +22,32 @@ import type { Step } from "./supervisor.ts";
 
 const DATABASE_NAME = "device_payments";
 const NATS_PORT = 4222;
+const MEGABYTE = 1_024 ** 2;
+
+/**
+ * Watches the disk of the data folder, and says so when it gets short. Everything else waits here until a server can
+ * start at all: nobody has to start it again after freeing space.
+ */
+export function diskStep(context: ApplicationContext): Step {
+  return {
+    name: "disk",
+    start: async ({ stopping }) => {
+      const { settings, say } = context;
+      const { dataDir, diskReserveMb } = settings;
+      const watch = await watchDisk({
+        folder: existingFolder(dataDir),
+        reserveBytes: diskReserveMb * MEGABYTE,
+        log: { info: () => undefined, warn: () => undefined },
+        onChange: () => say(context.room.sentence()),
+      });
+      context.room = new DiskRoom(watch, dataDir);
+      if (watch.tier() !== "ok") say(context.room.sentence());
+      if (!context.room.hasRoom()) say(`${context.room.shortage()} to start; waiting for space.`);
+      await context.room.whenRoom(stopping);
+      return () => watch.stop();
+    },
+  };
+}
 
 /** Takes the data folder for this process alone. */
 export function dataFolderStep(context: ApplicationContext): Step {
@@ -73,13 +103,14 @@ export function natsStep(context: ApplicationContext): Step {
       let url = "";
       // Chosen once: a server that is started again comes back where its clients redial.
       let port: number | undefined;
-      const launch = async (stopping: AbortSignal) => {
+      const { room } = context;
+      const launch = async (stopping: AbortSignal): Promise<Running> => {
         const folder = join(dataDir, "nats");
         const server = await startNats({ binary, folder, ...log, token, port, stopping });
         ({ url, port } = server);
-        return { child: server.child, ended: server.child.exited.then((exit) => ({ exit })) };
+        return { child: server.child, ended: endOfNats(server, room, say) };
       };
-      const stop = await keepRunning({ name: "nats-server", logFile: log.logFile, control, say, launch });
+      const stop = await keepRunning({ name: "nats-server", logFile: log.logFile, control, say, launch, room });
       context.addresses.set("nats", url);
       say(`nats-server ${binary.version} with JetStream is up.`);
       return stop;
@@ -115,15 +146,42 @@ export function postgresStep(context: ApplicationContext): Step {
           await server.child.stop();
           throw error;
         });
-        return { child: server.child, ended: server.child.exited.then((exit) => ({ exit })) };
+        return { child: server.child, ended: endOfPostgres(server.child) };
       };
-      const { say } = context;
-      const stop = await keepRunning({ name: "PostgreSQL", logFile: log.logFile, control, say, launch });
+      const { say, room } = context;
+      const stop = await keepRunning({ name: "PostgreSQL", logFile: log.logFile, control, say, launch, room });
       context.addresses.set("database", url);
       say("PostgreSQL is up.");
       return stop;
     },
   };
+}
+
+/**
+ * The end of a nats-server, whether it ended by itself or had to be ended, because it no longer stores messages. It is
+ * ended only when there is room to start it again: until then it serves at least what needs no storing.
+ */
+async function endOfNats(server: NatsServer, room: DiskRoom, say: (line: string) => void): Promise<Ending> {
+  const { child } = server;
+  const over = new AbortController();
+  void child.exited.then(() => over.abort());
+  const reason = await untilUnhealthy(server.healthUrl, over.signal);
+  if (reason === undefined) return { exit: await child.exited };
+  if (!room.hasRoom()) say(`nats-server cannot store messages now. ${room.shortage()} to start it again.`);
+  await room.whenRoom(over.signal);
+  if (!over.signal.aborted) await child.stop();
+  const sentence = `It could not store messages any more: ${reason.replace(/\.$/, "")}.`;
+  return {
+    exit: await child.exited,
+    reason: new UserError(sentence, { code: "nats_cannot_store" }),
+    wasForSpace: isAboutSpace(reason),
+  };
+}
+
+async function endOfPostgres(child: Child): Promise<Ending> {
+  const exit = await child.exited;
+  await child.output.kept;
+  return { exit, wasForSpace: isAboutSpace(child.output.tail()) };
 }
 
 /** An address to type into a browser for an address to listen on. */

@@ -46,8 +46,9 @@ export function servicesStep(context: ApplicationContext, process: ServicesProce
         },
         ...logFor(context, name),
       };
+      const { room } = context;
       const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
-      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch });
+      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch, room });
       context.say(`${name}: up.`);
       return stop;
     },
@@ -69,8 +70,9 @@ export function gatewayStep(context: ApplicationContext): Step {
         environment: { ...baseEnvironment(context, name), ...platformKey(context), HOST: host, PORT: port },
         ...logFor(context, name),
       };
+      const { room } = context;
       const launch = (stopping: AbortSignal) => startServiceProcess({ ...options, control: { stopping } });
-      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch });
+      const stop = await keepRunning({ name, logFile: options.logFile, control, say: context.say, launch, room });
       context.say("gateway: up.");
       return stop;
     },
@@ -109,12 +111,15 @@ function baseEnvironment(context: ApplicationContext, name: string): NodeJS.Proc
   const rest = Object.entries(context.environment).filter(
     ([variable]) => variable !== "METRICS_PORT" && !SECRET_SETTINGS.includes(variable),
   );
-  const { logLevel, metricsPort } = context.settings;
+  const { logLevel, metricsPort, dataDir, diskReserveMb, natsUrl, databaseUrl } = context.settings;
   return {
     ...Object.fromEntries(rest),
     ...metricsEnvironment(metricsPort, name),
     NATS_URL: context.addresses.get("nats"),
     LOG_LEVEL: logLevel,
+    DISK_FOLDER: dataDir,
+    // Where both servers are elsewhere, this disk holds logs only, for which nothing has to wait.
+    DISK_RESERVE_MB: natsUrl !== undefined && databaseUrl !== undefined ? "0" : String(diskReserveMb),
   };
 }
 

@@ -60,6 +60,8 @@ const settingsSchema = z.object({
   ),
   /** Address of the metrics ports. */
   METRICS_HOST: z.preprocess(unsetWhenEmpty, z.string().default("127.0.0.1")),
+  /** Below this much free space on the disk of DATA_DIR, in megabytes, what can wait waits; 0 for never. */
+  DISK_RESERVE_MB: z.preprocess(unsetWhenEmpty, megabytes(0, 1_048_576, "of the disk of DATA_DIR").default(512)),
   /** All logs together, in megabytes. */
   LOG_MAX_MB: z.preprocess(unsetWhenEmpty, megabytes(20, 1_000_000, "for all logs together").default(200)),
   LOG_LEVEL: z.preprocess(
@@ -77,6 +79,7 @@ export interface Settings {
   databaseUrl: string | undefined;
   logLevel: string;
   logMaxBytes: number;
+  diskReserveMb: number;
   metricsPort: number | undefined;
   metricsHost: string;
 }
@@ -97,6 +100,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     natsUrl: values.NATS_URL,
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
+    diskReserveMb: values.DISK_RESERVE_MB,
     logMaxBytes: values.LOG_MAX_MB * 1_024 ** 2,
     metricsPort: values.METRICS_PORT,
     metricsHost: values.METRICS_HOST,

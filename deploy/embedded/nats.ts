@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -28,6 +29,8 @@ export interface NatsServer {
   url: string;
   port: number;
   version: string;
+  /** Where it says whether it can store messages. */
+  healthUrl: string;
   child: Child;
 }
 
@@ -38,7 +41,8 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   const pidFile = join(options.folder, "nats-server.pid");
   await stopLeftover({ pidFile, marker: configFile });
   const port = options.port ?? (await freePort());
-  writeFileSync(configFile, configuration({ ...options, port, pidFile }), { mode: 0o600 });
+  const monitor = { port: await freePort(), path: randomBytes(MONITOR_PATH_BYTES).toString("hex") };
+  writeFileSync(configFile, configuration({ ...options, port, monitor, pidFile }), { mode: 0o600 });
 
   const { logFile } = options;
   trimLog(options);
@@ -65,7 +69,13 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   const answers = waitForNats("127.0.0.1", port, { timeoutMs: deployLimits.natsReadyMs, signal });
   const ready = await Promise.race([child.exited, answers]);
   if (ready === true) {
-    return { url: `nats://${options.token}@127.0.0.1:${port}`, port, version: options.binary.version, child };
+    return {
+      url: `nats://${options.token}@127.0.0.1:${port}`,
+      port,
+      version: options.binary.version,
+      healthUrl: `http://127.0.0.1:${monitor.port}/${monitor.path}/healthz`,
+      child,
+    };
   }
   if (ready !== false) {
     const reason = failure(await printed) ?? failure(logTail(logFile, logStart)) ?? describeExit(ready);
@@ -84,10 +94,23 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   );
 }
 
-function configuration(options: NatsOptions & { port: number; pidFile: string }): string {
-  // Without `always` a power cut takes what was acknowledged in the two minutes before.
+/** The path of the monitoring port is a secret: what is behind it needs no token, and other users are on this machine. */
+const MONITOR_PATH_BYTES = 16;
+
+interface Configured extends NatsOptions {
+  port: number;
+  monitor: { port: number; path: string };
+  pidFile: string;
+}
+
+function configuration(options: Configured): string {
+  // Without `always` a power cut takes what was acknowledged in the two minutes before. Without `max_file_store` a server
+  // that starts on a nearly full disk takes three quarters of what is free for its limit, and refuses every message then
+  // and later, when there is space. The disk is the limit.
   return `# Written at each start.
 listen: "127.0.0.1:${options.port}"
+http: "127.0.0.1:${options.monitor.port}"
+http_base_path: ${JSON.stringify(`/${options.monitor.path}`)}
 pid_file: ${JSON.stringify(options.pidFile)}
 authorization { token: ${JSON.stringify(options.token)} }
 log_file: ${JSON.stringify(options.logFile)}
@@ -96,6 +119,7 @@ logfile_max_num: ${deployLimits.logFiles}
 jetstream {
   store_dir: ${JSON.stringify(options.folder)}
   sync_interval: always
+  max_file_store: 1PB
 }
 `;
 }

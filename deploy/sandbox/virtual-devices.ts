@@ -70,6 +70,7 @@ async function startDevice(
     logFile: log.logFile,
     control: { ...control, fail: (error) => context.say(error.message) },
     say: context.say,
+    room: context.room,
     launch: (stopping) => startServiceProcess({ ...options, control: { stopping } }),
   });
   context.say(`${program}: up.`);

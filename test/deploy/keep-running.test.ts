@@ -2,10 +2,12 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { DiskRoom } from "../../deploy/disk-room.ts";
 import { keepRunning } from "../../deploy/keep-running.ts";
 import { RestartPolicy } from "../../deploy/restart-policy.ts";
 import { type ServiceProcess, startServiceProcess } from "../../deploy/service-process.ts";
 import type { StopStep } from "../../deploy/supervisor.ts";
+import { type Disk, UNWATCHED } from "../../services/runtime/disk-watch.ts";
 import type { UserError } from "../../services/runtime/user-error.ts";
 import { isRunning } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -38,7 +40,10 @@ function runningParts(): string[] {
 }
 
 /** Keeps a part running that behaves as the words say, one for each start; the last one again and again. */
-async function keep(lives: readonly string[], limits: typeof QUICK = QUICK) {
+async function keep(
+  lives: readonly string[],
+  options: { readonly limits?: typeof QUICK; readonly disk?: Disk; readonly spaceIsShort?: boolean } = {},
+) {
   const said: string[] = [];
   const pids: number[] = [];
   const fail = vi.fn<(error: UserError) => void>();
@@ -46,15 +51,17 @@ async function keep(lives: readonly string[], limits: typeof QUICK = QUICK) {
   const launch = async (stopping: AbortSignal): Promise<ServiceProcess> => {
     const what = lives[Math.min(starts, lives.length - 1)] ?? "well";
     starts += 1;
-    const options = { name: "clerk", script: SCRIPT, args: [what], environment: process.env, logFile };
-    const running = await startServiceProcess({ ...options, control: { stopping } });
+    const part = { name: "clerk", script: SCRIPT, args: [what], environment: process.env, logFile };
+    const running = await startServiceProcess({ ...part, control: { stopping } });
     pids.push(running.child.pid);
-    return running;
+    if (options.spaceIsShort !== true) return running;
+    return { ...running, ended: running.ended.then((ending) => ({ ...ending, wasForSpace: true })) };
   };
   const control = { fail, stopping: new AbortController().signal };
-  const policy = new RestartPolicy(performance.now(), limits);
+  const policy = new RestartPolicy(performance.now(), options.limits ?? QUICK);
   const say = (line: string): number => said.push(line);
-  const stop = await keepRunning({ name: "clerk", logFile, control, say, launch, policy });
+  const room = new DiskRoom(options.disk ?? UNWATCHED, "/data");
+  const stop = await keepRunning({ name: "clerk", logFile, control, say, launch, policy, room });
   stops.push(stop);
   return { stop, said, pids, fail, starts: () => starts };
 }
@@ -100,9 +107,45 @@ describe("a part that ends by itself", () => {
   });
 });
 
+describe("a part that ends while the disk is full", () => {
+  const FULL_BYTES = 3 * 1_024 ** 2;
+  const ENOUGH_BYTES = 1_024 ** 3;
+
+  test("waits for space, which one line says, and is started when there is some", async () => {
+    let freeBytes = FULL_BYTES;
+    const disk: Disk = { freeBytes: () => freeBytes, tier: () => "full" };
+    const clerk = await keep(["dies", "well"], { disk });
+    await vi.waitFor(() => expect(clerk.said).toHaveLength(1), WAIT);
+    expect(clerk.said[0]).toBe(
+      "clerk ended with code 5. The disk of /data has 3 MB left, and 64 MB are needed to start it again; it is started when they are free.",
+    );
+    expect(clerk.starts()).toBe(1);
+    freeBytes = ENOUGH_BYTES;
+    await vi.waitFor(() => expect(clerk.said.at(-1)).toMatch(/^clerk is up again/), WAIT);
+    expect(clerk.starts()).toBe(2);
+    expect(clerk.fail).not.toHaveBeenCalled();
+  });
+
+  test("more often than a part may end: is not given up, however the space comes and goes", async () => {
+    const disk: Disk = { freeBytes: () => ENOUGH_BYTES, tier: () => "ok" };
+    const clerk = await keep(["dies", "dies", "dies", "dies", "well"], { disk, spaceIsShort: true });
+    await vi.waitFor(() => expect(clerk.pids).toHaveLength(QUICK.restartMaxEnds + 2), WAIT);
+    expect(clerk.fail).not.toHaveBeenCalled();
+  });
+
+  test("stopped while it waits for space: ends at once", async () => {
+    const disk: Disk = { freeBytes: () => FULL_BYTES, tier: () => "full" };
+    const clerk = await keep(["dies", "well"], { disk });
+    await vi.waitFor(() => expect(clerk.said).toHaveLength(1), WAIT);
+    await clerk.stop(new AbortController().signal);
+    expect(clerk.starts()).toBe(1);
+    expect(clerk.fail).not.toHaveBeenCalled();
+  });
+});
+
 describe("a stop", () => {
   test("during the pause ends the waiting at once, and nothing is started any more", async () => {
-    const clerk = await keep(["dies", "well"], { ...QUICK, restartFirstMs: 60_000 });
+    const clerk = await keep(["dies", "well"], { limits: { ...QUICK, restartFirstMs: 60_000 } });
     await vi.waitFor(() => expect(clerk.said).toHaveLength(1), WAIT);
     const beganAtMs = performance.now();
     await clerk.stop(new AbortController().signal);

@@ -2,9 +2,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { deployLimits } from "../../deploy/limits.ts";
+import { readSettings } from "../../deploy/settings.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import { LIVE_LIMITS } from "../../gateway/live/limits.ts";
+import { DISK_FAULTS } from "../../gateway/readiness.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
+import { DISK_TIERS, type DiskTier } from "../../services/runtime/disk-watch.ts";
+import { LOG_LIMITS } from "../../services/runtime/limits.ts";
 import { guideBlock, operationsGuide } from "../support/guide.ts";
 
 const PROXIES = join(import.meta.dirname, "..", "..", "deploy", "proxies");
@@ -46,5 +51,25 @@ describe("the operators' guide", () => {
       `for ${knownAddressDays} days after a log-in from there, at ${knownAddressesPerUser} `,
     );
     expect([passwordChecksAtOnce, operationsGuide.includes("checks three passwords at once")]).toEqual([3, true]);
+  });
+
+  it("a full disk: the words are those of /readyz, and the space is what a start needs", () => {
+    for (const [tier, fault] of Object.entries(DISK_FAULTS)) {
+      const number = DISK_TIERS.indexOf(tier as DiskTier);
+      if (fault !== null) expect(operationsGuide).toContain(`| ${number} | \`${fault}\` |`);
+    }
+    expect(operationsGuide).toContain(`as soon as ${deployLimits.startFreeBytes / 1_024 ** 2} MB are free`);
+    expect(operationsGuide).toContain(`the reserve, ${readSettings({}).diskReserveMb} MB unless you set it`);
+  });
+
+  it("lines about errors: the limits are those of the log", () => {
+    const { unknownCallerLines, unknownCallerLinesInAll, knownCallerLines, knownCallersLines } = LOG_LIMITS;
+    const { knownCallersLinesInAll, faultLines, faultLinesInAll } = LOG_LIMITS;
+    expect(operationsGuide).toContain(`| unknown callers | ${unknownCallerLines} | ${unknownCallerLinesInAll} |`);
+    expect(operationsGuide).toContain(
+      `| ${knownCallerLines} for each of them, ${knownCallersLines} together | ${knownCallersLinesInAll} |`,
+    );
+    expect(operationsGuide).toContain(`| ${faultLines} of one message and code | ${faultLinesInAll} |`);
+    expect([LOG_LIMITS.windowMs, deployLimits.logFiles]).toEqual([10_000, 1 + 4]);
   });
 });

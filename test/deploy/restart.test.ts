@@ -3,8 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
-import { logIn } from "../support/people.ts";
+import { collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -63,37 +62,6 @@ async function killAndAwait(part: keyof typeof PARTS): Promise<void> {
   });
 }
 
-function facts(): SandboxFacts {
-  return JSON.parse(readFileSync(join(folder.path, "sandbox.json"), "utf8")) as SandboxFacts;
-}
-
-/** A whole collection at the demo station: the virtual companion reports, the cashier attests. */
-async function collect(): Promise<void> {
-  const { baseUrl, cashier: person, demoStation } = facts();
-  const patience = { timeout: 45_000, interval: 250 };
-  // Whoever asks in the moment after a part came back may be told that it is unavailable, and asks again.
-  const cashier = await vi.waitFor(() => logIn(baseUrl, "cashier", person), patience);
-  const station = `stations/${demoStation.stationId}`;
-  await vi.waitFor(() => cashier.good("POST", `${station}/lease/`), patience);
-  const lines = [{ name: "Tea", quantity: 1, unit_amount: "3.10" }];
-  const order = await vi.waitFor(
-    () => cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } }),
-    patience,
-  );
-  await vi.waitFor(async () => {
-    const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
-    expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
-  }, patience);
-  const body = { order_id: order.order_id, route: "smart_pos" };
-  const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
-  const path = `${station}/intents/${intent.intent_id}/`;
-  await vi.waitFor(
-    async () => expect(await cashier.good("GET", path)).toMatchObject({ status: "processing" }),
-    patience,
-  );
-  expect(await cashier.good("POST", `${path}attest/`)).toMatchObject({ status: "succeeded" });
-}
-
 describe("npm start", { timeout: TEST_MS }, () => {
   test("brings back every part that is killed, each with one line, and collects a payment afterwards", async () => {
     const before = new Map(PART_NAMES.map((part) => [part, pidOf(part)]));
@@ -103,7 +71,7 @@ describe("npm start", { timeout: TEST_MS }, () => {
       const line = `${part} was ended by SIGKILL; it is started again in 0.2 s. Its log is ${folder.path}/logs/`;
       expect(program.output().split(line), part).toHaveLength(2);
     }
-    await collect();
+    await collectAt(sandboxFacts(folder.path));
   });
 
   test("keeps a key for enrollment codes, and gives it to the process that hashes them alone", () => {
@@ -126,6 +94,9 @@ describe("npm start", { timeout: TEST_MS }, () => {
     expect(await program.ended).toBe(0);
     expect(program.output().trim().split("\n").slice(-2)).toEqual(["Stopping (SIGTERM) …", "Stopped."]);
     expect(pids.filter(isRunning)).toEqual([]);
-    await expect(fetch(`${facts().baseUrl}/healthz`), "no gateway was started after the stop").rejects.toThrow();
+    await expect(
+      fetch(`${sandboxFacts(folder.path).baseUrl}/healthz`),
+      "no gateway was started after the stop",
+    ).rejects.toThrow();
   });
 });

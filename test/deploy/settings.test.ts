@@ -17,6 +17,7 @@ describe("an unusable setting", () => {
     ["METRICS_PORT", "65532", METRICS],
     ["METRICS_PORT", "nine", METRICS],
     ["LOG_MAX_MB", "19", "it must be a whole number of megabytes from 20 to 1000000, for all logs together"],
+    ["DISK_RESERVE_MB", "0.5", "it must be a whole number of megabytes from 0 to 1048576, of the disk of DATA_DIR"],
     ["LOG_LEVEL", "loud", "it must be one of trace, debug, info, warn, error, fatal, silent"],
     ["DATABASE_URL", "db.example", "it must be an address like postgres://user:password@host:5432/database"],
   ])("%s=%s", (name, value, allowed) => {
@@ -45,6 +46,7 @@ describe("usable settings", () => {
       databaseUrl: undefined,
       logLevel: "info",
       logMaxBytes: 200 * 1_024 ** 2,
+      diskReserveMb: 512,
     });
   });
 

@@ -1,19 +1,18 @@
 // The servers part of `npm start` alone, with the real steps: prints the addresses, and runs until it is stopped.
 import { join } from "node:path";
-import { Addresses, type ApplicationContext, logFor } from "../../../deploy/application-context.ts";
+import { createContext, logFor } from "../../../deploy/application-context.ts";
 import { reportError } from "../../../deploy/report-error.ts";
-import { dataFolderStep, natsStep, portStep, postgresStep } from "../../../deploy/server-steps.ts";
+import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "../../../deploy/server-steps.ts";
 import { readSettings } from "../../../deploy/settings.ts";
 import { supervise } from "../../../deploy/supervisor.ts";
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-const context: ApplicationContext = {
+const context = createContext({
   settings: readSettings(process.env),
   checkout: join(import.meta.dirname, "..", "..", ".."),
   environment: process.env,
   say,
-  addresses: new Addresses(),
-};
+});
 const announce = async () => {
   say(`nats=${context.addresses.get("nats")} database=${context.addresses.get("database")}`);
   return undefined;
@@ -21,6 +20,7 @@ const announce = async () => {
 process.exit(
   await supervise({
     steps: [
+      diskStep(context),
       dataFolderStep(context),
       portStep(context),
       natsStep(context),

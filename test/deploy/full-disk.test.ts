@@ -1,0 +1,213 @@
+/**
+ * `npm start` on a small disk that becomes full while cashiers collect, and has space again later: nobody does anything,
+ * nothing acknowledged is lost, and money is consistent.
+ */
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { cashierAt, collectAt, sandboxFacts } from "../support/demo-station.ts";
+import { type Answer, type Refused, send } from "../support/http.ts";
+import { logIn } from "../support/people.ts";
+import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
+
+const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
+const SERVERS = join(import.meta.dirname, "programs", "servers.ts");
+const MEGABYTE = 1_024 ** 2;
+/** The database and the streams take some 50 MB of it. */
+const disk = mountSmallDisk("full-disk", 400);
+const RESERVE_MB = 160;
+const TEST_MS = 180_000;
+const WAIT = { timeout: 45_000, interval: 100 };
+/** A gateway that hangs answers nothing at all; one on a busy machine takes its time. */
+const ANSWER_MS = 5_000;
+
+/** What a request may be answered with meanwhile: that it was not done, or that its outcome is not known. */
+const TRUE_CODES = ["storage_low", "unavailable", "replica_stale", "busy"];
+
+let program: RunningProgram;
+/** Ends what still collects when the tests are over. */
+const over = new AbortController();
+const dataDir = join(disk.path, "data");
+
+beforeAll(async () => {
+  const settings = { PORT: "0", DATA_DIR: dataDir, DISK_RESERVE_MB: String(RESERVE_MB), LOG_MAX_MB: "20" };
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", ...settings };
+  program = runProgram(process.execPath, [START], { env });
+  await program.waitFor(/Ctrl-C drains and stops/);
+}, TEST_MS);
+
+afterAll(async () => {
+  over.abort();
+  if (isRunning(program.pid)) program.process.kill("SIGKILL");
+  await program.ended;
+  disk.remove();
+});
+
+/** What the disk's readiness says. */
+async function diskDetail(): Promise<unknown> {
+  const { body } = await send<{ dependencies: { disk: { detail: string | null } } }>(
+    sandboxFacts(dataDir).baseUrl,
+    "GET",
+    "/readyz",
+  );
+  return body.dependencies.disk.detail;
+}
+
+const enroll = (): Promise<Answer<Refused>> =>
+  send<Refused>(sandboxFacts(dataDir).baseUrl, "POST", "/api/payments/v1/devices/enroll/", {
+    json: { code: "AAAAA-AAAAA" },
+  });
+
+function openSql(): postgres.Sql {
+  const secrets = JSON.parse(readFileSync(join(dataDir, "secrets.json"), "utf8")) as Record<string, string>;
+  const port = Number(readFileSync(join(dataDir, "postgres", "postmaster.pid"), "utf8").split("\n")[3]);
+  return postgres({
+    host: "127.0.0.1",
+    port,
+    user: "postgres",
+    password: secrets["postgres_password"] ?? "",
+    database: "device_payments",
+    max: 1,
+    onnotice: () => undefined,
+  });
+}
+
+/** Makes PostgreSQL need new space: a segment of its log holds 16 MB. A full disk makes it panic. */
+async function needSpace(): Promise<void> {
+  const sql = openSql();
+  try {
+    for (let segment = 0; segment < 8; segment += 1) {
+      await sql`select pg_logical_emit_message(false, 'test', repeat('x', 1000))`;
+      await sql`select pg_switch_wal()`;
+    }
+  } catch {
+    // It has crashed, or ended.
+  } finally {
+    await sql.end({ timeout: 1 }).catch(() => undefined);
+  }
+}
+
+interface Acknowledged {
+  readonly orders: number[];
+  readonly paid: number[];
+  readonly codes: readonly string[];
+}
+
+/**
+ * Collects cash at another station, one collection after the other, as a good client does: it repeats each step with the
+ * same key until it is done. Stopped, it completes the collection under way. Returns the orders that were acknowledged as
+ * opened and as paid, and the codes that it was answered with in between.
+ */
+function collectCash(): { stop: () => Promise<Acknowledged> } {
+  const orders: number[] = [];
+  const paid: number[] = [];
+  const codes = new Set<string>();
+  const facts = sandboxFacts(dataDir);
+  const station = `stations/${facts.station.stationId}`;
+  const stopped = new AbortController();
+  const run = async (): Promise<void> => {
+    const cashier = await cashierAt(facts, station);
+    const done = async <T>(path: string, body: object): Promise<T> => {
+      const key = randomUUID();
+      while (!over.signal.aborted) {
+        const answer = await cashier
+          .call<T & { code?: string }>("POST", `${station}/${path}`, { body, key })
+          .catch(() => {
+            // The connection was cut; the same request is safe to repeat.
+          });
+        if (answer !== undefined && answer.status < 300) return answer.body;
+        if (answer !== undefined) codes.add(String(answer.body.code));
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      throw new Error("The test is over before this collection is.");
+    };
+    while (!stopped.signal.aborted) {
+      const lines = [{ name: "Tea", quantity: 1, unit_amount: "1.00" }];
+      const { order_id: orderId } = await done<{ order_id: number }>("orders/", { lines });
+      orders.push(orderId);
+      const intent = await done<{ intent_id: number }>("intents/", { order_id: orderId, route: "cash" });
+      await done(`intents/${intent.intent_id}/attest/`, {});
+      paid.push(orderId);
+    }
+  };
+  const running = run();
+  return {
+    async stop() {
+      stopped.abort();
+      await running;
+      return { orders, paid, codes: [...codes] };
+    },
+  };
+}
+
+describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
+  test("below the reserve: what can wait is refused with its own code, and collections go on", async () => {
+    disk.fill((RESERVE_MB - 40) * MEGABYTE);
+    await vi.waitFor(async () => expect(await diskDetail()).toBe("disk_below_reserve"), WAIT);
+    const facts = sandboxFacts(dataDir);
+    const owner = await logIn(facts.baseUrl, "backoffice", facts.owner);
+    const refused = await owner.refused("storage_low", "POST", "filials/", { body: { name: "Later" } });
+    expect(refused.status).toBe(503);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await enroll()).body).toMatchObject({ code: "storage_low" });
+    await collectAt(facts);
+    expect(program.output()).toMatch(/less than DISK_RESERVE_MB: registrations, offers and webhooks wait/);
+  });
+
+  test("full to the last byte: answers with true errors, and collects again by itself when there is space", async () => {
+    const facts = sandboxFacts(dataDir);
+    const before = await collectAt(facts);
+    const collecting = collectCash();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    disk.fill(0);
+    await needSpace();
+    await program.waitFor(/nats-server cannot store messages now\. The disk of \S+ has \d+ MB left/);
+    await program.waitFor(/PostgreSQL .*\. The disk of \S+ has \d+ MB left, and 64 MB are needed to start it again/);
+    // Each answer is a true one, and comes in time.
+    for (let round = 0; round < 5; round += 1) {
+      const askedAtMs = performance.now();
+      expect((await send(facts.baseUrl, "GET", "/healthz")).status).toBe(200);
+      expect((await enroll()).status).toBe(503);
+      expect(performance.now() - askedAtMs).toBeLessThan(ANSWER_MS);
+    }
+    expect(disk.freeBytes()).toBeLessThan(MEGABYTE);
+
+    disk.empty();
+    await program.waitFor(/nats-server is up again/);
+    await program.waitFor(/PostgreSQL is up again/);
+    const after = await collectAt(facts);
+    const { orders, paid, codes } = await collecting.stop();
+    expect(program.output()).not.toMatch(/given up/);
+
+    const sql = openSql();
+    const transactions = await sql<{ order_id: string }[]>`
+      select order_id from transactions`;
+    const paidInAll = await sql`select order_id from orders where status = 'paid'`;
+    const known = await sql`select order_id from orders`;
+    await sql.end();
+    const ids = transactions.map((row) => Number(row.order_id));
+    // Nothing acknowledged is lost, and no order is paid twice or without its transaction.
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toEqual(expect.arrayContaining([before, after, ...paid]));
+    expect(new Set(ids)).toEqual(new Set(paidInAll.map((row) => Number(row["order_id"]))));
+    expect(known.map((row) => Number(row["order_id"]))).toEqual(expect.arrayContaining(orders));
+    expect(paid.length).toBeGreaterThan(0);
+    expect(codes.filter((code) => !TRUE_CODES.includes(code))).toEqual([]);
+  });
+
+  test("started on a full disk: waits for space, and is up when there is some", async () => {
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+    disk.fill(0);
+    const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: dataDir };
+    program = runProgram(process.execPath, [SERVERS], { env });
+    await program.waitFor(/The disk of \S+ has 0 MB left, and 64 MB are needed to start; waiting for space\./);
+    disk.empty();
+    await program.waitFor(/nats=\S+ database=\S+/);
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+  });
+});

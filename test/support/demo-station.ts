@@ -1,0 +1,41 @@
+/** What a test does at the demo station of `npm start`, whose virtual devices take part. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, vi } from "vitest";
+import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
+import { logIn, type Person } from "./people.ts";
+
+/** Whoever asks in the moment after a part came back may be answered that it is unavailable, and asks again. */
+const AGAIN = { timeout: 45_000, interval: 250 };
+
+export function sandboxFacts(dataDir: string): SandboxFacts {
+  return JSON.parse(readFileSync(join(dataDir, "sandbox.json"), "utf8")) as SandboxFacts;
+}
+
+/** A cashier with a station's lease; repeated until the system is there. */
+export async function cashierAt(facts: SandboxFacts, station: string): Promise<Person> {
+  const cashier = await vi.waitFor(() => logIn(facts.baseUrl, "cashier", facts.cashier), AGAIN);
+  await vi.waitFor(() => cashier.good("POST", `${station}/lease/`), AGAIN);
+  return cashier;
+}
+
+/** A whole collection: the virtual companion reports, the cashier attests. Returns the order's id. */
+export async function collectAt(facts: SandboxFacts): Promise<number> {
+  const station = `stations/${facts.demoStation.stationId}`;
+  const cashier = await cashierAt(facts, station);
+  const lines = [{ name: "Tea", quantity: 1, unit_amount: "3.10" }];
+  const order = await vi.waitFor(
+    () => cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } }),
+    AGAIN,
+  );
+  await vi.waitFor(async () => {
+    const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
+    expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
+  }, AGAIN);
+  const body = { order_id: order.order_id, route: "smart_pos" };
+  const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
+  const path = `${station}/intents/${intent.intent_id}/`;
+  await vi.waitFor(async () => expect(await cashier.good("GET", path)).toMatchObject({ status: "processing" }), AGAIN);
+  expect(await cashier.good("POST", `${path}attest/`)).toMatchObject({ status: "succeeded" });
+  return order.order_id;
+}
