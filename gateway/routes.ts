@@ -17,6 +17,7 @@ import { backofficeUserRoutes } from "./backoffice-user-routes.ts";
 import { cashierRoutes } from "./cashier-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import { killSwitchRoutes } from "./kill-switch-routes.ts";
+import { platformRoutes } from "./platform-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
 import { roboticsRoutes } from "./robotics-routes.ts";
 import type { Route } from "./route.ts";
@@ -39,5 +40,6 @@ export const routes: readonly Route[] = [
   ...webhookRoutes,
   ...providerRoutes,
   ...killSwitchRoutes,
+  ...platformRoutes,
   ...serviceRoutes,
 ];

@@ -1,5 +1,6 @@
 /** Database rows as the messages show them; rows themselves never leave the service. */
 import type { z } from "zod";
+import type { Organization } from "../bus/messages/organizations.ts";
 import type {
   Device,
   enrollmentCodeSchema,
@@ -12,9 +13,15 @@ import { permissionsOf } from "./permissions.ts";
 import type { DeviceRow } from "./sql/devices.ts";
 import type { EnrollmentCodeRow } from "./sql/enrollment-codes.ts";
 import type { FilialRow } from "./sql/filials.ts";
+import type { OrganizationRow } from "./sql/organizations.ts";
 import type { RegistryEventRow } from "./sql/registry-events.ts";
 import type { StationRow } from "./sql/stations.ts";
 import type { UserRow } from "./sql/users.ts";
+
+export function organizationOnWire(row: OrganizationRow): Organization {
+  const { organization_id: organizationId, name, sandbox } = row;
+  return { organizationId, name, sandbox, createdAtMs: row.created_at.getTime() };
+}
 
 export function filialOnWire(row: FilialRow): z.infer<typeof filialSchema> {
   return { filialId: row.filial_id, name: row.name, createdAtMs: row.created_at.getTime() };

@@ -12,7 +12,11 @@ const whoPromises = (code: ErrorCode): readonly string[] =>
 
 describe("a code is promised where it is answered", () => {
   it("already_exists: for an e-mail address, because names need not be unique", () => {
-    expect(whoPromises("already_exists")).toEqual(["backoffice_user_create", "backoffice_user_change"]);
+    expect(whoPromises("already_exists")).toEqual([
+      "backoffice_user_create",
+      "backoffice_user_change",
+      "platform_organization_create",
+    ]);
   });
 
   it("device_limit_reached: where a device is registered", () => {

@@ -1,7 +1,7 @@
 /** The audit trail can be followed: an event never appears behind one that was read before, however many write at once. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createOrganization } from "../../services/bus/messages/organizations.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
-import * as userAccess from "../../services/bus/messages/user-access.ts";
 import { OPERATOR, recordEvent } from "../../services/registry/sql/registry-events.ts";
 import { CASHIER_PASSWORD, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
 
@@ -60,11 +60,15 @@ test("who reads on from the last id sees every event once, while changes of all 
 
 test("an event waits for one of its organization that is not committed yet, and for no other organization's", async () => {
   const { filials } = await fixture.ask(registry.listFilials, { caller: fixture.owner });
-  const elsewhere = await fixture.ask(userAccess.createOrganization, {
+  const elsewhere = await fixture.ask(createOrganization, {
     name: "Elsewhere",
     owner: { email: "o@elsewhere.example", name: "O", password: "a long password" },
   });
-  const stranger = { ...fixture.owner, organizationId: elsewhere.organizationId, userId: elsewhere.owner.userId };
+  const stranger = {
+    ...fixture.owner,
+    organizationId: elsewhere.organization.organizationId,
+    userId: elsewhere.owner.userId,
+  };
   let isAnswered = false;
   let created: Promise<unknown> = Promise.resolve();
   await fixture.sql.begin(async (tx) => {

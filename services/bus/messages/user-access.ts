@@ -1,4 +1,4 @@
-/** People's access: suspend, resume, new passwords; and an organization's first owner. */
+/** People's access: changes, suspend, resume, new passwords, and the stations that a session takes. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
@@ -54,11 +54,4 @@ export const bindStation = defineOperation(
   "registry.session.bind-station",
   z.object({ caller, sessionId: id, stationId: id }),
   z.object({}),
-);
-
-/** A new organization with its first owner. Served on the bus only, for whoever operates the installation. */
-export const createOrganization = defineOperation(
-  "registry.organization.create",
-  z.object({ name, owner: z.object({ email, name, password: newPassword }) }),
-  z.object({ organizationId: id, owner: userSchema }),
 );

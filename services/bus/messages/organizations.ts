@@ -1,0 +1,38 @@
+/** Organizations and their first owners. No caller: the gateway has checked the platform key, or an operator asks on the bus. */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { nameSchema as name } from "./name.ts";
+import { email, newPassword, userSchema } from "./registry.ts";
+
+const id = z.int().positive();
+
+export const organizationSchema = z.object({
+  organizationId: id,
+  name: z.string(),
+  sandbox: z.boolean(),
+  createdAtMs: z.number(),
+});
+export type Organization = z.infer<typeof organizationSchema>;
+
+/** A new organization with its first owner; `by` is who makes it, for the audit log. */
+export const createOrganization = defineOperation(
+  "registry.organization.create",
+  z.object({ name, owner: z.object({ email, name, password: newPassword.optional() }), by: name.optional() }),
+  z.object({
+    organization: organizationSchema,
+    owner: userSchema,
+    /** The owner's password when none was given: returned this once, stored hashed. */
+    initialPassword: z.string().nullable(),
+  }),
+);
+export const listOrganizations = defineOperation(
+  "registry.organization.list",
+  z.object(pageAfter),
+  z.object({ organizations: z.array(organizationSchema), hasMore: z.boolean() }),
+);
+export const getOrganization = defineOperation(
+  "registry.organization.get",
+  z.object({ organizationId: id }),
+  z.object({ organization: organizationSchema }),
+);
