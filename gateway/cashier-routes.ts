@@ -296,7 +296,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Cancel the collection",
     description:
-      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused and only told to the owner. `money_may_have_moved` says what the cancellation has left in doubt, and a repetition says the same; what was learned since, the collection itself tells.",
+      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused. `money_may_have_moved` says why money may have moved at the moment of the cancellation, and a repetition says the same; read the collection for what was learned since, also from a late report.",
     who,
     headers,
     replies: intentReply,

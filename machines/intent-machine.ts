@@ -90,15 +90,25 @@ function keepReports(reports: readonly Report[]): readonly Report[] {
   return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
 }
 
-/** What a report says about money; a decline takes nothing back, because the slip may have been printed before it. */
+/**
+ * What a report says about money. A decline takes no earlier report back, because the slip may have been printed before
+ * it; but a hand-off with a report is not silent any more.
+ */
 export function doubtOfOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
   if (outcome === "reported_success") return "success_reported";
   return outcome === "reported_unknown" ? "outcome_unknown" : undefined;
 }
 
-/** An unknown outcome does not weaken what is known already; everything else is newer and says more. */
+/** What a report says about money when the station refuses it: it came after the end, or from a blocked device. */
+export function doubtOfLateOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
+  if (outcome === "reported_success") return "late_success";
+  return outcome === "reported_unknown" ? "late_evidence" : undefined;
+}
+
+/** An unknown outcome replaces no other reason, and a late one no report of a payment; everything else is newer. */
 function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: DoubtReason | undefined): typeof marked {
   if (reason === undefined || (reason === "outcome_unknown" && marked !== "")) return marked;
+  if (reason === "late_evidence" && (marked === "success_reported" || marked === "late_success")) return marked;
   return reason;
 }
 

@@ -80,6 +80,7 @@ export const DOUBT_REASONS = [
   "late_money",
   "money_differs",
   "handoff_presented",
+  "late_success",
 ] as const;
 export type DoubtReason = (typeof DOUBT_REASONS)[number];
 
@@ -142,7 +143,8 @@ export interface IntentRecord {
   readonly provider: ProviderPayment | null;
   /**
    * Why money may have moved, as soon as anything has said so; what says it may leave the bounded state, this does not.
-   * Empty while nothing has. Only the provider's word that nothing moved takes it away again.
+   * Empty while nothing has. Of an active intent only the provider's word that nothing moved takes it away again; of an
+   * intent that its order's payment or void overtook, a late report changes it.
    */
   readonly moneyMayHaveMoved: DoubtReason | "";
   readonly endedAtMs: number | null;

@@ -104,7 +104,7 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
 const EXAMPLE_FIELDS: Partial<Record<ErrorCode, object>> = {
   intent_not_actionable: { status: "expired" },
   task_not_actionable: { status: "expired" },
-  money_may_have_moved: { earlier_intent_id: 42 },
+  money_may_have_moved: { reason: "handoff_presented", earlier_intent_id: 42 },
   invalid_request: { errors: [{ pointer: "/name", detail: "Must not be empty." }] },
 };
 

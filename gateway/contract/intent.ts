@@ -30,7 +30,7 @@ export const createIntentBodySchema = z
       .meta({ description: "How long it may be collected; 180 s when left out." }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money (`money_may_have_moved`): true collects all the same, and the timeline says who decided it.",
+        "An earlier collection of this order may have moved money (refusal `money_may_have_moved`, whose `reason` says why): true collects all the same, and the timeline says who decided it.",
     }),
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
@@ -85,11 +85,13 @@ const DOUBT_MEANINGS: Readonly<Record<DoubtReason, string>> = {
   success_reported: "a device reported a success",
   qr_presented: "its QR was shown and it ended unpaid",
   provider_confirmed: "the provider has the money, and it could not be settled",
-  late_evidence: "evidence came after its end, or from a blocked device",
+  late_evidence: "a device reported after its end, or while it was blocked, that it does not know",
+  late_success: "a device reported a success after its end, or while it was blocked",
   late_money: "the provider's money came after its end",
   money_differs:
     "the provider tells of money of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and its QR is shown no longer. End the collection; the next one of this order asks for confirmation",
-  handoff_presented: "a device had it when its order was paid by another way or voided",
+  handoff_presented:
+    "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
 };
 const DOUBT_DESCRIPTION = [
   "Why money may have moved without being settled; empty where nothing says so, and once the order is paid, save for a collection that the payment overtook.",

@@ -80,7 +80,7 @@ export const errorBodySchema = z
       .meta({ description: "The intent's or the serving task's status, where the refusal is about one." }),
     reason: z.string().optional().meta({
       description:
-        "Why a route is withdrawn, a webhook address refused or an issue not resolved, or who holds a lease.",
+        "Why a route is withdrawn, money may have moved (as `money_may_have_moved` of an intent), a webhook address refused or an issue not resolved, or who holds a lease.",
     }),
     earlier_intent_id: idSchema.optional().meta({
       description:

@@ -6,7 +6,7 @@ import { type IntentEvent, paymentIntentMachine } from "../intent-machine.ts";
 import { type IntentState, isEnded, type OrderObstacle, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
 import { STATE_LIMITS } from "../settings.ts";
-import { addDoubt, doubtAtEnd } from "./doubts.ts";
+import { addDoubt, doubtAtEnd, isOvertaken } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import type { StationState } from "./state.ts";
 
@@ -23,7 +23,7 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   const { orderId, intentId, provider, endReason } = intent;
   const untold = provider === null ? ended : addUntoldEnd(ended, intentId);
   // An order that is paid or voided is in no doubt; the intent itself keeps that its money may have moved.
-  if (endReason === "order_already_paid" || endReason === "order_voided") return untold;
+  if (isOvertaken({ endReason })) return untold;
   const reason = doubtAtEnd(state.intent, endReason);
   return reason === undefined ? untold : addDoubt(untold, { orderId, intentId, reason });
 }

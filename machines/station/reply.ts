@@ -1,6 +1,13 @@
 /** What a station answers. A stored reply is compact; `renderReply` adds the intent it speaks of. */
 import type { LeaseHolder, LostLease } from "../lease.ts";
-import type { IntentState, IntentStatus, PaymentIntent, ProviderPayment, Report } from "../payment-intent.ts";
+import type {
+  DoubtReason,
+  IntentState,
+  IntentStatus,
+  PaymentIntent,
+  ProviderPayment,
+  Report,
+} from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
 import { SETTLEMENT_REFUSALS, type StationCommand } from "./command.ts";
@@ -46,11 +53,11 @@ export interface Refusal {
   readonly code: RefusalCode;
   /** The intent's status, where the refusal is about an intent (contract, "Errors"). */
   readonly status?: IntentStatus;
-  /** For `route_not_offered`: why. */
-  readonly reason?: WithdrawalReason;
+  /** For `route_not_offered`: why. For `money_may_have_moved`: what says so, while it is remembered. */
+  readonly reason?: WithdrawalReason | DoubtReason;
   /** For `station_leased`: who holds the lease. */
   readonly holder?: string;
-  /** For `money_may_have_moved`: the newest collection of the order that may have moved money, while it is remembered. */
+  /** For `money_may_have_moved`: the collection of the order that `reason` is about. */
   readonly earlierIntentId?: number;
 }
 

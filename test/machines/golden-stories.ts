@@ -35,6 +35,16 @@ export const STORIES: Record<string, () => Scenario> = {
   "every-kind-of-end": () => everyKindOfEnd(),
   "every-kind-of-doubt": () => everyKindOfDoubt(),
   "every-order-obstacle": () => everyOrderObstacle(),
+  "a-silent-companion": () =>
+    aServedCounter()
+      .picks("smart_pos")
+      .fetches()
+      .cancels()
+      .picks("smart_pos", { confirms: true })
+      .fetches()
+      .waits(180_000)
+      .ticks()
+      .reports("reported_success", { key: "701:report:late", reference: "RRN-1" }),
   "a-full-memory": () => aFullMemory(),
 };
 

@@ -87,7 +87,7 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
 
   for (const intent of state.ended) {
     const was = before?.ended.find((other) => other.intentId === intent.intentId);
-    if (was !== undefined) expect(intent, "M4: an ended intent never changes").toEqual(was);
+    if (was !== undefined) checkEnded(intent, was, input);
   }
   const active = before?.intent ?? null;
   if (active !== null && state.intent?.intentId !== active.intentId) {
@@ -110,6 +110,21 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
     );
     expect(ends, "M7: a report ends nothing").toEqual([]);
   }
+}
+
+/** An ended intent stays as it is, except that a report changes the mark of one that its order overtook. */
+function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: StepInput): void {
+  const { moneyMayHaveMoved } = intent;
+  expect(intent, "M4: an ended intent never changes but for its mark").toEqual({ ...was, moneyMayHaveMoved });
+  if (moneyMayHaveMoved === was.moneyMayHaveMoved) return;
+  expect(command, "M4: only a late report changes a mark").toMatchObject({
+    type: "intent_report",
+    intentId: intent.intentId,
+  });
+  expect(["order_already_paid", "order_voided"], "M4: of an intent that its order overtook").toContain(was.endReason);
+  expect(was.moneyMayHaveMoved, "M4: a success that was reported late stays").not.toBe("late_success");
+  if (moneyMayHaveMoved === "")
+    expect(was.moneyMayHaveMoved, "M4: only silence is taken back").toBe("handoff_presented");
 }
 
 /** What cancels an intent, by whose doing it was. What becomes of an order is told by order truth or by the seam's word. */

@@ -2,6 +2,7 @@
 import { type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
 import type { BlockedReason } from "../../../machines/standing.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
+import { doubtAtEnd } from "../../../machines/station/doubts.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
 import type { ReferencesSaid } from "../sql/read-closed-issues.ts";
@@ -156,7 +157,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     case "lease_broken":
       return no(`${who} took the station from ${step.cashierName}; the next cashier goes on with the collection.`);
     case "intent_cancelled":
-      return no(`${who} cancelled the collection.`);
+      return ended(`${who} cancelled the collection`, facts);
     case "qr_presented":
       return {
         sentence: `The QR code was shown for the guest to scan${withReference(step.providerReference)}.`,
@@ -197,7 +198,11 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     case "end_told":
       return no("The provider's side took note that the collection had ended.");
     case "doubt_cleared":
-      return no(`${who} said for certain that no money moved for this collection.`);
+      return no(
+        event.actor.kind === "device"
+          ? "With this report nothing says any more that money moved for this collection."
+          : `${who} said for certain that no money moved for this collection.`,
+      );
     case "second_collection_confirmed":
       return no(
         step.earlierIntentId === null
@@ -205,7 +210,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
           : `${who} confirmed to collect although collection ${step.earlierIntentId} of the same order may have moved money.`,
       );
     case "intent_expired":
-      return no("The collection reached its deadline and expired.");
+      return ended("The collection reached its deadline and expired", facts);
     case "order_shown":
       return no(`${who} set order ${intent.orderDisplayNumber} to ${money(step.amountMinor, step.currency)}.`);
     case "order_cleared":
@@ -221,6 +226,15 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     default:
       return no(`${who} caused ${(step as { type: string }).type}.`);
   }
+}
+
+/** The end of a collection by its cashier or its deadline; a companion that fetched it and is silent leaves it open. */
+function ended(what: string, { intent }: TimelineFacts): Told {
+  if (doubtAtEnd(intent, "") !== "handoff_presented") return no(`${what}.`);
+  return {
+    sentence: `${what}. Its device had fetched it and no outcome was recorded, so money may have moved.`,
+    moneyMoved: "maybe",
+  };
 }
 
 function no(sentence: string): Told {
