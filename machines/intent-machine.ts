@@ -36,12 +36,12 @@ import {
   type DoubtReason,
   type FailureReason,
   type IntentRecord,
+  isAttestedDirectly,
   isConfirmed,
   type OrderObstacle,
   type RecordedAttestation,
   type Report,
   type ReportedOutcome,
-  type Route,
 } from "./payment-intent.ts";
 import { STATE_LIMITS } from "./settings.ts";
 
@@ -75,9 +75,6 @@ export type IntentEvent =
   | { readonly type: "OVERTAKEN"; readonly atMs: number; readonly reason: OrderObstacle }
   | { readonly type: "MARK"; readonly reason: DoubtReason }
   | { readonly type: "CLEAR" };
-
-/** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
-const isAttestedDirectly = (route: Route): boolean => route === "cash" || route === "attested_terminal";
 
 /**
  * The newest reports within the bound. The newest one with a reference stays among them: it is what the attestation

@@ -8,6 +8,11 @@ import type { AmountMinor } from "./currency.ts";
 export const ROUTES = ["smart_pos", "dynamic_qr", "attested_terminal", "cash"] as const;
 export type Route = (typeof ROUTES)[number];
 
+/** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
+export function isAttestedDirectly(route: Route): boolean {
+  return route === "cash" || route === "attested_terminal";
+}
+
 export const REPORTED_OUTCOMES = [
   "reported_success",
   "reported_declined",

@@ -37,7 +37,12 @@ export const createIntentBodySchema = z
 
 /** The reference is needed for an attested terminal; a smart POS collection inherits the device's own. */
 export const attestBodySchema = z
-  .strictObject({ reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional() })
+  .strictObject({
+    reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
+      description:
+        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`.",
+    }),
+  })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
 
 /** Evidence of a device, never truth (contract, "Reported outcome"). */

@@ -1,6 +1,6 @@
 /** The cashier confirms from the evidence: the one step that settles (contract, "Rules" 2–4). */
 import type { z } from "zod";
-import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import { isAttestedDirectly, type PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { attestBodySchema } from "../../contract/intent.ts";
 import { idempotencyKey, sessionCommandId } from "../command-id.ts";
 import { ok, Refusal, type SessionContext, type SessionHandler } from "../context.ts";
@@ -29,9 +29,9 @@ export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = as
 };
 
 /**
- * A repeated key answers with the first attestation, whose reference shows whether the body was the same. Not on the
- * smart POS route: there the device's reference is kept whatever the cashier typed, and a settled payment must never be
- * answered with a refusal.
+ * A repeated key answers with the first attestation. Its reference shows whether the body was the same only where the
+ * typed reference is what was attested. On the other routes the device's or the provider's own reference is attested
+ * whatever the cashier typed, and a settled payment must never be answered with an error.
  */
 function isOtherBody(
   context: SessionContext<unknown, unknown>,
@@ -39,5 +39,5 @@ function isOtherBody(
   typed: string | undefined,
 ): boolean {
   const isKeyed = idempotencyKey(context) !== undefined;
-  return isKeyed && intent.route !== "smart_pos" && typed !== undefined && intent.attestation?.reference !== typed;
+  return isKeyed && isAttestedDirectly(intent.route) && typed !== undefined && intent.attestation?.reference !== typed;
 }
