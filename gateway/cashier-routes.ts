@@ -265,7 +265,8 @@ export const cashierRoutes: readonly Route[] = [
     operationId: "cashier_intent_attest",
     tag,
     summary: "Attest the payment",
-    description: "Settles through the payment seam, once. Offered whatever the device reported, also a decline.",
+    description:
+      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, of which terminals begin anew, only with those of the last 20 hours.",
     who,
     headers,
     body: attestBodySchema,
@@ -283,6 +284,7 @@ export const cashierRoutes: readonly Route[] = [
       "order_voided",
       "order_unknown",
       "money_already_used",
+      "reference_already_used",
       "lease_required",
       "station_leased",
       "idempotency_key_reused",

@@ -101,6 +101,16 @@ export interface ProviderPayment {
   readonly confirmedAtMs: number | null;
 }
 
+/** An order that the same reference has settled before, as the payment seam names it. */
+export interface EarlierSale {
+  readonly orderId: number;
+  readonly orderDisplayNumber: number;
+  readonly stationName: string;
+  readonly amountMinor: AmountMinor;
+  readonly currency: string;
+  readonly settledAtMs: number;
+}
+
 /** Whose word a settlement stands on. */
 export const ATTESTERS = ["cashier", "provider"] as const;
 export type Attester = (typeof ATTESTERS)[number];
@@ -116,6 +126,8 @@ export interface Attestation {
   readonly reference: string;
   readonly atMs: number;
   readonly transactionId: number | null;
+  /** The cashier knows that the reference has settled another order, and attests all the same; else it is left out. */
+  readonly confirmsReferenceAlreadyUsed?: true;
 }
 
 /** An attestation as the payment seam keeps it with its transaction. */

@@ -293,6 +293,14 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     cashierAction:
       "Cancel the collection and ask the owner what this money has paid, or how it was dealt with. Collect again only when you know that the guest has not paid this order.",
   },
+  reference_already_used: {
+    status: 409,
+    sentence: "This reference has already settled another order, which `earlier_order` names; nothing was settled.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction:
+      "Compare the slip with the earlier order. If it is that order's slip, use this payment's own; if one payment covers both orders, attest again and confirm it explicitly.",
+  },
   device_suspended: { status: 403, sentence: "The owner has suspended this device.", ...no },
   device_frozen: { status: 403, sentence: "This device is frozen by a kill switch.", ...no },
   station_suspended: {

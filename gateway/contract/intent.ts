@@ -42,6 +42,10 @@ export const attestBodySchema = z
       description:
         "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`.",
     }),
+    confirms_reference_already_used: z.boolean().optional().meta({
+      description:
+        "The reference has settled another order (refusal `reference_already_used`): true settles all the same, and the timeline says who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
+    }),
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
 

@@ -68,6 +68,16 @@ export const fieldErrorSchema = z.object({
   detail: z.string(),
 });
 
+/** An order that the same reference has settled before, as a cashier finds it again. */
+const earlierOrderSchema = z.object({
+  order_id: idSchema,
+  order_display_number: idSchema,
+  station_name: z.string(),
+  amount: amountSchema,
+  currency: currencySchema,
+  settled_at: timestampSchema,
+});
+
 /** The body of every refusal. */
 export const errorBodySchema = z
   .object({
@@ -85,6 +95,9 @@ export const errorBodySchema = z
     earlier_intent_id: idSchema.optional().meta({
       description:
         "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",
+    }),
+    earlier_order: earlierOrderSchema.optional().meta({
+      description: "For `reference_already_used`: the newest order of the filial that the same reference has settled.",
     }),
     errors: z.array(fieldErrorSchema).optional().meta({ description: "For `invalid_request`: each field at fault." }),
   })

@@ -92,6 +92,8 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   const reference = inheritedReference(intent) || (command.reference ?? "").trim();
   if (intent.route === "attested_terminal" && reference === "")
     return refuse("reference_required", { status: wireStatus(intent.status) });
+  const confirmed =
+    command.confirmsReferenceAlreadyUsed === true ? { confirmsReferenceAlreadyUsed: true as const } : {};
   const attestation: Attestation = {
     by: "cashier",
     commandId: input.commandId,
@@ -100,12 +102,13 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
     reference,
     atMs: input.atMs,
     transactionId: null,
+    ...confirmed,
   };
   const next = moveIntent(state, { type: "ATTEST", attestation });
   if (next === undefined) return refuse("evidence_required", { status: wireStatus(intent.status) });
   return {
     state: next,
-    events: [{ type: "settlement_started", intentId, cashierId: input.actor.id, reference }],
+    events: [{ type: "settlement_started", intentId, cashierId: input.actor.id, reference, ...confirmed }],
     reply: underWay,
   };
 }

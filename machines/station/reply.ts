@@ -2,6 +2,7 @@
 import type { LeaseHolder, LostLease } from "../lease.ts";
 import type {
   DoubtReason,
+  EarlierSale,
   IntentState,
   IntentStatus,
   PaymentIntent,
@@ -59,6 +60,8 @@ export interface Refusal {
   readonly holder?: string;
   /** For `money_may_have_moved`: the collection of the order that `reason` is about. */
   readonly earlierIntentId?: number;
+  /** For `reference_already_used`: the order that the same reference has settled. */
+  readonly earlierSale?: EarlierSale;
 }
 
 export type StationReply =

@@ -1,5 +1,5 @@
 /** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
-import { type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
+import { type EarlierSale, type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
 import type { BlockedReason } from "../../../machines/standing.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import { doubtAtEnd } from "../../../machines/station/doubts.ts";
@@ -38,6 +38,7 @@ export const REFUSAL_REASONS: Readonly<Record<SettlementRefusal, string>> = {
   order_voided: "the order had been voided",
   order_unknown: "the order was not found at this station",
   money_already_used: "this money had already paid elsewhere, or was closed as dealt with",
+  reference_already_used: "its reference had already settled another order",
 };
 
 const OUTCOMES: Readonly<Record<ReportedOutcome, string>> = {
@@ -136,11 +137,13 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     }
     case "settlement_started":
       return {
-        sentence: `${who} attested that the payment was received${withReference(step.reference)}.`,
+        sentence: `${who} attested that the payment was received${withReference(step.reference)}${confirmation(step)}.`,
         moneyMoved: "maybe",
       };
     case "settlement_refused":
-      return no(`The settlement was refused, because ${REFUSAL_REASONS[step.code]}; nothing was recorded.`);
+      return no(
+        `The settlement was refused, because ${REFUSAL_REASONS[step.code]}${earlierOrder(step.earlier)}; nothing was recorded.`,
+      );
     case "intent_succeeded": {
       const amount = money(intent.amountMinor, intent.currency);
       const reference = withReference(facts.settlement?.reference ?? intent.attestation?.reference ?? "");
@@ -239,6 +242,17 @@ function ended(what: string, { intent }: TimelineFacts): Told {
 
 function no(sentence: string): Told {
   return { sentence, moneyMoved: "no" };
+}
+
+function confirmation({ confirmsReferenceAlreadyUsed }: { readonly confirmsReferenceAlreadyUsed?: true }): string {
+  return confirmsReferenceAlreadyUsed === true ? ", and confirmed that it may have settled another order before" : "";
+}
+
+function earlierOrder(earlier: EarlierSale | undefined): string {
+  if (earlier === undefined) return "";
+  const { orderDisplayNumber, stationName, amountMinor, currency, settledAtMs } = earlier;
+  const at = new Date(settledAtMs).toISOString();
+  return `: order ${orderDisplayNumber} at ${stationName}, ${money(amountMinor, currency)}, at ${at}`;
 }
 
 /** The device as it was called when it acted. */

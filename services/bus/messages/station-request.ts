@@ -81,7 +81,12 @@ const command = z.discriminatedUnion("type", [
     lifetimeMs,
     confirmsMoneyMayHaveMoved: z.boolean().optional(),
   }),
-  z.object({ type: z.literal("intent_attest"), intentId: id, reference: text.optional() }),
+  z.object({
+    type: z.literal("intent_attest"),
+    intentId: id,
+    reference: text.optional(),
+    confirmsReferenceAlreadyUsed: z.boolean().optional(),
+  }),
   z.object({ type: z.literal("intent_cancel"), intentId: id }),
   z.object({ type: z.literal("intent_present"), intentId: id }),
   z.object({
