@@ -67,6 +67,7 @@ describe("a reference that has settled an order", () => {
     expect([await ask(first), await ask(confirmed(first))]).toEqual([answer, answer]);
     const second = await attested(place, "RRN-204957319002");
     const warning = await ask(second);
+    expect(warning).toMatchObject(warned);
     // A third order has used it since; the repeated question still gets the answer that it got.
     expect(await ask(confirmed(await attested(place, "RRN-204957319002")))).toEqual(settled);
     expect(await ask(second)).toEqual(warning);
