@@ -43,6 +43,7 @@ import {
   type Report,
   type ReportedOutcome,
 } from "./payment-intent.ts";
+import { textOfReport, withinText } from "./report-text.ts";
 import { STATE_LIMITS } from "./settings.ts";
 
 export type IntentEvent =
@@ -77,14 +78,18 @@ export type IntentEvent =
   | { readonly type: "CLEAR" };
 
 /**
- * The newest reports within the bound. The newest one with a reference stays among them: it is what the attestation
- * inherits, and a companion that repeats empty outcomes must not push the slip's number out.
+ * The newest reports within the bounds of their number and of their text. The newest one with a reference stays among
+ * them: it is what the attestation inherits, and a companion that repeats empty outcomes must not push the slip's number
+ * out. The newest one of all stays, however long it is.
  */
 function keepReports(reports: readonly Report[]): readonly Report[] {
-  const newest = reports.slice(-STATE_LIMITS.activeReports);
-  if (newest.some((report) => report.providerReference !== "")) return newest;
-  const referenced = reports.findLast((report) => report.providerReference !== "");
-  return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
+  const inherited = reports.findLastIndex((report) => report.providerReference !== "");
+  const isPinned = (index: number): boolean => index === reports.length - 1 || index === inherited;
+  const numbered = reports.map((report, index) => ({ report, index }));
+  const pinned = numbered.filter(({ index }) => isPinned(index));
+  const others = numbered.filter(({ index }) => !isPinned(index)).slice(pinned.length - STATE_LIMITS.activeReports);
+  const kept = [...pinned, ...withinText(others, ({ report }) => textOfReport(report))];
+  return kept.toSorted((a, b) => a.index - b.index).map(({ report }) => report);
 }
 
 /**

@@ -53,7 +53,10 @@ export const attestBodySchema = z
 export const intentReportSchema = z
   .object({
     outcome: outcomeSchema,
-    provider_reference: z.string(),
+    provider_reference: z.string().meta({
+      description:
+        "As the device sent it: escape it where people see it, because it may hold line breaks and marks that override the direction of text.",
+    }),
     provider_code: z.string().meta({ description: "Kept verbatim; for programs, not for people." }),
     reported_at: timestampSchema,
     device_id: idSchema,
@@ -122,7 +125,8 @@ export const intentSchema = z
     expires_at: timestampSchema,
     presented_at: timestampSchema.nullable(),
     reports: z.array(intentReportSchema).meta({
-      description: "Evidence, oldest first. The newest few are here; the timeline has them all.",
+      description:
+        "Evidence, oldest first. The newest few are here, fewer where their text is long; the timeline has them all.",
     }),
     report_count: z.int().min(0).meta({
       description:

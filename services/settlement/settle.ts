@@ -22,12 +22,8 @@ export async function settleOnce(
   deps: SettlementDeps,
   request: RequestOf<typeof settle>,
 ): Promise<ReplyOf<typeof settle>> {
-  // A reference came from a device or a keyboard. Whatever it holds, it must not keep a settlement from ending.
-  const storable = {
-    ...request,
-    reference: storableText(request.reference),
-    ...(request.moneyKey === undefined ? {} : { moneyKey: storableText(request.moneyKey) }),
-  };
+  // Whatever a provider's money is called, it must not keep a settlement from ending.
+  const storable = request.moneyKey === undefined ? request : { ...request, moneyKey: storableText(request.moneyKey) };
   const outcome = await settleIntent(deps.database, storable, comparedReference(request.route, request.reference));
   const { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey } = request;
   const asked = { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey };

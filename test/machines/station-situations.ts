@@ -191,5 +191,7 @@ function inWords(reply: StationReply | undefined): string {
       return `intent ${reply.status}`;
     case "report":
       return "report kept";
+    case "elsewhere":
+      return "report kept elsewhere";
   }
 }

@@ -11,6 +11,7 @@ import {
   deviceName,
   type MoneyMoved,
   money,
+  quoted,
   ROUTE_NAMES,
   sentenceStart,
   type TimelineFacts,
@@ -263,6 +264,6 @@ function deviceOf(event: AuditEvent, facts: TimelineFacts, deviceId: number): st
 }
 
 function details(report: { readonly providerReference: string; readonly providerCode: string }): string {
-  const code = report.providerCode === "" ? "" : `, code ${report.providerCode}`;
+  const code = report.providerCode === "" ? "" : `, code ${quoted(report.providerCode)}`;
   return `${withReference(report.providerReference)}${code}`;
 }

@@ -7,7 +7,7 @@
 create table settled_references (
   filial_id bigint not null,
   reference_key text not null check (reference_key <> ''),
-  transaction_id bigint not null unique references transactions,
+  transaction_id bigint not null unique,
   settled_at timestamptz not null default clock_timestamp(),
   primary key (filial_id, reference_key, transaction_id)
 );
@@ -20,7 +20,7 @@ create trigger settled_references_not_truncated before truncate on settled_refer
 alter table settlement_refusals drop constraint settlement_refusals_refusal_check;
 alter table settlement_refusals add constraint settlement_refusals_refusal_check check (refusal in
   ('order_changed', 'order_already_paid', 'order_voided', 'order_unknown', 'money_already_used', 'reference_already_used'));
-alter table settlement_refusals add column used_by bigint references transactions;
+alter table settlement_refusals add column used_by bigint;
 alter table settlement_refusals add constraint settlement_refusals_used_by_check
   check ((refusal = 'reference_already_used') = (used_by is not null));
 

@@ -6,6 +6,7 @@ import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import type { settle } from "../../bus/messages/settlement.ts";
 import type { RequestOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";
+import { storedText } from "../../db/stored-text.ts";
 import type { ComparedReference } from "../reference-key.ts";
 
 export type SeamAnswer =
@@ -27,7 +28,7 @@ export async function settleIntent(
   >`
     select settled_as, refusal, reference_used_by from settle_intent(
       ${intent.intentId}, ${keyText(intent.attestationId)}, ${intent.stationId}, ${intent.orderId}, ${intent.route},
-      ${intent.amountMinor}, ${intent.currency}, ${intent.reference}, ${intent.attestedBy},
+      ${intent.amountMinor}, ${intent.currency}, ${storedText(intent.reference)}, ${intent.attestedBy},
       ${intent.moneyKey ?? null}, ${compared?.key ?? null}, make_interval(hours => ${compared?.withinHours ?? null}),
       ${intent.confirmsReferenceAlreadyUsed ?? false})`;
   if (row?.settled_as) return { settledAs: row.settled_as };
