@@ -23,9 +23,10 @@ const IS_PLAIN = /^[ -~]*\n?$/;
 
 /** As `printable`, and no longer than `characters`; what is left out is counted. */
 export function printableStart(text: string, characters: number): string {
-  const points = [...text.slice(0, 2 * characters)].slice(0, characters).join("");
-  const left = text.length - points.length;
-  return left === 0 ? printable(text) : `${printable(points)}… (${left} more characters)`;
+  if (text.length <= characters) return printable(text);
+  // A surrogate pair is not divided.
+  const end = (text.codePointAt(characters - 1) ?? 0) > 0xffff ? characters - 1 : characters;
+  return `${printable(text.slice(0, end))}… (${text.length - end} more characters)`;
 }
 
 function escaped(text: string): string {
