@@ -266,7 +266,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Attest the payment",
     description:
-      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, of which terminals begin anew, only with those of the last 20 hours.",
+      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, which terminals use again each day, only with those of the last 20 hours.",
     who,
     headers,
     body: attestBodySchema,
@@ -298,7 +298,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Cancel the collection",
     description:
-      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused. `money_may_have_moved` says why money may have moved at the moment of the cancellation, and a repetition says the same; read the collection for what was learned since, also from a late report.",
+      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused. `money_may_have_moved` gives the reason at the moment of the cancellation, and a repetition says the same; read the collection for what was learned since, also from a late report.",
     who,
     headers,
     replies: intentReply,

@@ -93,7 +93,7 @@ function keepReports(reports: readonly Report[]): readonly Report[] {
 }
 
 /**
- * What a report says about money. A decline takes no earlier report back, because the slip may have been printed before
+ * What a report means for money. A decline takes no earlier report back, because the slip may have been printed before
  * it; but a hand-off with a report is not silent any more.
  */
 export function doubtOfOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
@@ -101,7 +101,7 @@ export function doubtOfOutcome(outcome: ReportedOutcome): DoubtReason | undefine
   return outcome === "reported_unknown" ? "outcome_unknown" : undefined;
 }
 
-/** What a report says about money when the station refuses it: it came after the end, or from a blocked device. */
+/** What a report means for money when the station refuses it: it came after the end, or from a blocked device. */
 export function doubtOfLateOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
   if (outcome === "reported_success") return "late_success";
   return outcome === "reported_unknown" ? "late_evidence" : undefined;

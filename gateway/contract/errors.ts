@@ -220,7 +220,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   money_may_have_moved: {
     status: 409,
     sentence:
-      "An earlier collection of this order may have moved money; `reason` says why and `earlier_intent_id` names it, where that is still known.",
+      "An earlier collection of this order may have moved money; `earlier_intent_id` names it and `reason` gives the reason, where that is still known.",
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction: "Find out whether the guest has paid already; to collect again all the same, confirm it explicitly.",

@@ -30,7 +30,7 @@ export const createIntentBodySchema = z
       .meta({ description: "How long it may be collected; 180 s when left out." }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money (refusal `money_may_have_moved`, whose `reason` says why): true collects all the same, and the timeline says who decided it.",
+        "An earlier collection of this order may have moved money (error `money_may_have_moved`): true collects all the same, and the timeline names who decided it.",
     }),
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
@@ -44,7 +44,7 @@ export const attestBodySchema = z
     }),
     confirms_reference_already_used: z.boolean().optional().meta({
       description:
-        "The reference has settled another order (refusal `reference_already_used`): true settles all the same, and the timeline says who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
+        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
     }),
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });

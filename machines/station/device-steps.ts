@@ -57,7 +57,7 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
  * already, and what goes beyond the bound, is refused alike and commits nothing.
  *
  * A report that no money was taken ends the silence of a hand-off that had none, also when its content is kept already. A
- * blocked device can only add a reason: it is heard again, under the same key, once it is not blocked any more.
+ * blocked device can only add a reason: its report is accepted, under the same key, once it is not blocked any more.
  */
 function keepLateEvidence(
   state: StationState,

@@ -40,7 +40,7 @@ export function addDoubt(state: StationState, doubt: Doubt): StationState {
 }
 
 /**
- * The station once a report that was refused says that money may have moved. The order of an ended intent is in doubt from
+ * The station after a refused report by which money may have moved. The order of an ended intent is in doubt from
  * here on; where the order is paid or voided already, the intent that was overtaken keeps the reason itself.
  */
 export function addLateReason(state: StationState, intent: PaymentIntent, reason: DoubtReason): StationState {
@@ -55,7 +55,7 @@ export function addLateReason(state: StationState, intent: PaymentIntent, reason
 
 /**
  * The station once the device of an ended intent has reported that it took no money, or undefined when that changes
- * nothing. It answers the silence alone: what an earlier report said stays.
+ * nothing. It answers the silence alone: the reason of an earlier report stays.
  */
 export function endSilence(state: StationState, { intentId }: PaymentIntent): StationState | undefined {
   const doubts = state.doubts.filter((doubt) => doubt.intentId !== intentId || !isSilence(doubt));
@@ -103,8 +103,8 @@ export function isInDoubt(state: StationState, orderId: number): boolean {
 }
 
 /**
- * How much a reason says: 2 that the guest's money is somewhere else than it should be, 1 that somebody says that the guest
- * has paid, 0 that the outcome is unknown.
+ * How strong a reason is: 2 is money that differs from what was asked for, 1 a report or a confirmation that the guest has
+ * paid, 0 an unknown outcome.
  */
 const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
   money_differs: 2,
@@ -118,7 +118,7 @@ const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
   handoff_presented: 0,
 };
 
-/** The doubt that a person must hear of first: the one that says most, of several the newest. */
+/** The doubt that a person must know first: the strongest one, of several the newest. */
 export function strongestDoubt(doubts: readonly Doubt[]): Doubt | undefined {
   return doubts.reduce<Doubt | undefined>(
     (strongest, doubt) =>

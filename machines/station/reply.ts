@@ -54,7 +54,7 @@ export interface Refusal {
   readonly code: RefusalCode;
   /** The intent's status, where the refusal is about an intent (contract, "Errors"). */
   readonly status?: IntentStatus;
-  /** For `route_not_offered`: why. For `money_may_have_moved`: what says so, while it is remembered. */
+  /** For `route_not_offered`: why. For `money_may_have_moved`: the strongest reason, while it is remembered. */
   readonly reason?: WithdrawalReason | DoubtReason;
   /** For `station_leased`: who holds the lease. */
   readonly holder?: string;

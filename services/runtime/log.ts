@@ -47,7 +47,7 @@ export function createLog(options: { readonly service: string; readonly level: L
         },
       },
     },
-    // Whoever reads the log in a terminal must not be misled by what a device or a provider sent.
+    // Text of a device or a provider must not mislead a person who reads the log in a terminal.
     { write: (line) => (output ??= openOutput(base)).write(printableJson(line)) },
   );
   limiter ??= new LineLimiter((leftOut) => reportLeftOut(log, leftOut));

@@ -2,7 +2,7 @@
  * Text from outside, safe to be read by people: in a sentence, on a page, in a terminal, in a log. A device or a provider
  * may send whatever it likes, and a mark of direction or a line break in it changes how the text around it is read.
  *
- * What is not safe: controls, line and paragraph separators, spaces that look like others, marks of direction and all
+ * What is not safe: controls, line and paragraph separators, spaces that seem to be others, marks of direction and all
  * else that is not shown, half of a surrogate pair, and what has no meaning that all agree on.
  */
 const NOT_SAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu;

@@ -112,7 +112,7 @@ describe("a timeline", () => {
     const declined = await timelineOf(station, 211);
     expect(told(declined).slice(3)).toEqual([
       "no: Counter terminal reported a decline, code 05 after the collection had ended as cancelled; the report was refused and kept as evidence.",
-      "no: With this report nothing says any more that money moved for this collection.",
+      "no: After this report there is no sign left that money moved for this collection.",
     ]);
     expect(declined).toMatchObject({
       moneyMoved: "no",

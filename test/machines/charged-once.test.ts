@@ -35,7 +35,7 @@ const WEIGHED = Object.entries(DEEDS).flatMap(([what, weight]) =>
 );
 const deed: fc.Arbitrary<Deed> = fc.record({ what: fc.constantFrom(...WEIGHED), confirms: fc.boolean() });
 
-/** What is true of one collection, whether or not anybody has reported it. */
+/** What is true of one collection, whether or not it was reported. */
 interface Truth {
   readonly intentId: number;
   readonly route: "smart_pos" | "dynamic_qr" | "cash";

@@ -95,7 +95,7 @@ function checkUntoldEnds(before: StationState | null, { command }: StepInput, { 
 /** What the events have said about an intent's money, whatever the bounded state has kept of it. */
 interface Said {
   byDevice: boolean;
-  /** A companion has fetched it and reported nothing that was heard. */
+  /** A companion has fetched it and reported nothing that was accepted. */
   silent: boolean;
   byProvider: boolean;
   shown: boolean;
@@ -109,7 +109,7 @@ const MAY_HAVE_MOVED: readonly string[] = ["reported_success", "reported_unknown
 /** Counts from the events of one station's whole life (M23): nothing here is read from what the machine remembers. */
 export class MoneyWitness {
   readonly #said = new Map<number, Said>();
-  /** Orders that the seam has settled although their intent had ended: they are paid, which the station hears later. */
+  /** Orders that the seam has settled although their intent had ended: they are paid, and the station learns it later. */
   readonly #settledLate = new Set<number>();
 
   see({ state, events }: Step): void {
@@ -130,7 +130,7 @@ export class MoneyWitness {
     this.#said.set(intentId, said);
     if (event.type === "outcome_reported" || event.type === "late_evidence_kept") {
       said.byDevice ||= MAY_HAVE_MOVED.includes(event.outcome);
-      // What a blocked device says takes nothing back.
+      // A report of a blocked device takes nothing back.
       if (event.type === "outcome_reported" || event.blockedReason === "") said.silent = false;
     }
     if (event.type === "intent_presented") said.silent = true;
@@ -139,11 +139,11 @@ export class MoneyWitness {
     if (event.type === "provider_confirmed") said.confirmed = true;
     if (event.type === "doubt_cleared") {
       Object.assign(said, { silent: false, byProvider: false });
-      // While a QR is shown it can be paid yet, whatever its provider has said.
+      // While a QR is shown it can be paid yet, whatever its provider has reported.
       if (said.ended) Object.assign(said, { shown: false, confirmed: false });
     }
     if (END_EVENTS.includes(event.type)) said.ended = true;
-    // The provider says that nothing was paid by the QR that was shown.
+    // By the provider's decline nothing was paid by the QR that was shown.
     if (event.type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === event.reason))
       said.shown = false;
     if (event.type === "settlement_conflict")

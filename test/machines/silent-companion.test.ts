@@ -115,10 +115,10 @@ describe("a report that comes after the silent end", () => {
     expect(reversed.picks("cash").reply).toMatchObject({ reason: "late_success" });
   });
 
-  it("comes from a blocked device: a decline clears nothing until the device is heard, a success counts at once", () => {
+  it("comes from a blocked device: a decline clears nothing until the block ends, a success counts at once", () => {
     const declined = frozen(fetched().cancels()).reports("reported_declined", { key: "k" });
     expect([declined.happened, reasonsOf(declined)]).toEqual([["late_evidence_kept"], SILENT]);
-    // The content is kept already; the same report is heard once the block is gone.
+    // The content is kept already; the same report is accepted once the block is gone.
     expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["doubt_cleared"]);
     expect(declined.station.doubts).toEqual([]);
     const success = frozen(fetched().cancels()).reports("reported_success");
@@ -183,7 +183,7 @@ describe("a silent hand-off whose order was voided or paid by another way", () =
     expect(counter.reports("reported_declined").intent?.moneyMayHaveMoved).toBe(mark);
   });
 
-  it("never fetched, and a success is reported all the same: the mark says so", () => {
+  it("never fetched, and a success is reported all the same: the mark is late_success", () => {
     const counter = aServedCounter().picks("smart_pos").order({ status: "paid", revision: 2 });
     expect(counter.reports("reported_success").intent?.moneyMayHaveMoved).toBe("late_success");
   });

@@ -13,7 +13,7 @@ describe("printable text", () => {
     ["line breaks", "a\r\nb\u2028c\u2029d\u0085e\tf", "a\\r\\nb\\u2028c\\u2029d\\u0085e\\tf"],
     ["controls and an escape sequence", "\0\u001B[31mred\u007F", "\\u0000\\u001b[31mred\\u007f"],
     ["what is not shown", "a\u200Bb\u00ADc\uFEFFd\u3164e\u{E0041}", "a\\u200bb\\u00adc\\ufeffd\\u3164e\\udb40\\udc41"],
-    ["spaces that look like others", "a\u00A0b\u2003c d", "a\\u00a0b\\u2003c d"],
+    ["spaces that seem to be others", "a\u00A0b\u2003c d", "a\\u00a0b\\u2003c d"],
     ["halves of surrogate pairs", "\uDC00a\uD800", "\\udc00a\\ud800"],
     ["a backslash, which is then no escape", "C:\\u202e", "C:\\\\u202e"],
   ])("%s: %j is written %s", (_what, text, written) => {

@@ -103,7 +103,7 @@ describe("a reference that has settled an order", () => {
     expect(await ask(await attested(place, "RRN 2049-5732"))).toEqual(settled);
   });
 
-  test("cash, an empty reference and another filial: nobody is warned", async () => {
+  test("cash, an empty reference and another filial: no warning", async () => {
     const place = await world.openStation();
     const route = "cash" as const;
     for (let turn = 0; turn < 2; turn += 1) {
@@ -129,8 +129,8 @@ describe("a reference that has settled an order", () => {
   });
 });
 
-describe("a short reference, of which a terminal has so many before it begins anew", () => {
-  test("used yesterday: nobody is warned; used today: the cashier is", async () => {
+describe("a short reference, which a terminal uses again after a while", () => {
+  test("used yesterday: no warning; used today: a warning", async () => {
     const place = await world.openStation();
     expect(await ask(await attested(place, "000042"))).toEqual(settled);
     expect(await ask(await attested(place, "000042"))).toMatchObject(warned);

@@ -204,7 +204,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     case "doubt_cleared":
       return no(
         event.actor.kind === "device"
-          ? "With this report nothing says any more that money moved for this collection."
+          ? "After this report there is no sign left that money moved for this collection."
           : `${who} said for certain that no money moved for this collection.`,
       );
     case "second_collection_confirmed":

@@ -27,8 +27,8 @@ alter table settlement_refusals add constraint settlement_refusals_used_by_check
 drop function settle_intent(bigint, text, bigint, bigint, text, bigint, text, text, bigint, text);
 
 -- The payment seam, as in migration 0023, and now with the reference. `the_reference_key` is null where a reference is not
--- compared. `the_reference_window` is how far back it is compared; null is without end. `the_confirmation` says that the
--- cashier knows of the earlier order.
+-- compared. `the_reference_window` is how far back it is compared; null is without end. `the_confirmation` is true
+-- when the cashier knows of the earlier order.
 create function settle_intent(
   in the_intent_id bigint,
   in the_attestation_id text,

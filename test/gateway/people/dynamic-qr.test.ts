@@ -120,7 +120,7 @@ describe("a dynamic QR", () => {
     const order = await openOrder("12.60");
     const intent = await until(await collect(order), "presented");
     const sql = postgres(system.database.url, { max: 1 });
-    // The seam finds another amount, of which the station has not heard: the confirmed money waits for the cashier.
+    // The seam finds another amount, which the station does not know: the confirmed money waits for the cashier.
     await sql`update orders set total_minor = total_minor + 1 where order_id = ${order.order_id}`;
     await until(intent, "processing");
     await sql`update orders set total_minor = total_minor - 1 where order_id = ${order.order_id}`;
