@@ -29,16 +29,16 @@ export function createCompanionTurn(deps: CompanionDeps): () => Promise<number> 
   const { client, log, signal, checkIn } = deps;
   let current: Assignment | null = null;
   let doneIntentId = 0;
-  /** A collection whose success is reported once it is over. */
-  let lateIntentId = 0;
+  /** A collection that is reported once it is over, and as what. */
+  let late: { readonly intentId: number; readonly behaviour: Behaviour } | null = null;
   return async () => {
     const named = namedBehaviour(checkIn.name());
     if (named === "never_poll" || named === "stay_offline") return clientLimits.companionPollMs;
     const fetched = await client.assignment(signal);
     if (fetched !== undefined) current = fetched;
-    if (lateIntentId !== 0 && current?.intent_id !== lateIntentId) {
-      await report(deps, lateIntentId, "late_success");
-      lateIntentId = 0;
+    if (late !== null && current?.intent_id !== late.intentId) {
+      await report(deps, late.intentId, late.behaviour);
+      late = null;
     }
     // `processing` says that a report was recorded: this device made it before it was restarted.
     if (current === null || current.intent_id === doneIntentId || current.status === "processing")
@@ -50,7 +50,7 @@ export function createCompanionTurn(deps: CompanionDeps): () => Promise<number> 
     // The owner may have renamed the device since its last heartbeat: the newest name decides.
     const snapshot = await checkIn.once(signal);
     const behaviour = behaviourOf(snapshot.name, amount);
-    if (behaviour === "late_success") lateIntentId = intentId;
+    if (behaviour === "late_success" || behaviour === "late_decline") late = { intentId, behaviour };
     else await report(deps, intentId, behaviour);
     doneIntentId = intentId;
     // Requests go out one at a time, so a turn that sleeps keeps the heartbeat away, too.

@@ -60,7 +60,8 @@ export const MAGIC_BEHAVIOURS = [
     amountEnding: "03",
     report: null,
     companion: "takes the collection and reports nothing",
-    outcome: "the intent stays presented and expires, unless the cashier decides",
+    outcome:
+      "the intent stays presented and expires, unless the cashier decides; then another collection of the order needs the cashier's confirmation (handoff_presented)",
   },
   {
     behaviour: "report_twice",
@@ -76,7 +77,8 @@ export const MAGIC_BEHAVIOURS = [
     amountEnding: "05",
     report: null,
     companion: "takes the collection and is silent until its deadline has passed",
-    outcome: "smart_pos is withdrawn with device_offline, the intent expires, and then the route comes back",
+    outcome:
+      "smart_pos is withdrawn with device_offline, the intent expires, and then the route comes back; another collection of the order needs the cashier's confirmation (handoff_presented)",
   },
   {
     behaviour: "late_success",
@@ -84,7 +86,17 @@ export const MAGIC_BEHAVIOURS = [
     amountEnding: "06",
     report: APPROVAL,
     companion: "reports a success as soon as the collection was cancelled or has expired",
-    outcome: "409 intent_not_actionable, but the evidence is kept; another collection needs the cashier's confirmation",
+    outcome:
+      "409 intent_not_actionable, but the evidence is kept; another collection needs the cashier's confirmation (late_success)",
+  },
+  {
+    behaviour: "late_decline",
+    nameEnding: "declines late",
+    amountEnding: null,
+    report: { outcome: "reported_declined", providerCode: "05" },
+    companion: "reports a decline as soon as the collection was cancelled or has expired",
+    outcome:
+      "409 intent_not_actionable, but the evidence is kept; another collection needs the cashier's confirmation until the decline has come, and none from then on",
   },
   {
     behaviour: "unknown",
@@ -92,7 +104,8 @@ export const MAGIC_BEHAVIOURS = [
     amountEnding: "12",
     report: { outcome: "reported_unknown", providerCode: "68" },
     companion: "reports an unknown outcome with the code 68",
-    outcome: "processing with reported_unknown; after a cancel, another collection needs the cashier's confirmation",
+    outcome:
+      "processing with reported_unknown; after a cancel, another collection needs the cashier's confirmation (outcome_unknown)",
   },
   {
     behaviour: "provider_down",

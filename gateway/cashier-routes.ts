@@ -265,7 +265,8 @@ export const cashierRoutes: readonly Route[] = [
     operationId: "cashier_intent_attest",
     tag,
     summary: "Attest the payment",
-    description: "Settles through the payment seam, once. Offered whatever the device reported, also a decline.",
+    description:
+      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, which terminals use again each day, only with those of the last 20 hours.",
     who,
     headers,
     body: attestBodySchema,
@@ -283,6 +284,7 @@ export const cashierRoutes: readonly Route[] = [
       "order_voided",
       "order_unknown",
       "money_already_used",
+      "reference_already_used",
       "lease_required",
       "station_leased",
       "idempotency_key_reused",
@@ -296,7 +298,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Cancel the collection",
     description:
-      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused and only told to the owner. `money_may_have_moved` says what the cancellation has left in doubt, and a repetition says the same; what was learned since, the collection itself tells.",
+      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused. `money_may_have_moved` gives the reason at the moment of the cancellation, and a repetition says the same; read the collection for what was learned since, also from a late report.",
     who,
     headers,
     replies: intentReply,

@@ -49,8 +49,8 @@ export function createGatewayBus(deps: {
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
       // Whoever commands a station has found it in the replica: the bus has lost it since.
       if (reply.code === "station_unknown") throw new Refusal("replica_stale");
-      const { code, status, reason, holder, earlierIntentId } = reply;
-      throw new Refusal(code, { status, reason: reason ?? holder, earlierIntentId });
+      const { code, status, reason, holder, earlierIntentId, earlierSale } = reply;
+      throw new Refusal(code, { status, reason: reason ?? holder, earlierIntentId, earlierSale });
     },
 
     async heartbeat(device, heartbeat) {

@@ -38,8 +38,6 @@ export const LIMITS = {
   callbacksInFlightPerConfig: 128,
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
-  /** A device's provider reference or provider code; the contract leaves the bound to the service. What is longer is cut. */
-  reportTextCharacters: 255,
   /** A reference that a cashier types off a slip; a slip has some twenty characters. */
   referenceCharacters: 200,
   /** How long an old secret is taken beside the new one unless somebody says otherwise: a day to change the other side. */

@@ -36,13 +36,14 @@ import {
   type DoubtReason,
   type FailureReason,
   type IntentRecord,
+  isAttestedDirectly,
   isConfirmed,
   type OrderObstacle,
   type RecordedAttestation,
   type Report,
   type ReportedOutcome,
-  type Route,
 } from "./payment-intent.ts";
+import { textOfReport, withinText } from "./report-text.ts";
 import { STATE_LIMITS } from "./settings.ts";
 
 export type IntentEvent =
@@ -76,29 +77,40 @@ export type IntentEvent =
   | { readonly type: "MARK"; readonly reason: DoubtReason }
   | { readonly type: "CLEAR" };
 
-/** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
-const isAttestedDirectly = (route: Route): boolean => route === "cash" || route === "attested_terminal";
-
 /**
- * The newest reports within the bound. The newest one with a reference stays among them: it is what the attestation
- * inherits, and a companion that repeats empty outcomes must not push the slip's number out.
+ * The newest reports within the bounds of their number and of their text. The newest one with a reference stays among
+ * them: it is what the attestation inherits, and a companion that repeats empty outcomes must not push the slip's number
+ * out. The newest one of all stays, however long it is.
  */
 function keepReports(reports: readonly Report[]): readonly Report[] {
-  const newest = reports.slice(-STATE_LIMITS.activeReports);
-  if (newest.some((report) => report.providerReference !== "")) return newest;
-  const referenced = reports.findLast((report) => report.providerReference !== "");
-  return referenced === undefined ? newest : [referenced, ...newest.slice(1)];
+  const inherited = reports.findLastIndex((report) => report.providerReference !== "");
+  const isPinned = (index: number): boolean => index === reports.length - 1 || index === inherited;
+  const numbered = reports.map((report, index) => ({ report, index }));
+  const pinned = numbered.filter(({ index }) => isPinned(index));
+  const others = numbered.filter(({ index }) => !isPinned(index)).slice(pinned.length - STATE_LIMITS.activeReports);
+  const kept = [...pinned, ...withinText(others, ({ report }) => textOfReport(report))];
+  return kept.toSorted((a, b) => a.index - b.index).map(({ report }) => report);
 }
 
-/** What a report says about money; a decline takes nothing back, because the slip may have been printed before it. */
+/**
+ * What a report means for money. A decline takes no earlier report back, because the slip may have been printed before
+ * it; but a hand-off with a report is not silent any more.
+ */
 export function doubtOfOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
   if (outcome === "reported_success") return "success_reported";
   return outcome === "reported_unknown" ? "outcome_unknown" : undefined;
 }
 
-/** An unknown outcome does not weaken what is known already; everything else is newer and says more. */
+/** What a report means for money when the station refuses it: it came after the end, or from a blocked device. */
+export function doubtOfLateOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
+  if (outcome === "reported_success") return "late_success";
+  return outcome === "reported_unknown" ? "late_evidence" : undefined;
+}
+
+/** An unknown outcome replaces no other reason, and a late one no report of a payment; everything else is newer. */
 function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: DoubtReason | undefined): typeof marked {
   if (reason === undefined || (reason === "outcome_unknown" && marked !== "")) return marked;
+  if (reason === "late_evidence" && (marked === "success_reported" || marked === "late_success")) return marked;
   return reason;
 }
 

@@ -8,6 +8,11 @@ import type { AmountMinor } from "./currency.ts";
 export const ROUTES = ["smart_pos", "dynamic_qr", "attested_terminal", "cash"] as const;
 export type Route = (typeof ROUTES)[number];
 
+/** Routes that are attested without a device's report: the cashier holds the money or the terminal's slip. */
+export function isAttestedDirectly(route: Route): boolean {
+  return route === "cash" || route === "attested_terminal";
+}
+
 export const REPORTED_OUTCOMES = [
   "reported_success",
   "reported_declined",
@@ -80,6 +85,7 @@ export const DOUBT_REASONS = [
   "late_money",
   "money_differs",
   "handoff_presented",
+  "late_success",
 ] as const;
 export type DoubtReason = (typeof DOUBT_REASONS)[number];
 
@@ -93,6 +99,16 @@ export interface ProviderPayment {
   readonly providerReference: string;
   /** When the provider confirmed the money; null until then, and for good once set. */
   readonly confirmedAtMs: number | null;
+}
+
+/** An order that the same reference has settled before, as the payment seam names it. */
+export interface EarlierSale {
+  readonly orderId: number;
+  readonly orderDisplayNumber: number;
+  readonly stationName: string;
+  readonly amountMinor: AmountMinor;
+  readonly currency: string;
+  readonly settledAtMs: number;
 }
 
 /** Whose word a settlement stands on. */
@@ -110,6 +126,8 @@ export interface Attestation {
   readonly reference: string;
   readonly atMs: number;
   readonly transactionId: number | null;
+  /** The cashier knows that the reference has settled another order, and attests all the same; else it is left out. */
+  readonly confirmsReferenceAlreadyUsed?: true;
 }
 
 /** An attestation as the payment seam keeps it with its transaction. */
@@ -142,7 +160,8 @@ export interface IntentRecord {
   readonly provider: ProviderPayment | null;
   /**
    * Why money may have moved, as soon as anything has said so; what says it may leave the bounded state, this does not.
-   * Empty while nothing has. Only the provider's word that nothing moved takes it away again.
+   * Empty while nothing has. Of an active intent only the provider's word that nothing moved takes it away again; of an
+   * intent that its order's payment or void overtook, a late report changes it.
    */
   readonly moneyMayHaveMoved: DoubtReason | "";
   readonly endedAtMs: number | null;

@@ -43,6 +43,12 @@ export const STATE_LIMITS = {
   activeReports: 8,
   /** Reports kept with an ended intent: the newest is the one that was shown; all of them are in the audit trail. */
   endedReports: 1,
+  /**
+   * Characters of references and codes that a state keeps beside the newest: of the older reports of the active intent, of
+   * the older ended intents, and of the older replies, this many each. A device's text is evidence, as long as a request
+   * may be; sixteen of the longest real ones fit, and what does not is in the audit log.
+   */
+  olderReportText: 4_096,
   /** Open orders that wait behind the one that is shown; a station with more shows them again when they are changed. */
   waitingOrders: 8,
   /** Orders whose newest revision is remembered, so that an older description that arrives late is known as such. */

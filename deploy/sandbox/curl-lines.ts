@@ -45,7 +45,7 @@ export function collectionLines(facts: SandboxFacts): readonly string[] {
     intentLine(path, "smart_pos"),
     "# The companion fetches the assignment and reports what its payment application said.",
     `curl -sS ${DEVICES}/assignment/ -H "authorization: Bearer $COMPANION"; echo`,
-    `curl -sS ${DEVICES}/assignment/report/ -H "authorization: Bearer $COMPANION" ${JSON_TYPE} -d '{"intent_id":'$INTENT',"outcome":"reported_success","provider_reference":"SLIP-0001","client_idempotency_key":"first-try"}'; echo`,
+    `curl -sS ${DEVICES}/assignment/report/ -H "authorization: Bearer $COMPANION" ${JSON_TYPE} -d '{"intent_id":'$INTENT',"outcome":"reported_success","provider_reference":"SLIP-'$INTENT'","client_idempotency_key":"first-try"}'; echo`,
     "# Reported is not paid: the cashier attests. The display shows paid, and eight seconds later idle.",
     attestLine(path),
     displayLine(),

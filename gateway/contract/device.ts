@@ -13,7 +13,6 @@ import {
   shownIntentStatusSchema,
   stationStatusSchema,
 } from "./enums.ts";
-import { evidenceText } from "./evidence-text.ts";
 import { INTENT_ID_DESCRIPTION } from "./intent.ts";
 import { amountSchema, CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
@@ -125,7 +124,8 @@ export const assignmentReplySchema = z
   })
   .meta({ id: "AssignmentReply" });
 
-const KEPT_AS_FAR = `Evidence is not refused for its text: what is longer than ${LIMITS.reportTextCharacters} characters is cut there, and what cannot be stored (NUL, half a surrogate pair) becomes U+FFFD.`;
+const VERBATIM =
+  "Kept verbatim, whatever characters it holds and as long as the body may be; escape it where people see it, because it may hold line breaks and marks that override the direction of text.";
 
 export const reportBodySchema = z
   .looseObject({
@@ -138,14 +138,12 @@ export const reportBodySchema = z
     outcome: outcomeSchema,
     provider_reference: z
       .string()
-      .transform(evidenceText)
       .optional()
-      .meta({ description: `The payment application's own reference; the attestation inherits it. ${KEPT_AS_FAR}` }),
+      .meta({ description: `The payment application's own reference; the attestation inherits it. ${VERBATIM}` }),
     provider_code: z
       .string()
-      .transform(evidenceText)
       .optional()
-      .meta({ description: `The coded result, kept verbatim. ${KEPT_AS_FAR}` }),
+      .meta({ description: `The coded result, for programs. ${VERBATIM}` }),
     client_idempotency_key: z.string().optional().meta({
       description:
         "Always send one. It is scoped to the device and the intent. A repetition under the same key answers with the original outcome and the assignment as it was then; whatever else it carries is not recorded, so use a new key for new evidence. Any text counts, whole and as it is.",

@@ -108,7 +108,18 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
 const EXAMPLE_FIELDS: Partial<Record<ErrorCode, object>> = {
   intent_not_actionable: { status: "expired" },
   task_not_actionable: { status: "expired" },
-  money_may_have_moved: { earlier_intent_id: 42 },
+  money_may_have_moved: { reason: "handoff_presented", earlier_intent_id: 42 },
+  reference_already_used: {
+    status: "created",
+    earlier_order: {
+      order_id: 41,
+      order_display_number: 11,
+      station_name: "Counter 2",
+      amount: "19.00",
+      currency: "EUR",
+      settled_at: "2026-11-20T11:52:00.000Z",
+    },
+  },
   invalid_request: { errors: [{ pointer: "/name", detail: "Must not be empty." }] },
 };
 

@@ -226,7 +226,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   money_may_have_moved: {
     status: 409,
     sentence:
-      "An earlier collection of this order may have moved money; `earlier_intent_id` names it where it is still known.",
+      "An earlier collection of this order may have moved money; `earlier_intent_id` names it and `reason` gives the reason, where that is still known.",
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction: "Find out whether the guest has paid already; to collect again all the same, confirm it explicitly.",
@@ -298,6 +298,14 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     moneyMayHaveMoved: true,
     cashierAction:
       "Cancel the collection and ask the owner what this money has paid, or how it was dealt with. Collect again only when you know that the guest has not paid this order.",
+  },
+  reference_already_used: {
+    status: 409,
+    sentence: "This reference has already settled another order, which `earlier_order` names; nothing was settled.",
+    retryable: false,
+    moneyMayHaveMoved: true,
+    cashierAction:
+      "Compare the slip with the earlier order. If it is that order's slip, use this payment's own; if one payment covers both orders, attest again and confirm it explicitly.",
   },
   device_suspended: { status: 403, sentence: "The owner has suspended this device.", ...no },
   device_frozen: { status: 403, sentence: "This device is frozen by a kill switch.", ...no },

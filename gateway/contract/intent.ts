@@ -30,21 +30,33 @@ export const createIntentBodySchema = z
       .meta({ description: "How long it may be collected; 180 s when left out." }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money (`money_may_have_moved`): true collects all the same, and the timeline says who decided it.",
+        "An earlier collection of this order may have moved money (error `money_may_have_moved`): true collects all the same, and the timeline names who decided it.",
     }),
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
 
 /** The reference is needed for an attested terminal; a smart POS collection inherits the device's own. */
 export const attestBodySchema = z
-  .strictObject({ reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional() })
+  .strictObject({
+    reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
+      description:
+        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`.",
+    }),
+    confirms_reference_already_used: z.boolean().optional().meta({
+      description:
+        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
+    }),
+  })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
 
 /** Evidence of a device, never truth (contract, "Reported outcome"). */
 export const intentReportSchema = z
   .object({
     outcome: outcomeSchema,
-    provider_reference: z.string(),
+    provider_reference: z.string().meta({
+      description:
+        "As the device sent it: escape it where people see it, because it may hold line breaks and marks that override the direction of text.",
+    }),
     provider_code: z.string().meta({ description: "Kept verbatim; for programs, not for people." }),
     reported_at: timestampSchema,
     device_id: idSchema,
@@ -85,11 +97,13 @@ const DOUBT_MEANINGS: Readonly<Record<DoubtReason, string>> = {
   success_reported: "a device reported a success",
   qr_presented: "its QR was shown and it ended unpaid",
   provider_confirmed: "the provider has the money, and it could not be settled",
-  late_evidence: "evidence came after its end, or from a blocked device",
+  late_evidence: "a device reported after its end, or while it was blocked, that it does not know",
+  late_success: "a device reported a success after its end, or while it was blocked",
   late_money: "the provider's money came after its end",
   money_differs:
     "the provider tells of money of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and its QR is shown no longer. End the collection; the next one of this order asks for confirmation",
-  handoff_presented: "a device had it when its order was paid by another way or voided",
+  handoff_presented:
+    "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
 };
 const DOUBT_DESCRIPTION = [
   "Why money may have moved without being settled; empty where nothing says so, and once the order is paid, save for a collection that the payment overtook.",
@@ -111,7 +125,8 @@ export const intentSchema = z
     expires_at: timestampSchema,
     presented_at: timestampSchema.nullable(),
     reports: z.array(intentReportSchema).meta({
-      description: "Evidence, oldest first. The newest few are here; the timeline has them all.",
+      description:
+        "Evidence, oldest first. The newest few are here, fewer where their text is long; the timeline has them all.",
     }),
     report_count: z.int().min(0).meta({
       description:

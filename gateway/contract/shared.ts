@@ -68,6 +68,16 @@ export const fieldErrorSchema = z.object({
   detail: z.string(),
 });
 
+/** An order that the same reference has settled before, as a cashier finds it again. */
+const earlierOrderSchema = z.object({
+  order_id: idSchema,
+  order_display_number: idSchema,
+  station_name: z.string(),
+  amount: amountSchema,
+  currency: currencySchema,
+  settled_at: timestampSchema,
+});
+
 /** The body of every refusal. */
 export const errorBodySchema = z
   .object({
@@ -80,11 +90,14 @@ export const errorBodySchema = z
       .meta({ description: "The intent's or the serving task's status, where the refusal is about one." }),
     reason: z.string().optional().meta({
       description:
-        "Why a route is withdrawn, a webhook address refused or an issue not resolved, or who holds a lease.",
+        "Why a route is withdrawn, money may have moved (as `money_may_have_moved` of an intent), a webhook address refused or an issue not resolved, or who holds a lease.",
     }),
     earlier_intent_id: idSchema.optional().meta({
       description:
         "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",
+    }),
+    earlier_order: earlierOrderSchema.optional().meta({
+      description: "For `reference_already_used`: the newest order of the filial that the same reference has settled.",
     }),
     errors: z.array(fieldErrorSchema).optional().meta({ description: "For `invalid_request`: each field at fault." }),
   })

@@ -4,6 +4,7 @@
  */
 import type { z } from "zod";
 import type { Actor } from "../../machines/actor.ts";
+import type { EarlierSale } from "../../machines/payment-intent.ts";
 import type { KillSwitches } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
@@ -150,6 +151,7 @@ export interface RefusalFacts {
   readonly status?: string | undefined;
   readonly reason?: string | undefined;
   readonly earlierIntentId?: number | undefined;
+  readonly earlierSale?: EarlierSale | undefined;
   readonly errors?: readonly FieldError[] | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;

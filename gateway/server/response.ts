@@ -4,6 +4,7 @@ import type { HttpResponse } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
 import { ERRORS, type ErrorCode } from "../contract/errors.ts";
 import type { RefusalFacts } from "../handlers/context.ts";
+import { earlierOrderWire } from "../handlers/earlier-order-wire.ts";
 
 export type Headers = Readonly<Record<string, string>>;
 
@@ -62,7 +63,7 @@ export function endBodiless(res: HttpResponse, close: boolean): void {
 /** The answer to a refusal: `{"code","detail","request_id"}` and what the facts add (design §4, "error body"). */
 export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFacts = {}): Answer {
   const meaning = ERRORS[code];
-  const { status, reason, earlierIntentId, errors } = facts;
+  const { status, reason, earlierIntentId, earlierSale, errors } = facts;
   return {
     code,
     status: meaning.status,
@@ -83,6 +84,7 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
       status,
       reason,
       earlier_intent_id: earlierIntentId,
+      earlier_order: earlierSale && earlierOrderWire(earlierSale),
       errors,
     }),
   };

@@ -2,7 +2,7 @@
 import { amountFitsWire } from "../currency.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
-import { isInDoubt, newestDoubt } from "./doubts.ts";
+import { doubtOfOrder, isInDoubt } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
@@ -26,9 +26,11 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     return refuse("route_not_offered", { reason: choice?.reason ?? "no_companion" });
   const companion = choice?.device;
   const inDoubt = isInDoubt(state, order.orderId);
-  const earlierIntentId = newestDoubt(state, order.orderId)?.intentId;
-  if (inDoubt && command.confirmsMoneyMayHaveMoved !== true)
-    return refuse("money_may_have_moved", earlierIntentId === undefined ? {} : { earlierIntentId });
+  const earlier = doubtOfOrder(state, order.orderId);
+  if (inDoubt && command.confirmsMoneyMayHaveMoved !== true) {
+    const named = earlier === undefined ? {} : { reason: earlier.reason, earlierIntentId: earlier.intentId };
+    return refuse("money_may_have_moved", named);
+  }
   const intent: PaymentIntent = {
     intentId: command.intentId,
     displayNumber: state.nextIntentNumber,
@@ -59,7 +61,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     { type: "intent_created", intentId, route, orderId, amountMinor: amount, currency, deviceId, expiresAtMs },
   ];
   if (inDoubt)
-    events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: earlierIntentId ?? null });
+    events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: earlier?.intentId ?? null });
   return {
     state: { ...state, intent, nextIntentNumber: state.nextIntentNumber + 1 },
     events,
@@ -90,6 +92,8 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   const reference = inheritedReference(intent) || (command.reference ?? "").trim();
   if (intent.route === "attested_terminal" && reference === "")
     return refuse("reference_required", { status: wireStatus(intent.status) });
+  const confirmed =
+    command.confirmsReferenceAlreadyUsed === true ? { confirmsReferenceAlreadyUsed: true as const } : {};
   const attestation: Attestation = {
     by: "cashier",
     commandId: input.commandId,
@@ -98,12 +102,13 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
     reference,
     atMs: input.atMs,
     transactionId: null,
+    ...confirmed,
   };
   const next = moveIntent(state, { type: "ATTEST", attestation });
   if (next === undefined) return refuse("evidence_required", { status: wireStatus(intent.status) });
   return {
     state: next,
-    events: [{ type: "settlement_started", intentId, cashierId: input.actor.id, reference }],
+    events: [{ type: "settlement_started", intentId, cashierId: input.actor.id, reference, ...confirmed }],
     reply: underWay,
   };
 }

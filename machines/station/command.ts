@@ -1,5 +1,5 @@
 /** What a station can be asked. Ids, clock and order truth are inputs: the machine takes nothing from outside. */
-import type { FailureReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
+import type { EarlierSale, FailureReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { BlockedReason } from "../standing.ts";
 import type { DeviceDescription, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
 
@@ -41,7 +41,13 @@ export type StationCommand =
       /** The cashier knows that an earlier collection of this order may have moved money, and collects again. */
       readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
     }
-  | { readonly type: "intent_attest"; readonly intentId: number; readonly reference?: string | undefined }
+  | {
+      readonly type: "intent_attest";
+      readonly intentId: number;
+      readonly reference?: string | undefined;
+      /** The cashier knows that the reference has settled another order, and attests all the same. */
+      readonly confirmsReferenceAlreadyUsed?: boolean | undefined;
+    }
   | { readonly type: "intent_cancel"; readonly intentId: number }
   // From a device; the actor of the command is the device.
   | { readonly type: "intent_present"; readonly intentId: number }
@@ -87,6 +93,8 @@ export type StationCommand =
       readonly code: SettlementRefusal;
       /** The command whose attestation was refused: a refusal of an earlier attestation must not undo a later one. */
       readonly attestationId?: string | undefined;
+      /** For `reference_already_used`: the order that the same reference has settled. */
+      readonly earlier?: EarlierSale | undefined;
     }
   // A deadline is due.
   | { readonly type: "tick" }
@@ -102,5 +110,6 @@ export const SETTLEMENT_REFUSALS = [
   "order_voided",
   "order_unknown",
   "money_already_used",
+  "reference_already_used",
 ] as const;
 export type SettlementRefusal = (typeof SETTLEMENT_REFUSALS)[number];

@@ -1,8 +1,9 @@
 /** What a companion can do: fetch (which presents) and report (which is evidence and ends nothing, I3). */
-import { doubtOfOutcome } from "../intent-machine.ts";
-import { isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
+import { doubtOfLateOutcome } from "../intent-machine.ts";
+import { type DoubtReason, isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
 import { type BlockedReason, blockedReason } from "../standing.ts";
-import { addDoubt } from "./doubts.ts";
+import { addLateReason, endSilence } from "./doubts.ts";
+import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { rememberEvidence } from "./late-evidence.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
@@ -54,6 +55,9 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
  * Evidence that comes after the end, or from a device that is blocked, is refused and kept all the same: money may have
  * moved, and the order is in doubt from here on, or from the end of a collection that is still under way. What was kept
  * already, and what goes beyond the bound, is refused alike and commits nothing.
+ *
+ * A report that no money was taken ends the silence of a hand-off that had none, also when its content is kept already. A
+ * blocked device can only add a reason: its report is accepted, under the same key, once it is not blocked any more.
  */
 function keepLateEvidence(
   state: StationState,
@@ -70,20 +74,22 @@ function keepLateEvidence(
   const status = wireStatus(intent.status);
   const refusal = blocked === "" ? refuse("intent_not_actionable", { status }) : refuse(blocked);
   const lateEvidence = rememberEvidence(state, command);
-  if (lateEvidence === undefined) return refusal;
-  let next = state;
-  if (status !== "succeeded" && doubtOfOutcome(outcome) !== undefined) {
-    const reason = "late_evidence";
-    next = isEnded(intent.status)
-      ? addDoubt(state, { orderId, intentId, reason })
-      : (moveIntent(state, { type: "MARK", reason }) ?? state);
-  }
+  const reason = doubtOfLateOutcome(outcome);
+  const cleared = blocked === "" && reason === undefined ? endSilence(state, intent) : undefined;
+  if (lateEvidence === undefined && cleared === undefined) return refusal;
+  const events: StationEvent[] = [];
   const said = { outcome, providerReference, providerCode };
-  return {
-    ...refusal,
-    state: { ...next, lateEvidence },
-    events: [{ type: "late_evidence_kept", intentId, deviceId: actor.id, ...said, status, blockedReason: blocked }],
-  };
+  if (lateEvidence !== undefined)
+    events.push({ type: "late_evidence_kept", intentId, deviceId: actor.id, ...said, status, blockedReason: blocked });
+  if (cleared !== undefined) events.push({ type: "doubt_cleared", intentId, orderId });
+  const next = cleared ?? withLateReason(state, intent, reason);
+  return { ...refusal, state: { ...next, lateEvidence: lateEvidence ?? state.lateEvidence }, events };
+}
+
+function withLateReason(state: StationState, intent: PaymentIntent, reason: DoubtReason | undefined): StationState {
+  if (reason === undefined || intent.status === "succeeded") return state;
+  if (isEnded(intent.status)) return addLateReason(state, intent, reason);
+  return moveIntent(state, { type: "MARK", reason }) ?? state;
 }
 
 /** The device that asks. A pending one has been reset: whatever still comes in its name uses a credential that is gone. */

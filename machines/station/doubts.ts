@@ -17,22 +17,74 @@ export function doubtAtEnd(intent: PaymentIntent, endReason: EndReason | ""): Do
   if (isConfirmed(intent)) return "provider_confirmed";
   // Whatever has said that money may have moved outlives a later decline: another payment of the same QR may be meant.
   if (intent.moneyMayHaveMoved !== "") return intent.moneyMayHaveMoved;
+  if (intent.presentedAtMs === null) return undefined;
+  // A companion that has fetched the collection and is silent may have taken the guest's card.
+  if (intent.route !== "dynamic_qr") return intent.reportCount === 0 ? "handoff_presented" : undefined;
   const wasDeclined = (PROVIDER_DECLINES as readonly string[]).includes(endReason);
-  const wasShown = intent.route === "dynamic_qr" && intent.presentedAtMs !== null;
-  return wasShown && !wasDeclined ? "qr_presented" : undefined;
+  return wasDeclined ? undefined : "qr_presented";
 }
 
 /**
  * The station with one more doubt; a paid or voided order is in no doubt. What was said before about the same intent stays
- * beside it: one reason does not take another one back. At the bound the oldest is pushed out, and of it only its order's
- * id is kept, so that what is not known any more is not taken for clear.
+ * beside it: one reason does not take another one back, but a report takes the place of the silence before it. At the bound
+ * the oldest is pushed out, and of it only its order's id is kept, so that what is not known any more is not taken for clear.
  */
 export function addDoubt(state: StationState, doubt: Doubt): StationState {
   if (isClosed(state, doubt.orderId)) return state;
-  const others = state.doubts.filter((other) => other.intentId !== doubt.intentId || other.reason !== doubt.reason);
+  const others = state.doubts.filter(
+    (other) => other.intentId !== doubt.intentId || (other.reason !== doubt.reason && !isSilence(other)),
+  );
   const doubts = [...others, doubt].slice(-STATE_LIMITS.doubts);
   const forgotten = others.slice(0, others.length + 1 - doubts.length).map(({ orderId }) => orderId);
   return { ...state, doubts, doubtsForgottenThrough: Math.max(state.doubtsForgottenThrough, ...forgotten) };
+}
+
+/**
+ * The station after a refused report by which money may have moved. The order of an ended intent is in doubt from
+ * here on; where the order is paid or voided already, the intent that was overtaken keeps the reason itself.
+ */
+export function addLateReason(state: StationState, intent: PaymentIntent, reason: DoubtReason): StationState {
+  const { intentId, orderId } = intent;
+  const ended = state.ended.map((other) =>
+    other.intentId === intentId && isOvertaken(other) && other.moneyMayHaveMoved !== "late_success"
+      ? { ...other, moneyMayHaveMoved: reason }
+      : other,
+  );
+  return addDoubt({ ...state, ended }, { orderId, intentId, reason });
+}
+
+/**
+ * The station once the device of an ended intent has reported that it took no money, or undefined when that changes
+ * nothing. It answers the silence alone: the reason of an earlier report stays.
+ */
+export function endSilence(state: StationState, { intentId }: PaymentIntent): StationState | undefined {
+  const doubts = state.doubts.filter((doubt) => doubt.intentId !== intentId || !isSilence(doubt));
+  const isMarked = (other: PaymentIntent): boolean =>
+    other.intentId === intentId && isOvertaken(other) && other.moneyMayHaveMoved === "handoff_presented";
+  if (doubts.length === state.doubts.length && !state.ended.some(isMarked)) return undefined;
+  const ended = state.ended.map((other) => (isMarked(other) ? { ...other, moneyMayHaveMoved: "" as const } : other));
+  return { ...state, doubts, ended };
+}
+
+/** Whether a reason is about a provider's payment; the others are about a companion. */
+export function isOfProvider({ reason }: Doubt): boolean {
+  return PROVIDER_REASONS.has(reason);
+}
+
+const PROVIDER_REASONS: ReadonlySet<DoubtReason> = new Set([
+  "qr_presented",
+  "provider_confirmed",
+  "late_money",
+  "money_differs",
+]);
+
+function isSilence({ reason }: Doubt): boolean {
+  return reason === "handoff_presented";
+}
+
+/** Whether the payment or the void of its order ended an intent: it keeps its own reason, because its order has none. */
+export function isOvertaken({ endReason }: Pick<PaymentIntent, "endReason">): boolean {
+  return endReason === "order_already_paid" || endReason === "order_voided";
 }
 
 function isClosed({ knownOrders }: StationState, orderId: number): boolean {
@@ -47,10 +99,35 @@ export function dropDoubts(state: StationState, orderId: number): StationState {
 
 /** Whether money may have moved for an order as far as the station can tell: a doubt that was forgotten may be its. */
 export function isInDoubt(state: StationState, orderId: number): boolean {
-  return orderId <= state.doubtsForgottenThrough || newestDoubt(state, orderId) !== undefined;
+  return orderId <= state.doubtsForgottenThrough || doubtOfOrder(state, orderId) !== undefined;
 }
 
-/** The newest doubt about an order that is still known. */
-export function newestDoubt(state: StationState, orderId: number): Doubt | undefined {
-  return state.doubts.findLast((doubt) => doubt.orderId === orderId);
+/**
+ * How strong a reason is: 2 is money that differs from what was asked for, 1 a report or a confirmation that the guest has
+ * paid, 0 an unknown outcome.
+ */
+const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
+  money_differs: 2,
+  success_reported: 1,
+  late_success: 1,
+  provider_confirmed: 1,
+  late_money: 1,
+  outcome_unknown: 0,
+  late_evidence: 0,
+  qr_presented: 0,
+  handoff_presented: 0,
+};
+
+/** The doubt that a person must know first: the strongest one, of several the newest. */
+export function strongestDoubt(doubts: readonly Doubt[]): Doubt | undefined {
+  return doubts.reduce<Doubt | undefined>(
+    (strongest, doubt) =>
+      strongest === undefined || WEIGHTS[doubt.reason] >= WEIGHTS[strongest.reason] ? doubt : strongest,
+    undefined,
+  );
+}
+
+/** The doubt about an order that its next collection names, while one is still known. */
+export function doubtOfOrder({ doubts }: Pick<StationState, "doubts">, orderId: number): Doubt | undefined {
+  return strongestDoubt(doubts.filter((doubt) => doubt.orderId === orderId));
 }

@@ -1,6 +1,13 @@
 /** What happened: the words of the audit trail and of the payment timeline. Facts only; sentences are made by readers. */
 import type { AmountMinor } from "../currency.ts";
-import type { FailureReason, IntentStatus, OrderObstacle, ReportedOutcome, Route } from "../payment-intent.ts";
+import type {
+  EarlierSale,
+  FailureReason,
+  IntentStatus,
+  OrderObstacle,
+  ReportedOutcome,
+  Route,
+} from "../payment-intent.ts";
 import type { BlockedReason, DeviceStatus, StationStatus } from "../standing.ts";
 import type { SettlementRefusal } from "./command.ts";
 
@@ -76,8 +83,16 @@ export type StationEvent =
       readonly intentId: number;
       readonly cashierId: number;
       readonly reference: string;
+      /** True when the cashier confirmed that the reference has settled another order; else it is left out. */
+      readonly confirmsReferenceAlreadyUsed?: true;
     }
-  | { readonly type: "settlement_refused"; readonly intentId: number; readonly code: SettlementRefusal }
+  | {
+      readonly type: "settlement_refused";
+      readonly intentId: number;
+      readonly code: SettlementRefusal;
+      /** For `reference_already_used`: the order that the same reference has settled. */
+      readonly earlier?: EarlierSale;
+    }
   | {
       readonly type: "intent_succeeded";
       readonly intentId: number;

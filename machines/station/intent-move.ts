@@ -5,8 +5,9 @@
 import { type IntentEvent, paymentIntentMachine } from "../intent-machine.ts";
 import { type IntentState, isEnded, type OrderObstacle, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
+import { textOfIntent, withinText } from "../report-text.ts";
 import { STATE_LIMITS } from "../settings.ts";
-import { addDoubt, doubtAtEnd } from "./doubts.ts";
+import { addDoubt, doubtAtEnd, isOvertaken } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import type { StationState } from "./state.ts";
 
@@ -18,14 +19,20 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   if (next === undefined) return undefined;
   const intent: PaymentIntent = { ...next.context, status: next.value as IntentState };
   if (!isEnded(intent.status)) return { ...state, intent };
-  const ended = { ...state, intent: null, ended: [intent, ...state.ended].slice(0, STATE_LIMITS.endedIntents) };
+  const ended = { ...state, intent: null, ended: [intent, ...keepEnded(state.ended)] };
   if (intent.status === "succeeded") return ended;
   const { orderId, intentId, provider, endReason } = intent;
   const untold = provider === null ? ended : addUntoldEnd(ended, intentId);
   // An order that is paid or voided is in no doubt; the intent itself keeps that its money may have moved.
-  if (endReason === "order_already_paid" || endReason === "order_voided") return untold;
+  if (isOvertaken({ endReason })) return untold;
   const reason = doubtAtEnd(state.intent, endReason);
   return reason === undefined ? untold : addDoubt(untold, { orderId, intentId, reason });
+}
+
+/** The newest of those that ended before, within the bounds of their number and of their text; older ones are in the audit log. */
+function keepEnded(ended: readonly PaymentIntent[]): readonly PaymentIntent[] {
+  const newest = ended.slice(0, STATE_LIMITS.endedIntents - 1);
+  return withinText(newest.toReversed(), textOfIntent).toReversed();
 }
 
 function addUntoldEnd(state: StationState, intentId: number): StationState {

@@ -1,13 +1,14 @@
 /** What the steps of a station share: their input, what one command's own step yields, and how a refusal is made. */
 import type { Actor } from "../actor.ts";
 import { isEnded, type PaymentIntent } from "../payment-intent.ts";
+import { textOfReport, withinText } from "../report-text.ts";
 import type { MachineSettings } from "../settings.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import type { KillSwitches } from "../standing.ts";
 import type { StationCommand } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
-import { findIntent, type StationState } from "./state.ts";
+import { findIntent, type StationState, type StoredReply } from "./state.ts";
 
 /** One kind of command. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
@@ -57,7 +58,23 @@ export function namedIntent(state: StationState, intentId: number, input: StepIn
   return recalled?.intentId === intentId && isEnded(recalled.status) ? recalled : undefined;
 }
 
-/** The replies with one more, the oldest dropped at the bound. */
+/**
+ * The replies with one more, the oldest dropped at the bound. Of older reports with more text than a state keeps only the
+ * command is left: the audit log has the answer that a repetition gets.
+ */
 export function keepReply(state: StationState, commandId: string, reply: StationReply): StationState["replies"] {
-  return [...state.replies, { commandId, reply }].slice(-STATE_LIMITS.replies);
+  const older = state.replies.slice(1 - STATE_LIMITS.replies);
+  const kept = withinText(older, textOfReply);
+  const elsewhere = older.slice(0, older.length - kept.length).map(withoutText);
+  return [...elsewhere, ...kept, { commandId, reply }];
+}
+
+function textOfReply({ reply }: StoredReply): number {
+  return reply.ok && reply.type === "report" ? textOfReport(reply.report) : 0;
+}
+
+function withoutText(stored: StoredReply): StoredReply {
+  const { commandId, reply } = stored;
+  if (textOfReply(stored) === 0 || !reply.ok || reply.type !== "report") return stored;
+  return { commandId, reply: { ok: true, type: "elsewhere", intentId: reply.intentId } };
 }

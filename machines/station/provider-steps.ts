@@ -1,10 +1,10 @@
 /** What a payment provider brings about: its QR, its confirmation, its failure, and its word that no money moved. */
 import { isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { confirmedBy } from "./deadlines.ts";
-import { addDoubt } from "./doubts.ts";
+import { addDoubt, isOfProvider } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
 import { ACCEPTED, type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
-import { findIntent, type StationState } from "./state.ts";
+import { type Doubt, findIntent, type StationState } from "./state.ts";
 
 /** The provider has answered with its QR: displays show it from this commit on. */
 export function presentQr(state: StationState, command: Command<"qr_ready">, atMs: number): Outcome {
@@ -94,16 +94,19 @@ export function keepDifferingMoney(
   return { state: next, events: [{ type: "money_differs", intentId, issue, status }], reply: ACCEPTED };
 }
 
-/** The provider's word that nothing moved and nothing will: it takes the doubts of an intent away, and an active one's mark. */
+/**
+ * The provider's word that nothing moved and nothing will: it takes the doubts of its own payment away, and an active one's
+ * mark. What a companion reported, or did not report, is none of its business.
+ */
 export function clearDoubt(state: StationState, command: Command<"provider_cleared">): Outcome {
   const { intentId } = command;
   const active =
     state.intent?.intentId === intentId && state.intent.moneyMayHaveMoved !== "" ? state.intent : undefined;
   const unmarked = active === undefined ? undefined : moveIntent(state, { type: "CLEAR" });
-  const doubt = state.doubts.find((known) => known.intentId === intentId);
-  const orderId = doubt?.orderId ?? (unmarked === undefined ? undefined : active?.orderId);
+  const isCleared = (doubt: Doubt): boolean => doubt.intentId === intentId && isOfProvider(doubt);
+  const orderId = state.doubts.find(isCleared)?.orderId ?? (unmarked === undefined ? undefined : active?.orderId);
   if (orderId === undefined) return { reply: ACCEPTED };
-  const doubts = state.doubts.filter((other) => other.intentId !== intentId);
+  const doubts = state.doubts.filter((doubt) => !isCleared(doubt));
   return {
     state: { ...(unmarked ?? state), doubts },
     events: [{ type: "doubt_cleared", intentId, orderId }],

@@ -1,6 +1,14 @@
 /** What a station answers. A stored reply is compact; `renderReply` adds the intent it speaks of. */
 import type { LeaseHolder, LostLease } from "../lease.ts";
-import type { IntentState, IntentStatus, PaymentIntent, ProviderPayment, Report } from "../payment-intent.ts";
+import type {
+  DoubtReason,
+  EarlierSale,
+  IntentState,
+  IntentStatus,
+  PaymentIntent,
+  ProviderPayment,
+  Report,
+} from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
 import { SETTLEMENT_REFUSALS, type StationCommand } from "./command.ts";
@@ -46,12 +54,14 @@ export interface Refusal {
   readonly code: RefusalCode;
   /** The intent's status, where the refusal is about an intent (contract, "Errors"). */
   readonly status?: IntentStatus;
-  /** For `route_not_offered`: why. */
-  readonly reason?: WithdrawalReason;
+  /** For `route_not_offered`: why. For `money_may_have_moved`: the strongest reason, while it is remembered. */
+  readonly reason?: WithdrawalReason | DoubtReason;
   /** For `station_leased`: who holds the lease. */
   readonly holder?: string;
-  /** For `money_may_have_moved`: the newest collection of the order that may have moved money, while it is remembered. */
+  /** For `money_may_have_moved`: the collection of the order that `reason` is about. */
   readonly earlierIntentId?: number;
+  /** For `reference_already_used`: the order that the same reference has settled. */
+  readonly earlierSale?: EarlierSale;
 }
 
 export type StationReply =
@@ -64,6 +74,8 @@ export type StationReply =
     }
   | { readonly ok: true; readonly type: "intent"; readonly intentId: number; readonly status: IntentState }
   | { readonly ok: true; readonly type: "report"; readonly intentId: number; readonly report: Report }
+  /** Of a stored reply only: a report was answered whose text is too long to be kept here; the audit log has the answer. */
+  | { readonly ok: true; readonly type: "elsewhere"; readonly intentId: number }
   | Refusal;
 
 /** A reply with the intent that it speaks of, as it was when the reply was given. */
@@ -73,10 +85,11 @@ export interface RenderedReply {
 }
 
 /**
- * The full answer to a command, the first time and on each repetition (I6). Returns undefined when the intent has left
- * the state; the audit trail still has the answer then.
+ * The full answer to a command, the first time and on each repetition (I6). Returns undefined when the intent, or the
+ * text of a report, has left the state; the audit log still has the answer then.
  */
 export function renderReply(state: StationState, reply: StationReply): RenderedReply | undefined {
+  if (reply.ok && reply.type === "elsewhere") return undefined;
   if (!reply.ok || (reply.type !== "intent" && reply.type !== "report")) return { reply, intent: null };
   const intent = findIntent(state, reply.intentId);
   if (intent === undefined) return undefined;
@@ -117,12 +130,17 @@ function isKeptByIntent(
 }
 
 /**
- * The newest version of a station whose reply, or whose end of an intent, can have left the state of `version`: what the
- * audit trail has to hold before its word that there was none counts. A commit keeps at most one reply and ends at most
- * one intent, so the bounded lists reach at least as many commits back as they are long.
+ * The newest version of a station whose reply, or whose end of an intent, can have left this state, which is of `version`:
+ * what the audit log has to hold before its word that there was none counts. A commit keeps at most one reply and ends at
+ * most one intent, so the lists reach at least as many commits back as they are long. Long texts may make the list of ended
+ * intents shorter than its bound.
  */
-export function forgottenThrough(version: number, what: "reply" | "intent"): number {
-  return Math.max(0, version - (what === "reply" ? STATE_LIMITS.replies : STATE_LIMITS.endedIntents));
+export function forgottenThrough(
+  { ended }: Pick<StationState, "ended">,
+  version: number,
+  what: "reply" | "intent",
+): number {
+  return Math.max(0, version - (what === "reply" ? STATE_LIMITS.replies : ended.length));
 }
 
 /** An intent as it was when it was in an earlier state: what came later is taken off again. */

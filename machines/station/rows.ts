@@ -48,6 +48,8 @@ export type AttestationRow = readonly [
   attestedAfterMs: number,
   transactionId: number | null,
   by: Word,
+  /** Left out where it is not so, which is nearly always. */
+  confirmsReferenceAlreadyUsed?: 1,
 ];
 
 /** Without a payload: an ended intent has none. */
@@ -153,13 +155,23 @@ function readReport(row: ReportRow, sinceMs: number): Report {
 
 function writeAttestation(attestation: Attestation, sinceMs: number): AttestationRow {
   const { commandId, cashierId, cashierName, reference, atMs, transactionId, by } = attestation;
-  return [commandId, cashierId, cashierName, reference, atMs - sinceMs, transactionId, ATTESTERS.indexOf(by)];
+  const row = [
+    commandId,
+    cashierId,
+    cashierName,
+    reference,
+    atMs - sinceMs,
+    transactionId,
+    ATTESTERS.indexOf(by),
+  ] as const;
+  return attestation.confirmsReferenceAlreadyUsed === true ? [...row, 1] : row;
 }
 
 function readAttestation(row: AttestationRow, sinceMs: number): Attestation {
-  const [commandId, cashierId, cashierName, reference, attestedAfterMs, transactionId, by] = row;
+  const [commandId, cashierId, cashierName, reference, attestedAfterMs, transactionId, by, confirms] = row;
   const atMs = sinceMs + attestedAfterMs;
-  return { by: word(ATTESTERS, by), commandId, cashierId, cashierName, reference, atMs, transactionId };
+  const attested = { by: word(ATTESTERS, by), commandId, cashierId, cashierName, reference, atMs, transactionId };
+  return confirms === 1 ? { ...attested, confirmsReferenceAlreadyUsed: true } : attested;
 }
 
 function readProvider([configId, providerReference, confirmedAfterMs]: ProviderRow, sinceMs: number): ProviderPayment {

@@ -1,5 +1,5 @@
 /** The settlement saga's answers (design §2.4): the seam is money truth, the station follows it. */
-import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { type EarlierSale, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { applyDeadlines } from "./deadlines.ts";
 import { dropDoubts } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
@@ -40,7 +40,7 @@ export function refuseSettlement(
   input: StepInput,
 ): Outcome {
   const { atMs } = input;
-  const { intentId, code, attestationId } = command;
+  const { intentId, code, attestationId, earlier } = command;
   const intent = state.intent?.intentId === intentId ? state.intent : undefined;
   // Two hosts may both have asked the seam; the slower one's refusal is of an attestation that is over.
   const isStale = attestationId !== undefined && intent?.attestation?.commandId !== attestationId;
@@ -56,8 +56,10 @@ export function refuseSettlement(
       ? { state: due.state, events: [] }
       : endOvertaken(due.state, { orderId: intent.orderId, reason }, atMs);
   const status = wireStatus(findIntent(other.state, intentId)?.status ?? "expired");
-  const events: StationEvent[] = [{ type: "settlement_refused", intentId, code }, ...due.events, ...other.events];
-  return answerAttestation(other.state, intent, events, { ok: false, code, status });
+  const sale = earlier === undefined ? undefined : describeSale(earlier);
+  const refused: StationEvent = { type: "settlement_refused", intentId, code, ...(sale && { earlier: sale }) };
+  const reply: StationReply = { ok: false, code, status, ...(sale && { earlierSale: sale }) };
+  return answerAttestation(other.state, intent, [refused, ...due.events, ...other.events], reply);
 }
 
 /** Told twice that an intent succeeded is nothing new; told that an unpaid one is paid must not be lost. */
@@ -74,6 +76,12 @@ function conflict(state: StationState, intent: PaymentIntent, transactionId: num
     events: [{ type: "settlement_conflict", intentId, transactionId, status }, ...other.events],
     reply: ACCEPTED,
   };
+}
+
+/** The seam's answer comes as JSON; only the fields that a reply may hold enter the state, so that it stays bounded. */
+function describeSale(sale: EarlierSale): EarlierSale {
+  const { orderId, orderDisplayNumber, stationName, amountMinor, currency, settledAtMs } = sale;
+  return { orderId, orderDisplayNumber, stationName, amountMinor, currency, settledAtMs };
 }
 
 function answerAttestation(

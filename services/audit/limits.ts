@@ -44,6 +44,8 @@ export const AUDIT_LIMITS = {
 
   /** Steps told in one timeline; a device may report once a second for half an hour. The creation and the newest are told. */
   timelineSteps: 500,
+  /** Characters of a reference or a code in a sentence: four times what the longest real one has; the data has all of it. */
+  quotedCharacters: 128,
   /** Kill switches told in one timeline, the newest: more in half an hour are somebody's script, and the owner's trail has all. */
   timelineSwitches: 50,
   /** Attributions told in one timeline: each is an operator's own decision about another money of the same payment. */

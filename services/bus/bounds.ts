@@ -51,6 +51,11 @@ export const BOUNDS = {
   commandIdCharacters: 200,
   /** Any text in a station's command: longer than anything a person types, and a commit stays small (design §2.1). */
   stationTextCharacters: 1_000,
+  /**
+   * A device's reference or code, which are evidence and kept verbatim: as much as a request body of 16 KiB can hold. The
+   * machine bounds how much of it a station's state keeps (`STATE_LIMITS`).
+   */
+  reportTextCharacters: 16 * 1_024,
 } as const;
 
 /** An amount in minor units on the bus: digits only. */

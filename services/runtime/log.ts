@@ -6,6 +6,7 @@ import { type LogFn, type Logger, pino, stdSerializers, stdTimeFunctions } from 
 import { LOG_LIMITS } from "./limits.ts";
 import { type ErrorLine, type LeftOut, LineLimiter } from "./line-limiter.ts";
 import { LogOutput, standardOutput, writeLast } from "./log-output.ts";
+import { printableJson } from "./printable.ts";
 
 export type Log = Logger;
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
@@ -46,7 +47,8 @@ export function createLog(options: { readonly service: string; readonly level: L
         },
       },
     },
-    { write: (line) => (output ??= openOutput(base)).write(line) },
+    // Text of a device or a provider must not mislead a person who reads the log in a terminal.
+    { write: (line) => (output ??= openOutput(base)).write(printableJson(line)) },
   );
   limiter ??= new LineLimiter((leftOut) => reportLeftOut(log, leftOut));
   return log;

@@ -8,6 +8,15 @@ export const SETTLEMENT_LIMITS = {
   purgeIntervalMs: 3_600_000,
   /** Rows removed by one statement, so that it holds no lock for long. */
   purgeBatchRows: 5_000,
+  /** A longer reference is compared by its hash, so that an index entry with it stays small. */
+  referenceKeyCharacters: 200,
+  /**
+   * Terminals number their slips and approvals with six characters at most (ISO 8583, fields 11 and 38) and use them
+   * again, many of them each day. A longer reference, such as a retrieval reference number, is a payment's own.
+   */
+  shortReferenceCharacters: 6,
+  /** How long a short reference is compared: a business day, less than the time until the same number comes tomorrow. */
+  shortReferenceHours: 20,
   /** Settlements wait for the disk together, so a few connections already share its flushes; more would only queue there. */
   databaseConnections: 8,
 } as const;

@@ -4,7 +4,8 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { storableText } from "./order-total.ts";
-import { drawIntent, settleIntent } from "./sql/payment-seam.ts";
+import { comparedReference } from "./reference-key.ts";
+import { drawIntent, findEarlierSale, settleIntent } from "./sql/payment-seam.ts";
 
 /** Order truth for a new intent, and its id. Refuses with `not_found` for an order that is not the station's. */
 export async function prepare(
@@ -21,16 +22,14 @@ export async function settleOnce(
   deps: SettlementDeps,
   request: RequestOf<typeof settle>,
 ): Promise<ReplyOf<typeof settle>> {
-  // A reference came from a device or a keyboard. Whatever it holds, it must not keep a settlement from ending.
-  const storable = {
-    ...request,
-    reference: storableText(request.reference),
-    ...(request.moneyKey === undefined ? {} : { moneyKey: storableText(request.moneyKey) }),
-  };
-  const outcome = await settleIntent(deps.database, storable);
+  // Whatever a provider's money is called, it must not keep a settlement from ending.
+  const storable = request.moneyKey === undefined ? request : { ...request, moneyKey: storableText(request.moneyKey) };
+  const outcome = await settleIntent(deps.database, storable, comparedReference(request.route, request.reference));
   const { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey } = request;
   const asked = { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey };
   deps.log.info({ ...asked, ...outcome }, "settlement answered");
   if ("settledAs" in outcome) return { settled: true, transactionId: outcome.settledAs };
-  return { settled: false, code: outcome.refusal };
+  const { refusal: code, usedBy } = outcome;
+  const earlier = usedBy === null ? undefined : await findEarlierSale(deps.database, usedBy);
+  return earlier === undefined ? { settled: false, code } : { settled: false, code, earlier };
 }

@@ -30,7 +30,7 @@ export async function gather(
 ): Promise<Gathered> {
   const isForgotten = !isRandom(commandId) && replyMayBeForgotten(state, commandId, command as StationCommand);
   const intentId = unknownIntentOf(state, command);
-  const throughVersion = forgottenThrough(version, intentId === undefined ? "reply" : "intent");
+  const throughVersion = forgottenThrough(state, version, intentId === undefined ? "reply" : "intent");
   const [history, prepared] = await Promise.all([
     isForgotten || intentId !== undefined
       ? recall(nc, { stationId, commandId, throughVersion, ...(intentId === undefined ? {} : { intentId }) })

@@ -89,7 +89,7 @@ export class SettlementSaga {
     const attestationId = attestationOf(intent).commandId;
     const command: OwnCommand = outcome.settled
       ? { type: "settlement_succeeded", intentId, transactionId: outcome.transactionId }
-      : { type: "settlement_refused", intentId, code: outcome.code, attestationId };
+      : { type: "settlement_refused", intentId, code: outcome.code, attestationId, earlier: outcome.earlier };
     const committed = await this.#insist(settlement, () => this.#commit(stationId, command));
     if (committed === undefined) return;
     const { settled } = outcome;
@@ -103,8 +103,10 @@ export class SettlementSaga {
 
   async #callSeam(stationId: number, intent: PaymentIntent): Promise<ReplyOf<typeof settle>> {
     const { intentId, orderId, route, amountMinor, currency } = intent;
-    const { commandId: attestationId, reference, cashierId: attestedBy } = attestationOf(intent);
-    const asked = { intentId, attestationId, stationId, orderId, route, amountMinor, currency, reference, attestedBy };
+    const attestation = attestationOf(intent);
+    const { commandId: attestationId, reference, cashierId: attestedBy, confirmsReferenceAlreadyUsed } = attestation;
+    const attested = { attestationId, reference, attestedBy, confirmsReferenceAlreadyUsed };
+    const asked = { intentId, stationId, orderId, route, amountMinor, currency, ...attested };
     return await call(this.#deps.nc, settle, { ...asked, ...moneyOf(intent) }, STATION_LIMITS.settleMs);
   }
 

@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { recallHistory } from "../../services/bus/messages/audit.ts";
 import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { readStoredJson } from "../../services/db/stored-text.ts";
 import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
 
@@ -92,7 +93,7 @@ describe("the audit copy", () => {
     const { stationId } = station.facts;
     const [row] = await world.database`
       select data, actor_name from station_events where station_id = ${stationId} and type = 'outcome_reported'`;
-    expect(row?.["data"]).toMatchObject({ providerReference: "a\uFFFDb", providerCode: "\uFFFD" });
+    expect(readStoredJson(row?.["data"])).toMatchObject({ providerReference: "a\0b", providerCode: "\ud800" });
     expect(row?.["actor_name"]).toBe("Terminal \uFFFD");
     // The answer is kept to the letter, and its command is told from one with a similar key.
     const { response } = await world.ask(recallHistory, { stationId, commandId: `report:1301:${key}` });

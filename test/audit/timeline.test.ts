@@ -94,6 +94,32 @@ describe("a timeline", () => {
     });
   });
 
+  test("a companion that fetched and reported nothing: money may have moved, until it reports a decline", async () => {
+    const station = await openStation();
+    await station.collect(211, orderSnapshot(1));
+    await station.do({ type: "intent_present", intentId: 211 }, station.companion);
+    await station.do({ type: "intent_cancel", intentId: 211 }, station.cashier);
+    const silent = await timelineOf(station, 211);
+    expect(told(silent).slice(2)).toEqual([
+      "maybe: Ada cancelled the collection. Its device had fetched it and no outcome was recorded, so money may have moved.",
+    ]);
+    expect(silent).toMatchObject({
+      moneyMoved: "maybe",
+      summary:
+        "EUR 12.50 for order 7 was not collected by smart POS: Ada cancelled. Money may have moved all the same: compare with the payment application's own records.",
+    });
+    await station.report(211, { outcome: "reported_declined", providerReference: "", providerCode: "05" });
+    const declined = await timelineOf(station, 211);
+    expect(told(declined).slice(3)).toEqual([
+      "no: Counter terminal reported a decline, code 05 after the collection had ended as cancelled; the report was refused and kept as evidence.",
+      "no: After this report there is no sign left that money moved for this collection.",
+    ]);
+    expect(declined).toMatchObject({
+      moneyMoved: "no",
+      summary: "EUR 12.50 for order 7 was not collected by smart POS: Ada cancelled.",
+    });
+  });
+
   test("tells a refused settlement, and the change of the order that caused it", async () => {
     const station = await openStation();
     await station.collect(301, orderSnapshot(1));

@@ -125,12 +125,15 @@ async function attest(collection: Collection): Promise<void> {
   });
 }
 
-/** Whether another collection of the order needs the cashier's word that money may have moved. */
-async function collectAgain({ place, orderId }: Collection, needsWord: boolean): Promise<void> {
+/** Another collection of the order needs the cashier's confirmation for this reason, or, for null, none. */
+async function collectAgain({ place, orderId, intentId: earlier }: Collection, reason: string | null): Promise<void> {
   const path = `${place.path}/intents/`;
   const body = { order_id: orderId, route: "cash" };
-  if (needsWord) await cashier.refused("money_may_have_moved", "POST", path, { body });
-  const confirmed = needsWord ? { ...body, confirms_money_may_have_moved: true } : body;
+  if (reason !== null) {
+    const refused = await cashier.refused("money_may_have_moved", "POST", path, { body });
+    expect(refused.body).toMatchObject({ reason, earlier_intent_id: earlier });
+  }
+  const confirmed = reason === null ? body : { ...body, confirms_money_may_have_moved: true };
   const { intent_id: intentId } = await cashier.good<IntentBody>("POST", path, { body: confirmed });
   await cashier.good("POST", `${path}${intentId}/cancel/`);
 }
@@ -141,7 +144,7 @@ async function unpaid(collection: Collection, outcome: string, code: string): Pr
   if (collection.by === "amount") return attest(collection);
   await cancel(collection);
   await reached(collection, "cancelled");
-  await collectAgain(collection, false);
+  await collectAgain(collection, null);
 }
 
 async function expires(collection: Collection, from: "created" | "presented"): Promise<void> {
@@ -150,7 +153,7 @@ async function expires(collection: Collection, from: "created" | "presented"): P
   expect(await read(collection)).toMatchObject({ status: from, report_count: 0 });
   expect(await reached(collection, "expired")).toMatchObject({ report_count: 0 });
   expect(reportsOf(collection)).toEqual([]);
-  await collectAgain(collection, false);
+  await collectAgain(collection, from === "presented" ? "handoff_presented" : null);
 }
 
 async function goesOffline(collection: Collection): Promise<void> {
@@ -170,11 +173,11 @@ async function goesOffline(collection: Collection): Promise<void> {
     Date.parse(expiresAt) - SILENCE_MS,
   );
   expect(reportsOf(collection)).toEqual([]);
-  await collectAgain(collection, false);
+  await collectAgain(collection, "handoff_presented");
 }
 
 /** Cancelled in the one case, expired in the other. */
-async function late(collection: Collection): Promise<void> {
+async function late(collection: Collection, reason: string | null): Promise<void> {
   const status = collection.by === "name" ? "cancelled" : "expired";
   await reached(collection, "presented");
   await vi.waitFor(
@@ -190,10 +193,11 @@ async function late(collection: Collection): Promise<void> {
     intentStatus: status,
   });
   expect(await orderOf(collection)).toMatchObject({ status: "open", transaction: null });
-  await collectAgain(collection, true);
+  expect(await read(collection)).toMatchObject({ money_may_have_moved: reason ?? "" });
+  await collectAgain(collection, reason);
   await vi.waitFor(async () => {
     const timeline = await owner.good("GET", `intents/${collection.intentId}/timeline/`);
-    expect(timeline).toMatchObject({ status, money_moved: "maybe" });
+    expect(timeline).toMatchObject({ status, money_moved: reason === null ? "no" : "maybe" });
     expect(JSON.stringify(timeline)).toContain(`after the collection had ended as ${status}`);
   }, PATIENCE);
 }
@@ -219,12 +223,13 @@ const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) 
     await attest(collection);
   },
   go_offline: goesOffline,
-  late_success: late,
+  late_success: (collection) => late(collection, "late_success"),
+  late_decline: (collection) => late(collection, null),
   unknown: async (collection) => {
     await reported(collection, "reported_unknown", "68");
     await cancel(collection);
     await reached(collection, "cancelled");
-    await collectAgain(collection, true);
+    await collectAgain(collection, "outcome_unknown");
   },
   never_poll: async (collection) => {
     const { place } = collection;

@@ -10,12 +10,19 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
 const REPORT = `${DEVICES}assignment/report/`;
+/** What changes how the text around it is read: controls, marks of direction, half of a surrogate pair. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/u;
 
 interface Intent {
   readonly intent_id: number;
   readonly status: string;
   readonly report_count: number;
   readonly device_id: number;
+  readonly reports: readonly { readonly provider_reference: string }[];
+}
+interface Timeline {
+  readonly summary: string;
+  readonly entries: readonly { readonly type: string; readonly sentence: string; readonly data: object }[];
 }
 interface Reported {
   readonly report: Record<string, unknown>;
@@ -144,25 +151,67 @@ describe("a report", () => {
     expect((await report(intentId, key)).body).toEqual(answers[0]?.body);
   });
 
-  it("is not lost for its text: what cannot be stored is replaced, what is too long is cut, and it settles", async () => {
+  it.each([
+    ["direction overrides and line breaks", "RRN \u202E1\u2066\r\n2\u2028", "5\u202D1\n"],
+    ["what no database can store", "SLIP\0 \ud800 \uFDD00000 \udc00", "51\ud800\0"],
+    ["as much as a body can hold", "7".repeat(15_000), "5".repeat(1_000)],
+    ["as many bytes as a body can hold", "七".repeat(5_000), ""],
+  ])(
+    "%s: the report, its repetition, the collection, the transaction and the timeline have it verbatim",
+    async (...words) => {
+      const [, provider_reference, provider_code] = words;
+      const intentId = await handOver();
+      const said = { provider_reference, provider_code };
+      const key = { client_idempotency_key: `\ud800${provider_code.slice(0, 3)}` };
+      const { status, body } = await report(intentId, { ...said, ...key, ["note\u0000"]: "\udc00" });
+      expect(status).toBe(200);
+      expect(body.report).toMatchObject(said);
+      expect((await report(intentId, { outcome: "reported_declined", ...key })).body).toEqual(body);
+      expect(await readIntent(intentId)).toMatchObject({ reports: [said], report_count: 1 });
+      const path = `stations/${stationId}/intents/${intentId}/attest/`;
+      const attested = await cashier.good<{ order_id: number }>("POST", path);
+      expect(attested).toMatchObject({ attestation: { reference: provider_reference } });
+      expect(await cashier.good("GET", `orders/${attested.order_id}/`)).toMatchObject({
+        transaction: { reference: provider_reference },
+      });
+      const { entries } = await backoffice.good<Timeline>("GET", `intents/${intentId}/timeline/`);
+      expect(entries.find(({ type }) => type === "outcome_reported")?.data).toMatchObject(said);
+      expect(entries.find(({ type }) => type === "intent_succeeded")?.data).toMatchObject({
+        reference: provider_reference,
+      });
+    },
+  );
+
+  it("direction overrides and line breaks: the timeline's sentences and the log escape them", async () => {
     const intentId = await handOver();
-    const words = {
-      provider_reference: `SLIP\0 ${"7".repeat(300)}`,
-      provider_code: "51\ud800",
-      ["note\u0000"]: "\udc00",
-    };
-    const key = { client_idempotency_key: `\ud800${"k".repeat(4_000)}` };
-    const { status, body } = await report(intentId, { ...words, ...key });
-    expect(status).toBe(200);
-    const kept = { provider_reference: `SLIP\uFFFD ${"7".repeat(249)}`, provider_code: "51\uFFFD" };
-    expect(body.report).toMatchObject(kept);
-    expect((await report(intentId, { outcome: "reported_declined", ...key })).body).toEqual(body);
-    // Half of another pair is another key.
-    await report(intentId, { ...words, client_idempotency_key: `\ud801${"k".repeat(4_000)}` });
-    expect((await readIntent(intentId)).report_count).toBe(2);
-    const path = `stations/${stationId}/intents/${intentId}/attest/`;
-    const attested = await cashier.good<{ attestation: { reference: string } }>("POST", path);
-    expect(attested.attestation.reference).toBe(kept.provider_reference);
+    const words = { provider_reference: "SLIP \u202E1\u2066\n2\0\ud800", provider_code: "5\u202E1" };
+    await report(intentId, words);
+    await cashier.good("POST", `stations/${stationId}/intents/${intentId}/attest/`);
+    const timeline = await backoffice.good<Timeline>("GET", `intents/${intentId}/timeline/`);
+    const reported = timeline.entries.find(({ type }) => type === "outcome_reported");
+    expect(reported?.sentence).toContain("reference SLIP \\u202e1\\u2066\\n2\\u0000\\ud800, code 5\\u202e1");
+    expect(timeline.summary).toContain("reference SLIP \\u202e1\\u2066\\n2\\u0000\\ud800");
+    for (const text of [timeline.summary, ...timeline.entries.map(({ sentence }) => sentence)])
+      expect(text).not.toMatch(UNSAFE);
+    for (const name of ["services", "stations", "gateway"] as const)
+      expect(system.log(name).replaceAll("\n", "")).not.toMatch(UNSAFE);
+  });
+
+  it("forgotten by the station for its length: the same key still gets the same answer", async () => {
+    const intentId = await handOver();
+    const reports = Array.from({ length: 4 }, (_, turn) => ({
+      client_idempotency_key: `long-${turn}`,
+      provider_reference: `${turn}-${"9".repeat(15_000)}`,
+    }));
+    const answers = [];
+    for (const each of reports) answers.push((await report(intentId, each)).body);
+    for (const [turn, each] of reports.entries()) {
+      const { status, body } = await report(intentId, { ...each, outcome: "reported_declined" });
+      expect([status, body]).toEqual([200, answers[turn]]);
+    }
+    const { reports: shown, report_count } = await readIntent(intentId);
+    expect([shown.at(-1)?.provider_reference, report_count]).toEqual([reports.at(-1)?.provider_reference, 4]);
+    await cancel(intentId);
   });
 
   it("with a field about money changes no money", async () => {

@@ -243,6 +243,11 @@ describe("an order in doubt", () => {
     [
       "a success was reported after the end",
       () => aQrCounter().picks("smart_pos").cancels().reports("reported_success"),
+      "late_success",
+    ],
+    [
+      "an unknown outcome was reported after the end",
+      () => aQrCounter().picks("smart_pos").cancels().reports("reported_unknown"),
       "late_evidence",
     ],
     [
@@ -265,6 +270,7 @@ describe("an order in doubt", () => {
       expect(counter.picks(route, { key: "again" }).reply).toEqual({
         ok: false,
         code: "money_may_have_moved",
+        reason: "qr_presented",
         earlierIntentId,
       });
       expect(counter.picks(route, { confirms: false }).reply).toMatchObject({ code: "money_may_have_moved" });

@@ -28,6 +28,25 @@ export const STORIES: Record<string, () => Scenario> = {
     aServedCounter().picks("attested_terminal").waits(500).attests({ key: "31:attest:a", reference: "SLIP-9" }),
   "a-refused-settlement": () =>
     aServedCounter().picks("cash").attests({ key: "31:attest:a" }).waits(40).refusesToSettle("order_changed"),
+  "a-used-reference": () =>
+    aServedCounter()
+      .picks("attested_terminal")
+      .attests({ key: "31:attest:a", reference: "SLIP-9" })
+      .waits(40)
+      .refusesToSettle("reference_already_used", {
+        earlier: {
+          orderId: 44,
+          orderDisplayNumber: 3,
+          stationName: "Bar",
+          amountMinor: "980",
+          currency: "EUR",
+          settledAtMs: 1_795_000_000_000,
+        },
+      })
+      .waits(9_000)
+      .attests({ key: "31:attest:b", reference: "SLIP-9", confirms: true })
+      .waits(30)
+      .settles(9_002),
   "a-presented-qr": () => aQrCounter().picks("dynamic_qr", { key: "31:create:a" }).waits(300).givesQr(),
   "a-confirmed-qr": () =>
     aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(9_000).confirms({ key: "provider:81:PAY-1" }),
@@ -35,6 +54,16 @@ export const STORIES: Record<string, () => Scenario> = {
   "every-kind-of-end": () => everyKindOfEnd(),
   "every-kind-of-doubt": () => everyKindOfDoubt(),
   "every-order-obstacle": () => everyOrderObstacle(),
+  "a-silent-companion": () =>
+    aServedCounter()
+      .picks("smart_pos")
+      .fetches()
+      .cancels()
+      .picks("smart_pos", { confirms: true })
+      .fetches()
+      .waits(180_000)
+      .ticks()
+      .reports("reported_success", { key: "701:report:late", reference: "RRN-1" }),
   "a-full-memory": () => aFullMemory(),
 };
 

@@ -60,22 +60,53 @@ function checkBounds(state: StationState): void {
   for (const intent of state.ended) {
     expect(intent.reports.length, "M9: reports of an ended intent").toBeLessThanOrEqual(STATE_LIMITS.endedReports);
   }
+  checkText(state);
   const ids = state.devices.map((device) => device.deviceId);
   expect(ids, "devices are sorted and unique").toEqual([...new Set(ids)].toSorted((a, b) => a - b));
 }
 
-/** Both lists forget the oldest first, one for each that comes: `forgottenThrough` counts on it. */
+/** Beside the newest of each, and the report that an attestation inherits from, only so much of a device's text is kept. */
+function checkText({ intent, ended, replies }: StationState): void {
+  const reports = intent?.reports ?? [];
+  const inherited = reports.findLast((report) => report.providerReference !== "");
+  const older = {
+    reports: reports.slice(0, -1).filter((report) => report !== inherited),
+    ended: ended.slice(1).flatMap((other) => other.reports),
+    replies: replies.slice(0, -1).flatMap(({ reply }) => (reply.ok && reply.type === "report" ? [reply.report] : [])),
+  };
+  for (const [what, kept] of Object.entries(older)) {
+    const text = kept.reduce(
+      (sum, { providerReference, providerCode }) => sum + providerReference.length + providerCode.length,
+      0,
+    );
+    expect(text, `M9: text of older ${what}`).toBeLessThanOrEqual(STATE_LIMITS.olderReportText);
+  }
+}
+
+/** Both lists forget the oldest first, the replies one for each that comes: `forgottenThrough` counts on it. */
 function checkMemory(before: StationState | null, { replies, ended }: StationState): void {
   if (before === null) return;
   const kept = before.replies.slice(-(STATE_LIMITS.replies - 1));
-  if (replies.length !== before.replies.length || replies.at(-1)?.commandId !== before.replies.at(-1)?.commandId)
-    expect(replies.slice(0, -1), "M19: a commit keeps at most one reply").toEqual(kept);
-  const left = before.ended.slice(0, STATE_LIMITS.endedIntents - 1).map((intent) => intent.intentId);
-  if (ended[0]?.intentId !== before.ended[0]?.intentId)
+  if (replies.length !== before.replies.length || replies.at(-1)?.commandId !== before.replies.at(-1)?.commandId) {
+    const older = replies.slice(0, -1);
     expect(
-      ended.slice(1).map((intent) => intent.intentId),
-      "M19: a commit ends at most one intent",
-    ).toEqual(left);
+      older.map(({ commandId }) => commandId),
+      "M19: a commit keeps at most one reply",
+    ).toEqual(kept.map(({ commandId }) => commandId));
+    const changed = kept.filter((stored, index) => JSON.stringify(stored) !== JSON.stringify(older[index]));
+    const elsewhere = older
+      .filter(({ reply }) => reply.ok && reply.type === "elsewhere")
+      .map(({ commandId }) => commandId);
+    for (const { commandId, reply } of changed) {
+      expect(reply, "M10: only the text of a report goes elsewhere").toMatchObject({ ok: true, type: "report" });
+      expect(elsewhere, "M10").toContain(commandId);
+    }
+  }
+  const left = before.ended.slice(0, STATE_LIMITS.endedIntents - 1).map((intent) => intent.intentId);
+  if (ended[0]?.intentId !== before.ended[0]?.intentId) {
+    const others = ended.slice(1).map((intent) => intent.intentId);
+    expect(others, "M19: a commit ends at most one intent").toEqual(left.slice(0, others.length));
+  }
 }
 
 function checkCollections(before: StationState | null, input: StepInput, after: Step): void {
@@ -87,7 +118,7 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
 
   for (const intent of state.ended) {
     const was = before?.ended.find((other) => other.intentId === intent.intentId);
-    if (was !== undefined) expect(intent, "M4: an ended intent never changes").toEqual(was);
+    if (was !== undefined) checkEnded(intent, was, input);
   }
   const active = before?.intent ?? null;
   if (active !== null && state.intent?.intentId !== active.intentId) {
@@ -110,6 +141,21 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
     );
     expect(ends, "M7: a report ends nothing").toEqual([]);
   }
+}
+
+/** An ended intent stays as it is, except that a report changes the mark of one that its order overtook. */
+function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: StepInput): void {
+  const { moneyMayHaveMoved } = intent;
+  expect(intent, "M4: an ended intent never changes but for its mark").toEqual({ ...was, moneyMayHaveMoved });
+  if (moneyMayHaveMoved === was.moneyMayHaveMoved) return;
+  expect(command, "M4: only a late report changes a mark").toMatchObject({
+    type: "intent_report",
+    intentId: intent.intentId,
+  });
+  expect(["order_already_paid", "order_voided"], "M4: of an intent that its order overtook").toContain(was.endReason);
+  expect(was.moneyMayHaveMoved, "M4: a success that was reported late stays").not.toBe("late_success");
+  if (moneyMayHaveMoved === "")
+    expect(was.moneyMayHaveMoved, "M4: only silence is taken back").toBe("handoff_presented");
 }
 
 /** What cancels an intent, by whose doing it was. What becomes of an order is told by order truth or by the seam's word. */

@@ -112,6 +112,11 @@ describe("money that differs from what was registered", () => {
     expect(doubtsOf(counter.clears(1_001))).toEqual([]);
   });
 
+  it("is cleared by the provider for its own payments only: what a companion reported stays", () => {
+    const counter = aServedCounter().picks("smart_pos").fetches().reports("reported_success").cancels().clears();
+    expect([counter.happened, doubtsOf(counter)]).toEqual([[], [[1_001, "success_reported"]]]);
+  });
+
   it("is nobody's word but a provider's, about nothing but a QR", () => {
     expect(shown().differs("amount_mismatch", { by: COMPANION }).reply).toMatchObject({ code: "intent_unknown" });
     expect(aServedCounter().picks("smart_pos").differs().reply).toMatchObject({ code: "intent_unknown" });
@@ -152,13 +157,13 @@ describe("a report of a blocked device", () => {
         blockedReason: "device_frozen",
       },
     ]);
-    expect(counter.intent).toMatchObject({ status: "presented", reportCount: 0, moneyMayHaveMoved: "late_evidence" });
-    expect(doubtsOf(counter.cancels())).toEqual([[1_001, "late_evidence"]]);
+    expect(counter.intent).toMatchObject({ status: "presented", reportCount: 0, moneyMayHaveMoved: "late_success" });
+    expect(doubtsOf(counter.cancels())).toEqual([[1_001, "late_success"]]);
   });
 
   it.each([
     ["of a blocked device", () => frozen()],
-    ["after the end", () => aServedCounter().picks("smart_pos").fetches().cancels()],
+    ["after the end", () => aServedCounter().picks("smart_pos").cancels()],
   ])("is kept once for its content, whatever its key, and within a bound: %s", (_what, begin) => {
     const counter = begin();
     const kept: string[] = [];
@@ -176,7 +181,7 @@ describe("a report of a blocked device", () => {
     for (let turn = 0; turn < 26; turn += 1) report("reported_success", `RRN-${turn}`, `success:${turn}`);
     expect(kept).toHaveLength(2 * STATE_LIMITS.lateEvidencePerIntent);
     if (counter.station.intent !== null) counter.cancels();
-    expect(doubtsOf(counter)).toEqual([[1_001, "late_evidence"]]);
+    expect(doubtsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
   it("puts the order in doubt at once when the collection has ended, and a decline puts nothing in doubt", () => {

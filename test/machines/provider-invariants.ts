@@ -2,6 +2,7 @@
 import { expect } from "vitest";
 import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { strongestDoubt } from "../../machines/station/doubts.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
 import type { StepInput } from "../../machines/station/outcome.ts";
 import type { Doubt, StationState } from "../../machines/station/state.ts";
@@ -64,14 +65,19 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
   const isThere = ({ intentId, reason }: Doubt): boolean =>
     doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason);
   const gone = (before?.doubts ?? []).filter((doubt) => !isThere(doubt));
-  const unexplained = gone.filter(({ orderId, intentId }) => {
+  const unexplained = gone.filter(({ orderId, intentId, reason }) => {
     const isClosed = knownOrders.some((known) => known.orderId === orderId && known.status !== "open");
     const isCleared = command.type === "provider_cleared" && command.intentId === intentId;
+    const isAnswered =
+      reason === "handoff_presented" && command.type === "intent_report" && command.intentId === intentId;
     const isPushedOut = doubts.length === STATE_LIMITS.doubts && orderId <= state.doubtsForgottenThrough;
     const isPaid = orderId === settled?.orderId;
-    return !isClosed && !isPaid && !isCleared && !isPushedOut;
+    return !isClosed && !isPaid && !isCleared && !isAnswered && !isPushedOut;
   });
-  expect(unexplained, "M22: a doubt leaves by payment, void, its own clearing or the bound").toEqual([]);
+  expect(
+    unexplained,
+    "M22: a doubt leaves by payment, void, its own clearing, a report after silence or the bound",
+  ).toEqual([]);
 }
 
 /** An ended QR is to be told of until the providers service has taken note, and nothing but that takes it off. */
@@ -90,9 +96,12 @@ function checkUntoldEnds(before: StationState | null, { command }: StepInput, { 
 /** What the events have said about an intent's money, whatever the bounded state has kept of it. */
 interface Said {
   byDevice: boolean;
+  /** A companion has fetched it and reported nothing that was accepted. */
+  silent: boolean;
   byProvider: boolean;
   shown: boolean;
   confirmed: boolean;
+  ended: boolean;
 }
 
 const END_EVENTS: readonly string[] = ["intent_cancelled", "intent_expired", "provider_failed", "intent_overtaken"];
@@ -101,41 +110,60 @@ const MAY_HAVE_MOVED: readonly string[] = ["reported_success", "reported_unknown
 /** Counts from the events of one station's whole life (M23): nothing here is read from what the machine remembers. */
 export class MoneyWitness {
   readonly #said = new Map<number, Said>();
+  /** Orders that the seam has settled although their intent had ended: they are paid, and the station learns it later. */
+  readonly #settledLate = new Set<number>();
 
   see({ state, events }: Step): void {
-    for (const event of events) if ("intentId" in event) this.#hear(event);
-    for (const event of events) if (END_EVENTS.includes(event.type)) this.#check(event, state, events);
+    for (const event of events) if ("intentId" in event) this.#hear(event, state);
+    for (const intent of state.ended) this.#check(intent, state);
   }
 
-  #hear(event: Extract<StationEvent, { readonly intentId: number }>): void {
+  #hear(event: Extract<StationEvent, { readonly intentId: number }>, state: StationState): void {
     const { intentId } = event;
-    const nothing: Said = { byDevice: false, byProvider: false, shown: false, confirmed: false };
-    const said = this.#said.get(intentId) ?? nothing;
+    const said = this.#said.get(intentId) ?? {
+      byDevice: false,
+      silent: false,
+      byProvider: false,
+      shown: false,
+      confirmed: false,
+      ended: false,
+    };
     this.#said.set(intentId, said);
-    if (event.type === "outcome_reported" || event.type === "late_evidence_kept")
+    if (event.type === "outcome_reported" || event.type === "late_evidence_kept") {
       said.byDevice ||= MAY_HAVE_MOVED.includes(event.outcome);
-    if (event.type === "money_differs") said.byProvider = true;
-    if (event.type === "doubt_cleared") said.byProvider = false;
+      // A report of a blocked device takes nothing back.
+      if (event.type === "outcome_reported" || event.blockedReason === "") said.silent = false;
+    }
+    if (event.type === "intent_presented") said.silent = true;
+    if (event.type === "money_differs" || event.type === "late_money_kept") said.byProvider = true;
     if (event.type === "qr_presented") said.shown = true;
     if (event.type === "provider_confirmed") said.confirmed = true;
+    if (event.type === "doubt_cleared") {
+      Object.assign(said, { silent: false, byProvider: false });
+      // While a QR is shown it can be paid yet, whatever its provider has reported.
+      if (said.ended) Object.assign(said, { shown: false, confirmed: false });
+    }
+    if (END_EVENTS.includes(event.type)) said.ended = true;
+    // By the provider's decline nothing was paid by the QR that was shown.
+    if (event.type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === event.reason))
+      said.shown = false;
+    if (event.type === "settlement_conflict")
+      for (const intent of intentsOf(state)) if (intent.intentId === intentId) this.#settledLate.add(intent.orderId);
   }
 
-  #check(event: StationEvent, state: StationState, events: readonly StationEvent[]): void {
-    // A deadline was due, and the command that found it said more about the money.
-    const saysMore = ["doubt_cleared", "late_evidence_kept", "late_money_kept", "money_differs", "settlement_conflict"];
-    if (!("intentId" in event) || events.some(({ type }) => saysMore.includes(type))) return;
-    const { intentId } = event;
-    const intent = state.ended.find((ended) => ended.intentId === intentId);
+  #check(
+    { intentId, orderId, status }: PaymentIntent,
+    { knownOrders, doubts, doubtsForgottenThrough }: StationState,
+  ): void {
     const said = this.#said.get(intentId);
-    if (intent === undefined || said === undefined) return;
-    const order = state.knownOrders.find((known) => known.orderId === intent.orderId);
-    if (order !== undefined && order.status !== "open") return;
-    const wasDeclined =
-      event.type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === event.reason);
-    const mayHaveMoved = said.confirmed || said.byDevice || said.byProvider || (said.shown && !wasDeclined);
-    const isInDoubt = state.doubts.some((doubt) => doubt.intentId === intentId);
+    if (said === undefined || status === "succeeded") return;
+    const order = knownOrders.find((known) => known.orderId === orderId);
+    const isPaid = order === undefined || order.status !== "open" || this.#settledLate.has(orderId);
+    if (isPaid || orderId <= doubtsForgottenThrough) return;
+    const { confirmed, byDevice, silent, byProvider, shown } = said;
+    const isInDoubt = doubts.some((doubt) => doubt.intentId === intentId);
     expect(isInDoubt, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
-      mayHaveMoved,
+      confirmed || byDevice || silent || byProvider || shown,
     );
   }
 }
@@ -159,7 +187,8 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
   // In doubt at the end of the step: a deadline that was due just before the creation counts.
   const { orderId } = command.order;
-  const earlier = after.state.doubts.findLast((doubt) => doubt.orderId === orderId);
+  const ofOrder = after.state.doubts.filter((doubt) => doubt.orderId === orderId);
+  const earlier = strongestDoubt(ofOrder);
   const isForgotten = earlier === undefined && orderId <= after.state.doubtsForgottenThrough;
   const confirmed = after.events.find((event) => event.type === "second_collection_confirmed");
   expect(confirmed?.earlierIntentId, "M24: the collection that is in doubt is named in the trail").toBe(

@@ -7,7 +7,13 @@
  * invariants that hold of all steps.
  */
 import type { Actor } from "../../machines/actor.ts";
-import type { FailureReason, PaymentIntent, ReportedOutcome, Route } from "../../machines/payment-intent.ts";
+import type {
+  EarlierSale,
+  FailureReason,
+  PaymentIntent,
+  ReportedOutcome,
+  Route,
+} from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type BlockedReason, type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { LeaseTerms, SettlementRefusal, StationCommand } from "../../machines/station/command.ts";
@@ -194,9 +200,10 @@ export class Scenario {
       more.key,
     );
   }
-  attests(more: Sending & { reference?: string } = {}): this {
-    const intentId = more.intentId ?? this.#intents;
-    return this.send({ type: "intent_attest", intentId, reference: more.reference }, more.by ?? CASEY, more.key);
+  attests(more: Sending & { reference?: string; confirms?: boolean } = {}): this {
+    const { intentId = this.#intents, reference, confirms: confirmsReferenceAlreadyUsed } = more;
+    const command = { type: "intent_attest", intentId, reference, confirmsReferenceAlreadyUsed } as const;
+    return this.send(command, more.by ?? CASEY, more.key);
   }
   cancels(more: Sending = {}): this {
     return this.send({ type: "intent_cancel", intentId: more.intentId ?? this.#intents }, more.by ?? CASEY, more.key);
@@ -212,9 +219,12 @@ export class Scenario {
   settles(transactionId = 9_001, intentId: number = this.#intents): this {
     return this.send({ type: "settlement_succeeded", intentId, transactionId }, SETTLEMENT);
   }
-  refusesToSettle(code: SettlementRefusal = "order_changed", more: Sending & { attestationId?: string } = {}): this {
-    const { intentId = this.#intents, attestationId } = more;
-    return this.send({ type: "settlement_refused", intentId, code, attestationId }, SETTLEMENT);
+  refusesToSettle(
+    code: SettlementRefusal = "order_changed",
+    more: Sending & { attestationId?: string; earlier?: EarlierSale } = {},
+  ): this {
+    const { intentId = this.#intents, attestationId, earlier } = more;
+    return this.send({ type: "settlement_refused", intentId, code, attestationId, earlier }, SETTLEMENT);
   }
 
   // What a provider does.

@@ -179,7 +179,7 @@ export function say(situation: Situation, type: StationCommandType): string {
 function inWords(reply: StationReply | undefined): string {
   if (reply === undefined) return "nothing";
   if (!reply.ok) {
-    const detail = reply.reason ?? reply.status ?? reply.holder ?? reply.earlierIntentId;
+    const detail = reply.earlierIntentId ?? reply.reason ?? reply.status ?? reply.holder;
     return detail === undefined ? reply.code : `${reply.code} (${detail})`;
   }
   switch (reply.type) {
@@ -191,5 +191,7 @@ function inWords(reply: StationReply | undefined): string {
       return `intent ${reply.status}`;
     case "report":
       return "report kept";
+    case "elsewhere":
+      return "report kept elsewhere";
   }
 }

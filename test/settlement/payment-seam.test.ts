@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { announceOrders } from "../../services/bus/messages/announce.ts";
 import {
   changeOrderLines,
+  getOrder,
   openOrder,
   prepareIntent,
   settle,
@@ -77,20 +79,19 @@ describe("I2: the payment seam", () => {
   });
 
   test("records what was attested", async () => {
-    const { stationId, orderId } = await openWorth("1250");
-    const request = await attested(stationId, orderId, { reference: "slip \0 17", attestedBy: 42 });
+    const { stationId, orderId, cashier: caller } = await openWorth("1250");
+    const reference = "slip \0\ud800\u202E\n 17";
+    const request = await attested(stationId, orderId, { reference, attestedBy: 42 });
     const { intentId } = request;
     expect(await world.ask(settle, request)).toMatchObject({ settled: true });
     const [row] = await transactionsOf(orderId);
-    // A NUL cannot be stored; it must not keep a settlement from ending.
-    const reference = "slip \uFFFD 17";
-    expect(row).toMatchObject({
-      intent_id: intentId,
-      amount_minor: 1250,
-      reference,
-      route: "smart_pos",
-      attested_by: 42,
+    expect(row).toMatchObject({ intent_id: intentId, amount_minor: 1250, route: "smart_pos", attested_by: 42 });
+    // PostgreSQL cannot hold all of it as it is; it is read back verbatim.
+    expect((await world.ask(getOrder, { caller, orderId })).order.transaction?.reference).toBe(reference);
+    const told = await world.ask(announceOrders, {
+      stations: [{ stationId, orderIds: [orderId], intentIds: [intentId] }],
     });
+    expect(told.stations[0]?.sales[0]?.attestation?.reference).toBe(reference);
   });
 
   test("refuses an order whose amount changed, and that attestation for good; a new one pays once it is as it was", async () => {

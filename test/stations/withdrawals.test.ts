@@ -95,7 +95,8 @@ describe("the end of a QR collection", () => {
     const expired = { type: "provider_failed", intentId, reason: "provider_expired" } as const;
     await world.ask(stationId, expired, { actor: PROVIDER });
     const again = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
-    expect(again.reply).toEqual({ ok: false, code: "money_may_have_moved", earlierIntentId: intentId });
+    const named = { reason: "money_differs", earlierIntentId: intentId };
+    expect(again.reply).toEqual({ ok: false, code: "money_may_have_moved", ...named });
   });
 
   it("is told of every one when many wait for a providers service that comes back", async () => {

@@ -1,6 +1,6 @@
 /** The cashier confirms from the evidence: the one step that settles (contract, "Rules" 2–4). */
 import type { z } from "zod";
-import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import { isAttestedDirectly, type PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { attestBodySchema } from "../../contract/intent.ts";
 import { idempotencyKey, sessionCommandId } from "../command-id.ts";
 import { ok, Refusal, type SessionContext, type SessionHandler } from "../context.ts";
@@ -10,7 +10,7 @@ import { decidedIntentWire } from "./intent-wire.ts";
 
 /**
  * Answers once the payment seam has spoken. Refusals: `evidence_required`, `reference_required`, `order_changed`,
- * `order_already_paid`, `order_voided`, `money_already_used`, `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
+ * `order_already_paid`, `order_voided`, `money_already_used`, `reference_already_used`, `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
  * `lease_required`, `station_leased`, `idempotency_key_reused`.
  */
 export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (context) => {
@@ -18,20 +18,22 @@ export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = as
   const station = await ownStation(context);
   const { stationId } = station;
   const intentId = context.id("intent_id");
+  const { reference, confirms_reference_already_used: confirms } = body;
   const response = await deps.bus.command(stationId, {
-    commandId: sessionCommandId(context, "intent_attest", intentId),
+    // The answer to an attestation is kept, also that its reference is used already: confirming it is another command.
+    commandId: sessionCommandId(context, confirms === true ? "intent_attest_confirmed" : "intent_attest", intentId),
     actor: cashierActor(context),
-    command: { type: "intent_attest", intentId, reference: body.reference },
+    command: { type: "intent_attest", intentId, reference, confirmsReferenceAlreadyUsed: confirms },
   });
   const intent = spokenOf(response);
-  if (isOtherBody(context, intent, body.reference)) throw new Refusal("idempotency_key_reused");
+  if (isOtherBody(context, intent, reference)) throw new Refusal("idempotency_key_reused");
   return ok(decidedIntentWire(intent, station, deps.nowMs()));
 };
 
 /**
- * A repeated key answers with the first attestation, whose reference shows whether the body was the same. Not on the
- * smart POS route: there the device's reference is kept whatever the cashier typed, and a settled payment must never be
- * answered with a refusal.
+ * A repeated key answers with the first attestation. Its reference shows whether the body was the same only where the
+ * typed reference is what was attested. On the other routes the device's or the provider's own reference is attested
+ * whatever the cashier typed, and a settled payment must never be answered with an error.
  */
 function isOtherBody(
   context: SessionContext<unknown, unknown>,
@@ -39,5 +41,5 @@ function isOtherBody(
   typed: string | undefined,
 ): boolean {
   const isKeyed = idempotencyKey(context) !== undefined;
-  return isKeyed && intent.route !== "smart_pos" && typed !== undefined && intent.attestation?.reference !== typed;
+  return isKeyed && isAttestedDirectly(intent.route) && typed !== undefined && intent.attestation?.reference !== typed;
 }

@@ -12,7 +12,7 @@ type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
 
 /**
  * Refusals: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with the `reason`,
- * `money_may_have_moved` with `earlier_intent_id`, `not_found` for the order, `order_changed` meanwhile, `order_already_paid`,
+ * `money_may_have_moved` with `reason` and `earlier_intent_id`, `not_found` for the order, `order_changed` meanwhile, `order_already_paid`,
  * `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
  */
 export const createIntent: SessionHandler<CreateIntentBody> = async (context) => {

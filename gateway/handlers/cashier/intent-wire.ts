@@ -11,7 +11,7 @@ import {
 } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
-import { doubtAtEnd } from "../../../machines/station/doubts.ts";
+import { doubtAtEnd, isOvertaken, strongestDoubt } from "../../../machines/station/doubts.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
@@ -100,12 +100,10 @@ const NOTHING_KNOWN: StationFacts = {
  * handed over: that one keeps its own word.
  */
 function doubtNow(intent: PaymentIntent, { doubts }: StationFacts): IntentWire["money_may_have_moved"] {
-  const { intentId, status, endReason, moneyMayHaveMoved } = intent;
+  const { intentId, status, moneyMayHaveMoved } = intent;
   if (status === "succeeded") return "";
-  if (!isEnded(status) || endReason === "order_already_paid" || endReason === "order_voided") return moneyMayHaveMoved;
-  const reasons = doubts.filter((doubt) => doubt.intentId === intentId).map(({ reason }) => reason);
-  // That money differs is what nobody may overlook, whatever was said after it.
-  return reasons.includes("money_differs") ? "money_differs" : (reasons.at(-1) ?? "");
+  if (!isEnded(status) || isOvertaken(intent)) return moneyMayHaveMoved;
+  return strongestDoubt(doubts.filter((doubt) => doubt.intentId === intentId))?.reason ?? "";
 }
 
 /** As the intent was created: what could be done then is part of the answer, which a repetition gets as well. */

@@ -1,11 +1,6 @@
-/** What a device or a keyboard sent may hold characters that PostgreSQL cannot; none of them may stop the copy. */
+/** What a person or a device sent may hold characters that PostgreSQL cannot; none of them may stop the copy. */
 
-/** JSON for a jsonb column: a NUL, or half of a surrogate pair, becomes the replacement character. */
-export function jsonbText(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) => (typeof part === "string" ? plainText(part) : part));
-}
-
-/** A text for a text column, with the same replacement. */
+/** A name for a text column: a NUL, or half of a surrogate pair, becomes the replacement character. */
 export function plainText(text: string): string {
   return text.replaceAll("\0", "\uFFFD").toWellFormed();
 }

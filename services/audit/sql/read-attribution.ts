@@ -1,6 +1,7 @@
 /** Reading how a provider's money came to pay an order by an operator's word: no station ever had an intent for it. */
 import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { Database } from "../../db/pool.ts";
+import { readStoredText } from "../../db/stored-text.ts";
 
 export interface AttributionFacts {
   readonly stationId: number;
@@ -71,7 +72,7 @@ export async function findAttribution(
     transactionId: row.transaction_id,
     amountMinor: row.amount_minor,
     currency: row.currency,
-    reference: row.reference,
+    reference: readStoredText(row.reference),
     settledAtMs: row.settled_at_ms,
     issueId: row.issue_id,
     issueKind: row.kind,
@@ -128,7 +129,7 @@ export async function selectAttributedMoney(
     attributionIntentId: row.attribution_intent_id,
     amountMinor: row.amount_minor,
     currency: row.currency,
-    reference: row.reference,
+    reference: readStoredText(row.reference),
     attributedAtMs: row.attributed_at_ms,
     by: { kind: row.actor_role, id: row.actor_id, name: row.actor_name },
     reason: row.reason ?? "",

@@ -2,6 +2,7 @@
 import type { AuditEvent } from "../../bus/messages/audit.ts";
 import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { Database } from "../../db/pool.ts";
+import { readStoredJson, readStoredText } from "../../db/stored-text.ts";
 
 interface EventRow {
   readonly station_id: number;
@@ -38,7 +39,7 @@ function toEvent(row: EventRow): AuditEvent {
     type: row.type,
     actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
     intentId: row.intent_id,
-    data: row.data,
+    data: readStoredJson(row.data),
   };
 }
 
@@ -175,7 +176,7 @@ export async function findSettlement(
   if (row === undefined) return undefined;
   return {
     transactionId: row.transaction_id,
-    reference: row.reference,
+    reference: readStoredText(row.reference),
     amountMinor: row.amount_minor,
     currency: row.currency,
     settledAtMs: row.settled_at_ms,

@@ -4,6 +4,7 @@ import { liftIntent } from "../../../machines/station/lift.ts";
 import type { StationResponse } from "../../bus/messages/station.ts";
 import { STATION_LOG } from "../../bus/streams.ts";
 import type { Database } from "../../db/pool.ts";
+import { readStoredJson } from "../../db/stored-text.ts";
 import type { PositionedRead } from "../catch-up.ts";
 import { keyText } from "../copy/stored-json.ts";
 import { asItEnded, type Fate } from "../lost-intent.ts";
@@ -55,7 +56,7 @@ export async function readHistory(
     position: row?.position ?? 0,
     version: row?.version ?? 0,
     response: row?.response ? readResponse(row.response) : null,
-    intent: row?.intent ? asItEnded(readIntent(row.intent), row.fate) : null,
+    intent: row?.intent ? asItEnded(readIntent(row.intent), readStoredJson(row.fate)) : null,
   };
 }
 
@@ -77,5 +78,5 @@ export async function findOrganizationIntent(
   const [row] = await database<{ station_id: number; intent: string; fate: Fate | null }[]>`
     select i.station_id, i.intent, ${fateOf(database)} as fate from intent_history i
     where i.intent_id = ${key.intentId} and i.organization_id = ${key.organizationId}`;
-  return row && { stationId: row.station_id, intent: asItEnded(readIntent(row.intent), row.fate) };
+  return row && { stationId: row.station_id, intent: asItEnded(readIntent(row.intent), readStoredJson(row.fate)) };
 }

@@ -1,7 +1,7 @@
 /** Writing the audit copy. One SQL operation per function, a whole batch each; repeating one changes nothing. */
 import type { Transaction } from "../../db/pool.ts";
+import { storedJson } from "../../db/stored-text.ts";
 import type { BatchRows, TrailHead } from "../copy/batch-rows.ts";
-import { jsonbText } from "../copy/stored-json.ts";
 
 /** How far the trail of each of these stations has come. */
 export async function selectHeads(sql: Transaction, stationIds: readonly number[]): Promise<Map<number, TrailHead>> {
@@ -18,7 +18,7 @@ export async function insertEvents(sql: Transaction, events: BatchRows["events"]
                                 actor_id, actor_name, data, machine_version, stream_sequence)
     select station_id, version, ordinal, organization_id, intent_id, to_timestamp(at_ms / 1000.0), type, actor_kind,
            actor_id, actor_name, data, machine_version, stream_sequence
-    from jsonb_to_recordset(${jsonbText(events)}::text::jsonb) as r (
+    from jsonb_to_recordset(${storedJson(events)}::text::jsonb) as r (
       station_id bigint, version bigint, ordinal integer, organization_id bigint, intent_id bigint,
       at_ms double precision, type text, actor_kind text, actor_id bigint, actor_name text, data jsonb,
       machine_version integer, stream_sequence bigint)

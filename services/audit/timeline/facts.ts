@@ -2,6 +2,8 @@
 import { formatAmount } from "../../../machines/currency.ts";
 import type { PaymentIntent, Route } from "../../../machines/payment-intent.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
+import { printableStart } from "../../runtime/printable.ts";
+import { AUDIT_LIMITS } from "../limits.ts";
 import type { AttributedMoney } from "../sql/read-attribution.ts";
 import type { IssuesOfPayment, ReferencesSaid } from "../sql/read-closed-issues.ts";
 import type { SettlementFacts } from "../sql/read-events.ts";
@@ -80,5 +82,10 @@ export function sentenceStart(text: string): string {
 
 /** The addition that names a reference, or nothing when there is none. */
 export function withReference(reference: string): string {
-  return reference === "" ? "" : `, reference ${reference}`;
+  return reference === "" ? "" : `, reference ${quoted(reference)}`;
+}
+
+/** What a device or a provider sent, in a sentence: escaped, and cut where it is long. The entry's data has it verbatim. */
+export function quoted(text: string): string {
+  return printableStart(text, AUDIT_LIMITS.quotedCharacters);
 }

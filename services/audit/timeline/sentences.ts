@@ -1,7 +1,8 @@
 /** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
-import { type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
+import { type EarlierSale, type EndReason, isEnded, type ReportedOutcome } from "../../../machines/payment-intent.ts";
 import type { BlockedReason } from "../../../machines/standing.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
+import { doubtAtEnd } from "../../../machines/station/doubts.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
 import type { AuditEvent } from "../../bus/messages/audit.ts";
 import type { ReferencesSaid } from "../sql/read-closed-issues.ts";
@@ -10,6 +11,7 @@ import {
   deviceName,
   type MoneyMoved,
   money,
+  quoted,
   ROUTE_NAMES,
   sentenceStart,
   type TimelineFacts,
@@ -37,6 +39,7 @@ export const REFUSAL_REASONS: Readonly<Record<SettlementRefusal, string>> = {
   order_voided: "the order had been voided",
   order_unknown: "the order was not found at this station",
   money_already_used: "this money had already paid elsewhere, or was closed as dealt with",
+  reference_already_used: "its reference had already settled another order",
 };
 
 const OUTCOMES: Readonly<Record<ReportedOutcome, string>> = {
@@ -135,11 +138,13 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     }
     case "settlement_started":
       return {
-        sentence: `${who} attested that the payment was received${withReference(step.reference)}.`,
+        sentence: `${who} attested that the payment was received${withReference(step.reference)}${confirmation(step)}.`,
         moneyMoved: "maybe",
       };
     case "settlement_refused":
-      return no(`The settlement was refused, because ${REFUSAL_REASONS[step.code]}; nothing was recorded.`);
+      return no(
+        `The settlement was refused, because ${REFUSAL_REASONS[step.code]}${earlierOrder(step.earlier)}; nothing was recorded.`,
+      );
     case "intent_succeeded": {
       const amount = money(intent.amountMinor, intent.currency);
       const reference = withReference(facts.settlement?.reference ?? intent.attestation?.reference ?? "");
@@ -156,7 +161,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     case "lease_broken":
       return no(`${who} took the station from ${step.cashierName}; the next cashier goes on with the collection.`);
     case "intent_cancelled":
-      return no(`${who} cancelled the collection.`);
+      return ended(`${who} cancelled the collection`, facts);
     case "qr_presented":
       return {
         sentence: `The QR code was shown for the guest to scan${withReference(step.providerReference)}.`,
@@ -197,7 +202,11 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
     case "end_told":
       return no("The provider's side took note that the collection had ended.");
     case "doubt_cleared":
-      return no(`${who} said for certain that no money moved for this collection.`);
+      return no(
+        event.actor.kind === "device"
+          ? "After this report there is no sign left that money moved for this collection."
+          : `${who} said for certain that no money moved for this collection.`,
+      );
     case "second_collection_confirmed":
       return no(
         step.earlierIntentId === null
@@ -205,7 +214,7 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
           : `${who} confirmed to collect although collection ${step.earlierIntentId} of the same order may have moved money.`,
       );
     case "intent_expired":
-      return no("The collection reached its deadline and expired.");
+      return ended("The collection reached its deadline and expired", facts);
     case "order_shown":
       return no(`${who} set order ${intent.orderDisplayNumber} to ${money(step.amountMinor, step.currency)}.`);
     case "order_cleared":
@@ -223,8 +232,28 @@ export function tell(event: AuditEvent, facts: TimelineFacts): Told {
   }
 }
 
+/** The end of a collection by its cashier or its deadline; a companion that fetched it and is silent leaves it open. */
+function ended(what: string, { intent }: TimelineFacts): Told {
+  if (doubtAtEnd(intent, "") !== "handoff_presented") return no(`${what}.`);
+  return {
+    sentence: `${what}. Its device had fetched it and no outcome was recorded, so money may have moved.`,
+    moneyMoved: "maybe",
+  };
+}
+
 function no(sentence: string): Told {
   return { sentence, moneyMoved: "no" };
+}
+
+function confirmation({ confirmsReferenceAlreadyUsed }: { readonly confirmsReferenceAlreadyUsed?: true }): string {
+  return confirmsReferenceAlreadyUsed === true ? ", and confirmed that it may have settled another order before" : "";
+}
+
+function earlierOrder(earlier: EarlierSale | undefined): string {
+  if (earlier === undefined) return "";
+  const { orderDisplayNumber, stationName, amountMinor, currency, settledAtMs } = earlier;
+  const at = new Date(settledAtMs).toISOString();
+  return `: order ${orderDisplayNumber} at ${stationName}, ${money(amountMinor, currency)}, at ${at}`;
 }
 
 /** The device as it was called when it acted. */
@@ -235,6 +264,6 @@ function deviceOf(event: AuditEvent, facts: TimelineFacts, deviceId: number): st
 }
 
 function details(report: { readonly providerReference: string; readonly providerCode: string }): string {
-  const code = report.providerCode === "" ? "" : `, code ${report.providerCode}`;
+  const code = report.providerCode === "" ? "" : `, code ${quoted(report.providerCode)}`;
   return `${withReference(report.providerReference)}${code}`;
 }

@@ -104,13 +104,24 @@ export const prepareIntent = defineOperation(
   }),
 );
 
+/** An order that a reference has settled before. */
+const earlierSaleSchema = z.object({
+  orderId: id,
+  orderDisplayNumber: id,
+  stationName: z.string(),
+  amountMinor,
+  currency: z.string(),
+  settledAtMs: z.number(),
+});
+
 /** Characters of a money's name: the config's id and a reference of the provider, escaped or hashed (money-key.ts). */
 const MONEY_KEY_CHARACTERS = 300;
 
 /**
  * The payment seam: the only way a transaction comes into being (I2). Idempotent by intent id. A refusal is for good for
  * the attestation that got it: an intent that was refused can be paid by a new attestation only. A provider's money pays
- * one intent, whoever asks and whichever config of its account tells of it.
+ * one intent, whoever asks and whichever config of its account tells of it. A reference that has settled another order of
+ * the filial is refused with `reference_already_used` until the attestation confirms it.
  */
 export const settle = defineOperation(
   "settlement.settle",
@@ -128,6 +139,8 @@ export const settle = defineOperation(
       attestedBy: z.int(),
       /** Where a provider's money pays: its name. Money that has paid another intent, or that a person has closed, is refused: `money_already_used`. */
       moneyKey: z.string().min(1).max(MONEY_KEY_CHARACTERS).optional(),
+      /** The cashier knows that this reference has settled another order, and settles with it all the same. */
+      confirmsReferenceAlreadyUsed: z.boolean().optional(),
     })
     // Money without a name could pay twice, and nothing would tell.
     .refine(({ route, moneyKey }) => route !== "dynamic_qr" || moneyKey !== undefined, {
@@ -136,6 +149,11 @@ export const settle = defineOperation(
     }),
   z.discriminatedUnion("settled", [
     z.object({ settled: z.literal(true), transactionId: id }),
-    z.object({ settled: z.literal(false), code: z.enum(SETTLEMENT_REFUSALS) }),
+    z.object({
+      settled: z.literal(false),
+      code: z.enum(SETTLEMENT_REFUSALS),
+      /** For `reference_already_used`: the newest order that the same reference has settled. */
+      earlier: earlierSaleSchema.optional(),
+    }),
   ]),
 );

@@ -11,6 +11,7 @@ const ms = z.number().min(0);
 const lifetimeMs = z.int().positive().optional();
 const revision = z.int().min(0);
 const text = z.string().max(BOUNDS.stationTextCharacters);
+const evidence = z.string().max(BOUNDS.reportTextCharacters);
 const currency = z.string().length(BOUNDS.currencyCharacters);
 
 const actor = z.discriminatedUnion("kind", [
@@ -57,7 +58,7 @@ export const orderSnapshotSchema = z.object({
 export const saleSchema = z.object({
   intentId: id,
   transactionId: id,
-  attestation: z.object({ cashierId: id, cashierName: text, reference: text, atMs: ms }).optional(),
+  attestation: z.object({ cashierId: id, cashierName: text, reference: evidence, atMs: ms }).optional(),
 });
 
 const leaseTerms = { lifetimeMs, session: z.object({ sessionId: id, expiresAtMs: ms }).optional() };
@@ -81,15 +82,20 @@ const command = z.discriminatedUnion("type", [
     lifetimeMs,
     confirmsMoneyMayHaveMoved: z.boolean().optional(),
   }),
-  z.object({ type: z.literal("intent_attest"), intentId: id, reference: text.optional() }),
+  z.object({
+    type: z.literal("intent_attest"),
+    intentId: id,
+    reference: text.optional(),
+    confirmsReferenceAlreadyUsed: z.boolean().optional(),
+  }),
   z.object({ type: z.literal("intent_cancel"), intentId: id }),
   z.object({ type: z.literal("intent_present"), intentId: id }),
   z.object({
     type: z.literal("intent_report"),
     intentId: id,
     outcome: z.enum(REPORTED_OUTCOMES),
-    providerReference: text,
-    providerCode: text,
+    providerReference: evidence,
+    providerCode: evidence,
     blockedReason: z.enum(BLOCKED_REASONS).optional(),
   }),
   z.object({ type: z.literal("provider_put"), provider: z.object({ configId: id.nullable(), revision }) }),

@@ -3,6 +3,7 @@ import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import type { announceOrders } from "../../bus/messages/announce.ts";
 import type { ReplyOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";
+import { readStoredText } from "../../db/stored-text.ts";
 
 type Sale = ReplyOf<typeof announceOrders>["stations"][number]["sales"][number];
 
@@ -70,8 +71,8 @@ export async function selectSales(
     from transactions t left join users u on u.user_id = t.attested_by
     where t.intent_id = any(${[...asked.intentIds]}::bigint[]) and t.station_id = any(${[...asked.stationIds]}::bigint[])`;
   return rows.map((row) => {
-    const { attested_by: cashierId, cashier_name: cashierName, reference, settled_at_ms: atMs } = row;
-    const attestation = { cashierId, cashierName, reference, atMs };
+    const { attested_by: cashierId, cashier_name: cashierName, settled_at_ms: atMs } = row;
+    const attestation = { cashierId, cashierName, reference: readStoredText(row.reference), atMs };
     return {
       stationId: row.station_id,
       sale: { intentId: row.intent_id, transactionId: row.transaction_id, attestation },

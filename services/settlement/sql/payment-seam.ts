@@ -1,26 +1,67 @@
 /** What the payment seam asks of the database. */
+
+import type { EarlierSale } from "../../../machines/payment-intent.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import type { settle } from "../../bus/messages/settlement.ts";
 import type { RequestOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";
+import { storedText } from "../../db/stored-text.ts";
+import type { ComparedReference } from "../reference-key.ts";
+
+export type SeamAnswer =
+  | { readonly settledAs: number }
+  /** `usedBy` is the transaction that has used the reference before. */
+  | { readonly refusal: SettlementRefusal; readonly usedBy: number | null };
 
 /**
  * Settles an intent against its order, or says why not: one round trip, one transaction. The rules stand in the
- * function `settle_intent` (migration 0023), which alone writes `transactions`.
+ * function `settle_intent` (migration 0030), which alone writes `transactions`.
  */
 export async function settleIntent(
   database: Database,
   intent: RequestOf<typeof settle>,
-): Promise<{ readonly settledAs: number } | { readonly refusal: SettlementRefusal }> {
-  const [row] = await database<{ settled_as: number | null; refusal: SettlementRefusal | null }[]>`
-    select settled_as, refusal from settle_intent(
+  compared: ComparedReference | undefined,
+): Promise<SeamAnswer> {
+  const [row] = await database<
+    { settled_as: number | null; refusal: SettlementRefusal | null; reference_used_by: number | null }[]
+  >`
+    select settled_as, refusal, reference_used_by from settle_intent(
       ${intent.intentId}, ${keyText(intent.attestationId)}, ${intent.stationId}, ${intent.orderId}, ${intent.route},
-      ${intent.amountMinor}, ${intent.currency}, ${intent.reference}, ${intent.attestedBy},
-      ${intent.moneyKey ?? null})`;
+      ${intent.amountMinor}, ${intent.currency}, ${storedText(intent.reference)}, ${intent.attestedBy},
+      ${intent.moneyKey ?? null}, ${compared?.key ?? null}, make_interval(hours => ${compared?.withinHours ?? null}),
+      ${intent.confirmsReferenceAlreadyUsed ?? false})`;
   if (row?.settled_as) return { settledAs: row.settled_as };
-  if (row?.refusal) return { refusal: row.refusal };
+  if (row?.refusal) return { refusal: row.refusal, usedBy: row.reference_used_by };
   throw new Error("The payment seam answered neither a transaction nor a refusal.");
+}
+
+/** The order that a transaction has settled, for the cashier who is about to use its reference again. */
+export async function findEarlierSale(database: Database, transactionId: number): Promise<EarlierSale | undefined> {
+  const [row] = await database<
+    {
+      order_id: number;
+      display_number: number;
+      station_name: string;
+      amount_minor: string;
+      currency: string;
+      settled_at_ms: number;
+    }[]
+  >`
+    select t.order_id, o.display_number, s.name as station_name, t.amount_minor::text as amount_minor, t.currency,
+           floor(extract(epoch from t.settled_at) * 1000)::bigint as settled_at_ms
+    from transactions t join orders o using (order_id) join stations s on s.station_id = t.station_id
+    where t.transaction_id = ${transactionId}`;
+  return (
+    row && {
+      orderId: row.order_id,
+      orderDisplayNumber: row.display_number,
+      stationName: row.station_name,
+      amountMinor: row.amount_minor,
+      currency: row.currency,
+      settledAtMs: row.settled_at_ms,
+    }
+  );
 }
 
 /** A key for a text column: JSON's escapes keep every two different keys different, whatever they hold. */

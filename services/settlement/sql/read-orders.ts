@@ -1,6 +1,7 @@
 /** Reading orders. One SQL operation per function; each is confined to an organization or a station. */
 import type { Order } from "../../bus/messages/settlement.ts";
 import type { Database, Queryable } from "../../db/pool.ts";
+import { readStoredJson } from "../../db/stored-text.ts";
 
 interface OrderRow {
   readonly order_id: number;
@@ -41,7 +42,7 @@ function toOrder(row: OrderRow): Order {
     currency: row.currency,
     totalMinor: row.total_minor,
     lines: row.lines,
-    transaction: row.transaction,
+    transaction: readStoredJson(row.transaction),
     openedAtMs: row.opened_at_ms,
   };
 }

@@ -142,7 +142,7 @@ describe("the owner's provider configs", () => {
   });
 });
 
-it("a doubt about an order names the earlier collection by a number of its own", async () => {
+it("an order for which money may have moved: the refusal names the earlier collection, and why", async () => {
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
   await cashier.good("POST", `${station}/lease/`);
@@ -156,6 +156,5 @@ it("a doubt about an order names the earlier collection by a number of its own",
   await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`);
   const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body: { order_id, route: "cash" } });
   expect([answer.status, answer.body.code]).toEqual([409, "money_may_have_moved"]);
-  expect(answer.body).toMatchObject({ earlier_intent_id: intent_id });
-  expect(answer.body.reason).toBeUndefined();
+  expect(answer.body).toMatchObject({ earlier_intent_id: intent_id, reason: "qr_presented" });
 });

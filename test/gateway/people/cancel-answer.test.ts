@@ -44,13 +44,19 @@ async function presented(intent: Intent): Promise<Intent> {
   return intent;
 }
 
-async function reported(outcome: string): Promise<Intent> {
-  await companion.good("POST", "heartbeat/", { body: {} });
-  await vi.waitFor(async () => {
+async function handedOver(): Promise<Intent> {
+  const isOffered = async (): Promise<boolean> => {
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
-    expect(routes.find(({ route }) => route === "smart_pos")).toMatchObject({ offered: true });
-  });
-  const intent = await collect("smart_pos", "9.00");
+    return routes.some(({ route, offered }) => route === "smart_pos" && offered);
+  };
+  // One heartbeat is enough for all: the device's throttle is real.
+  if (!(await isOffered())) await companion.good("POST", "heartbeat/", { body: {} });
+  await vi.waitUntil(isOffered);
+  return collect("smart_pos", "9.00");
+}
+
+async function reported(outcome: string): Promise<Intent> {
+  const intent = await handedOver();
   const body = { intent_id: intent.intent_id, outcome, client_idempotency_key: `report-${intent.intent_id}` };
   await companion.good("POST", "assignment/report/", { body });
   return intent;
@@ -84,6 +90,46 @@ describe("the answer to a cancellation", () => {
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: doubt });
     expect(await cancel(intent, "companion")).toEqual(first);
     await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(doubt));
+  });
+
+  it("a companion fetched it and reported nothing: the mark follows what it reports late, the answer stays", async () => {
+    const intent = await handedOver();
+    await companion.good("GET", "assignment/");
+    const first = await cancel(intent, "silent");
+    expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "handoff_presented" });
+    const lateReport = (outcome: string) =>
+      companion.refused("intent_not_actionable", "POST", "assignment/report/", {
+        body: { intent_id: intent.intent_id, outcome, client_idempotency_key: outcome },
+      });
+    const collectAgain = () =>
+      cashier.refused("money_may_have_moved", "POST", `${station}/intents/`, {
+        body: { order_id: intent.order_id, route: "cash" },
+      });
+    const live = () => cashier.good<{ last_ended_intent: Intent }>("GET", `${station}/live/`);
+    const marked = async (mark: string): Promise<void> => {
+      expect(await read(intent)).toMatchObject({ money_may_have_moved: mark });
+      expect((await live()).last_ended_intent).toMatchObject({ money_may_have_moved: mark });
+      const { status, body } = await collectAgain();
+      const named = { reason: mark, earlier_intent_id: intent.intent_id };
+      expect([status, body]).toMatchObject([409, named]);
+    };
+    await marked("handoff_presented");
+    await lateReport("reported_success");
+    await marked("late_success");
+    await lateReport("reported_declined");
+    await marked("late_success");
+    expect(await cancel(intent, "silent")).toEqual(first);
+  });
+
+  it("a companion fetched it and declines after the cancellation: the next collection is not asked about", async () => {
+    const intent = await handedOver();
+    await companion.good("GET", "assignment/");
+    expect(await cancel(intent, "late decline")).toMatchObject({ money_may_have_moved: "handoff_presented" });
+    const body = { intent_id: intent.intent_id, outcome: "reported_declined", client_idempotency_key: "late decline" };
+    await companion.refused("intent_not_actionable", "POST", "assignment/report/", { body });
+    expect(await read(intent)).toMatchObject({ money_may_have_moved: "" });
+    const next = { order_id: intent.order_id, route: "cash" };
+    await cancel(await cashier.good<Intent>("POST", `${station}/intents/`, { body: next }), "next");
   });
 
   it("says nothing of a collection that was in nobody's hands", async () => {

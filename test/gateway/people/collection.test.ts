@@ -221,11 +221,12 @@ describe("a collection whose reference the cashier types although the device gav
     // It settled and was then answered as if the key had been used for another body.
     for (const key of [undefined, "typed-anyway"]) {
       const intent = await handOver(await openOrder());
-      await companion.good("POST", "assignment/report/", report(intent, "reported_success", "SLIP-7"));
+      const slip = `SLIP-${intent.intent_id}`;
+      await companion.good("POST", "assignment/report/", report(intent, "reported_success", slip));
       const path = `${station}/intents/${intent.intent_id}/attest/`;
       const body = { reference: "TYPED" };
       const settled = await cashier.good<Intent>("POST", path, key === undefined ? { body } : { body, key });
-      expect(settled).toMatchObject({ status: "succeeded", attestation: { reference: "SLIP-7" } });
+      expect(settled).toMatchObject({ status: "succeeded", attestation: { reference: slip } });
     }
   });
 });

@@ -67,6 +67,56 @@ describe("an attested terminal", () => {
   });
 });
 
+describe("a slip that has settled an order", () => {
+  const body = { reference: "RRN-204957319001" };
+  const confirmed = { ...body, confirms_reference_already_used: true };
+
+  it("settles another one only when the cashier confirms, who is shown the earlier order", async () => {
+    const first = await openOrder("7.40");
+    await cashier.good("POST", path(await collect(first, "attested_terminal"), "attest/"), { body });
+    const second = await openOrder();
+    const intent = await collect(second, "attested_terminal");
+    const attest = path(intent, "attest/");
+    const refused = await cashier.refused("reference_already_used", "POST", attest, { key: "slip", body });
+    expect(refused).toMatchObject({
+      status: 409,
+      body: {
+        status: "created",
+        earlier_order: {
+          order_id: first.order_id,
+          order_display_number: first.order_display_number,
+          amount: "7.40",
+          currency: "EUR",
+          settled_at: expect.stringMatching(/^20\d\d-.*Z$/),
+        },
+      },
+    });
+    expect(await readOrder(second)).toMatchObject({ status: "open", transaction: null });
+    const again = await cashier.refused("reference_already_used", "POST", attest, { key: "slip", body });
+    expect(again.body).toEqual({ ...refused.body, request_id: again.body.request_id });
+    // The same key: the confirmation is a command of its own.
+    const settled = await cashier.good<Intent>("POST", attest, { key: "slip", body: confirmed });
+    expect(settled).toMatchObject({ status: "succeeded", attestation: body });
+    expect(await cashier.good<Intent>("POST", attest, { key: "slip", body: confirmed })).toEqual(settled);
+    expect(await readOrder(second)).toMatchObject({ status: "paid", transaction: body });
+    const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+    const { entries } = await owner.good<{ entries: { sentence: string }[] }>(
+      "GET",
+      `intents/${intent.intent_id}/timeline/`,
+    );
+    const sentences = entries.map(({ sentence }) => sentence).join("\n");
+    expect(sentences).toMatch(/its reference had already settled another order: order \d+ at .*, EUR 7\.40, at 20/);
+    expect(sentences).toMatch(/confirmed that it may have settled another order before/);
+  });
+
+  it("a repetition of the attestation that settled with it: the same answer, and no warning about itself", async () => {
+    const intent = await collect(await openOrder(), "attested_terminal");
+    const sending = { key: "own slip", body: { reference: "RRN-204957319002" } };
+    const settled = await cashier.good<Intent>("POST", path(intent, "attest/"), sending);
+    expect(await cashier.good<Intent>("POST", path(intent, "attest/"), sending)).toEqual(settled);
+  });
+});
+
 describe("an order that changes during its collection", () => {
   it("is not settled: the guest was shown another amount", async () => {
     const order = await openOrder("10.00");

@@ -1,5 +1,6 @@
 /** A dynamic QR over HTTP, with the sandbox provider as the outside party: what cashier, displays and operator see. */
 import { createHmac } from "node:crypto";
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
@@ -113,6 +114,32 @@ describe("a dynamic QR", () => {
       transaction: { route: "dynamic_qr", amount: "12.50", intent_id: intent.intent_id },
     });
     expect(await qrDisplay.good<Display>("GET", "display/")).toMatchObject({ state: "paid", qr_payload: "" });
+  });
+
+  it("confirmed and refused once: the cashier attests with a typed reference, and each repetition answers alike", async () => {
+    const order = await openOrder("12.60");
+    const intent = await until(await collect(order), "presented");
+    const sql = postgres(system.database.url, { max: 1 });
+    // The seam finds another amount, which the station does not know: the confirmed money waits for the cashier.
+    await sql`update orders set total_minor = total_minor + 1 where order_id = ${order.order_id}`;
+    await until(intent, "processing");
+    await sql`update orders set total_minor = total_minor - 1 where order_id = ${order.order_id}`;
+    await sql.end();
+    const path = `${station}/intents/${intent.intent_id}/attest/`;
+    const attest = (body: object) => cashier.good<Intent>("POST", path, { key: "typed", body });
+    const first = await attest({ reference: "SLIP-TYPED" });
+    expect(first).toMatchObject({
+      status: "succeeded",
+      attestation: { by: "cashier", reference: intent.provider?.provider_reference },
+    });
+    expect(await attest({ reference: "SLIP-TYPED" })).toEqual(first);
+    // The typed reference is no part of the settlement, so another one is no other request.
+    expect(await attest({ reference: "SLIP-OTHER" })).toEqual(first);
+    expect(await attest({})).toEqual(first);
+    expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({
+      status: "paid",
+      transaction: { intent_id: intent.intent_id, reference: intent.provider?.provider_reference },
+    });
   });
 
   it("that the provider declines ends with the reason, and the order may be collected again", async () => {

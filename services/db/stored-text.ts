@@ -1,0 +1,34 @@
+/**
+ * Text of a device, kept verbatim in PostgreSQL. Its text and jsonb cannot hold the character NUL or half of a surrogate
+ * pair. Each of them is stored as the mark U+FDD0, which Unicode reserves for such uses inside a program, and four hex
+ * digits; a mark in the text itself is stored in the same way. All other text is stored as it is.
+ */
+const MARK = "\uFDD0";
+const NOT_STORABLE = new RegExp(`[\\0${MARK}\\p{Cs}]`, "gu");
+const STORED = new RegExp(`${MARK}([0-9a-f]{4})`, "g");
+
+/** The text for a text column or a value inside jsonb; `readStoredText` gives it back. */
+export function storedText(text: string): string {
+  return text.replaceAll(NOT_STORABLE, (unit) => MARK + unit.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+export function readStoredText(stored: string): string {
+  return stored.replaceAll(STORED, (_mark, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
+}
+
+/** JSON for a jsonb column, all of its text stored so. */
+export function storedJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) => (typeof part === "string" ? storedText(part) : part));
+}
+
+/** A value that was read from jsonb, with its text as it was. */
+export function readStoredJson<T>(value: T): T {
+  return readPart(value) as T;
+}
+
+function readPart(value: unknown): unknown {
+  if (typeof value === "string") return readStoredText(value);
+  if (Array.isArray(value)) return value.map(readPart);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, readPart(part)]));
+}

@@ -1,0 +1,49 @@
+/** Text that PostgreSQL cannot hold is stored and read back verbatim. */
+import * as fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { readStoredJson, readStoredText, storedJson, storedText } from "../../services/db/stored-text.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+const NASTY = ["\0", "\uD83C", "\uDF75", "🍵", "\uFDD0", "\uFDD00000", "\uFDD0", "\u202E\n\\u0000", "a\uD800\0\uDC00"];
+const anyText = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom(...NASTY),
+    fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)),
+  ),
+});
+
+let testDatabase: TestDatabase;
+let database: Database;
+beforeAll(async () => {
+  testDatabase = await cloneDatabase();
+  database = openDatabase({ url: testDatabase.url, maxConnections: 1 });
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await testDatabase.drop();
+});
+
+describe("stored text", () => {
+  it("any text: it is read back as it was, and what is storable is stored as it is", () => {
+    fc.assert(
+      fc.property(anyText, (text) => {
+        const stored = storedText(text);
+        expect(readStoredText(stored)).toBe(text);
+        expect([stored.includes("\0"), stored.isWellFormed()]).toEqual([false, true]);
+        if (!/[\0\uFDD0\p{Cs}]/u.test(text)) expect(stored).toBe(text);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("through a text column and through jsonb: each text comes back verbatim", async () => {
+    const texts = [...NASTY, ...fc.sample(anyText, 200)];
+    const stored = texts.map(storedText);
+    const rows = await database<{ text: string; data: { deep: string[] } }[]>`
+      select t.text, ${storedJson({ deep: texts })}::text::jsonb as data
+      from unnest(${stored}::text[]) with ordinality as t (text, place) order by t.place`;
+    expect(rows.map(({ text }) => readStoredText(text))).toEqual(texts);
+    expect(readStoredJson(rows[0]?.data)).toEqual({ deep: texts });
+  });
+});

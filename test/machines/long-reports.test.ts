@@ -1,0 +1,102 @@
+/** A device's reference and code are kept verbatim, as long as a request may be, and a state stays small all the same. */
+import { describe, expect, it } from "vitest";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { encodeCommit } from "../../machines/station/commit.ts";
+import { forgottenThrough, renderReply } from "../../machines/station/reply.ts";
+import { aServedCounter, type Scenario } from "./scenario.ts";
+
+/** As much as a request body of 16 KiB can hold. */
+const LONGEST = 16 * 1_024;
+/** What one station may take of a gateway's memory, whatever its device sends; a busy counter takes 4 KiB. */
+const LARGEST_COMMIT_BYTES = 160 * 1_024;
+const long = (turn: number): string => `${turn}-${"7".repeat(LONGEST - 4)}`;
+const collected = (counter: Scenario, turn: number): Scenario =>
+  counter
+    .order({ orderId: 600 + turn, orderDisplayNumber: turn })
+    .leased()
+    .picks("smart_pos")
+    .reports("reported_success", { reference: long(turn), key: `report:${turn}` })
+    .attests()
+    .settles(9_000 + turn);
+
+describe("the reports of a collection under way", () => {
+  it("one as long as a request: it is kept verbatim, and the attestation inherits it", () => {
+    const counter = aServedCounter()
+      .picks("smart_pos")
+      .reports("reported_success", { reference: long(1), code: "00" });
+    expect(counter.intent?.reports).toMatchObject([{ providerReference: long(1), providerCode: "00" }]);
+    expect(counter.attests().settles().intent?.attestation?.reference).toBe(long(1));
+  });
+
+  it("many long ones: the newest and the newest with a reference are kept, the others as far as they fit", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    for (let turn = 1; turn <= 8; turn += 1) counter.reports("reported_unknown", { reference: long(turn) });
+    counter.reports("reported_unknown", { code: "68" }).reports("reported_declined", { code: long(9) });
+    expect(
+      counter.intent?.reports.map(({ providerReference, providerCode }) => providerReference || providerCode),
+    ).toEqual([long(8), "68", long(9)]);
+    expect(counter.intent?.reportCount).toBe(10);
+  });
+
+  it("many of the usual length: as many as the bound allows", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    for (let turn = 1; turn <= 12; turn += 1)
+      counter.reports("reported_unknown", { reference: `RRN-20495731900${turn}` });
+    expect(counter.intent?.reports).toHaveLength(STATE_LIMITS.activeReports);
+  });
+});
+
+describe("a repetition of a report whose text has left the state", () => {
+  it("is known as a repetition, does nothing, and is answered from the audit log", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    for (let turn = 1; turn <= 3; turn += 1)
+      counter.reports("reported_unknown", { reference: long(turn), key: `report:${turn}` });
+    const before = counter.state;
+    counter.reports("reported_declined", { key: "report:1" });
+    expect([counter.repeated, counter.state]).toEqual([true, before]);
+    expect(counter.reply).toEqual({ ok: true, type: "elsewhere", intentId: 1_001 });
+    expect(renderReply(counter.station, counter.reply ?? expect.unreachable())).toBeUndefined();
+    expect(counter.reports("reported_declined", { key: "report:3" }).reply).toMatchObject({
+      type: "report",
+      report: { providerReference: long(3) },
+    });
+  });
+});
+
+describe("ended collections with long texts", () => {
+  it("leave the state earlier: the newest stays, and the audit log is asked as far back as the list reaches", () => {
+    const counter = aServedCounter();
+    for (let turn = 1; turn <= 3; turn += 1) collected(counter, turn);
+    expect(counter.station.ended.map(({ intentId }) => intentId)).toEqual([1_003]);
+    expect(forgottenThrough(counter.station, 100, "intent")).toBe(99);
+    counter.order({ orderId: 700 }).picks("cash").attests().settles(9_900);
+    expect(counter.station.ended).toHaveLength(1);
+  });
+
+  it("of the usual length: as many as the bound allows are kept", () => {
+    const counter = aServedCounter();
+    for (let turn = 1; turn <= 10; turn += 1) counter.picks("cash").cancels();
+    expect(counter.station.ended).toHaveLength(STATE_LIMITS.endedIntents);
+    expect(forgottenThrough(counter.station, 100, "intent")).toBe(92);
+  });
+});
+
+describe("a commit", () => {
+  it("of a station whose device always reports as much as it can: it stays within its bound", () => {
+    const counter = aServedCounter();
+    for (let turn = 1; turn <= 10; turn += 1) collected(counter, turn);
+    counter.order({ orderId: 800 }).leased().picks("smart_pos");
+    for (let turn = 20; turn <= 40; turn += 1)
+      counter.reports("reported_unknown", {
+        reference: turn === 39 ? long(turn) : "",
+        code: turn === 39 ? "" : long(turn),
+      });
+    counter.attests();
+    const largest = counter.commits.reduce(
+      (bytes, commit) => Math.max(bytes, Buffer.byteLength(encodeCommit(commit))),
+      0,
+    );
+    expect(largest).toBeGreaterThan(4 * LONGEST);
+    expect(largest).toBeLessThanOrEqual(LARGEST_COMMIT_BYTES);
+  });
+});

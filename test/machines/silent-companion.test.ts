@@ -1,0 +1,190 @@
+/** A companion that has fetched a collection and then reports nothing: the guest may have paid, so the next collection asks. */
+import { describe, expect, it } from "vitest";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { aServedCounter, COMPANION, COMPANION_DEVICE, type Scenario } from "./scenario.ts";
+
+const SILENT = [[1_001, "handoff_presented"]];
+const LIFETIME_MS = 180_000;
+const fetched = (): Scenario => aServedCounter().picks("smart_pos").fetches();
+const reasonsOf = (counter: Scenario) => counter.station.doubts.map(({ intentId, reason }) => [intentId, reason]);
+const frozen = (counter: Scenario): Scenario => counter.freezes({ devices: new Set([COMPANION.id]) });
+
+describe("a hand-off that was presented and ends without a report", () => {
+  it.each([
+    ["the cashier cancels", (counter: Scenario) => counter.cancels()],
+    ["its deadline passes", (counter: Scenario) => counter.waits(LIFETIME_MS).ticks()],
+    [
+      "its deadline passes while its device is frozen",
+      (counter: Scenario) => frozen(counter).waits(LIFETIME_MS).ticks(),
+    ],
+    [
+      "the cashier cancels while the platform is frozen",
+      (counter: Scenario) => counter.freezes({ platform: true }).cancels(),
+    ],
+    [
+      "its device is suspended and its deadline passes",
+      (counter: Scenario) =>
+        counter
+          .describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 })
+          .waits(LIFETIME_MS)
+          .ticks(),
+    ],
+    [
+      "its device is revoked and the cashier cancels",
+      (counter: Scenario) => counter.describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 }).cancels(),
+    ],
+  ])("%s: the next collection of the order asks for confirmation and names the reason", (_what, ends) => {
+    const counter = ends(fetched());
+    expect(reasonsOf(counter)).toEqual(SILENT);
+    counter.freezes({}).leased();
+    const refusal = { ok: false, code: "money_may_have_moved", reason: "handoff_presented", earlierIntentId: 1_001 };
+    expect(counter.picks("cash").reply).toEqual(refusal);
+    expect(counter.picks("attested_terminal", { confirms: false }).reply).toEqual(refusal);
+    expect(counter.picks("cash", { confirms: true }).happened).toEqual([
+      "intent_created",
+      "second_collection_confirmed",
+    ]);
+  });
+
+  it("its deadline is found overdue by the next collection: that collection asks", () => {
+    expect(fetched().waits(LIFETIME_MS).leased().picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
+  });
+
+  it("the order is paid after the confirmation: nothing asks any more", () => {
+    const counter = fetched().cancels().picks("cash", { confirms: true }).attests().settles();
+    expect(counter.station.doubts).toEqual([]);
+  });
+
+  it("never fetched: the next collection does not ask", () => {
+    expect(aServedCounter().picks("smart_pos").cancels().picks("cash").happened).toEqual(["intent_created"]);
+  });
+
+  it.each(["reported_declined", "reported_cancelled"] as const)(
+    "reported %s before the end: the next collection does not ask",
+    (outcome) => {
+      expect(fetched().reports(outcome).cancels().picks("cash").happened).toEqual(["intent_created"]);
+    },
+  );
+
+  it("reported an unknown outcome before the end: the next collection asks with that reason", () => {
+    const counter = fetched().reports("reported_declined").reports("reported_unknown").cancels();
+    expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "outcome_unknown" });
+  });
+});
+
+describe("a report that comes after the silent end", () => {
+  it.each(["reported_declined", "reported_cancelled"] as const)(
+    "%s: it is refused, kept, and the next collection does not ask",
+    (outcome) => {
+      const counter = fetched().waits(LIFETIME_MS).ticks().reports(outcome, { code: "51" });
+      expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "expired" });
+      expect(counter.happened).toEqual(["late_evidence_kept", "doubt_cleared"]);
+      expect(counter.leased().picks("cash").happened).toEqual(["intent_created"]);
+    },
+  );
+
+  it("is a decline and finds the deadline overdue: the collection expires and is cleared in one commit", () => {
+    const counter = fetched().waits(LIFETIME_MS).reports("reported_declined");
+    expect(counter.happened).toEqual(["intent_expired", "late_evidence_kept", "doubt_cleared"]);
+    expect(counter.station.doubts).toEqual([]);
+  });
+
+  it("is a success: the reason becomes stronger, and a later decline does not take it away", () => {
+    const counter = fetched().cancels().reports("reported_success", { reference: "RRN-1" });
+    expect([counter.happened, reasonsOf(counter)]).toEqual([["late_evidence_kept"], [[1_001, "late_success"]]]);
+    expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept"]);
+    expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "late_success" });
+  });
+
+  it("is an unknown outcome: the next collection still asks, and a later decline does not take it away", () => {
+    const counter = fetched().cancels().reports("reported_unknown");
+    expect(reasonsOf(counter)).toEqual([[1_001, "late_evidence"]]);
+    counter.reports("reported_declined");
+    expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "late_evidence" });
+  });
+
+  it("is a success after an unknown outcome: the success is the reason that is named, in either order", () => {
+    const late = [
+      [1_001, "late_evidence"],
+      [1_001, "late_success"],
+    ];
+    const counter = fetched().cancels().reports("reported_unknown").reports("reported_success");
+    expect(reasonsOf(counter)).toEqual(late);
+    expect(counter.picks("cash").reply).toMatchObject({ reason: "late_success" });
+    const reversed = fetched().cancels().reports("reported_success").reports("reported_unknown");
+    expect(reversed.picks("cash").reply).toMatchObject({ reason: "late_success" });
+  });
+
+  it("comes from a blocked device: a decline clears nothing until the block ends, a success counts at once", () => {
+    const declined = frozen(fetched().cancels()).reports("reported_declined", { key: "k" });
+    expect([declined.happened, reasonsOf(declined)]).toEqual([["late_evidence_kept"], SILENT]);
+    // The content is kept already; the same report is accepted once the block is gone.
+    expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["doubt_cleared"]);
+    expect(declined.station.doubts).toEqual([]);
+    const success = frozen(fetched().cancels()).reports("reported_success");
+    expect(reasonsOf(success)).toEqual([[1_001, "late_success"]]);
+  });
+
+  it("is the same decline once more: nothing happens, and the reply is the same", () => {
+    const counter = fetched().cancels().reports("reported_declined", { key: "k" });
+    const { reply } = counter;
+    expect(counter.reports("reported_declined", { key: "k" }).repeated).toBe(true);
+    expect([counter.reports("reported_declined").happened, counter.reply]).toEqual([[], reply]);
+  });
+
+  it("is about an intent that only the audit log remembers: a decline clears it too", () => {
+    const counter = fetched().cancels();
+    const { intent: recalled } = counter;
+    for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
+    counter.recalled = recalled;
+    expect(counter.reports("reported_declined", { intentId: 1_001 }).happened).toEqual([
+      "late_evidence_kept",
+      "doubt_cleared",
+    ]);
+    expect(counter.picks("cash").happened).toEqual(["intent_created"]);
+  });
+
+  it("is about another collection than the silent one: the silent one stays", () => {
+    const counter = fetched().cancels().picks("smart_pos", { confirms: true }).fetches().reports("reported_declined");
+    expect(reasonsOf(counter.cancels().reports("reported_declined"))).toEqual(SILENT);
+  });
+});
+
+describe("two collections of one order that may both have moved money", () => {
+  it("the newer one is silent and the older one reported a success: the success is named", () => {
+    const counter = fetched().reports("reported_success").cancels();
+    counter.picks("smart_pos", { confirms: true }).fetches().cancels();
+    expect(counter.picks("cash").reply).toEqual({
+      ok: false,
+      code: "money_may_have_moved",
+      reason: "success_reported",
+      earlierIntentId: 1_001,
+    });
+  });
+});
+
+describe("a silent hand-off whose order was voided or paid by another way", () => {
+  const voided = (): Scenario => fetched().order({ status: "voided", revision: 2 });
+
+  it("a late decline takes the mark of the collection away", () => {
+    const counter = voided();
+    expect(counter.intent?.moneyMayHaveMoved).toBe("handoff_presented");
+    expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept", "doubt_cleared"]);
+    expect(counter.intent?.moneyMayHaveMoved).toBe("");
+  });
+
+  it.each([
+    ["reported_success", "late_success"],
+    ["reported_unknown", "late_evidence"],
+  ] as const)("a late %s makes the mark of the collection %s", (outcome, mark) => {
+    const counter = voided().reports(outcome);
+    expect([counter.happened, counter.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], mark]);
+    expect(counter.station.doubts).toEqual([]);
+    expect(counter.reports("reported_declined").intent?.moneyMayHaveMoved).toBe(mark);
+  });
+
+  it("never fetched, and a success is reported all the same: the mark is late_success", () => {
+    const counter = aServedCounter().picks("smart_pos").order({ status: "paid", revision: 2 });
+    expect(counter.reports("reported_success").intent?.moneyMayHaveMoved).toBe("late_success");
+  });
+});

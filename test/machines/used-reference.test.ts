@@ -1,0 +1,62 @@
+/** A slip that has settled an order already: the seam names that order, and the cashier's confirmation settles with it. */
+import { describe, expect, it } from "vitest";
+import type { EarlierSale } from "../../machines/payment-intent.ts";
+import { aServedCounter, type Scenario } from "./scenario.ts";
+
+const EARLIER: EarlierSale = {
+  orderId: 44,
+  orderDisplayNumber: 3,
+  stationName: "Bar",
+  amountMinor: "980",
+  currency: "EUR",
+  settledAtMs: 1_795_000_000_000,
+};
+const REFUSAL = { ok: false, code: "reference_already_used", earlierSale: EARLIER } as const;
+const attested = (): Scenario =>
+  aServedCounter().picks("attested_terminal").attests({ reference: "SLIP-9", key: "31:attest:a" });
+const refused = (): Scenario => attested().refusesToSettle("reference_already_used", { earlier: EARLIER });
+
+describe("an attestation whose reference has settled an order before", () => {
+  it("is refused by the seam: the answer and the event name the earlier order, and the intent goes back", () => {
+    const counter = refused();
+    expect(counter.reply).toEqual({ ...REFUSAL, status: "created" });
+    expect(counter.commits.at(-1)?.events).toEqual([
+      { type: "settlement_refused", intentId: 1_001, code: "reference_already_used", earlier: EARLIER },
+    ]);
+    expect(counter.intent).toMatchObject({ status: "created", attestation: null });
+  });
+
+  it("is repeated under its key: the same answer, and nothing is done", () => {
+    const counter = refused().attests({ reference: "SLIP-9", key: "31:attest:a" });
+    expect([counter.repeated, counter.reply]).toEqual([true, { ...REFUSAL, status: "created" }]);
+  });
+
+  it("is confirmed by the cashier: the seam is asked with the confirmation, which the audit log keeps", () => {
+    const counter = refused().attests({ reference: "SLIP-9", confirms: true });
+    expect(counter.commits.at(-1)?.events).toEqual([
+      {
+        type: "settlement_started",
+        intentId: 1_001,
+        cashierId: 31,
+        reference: "SLIP-9",
+        confirmsReferenceAlreadyUsed: true,
+      },
+    ]);
+    expect(counter.intent?.attestation).toMatchObject({ confirmsReferenceAlreadyUsed: true });
+    expect(counter.settles().intent?.status).toBe("succeeded");
+  });
+
+  it("has no confirmation: neither the attestation nor the event has the word", () => {
+    const counter = attested();
+    expect(counter.intent?.attestation).not.toHaveProperty("confirmsReferenceAlreadyUsed");
+    expect(counter.commits.at(-1)?.events[0]).not.toHaveProperty("confirmsReferenceAlreadyUsed");
+  });
+
+  it("the seam's answer holds more than a station may keep: only the known fields are kept", () => {
+    const more = { ...EARLIER, lines: ["x".repeat(9_000)] };
+    expect(attested().refusesToSettle("reference_already_used", { earlier: more }).reply).toEqual({
+      ...REFUSAL,
+      status: "created",
+    });
+  });
+});

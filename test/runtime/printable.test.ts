@@ -1,0 +1,52 @@
+/** Text from outside in front of people: nothing in it changes how the text around it is read. */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { printable, printableJson, printableStart } from "../../services/runtime/printable.ts";
+
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/u;
+const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)) });
+
+describe("printable text", () => {
+  it.each([
+    ["letters, marks and signs", "RRN-1 é 支付 🍵 «x»", "RRN-1 é 支付 🍵 «x»"],
+    ["marks of direction", "a\u202Eb\u2066c\u200Fd\u061Ce", "a\\u202eb\\u2066c\\u200fd\\u061ce"],
+    ["line breaks", "a\r\nb\u2028c\u2029d\u0085e\tf", "a\\r\\nb\\u2028c\\u2029d\\u0085e\\tf"],
+    ["controls and an escape sequence", "\0\u001B[31mred\u007F", "\\u0000\\u001b[31mred\\u007f"],
+    ["what is not shown", "a\u200Bb\u00ADc\uFEFFd\u3164e\u{E0041}", "a\\u200bb\\u00adc\\ufeffd\\u3164e\\udb40\\udc41"],
+    ["spaces that seem to be others", "a\u00A0b\u2003c d", "a\\u00a0b\\u2003c d"],
+    ["halves of surrogate pairs", "\uDC00a\uD800", "\\udc00a\\ud800"],
+    ["a backslash, which is then no escape", "C:\\u202e", "C:\\\\u202e"],
+  ])("%s: %j is written %s", (_what, text, written) => {
+    expect(printable(text)).toBe(written);
+  });
+
+  it("any text: nothing unsafe is left, and JSON reads it back", () => {
+    fc.assert(
+      fc.property(anyText, (text) => {
+        const written = printable(text);
+        expect(written).not.toMatch(UNSAFE);
+        expect(JSON.parse(`"${written.replaceAll('"', '\\"')}"`)).toBe(text);
+      }),
+    );
+  });
+
+  it("a long text: it is cut between characters, and what is left out is counted", () => {
+    expect(printableStart("x".repeat(20), 20)).toBe("x".repeat(20));
+    expect(printableStart("🍵".repeat(15_000), 3)).toBe("🍵… (29998 more characters)");
+    expect(printableStart("\u202E".repeat(4), 2)).toBe("\\u202e\\u202e… (2 more characters)");
+  });
+});
+
+describe("printable JSON", () => {
+  it("any value: it stays the same value on one line, and nothing unsafe is left", () => {
+    fc.assert(
+      fc.property(fc.dictionary(anyText, anyText), (value) => {
+        const line = `${JSON.stringify(value)}\n`;
+        const written = printableJson(line);
+        expect(written.slice(0, -1)).not.toMatch(UNSAFE);
+        expect(written.endsWith("\n")).toBe(true);
+        expect(JSON.parse(written)).toEqual(value);
+      }),
+    );
+  });
+});

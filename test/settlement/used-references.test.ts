@@ -1,0 +1,165 @@
+/** One slip settles one order; a second one only when the cashier confirms that the reference has been used before. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
+import type { RequestOf } from "../../services/bus/operation.ts";
+import { type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
+
+type Settle = RequestOf<typeof settle>;
+type Place = Awaited<ReturnType<SettlementWorld["openStation"]>>;
+
+let world: SettlementWorld;
+let attestations = 0;
+beforeAll(async () => {
+  world = await startSettlementWorld();
+});
+afterAll(() => world.stop());
+
+/** What the actor host sends for a fresh order and intent at this station. */
+async function attested({ stationId, cashier }: Place, reference: string, more: Partial<Settle> = {}): Promise<Settle> {
+  const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
+  const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines });
+  const { orderId } = order;
+  const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
+  const attestationId = `attest:${(attestations += 1)}`;
+  const money = { amountMinor: "1250", currency: "EUR" };
+  const route = "attested_terminal" as const;
+  return { intentId, attestationId, stationId, orderId, route, ...money, reference, attestedBy: 7, ...more };
+}
+const ask = (request: Settle) => world.ask(settle, request);
+const settled = { settled: true, transactionId: expect.any(Number) };
+const warned = { settled: false, code: "reference_already_used" };
+const confirmed = (request: Settle): Settle => ({
+  ...request,
+  attestationId: `${request.attestationId}:confirmed`,
+  confirmsReferenceAlreadyUsed: true,
+});
+
+describe("a reference that has settled an order", () => {
+  test("a second order: nothing is written, and the earlier order is named; a confirmation settles", async () => {
+    const place = await world.openStation();
+    const first = await attested(place, "RRN-204957319001");
+    const before = Date.now();
+    expect(await ask(first)).toEqual(settled);
+    const second = await attested(place, "RRN-204957319001");
+    const warning = await ask(second);
+    expect(warning).toEqual({
+      ...warned,
+      earlier: {
+        orderId: first.orderId,
+        orderDisplayNumber: 1,
+        stationName: "Counter",
+        amountMinor: "1250",
+        currency: "EUR",
+        settledAtMs: expect.any(Number),
+      },
+    });
+    if (warning.settled) expect.unreachable();
+    expect(Math.abs((warning.earlier?.settledAtMs ?? 0) - before)).toBeLessThan(60_000);
+    const none = await world.database`select from transactions where order_id = ${second.orderId}`;
+    expect(none).toHaveLength(0);
+    expect(await ask(confirmed(second))).toEqual(settled);
+  });
+
+  test("the same attestation again: it is answered alike, settled or warned", async () => {
+    const place = await world.openStation();
+    const first = await attested(place, "RRN-204957319002");
+    const answer = await ask(first);
+    expect([await ask(first), await ask(confirmed(first))]).toEqual([answer, answer]);
+    const second = await attested(place, "RRN-204957319002");
+    const warning = await ask(second);
+    expect(warning).toMatchObject(warned);
+    // A third order has used it since; the repeated question still gets the answer that it got.
+    expect(await ask(confirmed(await attested(place, "RRN-204957319002")))).toEqual(settled);
+    expect(await ask(second)).toEqual(warning);
+  });
+
+  test("64 orders at once at two stations of one filial: one settles, the others are warned", async () => {
+    const place = await world.openStation();
+    const other = { ...place, stationId: await secondStation(place) };
+    const requests = await Promise.all(
+      Array.from({ length: 64 }, (_, turn) => attested(turn % 2 === 0 ? place : other, "RRN-204957319003")),
+    );
+    const answers = await Promise.all(requests.map(ask));
+    expect(answers.filter((answer) => answer.settled)).toHaveLength(1);
+    expect(answers.filter((answer) => !answer.settled && answer.code === "reference_already_used")).toHaveLength(63);
+  });
+
+  test("a confirmed and an unconfirmed attestation at once: the unconfirmed one is warned or was first", async () => {
+    const place = await world.openStation();
+    await ask(await attested(place, "RRN-204957319004"));
+    const [sure, unsure] = await Promise.all([
+      attested(place, "RRN-204957319004").then(confirmed),
+      attested(place, "RRN-204957319004"),
+    ]);
+    expect(await Promise.all([ask(sure), ask(unsure)])).toMatchObject([settled, warned]);
+  });
+
+  test("typed another way, and by the companion of another counter: it is the same reference", async () => {
+    const place = await world.openStation();
+    const route = "smart_pos" as const;
+    expect(await ask(await attested(place, "Rrn 2049-5731", { route }))).toEqual(settled);
+    for (const same of ["rrn 2049-5731", " RRN2049-5731 ", "ＲＲＮ 2049-5731"])
+      expect(await ask(await attested(place, same)), same).toMatchObject(warned);
+    expect(await ask(await attested(place, "RRN 2049-5732"))).toEqual(settled);
+  });
+
+  test("cash, an empty reference and another filial: no warning", async () => {
+    const place = await world.openStation();
+    const route = "cash" as const;
+    for (let turn = 0; turn < 2; turn += 1) {
+      expect(await ask(await attested(place, "RECEIPT-000001", { route }))).toEqual(settled);
+      expect(await ask(await attested(place, "", { route: "smart_pos" }))).toEqual(settled);
+      expect(await ask(await attested(await world.openStation(), "RRN-204957319005"))).toEqual(settled);
+    }
+  });
+
+  test("an order whose amount has changed: that is the answer, not the reference", async () => {
+    const place = await world.openStation();
+    await ask(await attested(place, "RRN-204957319006"));
+    const stale = await attested(place, "RRN-204957319006", { amountMinor: "1300" });
+    expect(await ask(stale)).toEqual({ settled: false, code: "order_changed" });
+  });
+
+  test("a reference that no database can store, and a very long one: they are compared like any other", async () => {
+    const place = await world.openStation();
+    for (const reference of ["RRN\u0000-1234567", "RRN-\uD800-1234567", `RRN-${"9".repeat(16_000)}`]) {
+      expect(await ask(await attested(place, reference))).toEqual(settled);
+      expect(await ask(await attested(place, reference))).toMatchObject(warned);
+    }
+  });
+});
+
+describe("a short reference, which a terminal uses again after a while", () => {
+  test("used yesterday: no warning; used today: a warning", async () => {
+    const place = await world.openStation();
+    expect(await ask(await attested(place, "000042"))).toEqual(settled);
+    expect(await ask(await attested(place, "000042"))).toMatchObject(warned);
+    await ageBy(place, "21 hours");
+    expect(await ask(await attested(place, "000042"))).toEqual(settled);
+  });
+
+  test("a long one used last month: the cashier is warned", async () => {
+    const place = await world.openStation();
+    expect(await ask(await attested(place, "204957319007"))).toEqual(settled);
+    await ageBy(place, "31 days");
+    expect(await ask(await attested(place, "204957319007"))).toMatchObject(warned);
+  });
+});
+
+async function secondStation({ stationId }: Place): Promise<number> {
+  const [row] = await world.database<{ station_id: number }[]>`
+    insert into stations (organization_id, filial_id, name, currency)
+    select organization_id, filial_id, 'Bar', currency from stations where station_id = ${stationId} returning station_id`;
+  return row?.station_id ?? 0;
+}
+
+/** History does not change, so time passes by taking its guard off for a moment. */
+async function ageBy({ stationId }: Place, interval: string): Promise<void> {
+  await world.database.begin(async (sql) => {
+    await sql`alter table settled_references disable trigger settled_references_append_only`;
+    await sql`
+      update settled_references set settled_at = settled_at - ${interval}::interval
+      where transaction_id in (select transaction_id from transactions where station_id = ${stationId})`;
+    await sql`alter table settled_references enable trigger settled_references_append_only`;
+  });
+}
