@@ -66,8 +66,6 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
 }
 
 function addConnectionFigures(metrics: Registry | undefined, { connections, unsent }: GatewayFacts["server"]): void {
-  const perKey = <TKey extends string>(label: TKey, counts: Readonly<Record<string, number>>) =>
-    Object.entries(counts).map(([value, count]) => [{ [label]: value } as Record<TKey, string>, count] as const);
   addGauge(metrics, "gateway_connections", "Open connections, WebSockets included.", () => connections.open);
   addGauges(
     metrics,
@@ -99,7 +97,12 @@ function addConnectionFigures(metrics: Registry | undefined, { connections, unse
     },
     () => perKey("bound", connections.madeRoom),
   );
-  addGauge(metrics, "gateway_unsent_answers", "Answers that wait for clients that do not take them.", () => unsent.size);
+  addGauge(
+    metrics,
+    "gateway_unsent_answers",
+    "Answers that wait for clients that do not take them.",
+    () => unsent.size,
+  );
   addGauge(metrics, "gateway_unsent_bytes", "Bytes in memory for answers that wait.", () => unsent.bytes);
   addReadCount(
     metrics,
@@ -110,4 +113,9 @@ function addConnectionFigures(metrics: Registry | undefined, { connections, unse
     },
     () => perKey("reason", unsent.closed),
   );
+}
+
+/** Counts by their key, as series with that label. */
+function perKey<TKey extends string>(label: TKey, counts: Readonly<Record<string, number>>) {
+  return Object.entries(counts).map(([value, count]) => [{ [label]: value } as Record<TKey, string>, count] as const);
 }

@@ -9,11 +9,11 @@ import type { ErrorCode } from "../contract/errors.ts";
 import type { RefusalFacts } from "../handlers/context.ts";
 import { scopeBit } from "../replica/credential-replica.ts";
 import type { PollRoute } from "../route.ts";
-import { isSaneRequestId, requestIdFrom } from "../server/request-id.ts";
-import { type Answer, errorAnswer, type Headers } from "../server/response.ts";
 import type { AnswerWriter } from "../server/answer-writer.ts";
 import type { RequestHead } from "../server/framing.ts";
 import { CONNECTION_LIMITS } from "../server/limits.ts";
+import { isSaneRequestId, requestIdFrom } from "../server/request-id.ts";
+import { type Answer, errorAnswer, type Headers } from "../server/response.ts";
 import { CREDENTIAL_RATE } from "../throttle/limits.ts";
 import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
 import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
@@ -135,10 +135,10 @@ export class Poll {
 
   #refuse({ res, head, isHead }: Refused, code: ErrorCode, facts?: RefusalFacts): number {
     const requestId = requestIdFrom(head.requestId);
-    const { writer, isDraining, isCrowded } = this.#deps;
     const answer = errorAnswer(code, requestId, facts);
     const isUnknownCaller = answer.status === 401;
-    writer.write(res, answer, { isHead, close: isDraining() || (isUnknownCaller && isCrowded(res)) });
+    const close = this.#deps.isDraining() || (isUnknownCaller && this.#deps.isCrowded(res));
+    this.#deps.writer.write(res, answer, { isHead, close });
     this.#count.refuse(code);
     this.#deps.onRefused(this.#path, code, requestId);
     return ANSWERED;

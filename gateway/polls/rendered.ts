@@ -88,10 +88,7 @@ export function render(
 }
 
 /** Member by member, so that every view has the same shape in the engine, whichever poll it answers. */
-function toRendered(
-  text: RenderedText,
-  facts: Omit<Rendered, keyof RenderedText | "unchangedInARow">,
-): Rendered {
+function toRendered(text: RenderedText, facts: Omit<Rendered, keyof RenderedText | "unchangedInARow">): Rendered {
   return {
     commit: facts.commit,
     switches: facts.switches,

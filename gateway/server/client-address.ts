@@ -14,7 +14,10 @@ export interface ClientAddress {
    * The address in its canonical form (services/bus/address-block.ts), whether the client's own connection is encrypted, and
    * the address at the other end of this connection, which may be a proxy's.
    */
-  of(res: HttpResponse, req: HttpRequest): { readonly address: string; readonly secure: boolean; readonly peer: string };
+  of(
+    res: HttpResponse,
+    req: HttpRequest,
+  ): { readonly address: string; readonly secure: boolean; readonly peer: string };
   /** Whether this address is one of the trusted proxies. */
   isTrustedProxy(address: string): boolean;
 }

@@ -76,18 +76,22 @@ describe("a file", () => {
     if (coding !== undefined) expect(answer.bytes.length).toBeLessThan(whole.length / 10);
   });
 
-  it.each(["/openapi.json", "/asyncapi.json", "/docs/", "/docs/page.js", "/docs/swagger-ui.css", "/docs/swagger-ui.js"])(
-    "%s: may be kept for five minutes, and has one tag in every coding",
-    async (path) => {
-      const answers = [];
-      for (const coding of ["br", "gzip", "identity"]) answers.push(await raw(path, { "accept-encoding": coding }));
-      expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
-      expect(answers.map(({ headers }) => headers["cache-control"])).toEqual(Array(3).fill("public, max-age=300"));
-      const etag = answers[0]?.headers.etag as string;
-      const unchanged = await raw(path, { "accept-encoding": "br", "if-none-match": etag });
-      expect([unchanged.status, unchanged.bytes.length, unchanged.headers.vary]).toEqual([304, 0, "Accept-Encoding"]);
-    },
-  );
+  it.each([
+    "/openapi.json",
+    "/asyncapi.json",
+    "/docs/",
+    "/docs/page.js",
+    "/docs/swagger-ui.css",
+    "/docs/swagger-ui.js",
+  ])("%s: may be kept for five minutes, and has one tag in every coding", async (path) => {
+    const answers = [];
+    for (const coding of ["br", "gzip", "identity"]) answers.push(await raw(path, { "accept-encoding": coding }));
+    expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
+    expect(answers.map(({ headers }) => headers["cache-control"])).toEqual(Array(3).fill("public, max-age=300"));
+    const etag = answers[0]?.headers.etag as string;
+    const unchanged = await raw(path, { "accept-encoding": "br", "if-none-match": etag });
+    expect([unchanged.status, unchanged.bytes.length, unchanged.headers.vary]).toEqual([304, 0, "Accept-Encoding"]);
+  });
 });
 
 describe("whoever comes without the page's path", () => {

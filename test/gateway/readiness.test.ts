@@ -47,7 +47,9 @@ type Dependency = keyof Readiness["dependencies"];
 const GATEWAY_SETTINGS = {
   host: "127.0.0.1",
   port: 0,
-  sharedPort: false, maxConnections: undefined, maxConnectionsPerAddress: undefined,
+  sharedPort: false,
+  maxConnections: undefined,
+  maxConnectionsPerAddress: undefined,
   trustedProxies: [],
   platformKey: undefined,
   tls: undefined,

@@ -42,7 +42,13 @@ interface Counts {
 
 async function startServer(environment: Record<string, string>): Promise<{ child: ChildProcess; port: number }> {
   const child = fork(join(import.meta.dirname, "bare-server-process.ts"), {
-    env: { ...process.env, MALLOC_PERTURB_: "165", MAX_CONNECTIONS: "40", MAX_CONNECTIONS_PER_ADDRESS: "20", ...environment },
+    env: {
+      ...process.env,
+      MALLOC_PERTURB_: "165",
+      MAX_CONNECTIONS: "40",
+      MAX_CONNECTIONS_PER_ADDRESS: "20",
+      ...environment,
+    },
   });
   const { port } = await nextMessage<{ port: number }>(child);
   return { child, port };
@@ -85,11 +91,12 @@ describe("random connections", () => {
     ["without TLS", {}],
     ["with TLS", { TLS_FOLDER }],
   ])("%s: the server survives them and forgets none", async (_name, environment) => {
-    const { child, port } = await startServer(environment as Record<string, string>);
+    const { child, port } = await startServer(environment);
     try {
       const options = { port, host: "127.0.0.1" };
       const open = (): Socket => {
-        const localAddress = process.platform === "linux" ? `127.0.0.${2 + Math.floor(Math.random() * 4)}` : "127.0.0.1";
+        const localAddress =
+          process.platform === "linux" ? `127.0.0.${2 + Math.floor(Math.random() * 4)}` : "127.0.0.1";
         return "TLS_FOLDER" in environment
           ? connectTls({ ...options, rejectUnauthorized: false })
           : connect({ ...options, localAddress });

@@ -46,7 +46,11 @@ describe("Host", () => {
   ];
   it.each(paths)("sent twice: 400 at %s", async (_name, first) => {
     const authorization = `Authorization: Bearer ${credential}`;
-    for (const hosts of [["Host: a", "Host: b"], ["Host: a", "host: a"], ["Host: a", "Host:"]]) {
+    for (const hosts of [
+      ["Host: a", "Host: b"],
+      ["Host: a", "host: a"],
+      ["Host: a", "Host:"],
+    ]) {
       const answer = await refused(head(first, [...hosts, authorization]));
       expect([answer.status, codeOf(answer)]).toEqual([400, "invalid_request"]);
     }
@@ -70,10 +74,13 @@ describe("the rest of a head", () => {
     expect((await refused(head(`GET ${DISPLAY}`, lines))).status).toBe(400);
   });
 
-  it.each(["/a\u007fb/", "/a\u00e9/", "/healthz?a=\u00ff"])("with bytes in its target that are no URI: 400", async (target) => {
-    const request = Buffer.from(head(`GET ${target}`, ["Host: a"]), "latin1").toString("latin1");
-    expect((await refused(request)).status).toBe(400);
-  });
+  it.each(["/a\u007fb/", "/a\u00e9/", "/healthz?a=\u00ff"])(
+    "with bytes in its target that are no URI: 400",
+    async (target) => {
+      const request = Buffer.from(head(`GET ${target}`, ["Host: a"]), "latin1").toString("latin1");
+      expect((await refused(request)).status).toBe(400);
+    },
+  );
 
   it.each([
     ["NUL in a value", "X-A: a\0b"],

@@ -3,8 +3,8 @@ import { App, us_socket_local_port } from "uWebSockets.js";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { UnsentAnswers } from "../../../gateway/server/unsent-answers.ts";
-import { residentBytes } from "../../support/resident-bytes.ts";
 import { send } from "../../support/http.ts";
+import { residentBytes } from "../../support/resident-bytes.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 import { type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
 
@@ -89,7 +89,10 @@ describe("an answer that waits", () => {
   const TEXT = "a".repeat(24 * 1_024 * 1_024);
 
   /** A server that answers with text, or with the same bytes to all. */
-  async function startServer(limits: Partial<typeof LIMITS>, use: (port: number, unsent: UnsentAnswers) => Promise<void>) {
+  async function startServer(
+    limits: Partial<typeof LIMITS>,
+    use: (port: number, unsent: UnsentAnswers) => Promise<void>,
+  ) {
     const unsent = new UnsentAnswers({ ...LIMITS, ...limits });
     const bytes = Buffer.from(TEXT);
     const app = App()
