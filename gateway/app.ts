@@ -19,8 +19,10 @@ import { readiness, waitUntilFresh } from "./readiness.ts";
 import { type Replicas, startReplicas } from "./replica/replicas.ts";
 import { routes } from "./routes.ts";
 import { createClientAddress } from "./server/client-address.ts";
+import { connectionBounds } from "./server/connections.ts";
 import { ConsumerCheck } from "./server/consumer-check.ts";
 import { DeviceCheck } from "./server/device-check.ts";
+import { openFileLimit } from "./server/open-files.ts";
 import { PlatformCheck } from "./server/platform-check.ts";
 import { RequestFigures } from "./server/request-figures.ts";
 import { Server } from "./server/server.ts";
@@ -82,6 +84,11 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
         notes: new PollNotes(bus.nc, replicas.polls),
         onRefused: (route, refusal, requestId) => log.debug({ route, refusal, requestId }, "refused"),
       },
+      connectionBounds: connectionBounds({
+        openFiles: openFileLimit(),
+        inAll: settings.maxConnections,
+        perAddress: settings.maxConnectionsPerAddress,
+      }),
       clientAddress: createClientAddress({
         trustedProxies: settings.trustedProxies,
         isTls: settings.tls !== undefined,

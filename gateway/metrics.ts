@@ -11,7 +11,7 @@ import type { Server } from "./server/server.ts";
 
 export interface GatewayFacts {
   readonly replicas: Replicas;
-  readonly server: Pick<Server, "connections" | "requestsInFlight">;
+  readonly server: Pick<Server, "connections" | "requestsInFlight" | "unsent">;
   readonly pollCounts: PollCounts;
   readonly liveSockets: Pick<LiveSockets, "size">;
   /** Requests that were throttled so far, by what was counted. */
@@ -55,7 +55,7 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
     },
     () => Object.entries(throttled()).map(([throttle, count]) => [{ throttle }, count] as const),
   );
-  addGauge(metrics, "gateway_connections", "Open HTTP connections.", () => server.connections);
+  addConnectionFigures(metrics, server);
   addGauge(metrics, "gateway_live_sockets", "Open WebSockets of cashiers.", () => liveSockets.size);
   addGauge(
     metrics,
@@ -63,4 +63,59 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
     "Requests that wait for something other than memory.",
     () => server.requestsInFlight,
   );
+}
+
+function addConnectionFigures(metrics: Registry | undefined, { connections, unsent }: GatewayFacts["server"]): void {
+  addGauge(metrics, "gateway_connections", "Open connections, WebSockets included.", () => connections.open);
+  addGauges(
+    metrics,
+    {
+      name: "gateway_connections_limit",
+      help: "How many connections there may be: of one address, and in all.",
+      labels: ["bound"],
+    },
+    () => [
+      [{ bound: "address" }, connections.bounds.perAddress],
+      [{ bound: "all" }, connections.bounds.inAll],
+    ],
+  );
+  addReadCount(
+    metrics,
+    {
+      name: "gateway_connections_refused_total",
+      help: "New connections that were closed at once, by the bound that they met.",
+      labels: ["bound"],
+    },
+    () => perKey("bound", connections.refused),
+  );
+  addReadCount(
+    metrics,
+    {
+      name: "gateway_connections_made_room_total",
+      help: "Connections without a request that were closed to make room for a new one, by the bound that it met.",
+      labels: ["bound"],
+    },
+    () => perKey("bound", connections.madeRoom),
+  );
+  addGauge(
+    metrics,
+    "gateway_unsent_answers",
+    "Answers that wait for clients that do not take them.",
+    () => unsent.size,
+  );
+  addGauge(metrics, "gateway_unsent_bytes", "Bytes in memory for answers that wait.", () => unsent.bytes);
+  addReadCount(
+    metrics,
+    {
+      name: "gateway_unsent_closed_total",
+      help: "Connections that were closed because an answer waited: its client stalled, or too much waited for it or for all.",
+      labels: ["reason"],
+    },
+    () => perKey("reason", unsent.closed),
+  );
+}
+
+/** Counts by their key, as series with that label. */
+function perKey<TKey extends string>(label: TKey, counts: Readonly<Record<string, number>>) {
+  return Object.entries(counts).map(([value, count]) => [{ [label]: value } as Record<TKey, string>, count] as const);
 }

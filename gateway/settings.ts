@@ -18,6 +18,9 @@ export const gatewaySettingsSchema = z
     PORT: wholeNumber(0, 65_535).default(8_080),
     /** Several gateways on one port; the kernel spreads the connections (Linux). */
     SHARED_PORT: z.stringbool().default(false),
+    /** Connections at once, in all and of one address; there may be fewer below the limit of open files (`server/limits.ts`). */
+    MAX_CONNECTIONS: wholeNumber(1, 1_000_000).optional(),
+    MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 1_000_000).optional(),
     /** Addresses and CIDR ranges of proxies whose X-Forwarded-For and X-Forwarded-Proto count, separated by commas. */
     TRUSTED_PROXIES: z
       .string()
@@ -51,6 +54,8 @@ export const gatewaySettingsSchema = z
     host: values.HOST,
     port: values.PORT,
     sharedPort: values.SHARED_PORT,
+    maxConnections: values.MAX_CONNECTIONS,
+    maxConnectionsPerAddress: values.MAX_CONNECTIONS_PER_ADDRESS,
     trustedProxies: values.TRUSTED_PROXIES,
     platformKey: values.PLATFORM_KEY,
     tls:

@@ -61,9 +61,10 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
   const add = (...more: readonly ErrorCode[]): void => more.forEach((code) => codes.add(code));
   if (route.path.includes("{")) add("path_not_found");
   if (route.body !== undefined) {
-    add("invalid_request", "body_too_large", "unsupported_media_type", "request_timeout");
+    add("invalid_request", "length_required", "body_too_large", "unsupported_media_type", "request_timeout");
   }
-  if (route.rawBody === true) add("body_too_large", "request_timeout");
+  if (route.rawBody === true) add("length_required", "body_too_large", "request_timeout");
+  if (route.upgrades === true) add("websocket_version_unsupported");
   if (route.query !== undefined) add("invalid_request");
   // An idempotency key can be too long.
   if (route.headers !== undefined && "Idempotency-Key" in route.headers.shape) add("invalid_request");

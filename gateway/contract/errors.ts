@@ -9,8 +9,10 @@ export const HTTP_ERROR_CODES = [
   "path_not_found",
   "trailing_slash_missing",
   "method_not_allowed",
+  "length_required",
   "body_too_large",
   "unsupported_media_type",
+  "websocket_version_unsupported",
   "request_timeout",
   "credential_missing",
   "credential_invalid",
@@ -68,12 +70,22 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   path_not_found: { status: 404, sentence: "There is nothing at this path.", ...no },
   trailing_slash_missing: { status: 404, sentence: "Paths end in a slash; `detail` names the right path.", ...no },
   method_not_allowed: { status: 405, sentence: "This path does not take this method; see the Allow header.", ...no },
+  length_required: {
+    status: 411,
+    sentence: "Send the body with a Content-Length; chunked bodies are not accepted here.",
+    ...no,
+  },
   body_too_large: {
     status: 413,
     sentence: "The body is larger than 16 KiB, or than what this operation's description allows.",
     ...no,
   },
   unsupported_media_type: { status: 415, sentence: "The body's content type is not accepted here.", ...no },
+  websocket_version_unsupported: {
+    status: 426,
+    sentence: "Only version 13 of the WebSocket protocol is spoken here.",
+    ...no,
+  },
   request_timeout: { status: 408, sentence: "The body did not arrive in time.", ...again },
   credential_missing: { status: 401, sentence: "Send the credential as a bearer token.", ...no },
   credential_invalid: {

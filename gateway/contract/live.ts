@@ -50,6 +50,6 @@ export type LiveState = z.infer<typeof liveStateSchema>;
 
 export const LIVE_DESCRIPTION = [
   "Upgraded to a WebSocket, the path sends one JSON message at once and one on each change: `state` with all that a cashier's screen shows, so that no message depends on an earlier one, and `stale` when the gateway has lost its feed, or the bus the station's log, and the last `state` is not to be believed until the next one. A client that reads slowly gets the newest state and skips the ones between; it must answer pings, as browsers and libraries do by themselves, and sends nothing itself.",
-  "The session is checked as for any request: a bearer token, or the cookie from the service's own pages. It is watched: the socket ends with 4401 when the session does, with 4404 when the registry says that there is no such station, with 1008 when the client sends anything, and with 1001 when the gateway stops; then connect again. One session has eight sockets at most.",
+  "The session is checked as for any request: a bearer token, or the cookie from the service's own pages. It is watched: the socket ends with 4401 when the session does, with 4404 when the registry says that there is no such station, with 1008 when the client sends a message or answers no ping for 24 s, and with 1001 when the gateway stops; then connect again. One session has eight sockets at most.",
   "A plain GET answers the newest `state` once.",
 ].join("\n\n");

@@ -11,6 +11,11 @@ export const LIVE_LIMITS = {
    * stopped to read is, because what it does not read it does not answer. Whole seconds; the server knows no others.
    */
   idleSeconds: 24,
+  /**
+   * How long a client may take to answer the ping behind a message. One that sends frames without masks, which the server
+   * does not notice, answers none that can be recognised.
+   */
+  pongMs: 24_000,
   /** A client has nothing to say; this is room for a control frame and the beginning of a mistake. */
   incomingBytes: 1_024,
   /** The newest state is a few KB; a client that has more than this ahead of it has been sent something wrong. */

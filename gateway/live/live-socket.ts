@@ -8,6 +8,7 @@
  */
 import type { WebSocket } from "uWebSockets.js";
 import { etagOf } from "../polls/etag.ts";
+import { LIVE_LIMITS } from "./limits.ts";
 
 /** What the server keeps with a socket; it copies the properties of the object that it is given. */
 export interface SocketData {
@@ -36,6 +37,7 @@ export class LiveSocket {
   #socket: WebSocket<SocketData> | undefined;
   #sent = "";
   #isUnderWay = false;
+  #sentAtMs = 0;
   #isOwed = false;
 
   constructor(facts: LiveSocketFacts) {
@@ -64,6 +66,7 @@ export class LiveSocket {
     this.isToldStale = isStale;
     this.sentCount += 1;
     this.#isUnderWay = true;
+    this.#sentAtMs = Date.now();
     this.#socket.cork(() => {
       this.#socket?.send(message);
       this.#socket?.ping(String(this.sentCount));
@@ -77,6 +80,11 @@ export class LiveSocket {
     const isOwed = this.#isOwed;
     this.#isOwed = false;
     return isOwed;
+  }
+
+  /** Whether the client has not answered the ping behind the last message for too long. */
+  isUnread(nowMs: number): boolean {
+    return this.#isUnderWay && nowMs - this.#sentAtMs >= LIVE_LIMITS.pongMs;
   }
 
   end(code: number, reason: string): void {

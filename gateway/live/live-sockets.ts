@@ -113,6 +113,7 @@ export class LiveSockets {
   #lookOver(nowMs: number): void {
     const isFresh = this.#isFresh(nowMs);
     this.#forEach((socket) => {
+      if (socket.isUnread(nowMs)) return socket.end(CLOSE_CODES.nothingExpected, "no_pong");
       if (!isFresh) return this.#tellStale(socket, nowMs);
       if (this.#sessionOf(socket, nowMs) === undefined) {
         // The bus may have lost a session that is valid.

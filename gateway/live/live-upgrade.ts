@@ -1,18 +1,21 @@
 /** The way into a live socket: the checks of any other request, from memory, and then the upgrade. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from "uWebSockets.js";
+import { addressBlock } from "../../services/bus/address-block.ts";
 import type { Permission, SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import { Refusal } from "../handlers/context.ts";
 import type { MissingStations } from "../missing-stations.ts";
 import type { Replicas } from "../replica/replicas.ts";
 import type { Route } from "../route.ts";
+import type { AnswerWriter } from "../server/answer-writer.ts";
 import type { ClientAddress } from "../server/client-address.ts";
+import type { Connections } from "../server/connections.ts";
 import { copyRequest, type RequestFacts } from "../server/facts.ts";
-import { isAmbiguous } from "../server/framing.ts";
+import { RequestHead } from "../server/framing.ts";
 import { checkIds } from "../server/pipeline.ts";
 import { refusalOf } from "../server/refusal-of.ts";
 import type { RequestFigures } from "../server/request-figures.ts";
-import { errorAnswer, writeAnswer } from "../server/response.ts";
+import { errorAnswer } from "../server/response.ts";
 import { checkUpgrade } from "../server/session-check.ts";
 import { CLOSE_CODES, LIVE_LIMITS } from "./limits.ts";
 import { LiveSocket, type SocketData } from "./live-socket.ts";
@@ -25,6 +28,8 @@ export interface LiveUpgradeDeps {
   readonly clientAddress: ClientAddress;
   readonly figures: RequestFigures;
   readonly log: Log;
+  readonly writer: AnswerWriter;
+  readonly connections: Pick<Connections, "closed" | "unused">;
   /** True once the gateway is shutting down: it takes no socket any more. */
   isDraining(): boolean;
 }
@@ -52,6 +57,8 @@ export function liveBehavior(deps: LiveUpgradeDeps, row: Route): WebSocketBehavi
     close: (ws, code) => {
       const { live } = ws.getUserData();
       live.closed();
+      // The server itself reports only that the connection was opened.
+      deps.connections.closed();
       sockets.remove(live, code);
     },
   };
@@ -73,21 +80,42 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     if (isUnexpected) deps.log.error({ err: error, requestId, url }, "a request failed unexpectedly");
     else deps.log.debug({ requestId, url, refusal: code }, "refused");
     const answer = errorAnswer(code, requestId, refusalFacts);
-    writeAnswer(res, answer, { isHead: false, close: true });
+    deps.writer.write(res, answer, { isHead: false, close: true });
     deps.figures.done(row.operationId, answer.status, code, durationMs());
   };
   try {
-    if (isAmbiguous(req)) throw new Refusal("invalid_request");
+    const { key, extensions } = requireHandshake(req);
     const admitted = admit(deps, row, facts);
     if ("missing" in admitted) return void refuseMissing(deps, res, { ...admitted, refuse });
-    const key = req.getHeader("sec-websocket-key");
-    const extensions = req.getHeader("sec-websocket-extensions");
+    // One of them is about to become a WebSocket, and the server does not report which.
+    deps.connections.unused.forget(addressBlock(facts.peer));
     // No subprotocol is spoken, so none is chosen.
     res.upgrade<SocketData>(admitted, key, "", extensions, context);
     deps.figures.done(row.operationId, 101, undefined, durationMs());
   } catch (error) {
     refuse(error);
   }
+}
+
+/** Sixteen bytes in base64. */
+const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
+
+/** Throws what is wrong with a handshake (RFC 6455, 4.2.1 and 4.4); the server itself accepts any. */
+function requireHandshake(req: HttpRequest): { readonly key: string; readonly extensions: string } {
+  const fault = new RequestHead().read(req);
+  if (fault !== undefined) throw new Refusal(fault);
+  if (req.getHeader("sec-websocket-version") !== "13") {
+    const headers = { Upgrade: "websocket", "Sec-WebSocket-Version": "13" };
+    throw new Refusal("websocket_version_unsupported", { headers });
+  }
+  const key = req.getHeader("sec-websocket-key");
+  const options = req.getHeader("connection").toLowerCase().split(",");
+  const isWhole =
+    req.getHeader("upgrade").toLowerCase() === "websocket" &&
+    options.some((option) => option.trim() === "upgrade") &&
+    WEBSOCKET_KEY.test(key);
+  if (!isWhole) throw new Refusal("invalid_request", { detail: "This is no whole WebSocket handshake." });
+  return { key, extensions: req.getHeader("sec-websocket-extensions") };
 }
 
 /** A station that the replica does not have. */

@@ -4,13 +4,16 @@
  *   gate (fresh? credential? throttle? scope?) ──► view of this commit ──► blocked? ──► 304 or 200
  *                                                                                └──► a `created` intent: the handler
  */
-import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import type { HttpResponse } from "uWebSockets.js";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { RefusalFacts } from "../handlers/context.ts";
 import { scopeBit } from "../replica/credential-replica.ts";
 import type { PollRoute } from "../route.ts";
+import type { AnswerWriter } from "../server/answer-writer.ts";
+import type { RequestHead } from "../server/framing.ts";
+import { CONNECTION_LIMITS } from "../server/limits.ts";
 import { isSaneRequestId, requestIdFrom } from "../server/request-id.ts";
-import { endBodiless, errorAnswer, writeAnswer } from "../server/response.ts";
+import { type Answer, errorAnswer, type Headers } from "../server/response.ts";
 import { CREDENTIAL_RATE } from "../throttle/limits.ts";
 import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
 import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
@@ -29,6 +32,9 @@ export interface PollDeps {
   readonly gate: DeviceGate;
   readonly views: ViewCache;
   readonly counts: PollCounts;
+  readonly writer: AnswerWriter;
+  /** Whether the connection of a caller that is not known is to end with its answer. */
+  isCrowded(res: HttpResponse): boolean;
   /** True once the gateway is shutting down: each answer then closes its connection. */
   isDraining(): boolean;
   /** Takes note of who asks for an assignment. */
@@ -58,67 +64,94 @@ export class Poll {
   }
 
   /** Answers and returns `ANSWERED`, or returns the credential's slot when memory is not enough. */
-  answer(res: HttpResponse, req: HttpRequest, isHead: boolean): number {
+  answer(res: HttpResponse, head: RequestHead, isHead: boolean): number {
     const { gate, views } = this.#deps;
     const nowMs = Date.now();
-    const slot = gate.pass(req.getHeader("authorization"), this.#scopeBit, nowMs);
-    if (slot < 0) return this.#refuseShut(res, req, slot, nowMs);
+    const slot = gate.pass(head.authorization, this.#scopeBit, nowMs);
+    if (slot < 0) return this.#refuseShut({ res, head, isHead }, slot, nowMs);
     const { table } = gate;
     const view = views.view(this.#name, slot, table.deviceId(slot), table.stationId(slot), nowMs);
     if (view === undefined) {
-      return this.#refuse(res, req, views.whyNone(table.deviceId(slot), table.stationId(slot)));
+      return this.#refuse({ res, head, isHead }, views.whyNone(table.deviceId(slot), table.stationId(slot)));
     }
-    if (this.#refusesBlocked && view.blocked !== "") return this.#refuse(res, req, view.blocked as ErrorCode);
+    if (this.#refusesBlocked && view.blocked !== "") {
+      return this.#refuse({ res, head, isHead }, view.blocked as ErrorCode);
+    }
     if (this.#name === "assignment") this.#deps.notes.note(gate.table, slot, nowMs);
     if (this.#hasEtag) {
       // Nobody can have fetched what a fetch has yet to present, so no condition matches it.
-      if (view.presents !== null) return isHead ? this.#fresh(res, req, view, nowMs, isHead) : slot;
-      const known = req.getHeader("if-none-match");
-      if (known !== "" && matchesEtag(known, view.etag)) return this.#unchanged(res, req, view);
+      if (view.presents !== null) return isHead ? this.#fresh(res, head, view, nowMs, isHead) : slot;
+      const known = head.ifNoneMatch;
+      if (known !== "" && matchesEtag(known, view.etag)) return this.#unchanged(res, head, view);
     }
-    return this.#fresh(res, req, view, nowMs, isHead);
+    return this.#fresh(res, head, view, nowMs, isHead);
   }
 
-  #fresh(res: HttpResponse, req: HttpRequest, view: Rendered, nowMs: number, isHead: boolean): number {
+  #fresh(res: HttpResponse, head: RequestHead, view: Rendered, nowMs: number, isHead: boolean): number {
     this.#count.fresh += 1;
+    view.unchangedInARow = 0;
     const body = view.head + serverTime(nowMs) + TAIL;
+    if (isHead || this.#deps.isDraining()) {
+      this.#end(res, { status: 200, headers: { "Content-Type": view.freshHeaders, ...echo(head) }, body }, isHead);
+      return ANSWERED;
+    }
     res.writeHeader("Content-Type", view.freshHeaders);
-    this.#echoRequestId(res, req);
-    if (isHead) {
-      res.writeHeader("Content-Length", String(Buffer.byteLength(body)));
-      endBodiless(res, this.#deps.isDraining());
-    } else res.end(body, this.#deps.isDraining());
+    if (head.requestId !== "") this.#echoRequestId(res, head.requestId);
+    this.#deps.writer.send(res, body);
     return ANSWERED;
   }
 
-  #unchanged(res: HttpResponse, req: HttpRequest, view: Rendered): number {
+  #unchanged(res: HttpResponse, head: RequestHead, view: Rendered): number {
     this.#count.unchanged += 1;
+    view.unchangedInARow += 1;
+    if (view.unchangedInARow >= CONNECTION_LIMITS.unchangedInARow || this.#deps.isDraining()) {
+      view.unchangedInARow = 0;
+      this.#end(res, { status: 304, headers: { ETag: view.unchangedHeaders, ...echo(head) }, body: undefined }, false);
+      return ANSWERED;
+    }
     res.writeStatus("304 Not Modified");
     res.writeHeader("ETag", view.unchangedHeaders);
-    this.#echoRequestId(res, req);
-    endBodiless(res, this.#deps.isDraining());
+    if (head.requestId !== "") this.#echoRequestId(res, head.requestId);
+    res.endWithoutBody();
     return ANSWERED;
+  }
+
+  /** Answers and ends the connection. */
+  #end(res: HttpResponse, answer: Answer, isHead: boolean): void {
+    this.#deps.writer.write(res, answer, { isHead, close: true });
   }
 
   /** Polls are not logged one by one, so an id is only of use to a client that chose it. */
-  #echoRequestId(res: HttpResponse, req: HttpRequest): void {
-    const requestId = req.getHeader("x-request-id");
-    if (requestId !== "" && isSaneRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
+  #echoRequestId(res: HttpResponse, requestId: string): void {
+    if (isSaneRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
   }
 
-  #refuseShut(res: HttpResponse, req: HttpRequest, shut: number, nowMs: number): number {
+  #refuseShut(poll: Refused, shut: number, nowMs: number): number {
     const code = SHUT_CODES[shut] as ErrorCode;
-    if (shut !== SHUT.throttled) return this.#refuse(res, req, code);
+    if (shut !== SHUT.throttled) return this.#refuse(poll, code);
     const retryAfterMs = waitMs(CREDENTIAL_RATE, this.#deps.gate.throttledUntilFullAtMs, nowMs);
-    return this.#refuse(res, req, code, { headers: throttleHeaders("credential", CREDENTIAL_RATE, retryAfterMs) });
+    return this.#refuse(poll, code, { headers: throttleHeaders("credential", CREDENTIAL_RATE, retryAfterMs) });
   }
 
-  #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, facts?: RefusalFacts): number {
-    const requestId = requestIdFrom(req.getHeader("x-request-id"));
-    const isHead = req.getCaseSensitiveMethod() === "HEAD";
-    writeAnswer(res, errorAnswer(code, requestId, facts), { isHead, close: this.#deps.isDraining() });
+  #refuse({ res, head, isHead }: Refused, code: ErrorCode, facts?: RefusalFacts): number {
+    const requestId = requestIdFrom(head.requestId);
+    const answer = errorAnswer(code, requestId, facts);
+    const isUnknownCaller = answer.status === 401;
+    const close = this.#deps.isDraining() || (isUnknownCaller && this.#deps.isCrowded(res));
+    this.#deps.writer.write(res, answer, { isHead, close });
     this.#count.refuse(code);
     this.#deps.onRefused(this.#path, code, requestId);
     return ANSWERED;
   }
+}
+
+/** A poll that is answered with an error. */
+interface Refused {
+  readonly res: HttpResponse;
+  readonly head: RequestHead;
+  readonly isHead: boolean;
+}
+
+function echo({ requestId }: RequestHead): Headers {
+  return isSaneRequestId(requestId) ? { "X-Request-Id": requestId } : {};
 }

@@ -38,6 +38,8 @@ export interface Rendered extends RenderedText {
   readonly blocked: string;
   /** The intent that a fresh fetch of this assignment presents; null when there is none to present. */
   readonly presents: number | null;
+  /** Answers without a body since the last one with it, which shows that the device reads. */
+  unchangedInARow: number;
 }
 
 /** Each poll is asked of the gateway again, and an answer to one device is no answer to another (design §4). */
@@ -86,7 +88,7 @@ export function render(
 }
 
 /** Member by member, so that every view has the same shape in the engine, whichever poll it answers. */
-function toRendered(text: RenderedText, facts: Omit<Rendered, keyof RenderedText>): Rendered {
+function toRendered(text: RenderedText, facts: Omit<Rendered, keyof RenderedText | "unchangedInARow">): Rendered {
   return {
     commit: facts.commit,
     switches: facts.switches,
@@ -98,6 +100,7 @@ function toRendered(text: RenderedText, facts: Omit<Rendered, keyof RenderedText
     freshHeaders: text.freshHeaders,
     unchangedHeaders: text.unchangedHeaders,
     presents: facts.presents,
+    unchangedInARow: 0,
   };
 }
 

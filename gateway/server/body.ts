@@ -29,6 +29,7 @@ export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer>
     exchange.deadlineMs = exchange.startedAtMs + LIMITS.requestTimeoutMs;
     act();
   };
+  exchange.readsBody = true;
   exchange.deadlineMs = exchange.startedAtMs + LIMITS.bodyTimeoutMs;
   exchange.onDeadline = () => settle(() => reject(new Refusal("request_timeout")));
   exchange.onGone = () => settle(() => reject(new ClientGoneError()));

@@ -10,8 +10,16 @@ import ipaddr from "ipaddr.js";
 import { canonicalAddress } from "../../services/bus/address-block.ts";
 
 export interface ClientAddress {
-  /** The address in its canonical form (services/bus/address-block.ts) and whether the client's own connection is encrypted. */
-  of(res: HttpResponse, req: HttpRequest): { readonly address: string; readonly secure: boolean };
+  /**
+   * The address in its canonical form (services/bus/address-block.ts), whether the client's own connection is encrypted, and
+   * the address at the other end of this connection, which may be a proxy's.
+   */
+  of(
+    res: HttpResponse,
+    req: HttpRequest,
+  ): { readonly address: string; readonly secure: boolean; readonly peer: string };
+  /** Whether this address is one of the trusted proxies. */
+  isTrustedProxy(address: string): boolean;
 }
 
 export interface ClientAddressSettings {
@@ -35,18 +43,19 @@ export function createClientAddress(settings: ClientAddressSettings): ClientAddr
   };
   let isReported = settings.onUnnamedProxy === undefined;
   return {
+    isTrustedProxy: (address) => settings.trustedProxies.length > 0 && isTrusted(address),
     of(res, req) {
       const peer = addressText(new Uint8Array(res.getRemoteAddress()));
       if (settings.trustedProxies.length > 0 && isTrusted(peer)) {
         const { forwardedFor, forwardedProto } = forwardedHeaders(req);
         const secure = settings.isTls || forwardedProto.at(-1)?.toLowerCase() === "https";
-        return { address: clientBehind(peer, forwardedFor, isTrusted), secure };
+        return { address: clientBehind(peer, forwardedFor, isTrusted), secure, peer };
       }
       if (!isReported && req.getHeader("x-forwarded-for") !== "" && isPrivate(peer)) {
         isReported = true;
         settings.onUnnamedProxy?.(peer);
       }
-      return { address: peer, secure: settings.isTls };
+      return { address: peer, secure: settings.isTls, peer };
     },
   };
 }

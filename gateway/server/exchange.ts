@@ -1,9 +1,20 @@
 /** One request under way that could not be answered at once, from its headers to its answer; answered at most once. */
 import type { HttpResponse } from "uWebSockets.js";
+import { addressBlock } from "../../services/bus/address-block.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import { LIMITS } from "../limits.ts";
+import type { AnswerWriter } from "./answer-writer.ts";
+import type { Connections } from "./connections.ts";
 import type { RequestFacts } from "./facts.ts";
-import { type Answer, writeAnswer } from "./response.ts";
+import { CONNECTION_LIMITS } from "./limits.ts";
+import { type Answer, errorAnswer } from "./response.ts";
+
+export interface ExchangeDeps {
+  readonly isDraining: () => boolean;
+  readonly connections: Pick<Connections, "isCrowded" | "unused">;
+  readonly writer: AnswerWriter;
+  readonly onOver: (exchange: Exchange) => void;
+}
 
 export class Exchange {
   readonly res: HttpResponse;
@@ -19,25 +30,26 @@ export class Exchange {
   status = 0;
   /** Of an answer that refuses. */
   code: ErrorCode | undefined;
+  /** Whether the caller has shown who it is. */
+  isKnownCaller = false;
+  /** Whether the body was read, so that an unused connection must be recognised (`unused-connections.ts`). */
+  readsBody = false;
   #isOver = false;
-  readonly #isDraining: () => boolean;
-  readonly #onOver: (exchange: Exchange) => void;
+  #isGone = false;
+  readonly #deps: ExchangeDeps;
 
-  constructor(
-    res: HttpResponse,
-    facts: RequestFacts,
-    deps: { readonly isDraining: () => boolean; readonly onOver: (exchange: Exchange) => void },
-  ) {
+  constructor(res: HttpResponse, facts: RequestFacts, deps: ExchangeDeps) {
     this.res = res;
     this.facts = facts;
     this.deadlineMs = this.startedAtMs + LIMITS.requestTimeoutMs;
-    this.#isDraining = deps.isDraining;
-    this.#onOver = deps.onOver;
+    this.#deps = deps;
     res.onAborted(() => {
+      this.#isGone = true;
+      this.#recognise();
       if (this.#isOver) return;
       this.#isOver = true;
       this.onGone();
-      this.#onOver(this);
+      this.#deps.onOver(this);
     });
   }
 
@@ -50,11 +62,39 @@ export class Exchange {
   answer(answer: Answer, options: { readonly close?: boolean } = {}): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.status = answer.status;
-    this.code = answer.code;
-    const close = options.close === true || this.#isDraining();
-    writeAnswer(this.res, answer, { isHead: this.facts.method === "HEAD", close });
-    this.#onOver(this);
+    const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
+    const close = options.close === true || isCrowded || this.#deps.isDraining();
+    // A file is what can wait first, and its connection cannot be closed before all of it has arrived.
+    const given = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
+    this.status = given.status;
+    this.code = given.code;
+    if (Buffer.byteLength(given.body ?? "") <= CONNECTION_LIMITS.closingAnswerBytes) return this.#write(given, close);
+    // A large answer may close its connection while it is written, which must not be within the turn of its request.
+    setImmediate(() => {
+      if (this.#isGone) this.#deps.onOver(this);
+      else this.#write(given, close);
+    });
+  }
+
+  #write(answer: Answer, close: boolean): void {
+    const mustRecognise = this.readsBody && this.#deps.connections.unused.has(this.#block());
+    const hasBody = answer.body !== undefined && answer.body !== "";
+    this.#deps.writer.write(this.res, answer, {
+      isHead: this.facts.method === "HEAD",
+      close: close || (mustRecognise && !hasBody),
+      isKnownCaller: this.isKnownCaller,
+      onWritten: mustRecognise ? () => this.#recognise() : undefined,
+    });
+    this.#deps.onOver(this);
+  }
+
+  #recognise(): void {
+    if (this.readsBody) this.#deps.connections.unused.recognise(this.#block());
+  }
+
+  /** The other end of the connection as `Connections` counts it. */
+  #block(): string {
+    return addressBlock(this.facts.peer);
   }
 }
 

@@ -5,6 +5,7 @@ import { requestIdFrom } from "./request-id.ts";
 
 /** The headers that handlers may read; each costs a copy, so only these are. */
 export const COPIED_HEADERS = [
+  "accept-encoding",
   "authorization",
   "content-length",
   "content-type",
@@ -14,7 +15,6 @@ export const COPIED_HEADERS = [
   "if-none-match",
   "origin",
   "sec-fetch-site",
-  "transfer-encoding",
   "user-agent",
   "x-provider-signature",
 ] as const;
@@ -30,6 +30,8 @@ export interface RequestFacts {
   readonly parameters: readonly string[];
   readonly address: string;
   readonly secure: boolean;
+  /** The other end of the connection, which is a proxy where there is one. */
+  readonly peer: string;
 }
 
 export function copyRequest(

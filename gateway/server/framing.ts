@@ -1,28 +1,89 @@
 /**
- * Where a request's body ends. A proxy in front that reads it differently from this server would take the rest of one
- * client's request for the beginning of another's (request smuggling), so anything but one clear answer is refused
- * (RFC 9112, 6.3 and 11.2). The HTTP parser itself takes the first `Content-Length` and any `Transfer-Encoding`.
+ * Whether a request's head is strictly valid, as far as the HTTP parser shows it (RFC 9112, 3.2, 6 and 11.2). A proxy in
+ * front that reads a head differently from this server would take the rest of one client's request for the beginning of
+ * another's (request smuggling), or would send it to another host; so what has more than one reading is refused.
+ *
+ * The parser accepts chunked bodies whose chunks do not end as they must, and does not show their bytes. So a body needs
+ * its length in advance: any `Transfer-Encoding` is refused. `docs/edge.md` has what the parser itself refuses.
  */
 import type { HttpRequest } from "uWebSockets.js";
 
-/** Whether the headers leave in doubt where the body ends. Looks at every header. */
-export function isAmbiguous(req: HttpRequest): boolean {
-  let lengths = 0;
-  let encodings = 0;
-  let isClear = true;
-  req.forEach((name, value) => {
-    if (name === "content-length") {
-      lengths += 1;
-      isClear &&= /^\d+$/.test(value);
-    } else if (name === "transfer-encoding") {
-      encodings += 1;
-      isClear &&= value.toLowerCase() === "chunked";
+export type HeadFault = "invalid_request" | "length_required";
+
+/** What a host and a port may consist of (RFC 3986, 3.2.2). It may be empty, but not missing: the parser refuses that. */
+const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
+/** Visible ASCII; anything else must be percent-encoded (RFC 3986, 2). */
+const TARGET = /^[\x21-\x7e]*$/;
+const LENGTH = /^\d+$/;
+
+/**
+ * Reads each header once and keeps what a poll needs. One for a whole server: it holds the request that is being handled
+ * until the next one is read, so nothing may be taken from it after an await.
+ */
+export class RequestHead {
+  authorization = "";
+  ifNoneMatch = "";
+  requestId = "";
+  /** Whether the headers announce a body, even an empty one. */
+  announcesBody = false;
+  #hosts = 0;
+  #credentials = 0;
+  #lengths = 0;
+  #encodings = 0;
+  #isClear = true;
+
+  /** Each case compares a name of that length only: this runs for every header of every poll. */
+  readonly #take = (name: string, value: string): void => {
+    switch (name.length) {
+      case 4:
+        if (name === "host") {
+          this.#hosts += 1;
+          this.#isClear &&= HOST.test(value);
+        }
+        break;
+      case 12:
+        if (name === "x-request-id") this.requestId = value;
+        break;
+      case 13:
+        if (name === "authorization") {
+          this.#credentials += 1;
+          this.authorization = value;
+        } else if (name === "if-none-match") {
+          // Several lines are one list (RFC 9110, 5.3).
+          this.ifNoneMatch = this.ifNoneMatch === "" ? value : `${this.ifNoneMatch}, ${value}`;
+        }
+        break;
+      case 14:
+        if (name === "content-length") {
+          this.#lengths += 1;
+          this.#isClear &&= LENGTH.test(value);
+        }
+        break;
+      case 17:
+        if (name === "transfer-encoding") this.#encodings += 1;
+        break;
+      default:
     }
-  });
-  return !isClear || lengths + encodings > 1;
+  };
+
+  /** What is wrong with the head, if anything. */
+  read(req: HttpRequest): HeadFault | undefined {
+    this.authorization = "";
+    this.ifNoneMatch = "";
+    this.requestId = "";
+    this.#hosts = 0;
+    this.#credentials = 0;
+    this.#lengths = 0;
+    this.#encodings = 0;
+    this.#isClear = true;
+    req.forEach(this.#take);
+    this.announcesBody = this.#lengths + this.#encodings > 0;
+    if (!this.#isClear || this.#hosts !== 1 || this.#lengths > 1 || this.#credentials > 1) return "invalid_request";
+    return this.#encodings > 0 ? "length_required" : undefined;
+  }
 }
 
-/** The same for a poll, which has no body and must be quick: every header is looked at only when one announces a body. */
-export function isAmbiguousPoll(req: HttpRequest): boolean {
-  return (req.getHeader("content-length") !== "" || req.getHeader("transfer-encoding") !== "") && isAmbiguous(req);
+/** Whether the path and the query are as a URI writes them. A path that a route names in full is. */
+export function isStrictTarget(req: HttpRequest): boolean {
+  return TARGET.test(req.getUrl()) && TARGET.test(req.getQuery() ?? "");
 }

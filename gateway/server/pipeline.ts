@@ -48,6 +48,7 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
     const found = findCaller(deps, route, facts, slot);
     // A body can be read before the first await only, so there is none where a row has one.
     who = found instanceof Promise ? await found : found;
+    exchange.isKnownCaller = route.who.kind !== "anyone";
     const hasBody = route.body !== undefined || route.rawBody === true;
     const body = hasBody ? await takeBody(route, exchange) : undefined;
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));

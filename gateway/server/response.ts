@@ -1,6 +1,4 @@
-/** How an answer is written: status line, common headers, JSON body. Everything goes out in one corked write. */
-
-import type { HttpResponse } from "uWebSockets.js";
+/** What an answer consists of: status line, common headers, JSON body; `answer-writer.ts` sends it. */
 import { STATUS_CODES } from "node:http";
 import { ERRORS, type ErrorCode } from "../contract/errors.ts";
 import type { RefusalFacts } from "../handlers/context.ts";
@@ -30,35 +28,6 @@ export const SECURITY_HEADERS: Headers = {
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
 };
-
-/** Writes an answer inside a cork and ends the response. `close` also ends the connection. */
-export function writeAnswer(res: HttpResponse, answer: Answer, options: { isHead: boolean; close: boolean }): void {
-  res.cork(() => {
-    res.writeStatus(statusLine(answer.status));
-    for (const name in answer.headers) res.writeHeader(name, answer.headers[name] as string);
-    if (answer.body === undefined) {
-      // A 204 or 304 has no Content-Length at all; other bodiless answers say 0, or the client waits for the end.
-      if (answer.status === 204 || answer.status === 304) endBodiless(res, options.close);
-      else res.end("", options.close);
-      return;
-    }
-    if (!options.isHead) {
-      res.end(answer.body, options.close);
-      return;
-    }
-    res.writeHeader("Content-Length", String(Buffer.byteLength(answer.body)));
-    endBodiless(res, options.close);
-  });
-}
-
-/**
- * Ends a response that has no body. The server's own call takes a length and a flag to close, but with either it counts
- * the response as not ended and aborts the process; so the client is told to close instead.
- */
-export function endBodiless(res: HttpResponse, close: boolean): void {
-  if (close) res.writeHeader("Connection", "close");
-  res.endWithoutBody();
-}
 
 /** The answer to a refusal: `{"code","detail","request_id"}` and what the facts add (design §4, "error body"). */
 export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFacts = {}): Answer {

@@ -9,6 +9,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from "uWebSockets.js";
+import { addressBlock } from "../../services/bus/address-block.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { RefusalFacts } from "../handlers/context.ts";
@@ -16,15 +17,23 @@ import { LIMITS } from "../limits.ts";
 import { type LiveUpgradeDeps, liveBehavior } from "../live/live-upgrade.ts";
 import { ANSWERED, Poll, type PollDeps } from "../polls/polls.ts";
 import type { Method, Route } from "../route.ts";
-import type { ClientAddress } from "./client-address.ts";
+import { AnswerWriter } from "./answer-writer.ts";
+import { addressText, type ClientAddress } from "./client-address.ts";
+import { Connections, type ConnectionsDeps } from "./connections.ts";
 import { Exchange, Exchanges } from "./exchange.ts";
 import { copyRequest } from "./facts.ts";
-import { isAmbiguous, isAmbiguousPoll } from "./framing.ts";
+import { type HeadFault, isStrictTarget, RequestHead } from "./framing.ts";
+import { CONNECTION_LIMITS } from "./limits.ts";
 import { MissingSlashes } from "./missing-slashes.ts";
 import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
 import { NO_OPERATION, type RequestFigures } from "./request-figures.ts";
 import { requestIdFrom } from "./request-id.ts";
-import { errorAnswer, SECURITY_HEADERS, writeAnswer } from "./response.ts";
+import { errorAnswer, SECURITY_HEADERS } from "./response.ts";
+import { connectionsByAddress } from "./tcp-table.ts";
+import { UnsentAnswers } from "./unsent-answers.ts";
+
+const FAULT_DETAIL =
+  "The head has more than one reading: send one valid Host, one Content-Length at most, one Authorization, and a target of visible ASCII.";
 
 /** How the server listens on its port. The package declares an enumeration for this but does not export it. */
 const EXCLUSIVE_PORT = 1;
@@ -32,37 +41,56 @@ const SHARED_PORT = 0;
 
 export interface ServerDeps {
   readonly pipeline: PipelineDeps;
-  readonly polls: Omit<PollDeps, "isDraining">;
+  readonly polls: Omit<PollDeps, "isDraining" | "isCrowded" | "writer">;
+  readonly connectionBounds: ConnectionsDeps["bounds"];
   readonly clientAddress: ClientAddress;
   readonly tls: { readonly keyFile: string; readonly certFile: string } | undefined;
   readonly figures: RequestFigures;
   /** Undefined where no row takes an upgrade. */
-  readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "figures" | "log" | "isDraining">;
+  readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "figures" | "log" | "isDraining" | "writer" | "connections">;
 }
+
+type UwsHandler = (res: HttpResponse, req: HttpRequest) => void;
 
 export class Server {
   readonly #app: TemplatedApp;
   readonly #deps: ServerDeps;
   readonly #exchanges = new Exchanges();
+  readonly #unsent = new UnsentAnswers();
+  readonly #writer = new AnswerWriter(this.#unsent);
+  readonly #connections: Connections;
+  readonly #head = new RequestHead();
   #isDraining = false;
-  #connections = 0;
   #socket: us_listen_socket | undefined;
 
   constructor(deps: ServerDeps, routes: readonly Route[]) {
     this.#deps = deps;
     this.#app =
       deps.tls === undefined ? App() : SSLApp({ key_file_name: deps.tls.keyFile, cert_file_name: deps.tls.certFile });
-    this.#app.filter((_res, change) => {
-      this.#connections += change;
+    this.#connections = new Connections({
+      bounds: deps.connectionBounds,
+      isTrustedProxy: (address) => deps.clientAddress.isTrustedProxy(address),
+      countByAddress: () => connectionsByAddress(this.#port()),
+      log: deps.pipeline.log,
+    });
+    this.#app.filter((res, change) => {
+      if (change > 0) this.#connections.opened(res);
+      else this.#connections.closed();
     });
     for (const [path, rows] of Map.groupBy(routes, (route) => route.path)) this.#addPath(path, rows);
     const slashes = new MissingSlashes(routes, deps.pipeline.platformCheck);
-    this.#app.any("/*", (res, req) => this.#refuseUnknownPath(res, req, slashes.rightPath(req.getUrl())));
+    this.#app.any(
+      "/*",
+      this.#strict((res, req) => this.#refuseUnknownPath(res, req, slashes.rightPath(req.getUrl()))),
+    );
   }
 
-  /** Connections that are open now. */
-  get connections(): number {
+  get connections(): Pick<Connections, "open" | "bounds" | "refused" | "madeRoom"> {
     return this.#connections;
+  }
+
+  get unsent(): Pick<UnsentAnswers, "size" | "bytes" | "closed"> {
+    return this.#unsent;
   }
 
   /** Requests that wait for something other than memory. */
@@ -85,7 +113,7 @@ export class Server {
     if (this.#socket === undefined) {
       throw new UserError(`Port ${port} on ${host} is taken or not allowed.`, { code: "port_taken" });
     }
-    return us_socket_local_port(this.#socket);
+    return this.#port();
   }
 
   /** Takes no further connections, ends the live sockets, lets running requests finish (bounded) and closes the rest. */
@@ -95,7 +123,12 @@ export class Server {
     this.#socket = undefined;
     this.#deps.live?.sockets.stop();
     await this.#exchanges.drain(LIMITS.drainMs);
+    await this.#unsent.drain(CONNECTION_LIMITS.stalledMs);
     this.#app.close();
+  }
+
+  #port(): number {
+    return this.#socket === undefined ? 0 : us_socket_local_port(this.#socket);
   }
 
   #addPath(path: string, rows: readonly Route[]): void {
@@ -123,29 +156,51 @@ export class Server {
           break;
       }
     }
-    this.#app.options(pattern, (res, req) => this.#answerOptions(res, req, allow));
-    this.#app.any(pattern, (res, req) => this.#refuse(res, req, "method_not_allowed", { headers: { Allow: allow } }));
+    this.#app.options(
+      pattern,
+      this.#strict((res) => this.#answerOptions(res, allow)),
+    );
+    this.#app.any(
+      pattern,
+      this.#strict((res, req) => this.#refuse(res, req, "method_not_allowed", { headers: { Allow: allow } })),
+    );
   }
 
   #liveDeps(): LiveUpgradeDeps {
     const { live, clientAddress, figures, pipeline } = this.#deps;
     if (live === undefined) throw new Error("A row takes an upgrade, but there are no live sockets.");
-    return { ...live, clientAddress, figures, log: pipeline.log, isDraining: () => this.#isDraining };
+    return {
+      ...live,
+      clientAddress,
+      figures,
+      log: pipeline.log,
+      writer: this.#writer,
+      isDraining: () => this.#isDraining,
+      connections: this.#connections,
+    };
   }
 
-  #handlerOf(row: Route, isHead: boolean): (res: HttpResponse, req: HttpRequest) => void {
+  #handlerOf(row: Route, isHead: boolean): UwsHandler {
     const parameterCount = pathParameters(row.path).length;
-    if (row.poll === undefined) {
-      return (res, req) => {
-        if (isAmbiguous(req)) this.#refuseAmbiguous(res, req);
-        else this.#run(row, res, req, parameterCount);
-      };
-    }
-    const poll = new Poll({ ...this.#deps.polls, isDraining: () => this.#isDraining }, row);
+    if (row.poll === undefined) return this.#strict((res, req) => this.#run(row, res, req, parameterCount));
+    const isCrowded = (res: HttpResponse): boolean => this.#isCrowded(res);
+    const deps = { ...this.#deps.polls, writer: this.#writer, isCrowded, isDraining: () => this.#isDraining };
+    const poll = new Poll(deps, row);
+    const head = this.#head;
     return (res, req) => {
-      if (isAmbiguousPoll(req)) return this.#refuseAmbiguous(res, req);
-      const slot = poll.answer(res, req, isHead);
+      const fault = head.read(req);
+      if (fault !== undefined) return this.#refuseFault(res, req, fault);
+      const slot = poll.answer(res, head, isHead);
       if (slot !== ANSWERED) this.#run(row, res, req, parameterCount, slot);
+    };
+  }
+
+  /** A handler that sees valid heads only. */
+  #strict(handler: UwsHandler): UwsHandler {
+    return (res, req) => {
+      const fault = this.#head.read(req) ?? (isStrictTarget(req) ? undefined : "invalid_request");
+      if (fault === undefined) handler(res, req);
+      else this.#refuseFault(res, req, fault);
     };
   }
 
@@ -154,6 +209,8 @@ export class Server {
     const facts = copyRequest(res, req, parameterCount, this.#deps.clientAddress);
     const exchange = new Exchange(res, facts, {
       isDraining: () => this.#isDraining,
+      connections: this.#connections,
+      writer: this.#writer,
       onOver: (over) => {
         this.#exchanges.remove(over);
         this.#deps.figures.done(row.operationId, over.status, over.code, performance.now() - over.startedAtMs);
@@ -163,32 +220,20 @@ export class Server {
     void runExchange(this.#deps.pipeline, row, exchange, slot);
   }
 
-  #answerOptions(res: HttpResponse, req: HttpRequest, allow: string): void {
-    if (isAmbiguous(req)) return this.#refuseAmbiguous(res, req);
-    const headers = { Allow: allow, "X-Request-Id": requestIdFrom(req.getHeader("x-request-id")), ...SECURITY_HEADERS };
-    writeAnswer(res, { status: 204, headers, body: undefined }, { isHead: false, close: this.#isDraining });
+  #answerOptions(res: HttpResponse, allow: string): void {
+    const headers = { Allow: allow, "X-Request-Id": requestIdFrom(this.#head.requestId), ...SECURITY_HEADERS };
+    this.#writer.write(res, { status: 204, headers, body: undefined }, { isHead: false, close: true });
   }
 
-  /**
-   * Whatever follows cannot be told from the next request, so the connection ends as well. Answered a turn later: while
-   * a request is under way the parser ends a connection on which another one follows, and after it, it would run that.
-   */
-  #refuseAmbiguous(res: HttpResponse, req: HttpRequest): void {
-    const requestId = requestIdFrom(req.getHeader("x-request-id"));
+  /** What follows may belong to this request or be the next one, so the connection ends as well. */
+  #refuseFault(res: HttpResponse, req: HttpRequest, fault: HeadFault): void {
+    const requestId = requestIdFrom(this.#head.requestId);
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
-    this.#deps.pipeline.log.debug({ requestId, url: req.getUrl() }, "refused: where its body ends is in doubt");
-    const detail =
-      "The headers leave in doubt where the body ends; send one Content-Length, or Transfer-Encoding: chunked.";
-    let isGone = false;
-    res.onAborted(() => {
-      isGone = true;
-    });
-    setImmediate(() => {
-      if (isGone) return;
-      const answer = errorAnswer("invalid_request", requestId, { detail });
-      writeAnswer(res, answer, { isHead, close: true });
-      this.#deps.figures.refused(NO_OPERATION, answer.status, answer.code);
-    });
+    this.#deps.pipeline.log.debug({ requestId, url: req.getUrl(), refusal: fault }, "refused: the head is not valid");
+    const facts = fault === "invalid_request" ? { detail: FAULT_DETAIL } : {};
+    const answer = errorAnswer(fault, requestId, facts);
+    this.#writer.write(res, answer, { isHead, close: true });
+    this.#deps.figures.refused(NO_OPERATION, answer.status, answer.code);
   }
 
   #refuseUnknownPath(res: HttpResponse, req: HttpRequest, rightPath: string | undefined): void {
@@ -204,18 +249,21 @@ export class Server {
     facts: RefusalFacts = {},
     operation: string = NO_OPERATION,
   ): void {
-    const requestId = requestIdFrom(req.getHeader("x-request-id"));
+    const requestId = requestIdFrom(this.#head.requestId);
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
-    // A body that nobody reads may follow; only a connection that ends cannot take it for a request.
-    const close =
-      this.#isDraining || req.getHeader("content-length") !== "" || req.getHeader("transfer-encoding") !== "";
+    // A body may follow that no handler reads; only a connection that ends cannot take it for a request.
+    const close = this.#isDraining || this.#head.announcesBody || this.#isCrowded(res);
     const answer = errorAnswer(code, requestId, facts);
-    writeAnswer(res, answer, { isHead, close });
+    this.#writer.write(res, answer, { isHead, close });
     this.#deps.figures.refused(operation, answer.status, code);
     this.#deps.pipeline.log.debug(
       { requestId, method: req.getCaseSensitiveMethod(), url: req.getUrl(), refusal: code },
       "refused",
     );
+  }
+
+  #isCrowded(res: HttpResponse): boolean {
+    return this.#connections.isCrowded(() => addressBlock(addressText(new Uint8Array(res.getRemoteAddress()))));
   }
 }
 

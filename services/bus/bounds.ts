@@ -28,8 +28,11 @@ export const BOUNDS = {
   listed: 500,
   /** How many a page has when nobody says: a screenful or two. */
   listedUnlessAsked: 100,
-  /** A page as JSON, except that it has one thing at least: half of what one bus message may hold (1 MB). */
-  listedBytes: 512 * 1_024,
+  /**
+   * A page as JSON, except that it has one thing at least: well within one bus message (1 MB), and less than a gateway keeps
+   * for a client that does not read (256 KB). A page of a hundred things has some 50 KB.
+   */
+  listedBytes: 224 * 1_024,
 
   /** How long a lease may last without a renewal, as the machine has it. */
   leaseLifetimeMs: LEASE_LIFETIME_BOUNDS_MS,

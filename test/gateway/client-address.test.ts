@@ -46,7 +46,14 @@ function startServer(trustedProxies: readonly string[]): RunningServer {
   const pipeline = { log: pino({ level: "silent" }), handlerDeps: {} as HandlerDeps, platformCheck } as PipelineDeps;
   const figures = new RequestFigures(undefined);
   const server = new Server(
-    { pipeline, polls: {} as ServerDeps["polls"], clientAddress, tls: undefined, figures },
+    {
+      pipeline,
+      polls: {} as ServerDeps["polls"],
+      connectionBounds: { inAll: 1_000, perAddress: 500 },
+      clientAddress,
+      tls: undefined,
+      figures,
+    },
     routes,
   );
   return { server, port: server.listen({ host: "127.0.0.1", port: 0, shared: false }), unnamedProxies };

@@ -1,6 +1,8 @@
 /** The API page comes whole from the gateway: no outside host is named, and the browser is told to ask none. */
 
 import { readFileSync } from "node:fs";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
 import { send } from "../support/http.ts";
@@ -43,6 +45,52 @@ describe("/openapi.json", () => {
     const headers = { "if-none-match": first.headers.get("etag") as string };
     const second = await send(world.baseUrl, "GET", "/openapi.json", { headers });
     expect([second.status, second.text]).toEqual([304, ""]);
+  });
+});
+
+describe("a file", () => {
+  /** As bytes: a fetch would decompress them. */
+  async function raw(path: string, headers: Record<string, string>) {
+    const answer = await request(world.baseUrl + path, { headers });
+    return { status: answer.statusCode, headers: answer.headers, bytes: Buffer.from(await answer.body.arrayBuffer()) };
+  }
+  const whole = readFileSync(OPENAPI_FILE);
+
+  it.each([
+    ["br, gzip", "br"],
+    ["gzip, deflate, br;q=0.5", "gzip"],
+    ["GZIP", "gzip"],
+    ["*", "br"],
+    ["br;q=0, *;q=0.1", "gzip"],
+    ["br;q=0, gzip;q=0", undefined],
+    ["deflate, zstd", undefined],
+    ["identity", undefined],
+    ["", undefined],
+  ])("for Accept-Encoding %j: compressed with %s", async (accepted, coding) => {
+    const answer = await raw("/openapi.json", { "accept-encoding": accepted });
+    expect([answer.status, answer.headers["content-encoding"]]).toEqual([200, coding]);
+    expect(answer.headers.vary).toBe("Accept-Encoding");
+    expect(Number(answer.headers["content-length"])).toBe(answer.bytes.length);
+    const decode = { br: brotliDecompressSync, gzip: gunzipSync, undefined: (bytes: Buffer) => bytes };
+    expect(decode[`${coding}` as keyof typeof decode](answer.bytes).equals(whole)).toBe(true);
+    if (coding !== undefined) expect(answer.bytes.length).toBeLessThan(whole.length / 10);
+  });
+
+  it.each([
+    "/openapi.json",
+    "/asyncapi.json",
+    "/docs/",
+    "/docs/page.js",
+    "/docs/swagger-ui.css",
+    "/docs/swagger-ui.js",
+  ])("%s: may be kept for five minutes, and has one tag in every coding", async (path) => {
+    const answers = [];
+    for (const coding of ["br", "gzip", "identity"]) answers.push(await raw(path, { "accept-encoding": coding }));
+    expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
+    expect(answers.map(({ headers }) => headers["cache-control"])).toEqual(Array(3).fill("public, max-age=300"));
+    const etag = answers[0]?.headers.etag as string;
+    const unchanged = await raw(path, { "accept-encoding": "br", "if-none-match": etag });
+    expect([unchanged.status, unchanged.bytes.length, unchanged.headers.vary]).toEqual([304, 0, "Accept-Encoding"]);
   });
 });
 

@@ -42,7 +42,9 @@ beforeAll(() => {
   } as PipelineDeps;
   const clientAddress = createClientAddress({ trustedProxies: [], isTls: false });
   const figures = new RequestFigures(undefined);
-  server = new Server({ pipeline, polls: {} as ServerDeps["polls"], clientAddress, tls: undefined, figures }, routes);
+  const connectionBounds = { inAll: 1_000, perAddress: 500 };
+  const polls = {} as ServerDeps["polls"];
+  server = new Server({ pipeline, polls, connectionBounds, clientAddress, tls: undefined, figures }, routes);
   baseUrl = `http://127.0.0.1:${server.listen({ host: "127.0.0.1", port: 0, shared: false })}`;
 });
 afterAll(() => server.stop());

@@ -4,6 +4,7 @@
  */
 import { hash, randomBytes } from "node:crypto";
 import { headers } from "nats";
+import type { Registry } from "prom-client";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
 import type { DeviceScope } from "../../gateway/contract/scopes.ts";
 import type { Actor } from "../../machines/actor.ts";
@@ -63,7 +64,12 @@ export interface TestStation {
 }
 
 export async function startGatewayWorld(
-  options: { readonly trustedProxies?: readonly string[] } = {},
+  options: {
+    readonly trustedProxies?: readonly string[];
+    readonly maxConnections?: number;
+    readonly maxConnectionsPerAddress?: number;
+    readonly metrics?: Registry;
+  } = {},
 ): Promise<GatewayWorld> {
   const nats = await startNats();
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
@@ -74,11 +80,13 @@ export async function startGatewayWorld(
     host: "127.0.0.1",
     port: 0,
     sharedPort: false,
+    maxConnections: options.maxConnections,
+    maxConnectionsPerAddress: options.maxConnectionsPerAddress,
     trustedProxies: [...(options.trustedProxies ?? [])],
     platformKey: undefined,
     tls: undefined,
   };
-  const gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings });
+  const gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings, metrics: options.metrics });
   const put = async (subject: string, data: string): Promise<number> => (await bus.js.publish(subject, data)).seq;
   const { feeds, switches } = gateway.replicas;
 

@@ -16,6 +16,7 @@ const facts = (authorization: string, address = "192.0.2.1") => ({
   parameters: [],
   address,
   secure: true,
+  peer: address,
 });
 
 function codeOf(check: PlatformCheck, authorization: string, address?: string): string {

@@ -1,0 +1,228 @@
+/** Floods of connections, from one address and from many: known devices and `/healthz` are served all the while. */
+import { connect, type Socket } from "node:net";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { connectionBounds } from "../../../gateway/server/connections.ts";
+import { openFileLimit } from "../../../gateway/server/open-files.ts";
+import { connectionsByAddress } from "../../../gateway/server/tcp-table.ts";
+import { bearer as bearerHeaders, openLive } from "../../support/live-socket.ts";
+import { onlyWhere } from "../../support/only-where.ts";
+import { figure, parseSeries } from "../../support/scrape.ts";
+import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation } from "../gateway-world.ts";
+
+const IN_ALL = 60;
+const PER_ADDRESS = 20;
+const DISPLAY = "/api/payments/v1/devices/display/";
+/** Only Linux takes every address of 127.0.0.0/8 for the machine's own. */
+const isLinux = onlyWhere(process.platform === "linux", "bounds of connections by address");
+
+let world: GatewayWorld;
+let station: TestStation;
+const metrics = new Registry();
+beforeAll(async () => {
+  world = await startGatewayWorld({ maxConnections: IN_ALL, maxConnectionsPerAddress: PER_ADDRESS, metrics });
+  station = await world.openStation(1);
+});
+afterAll(() => world.stop());
+const metric = async (name: string, bound?: string): Promise<number | undefined> =>
+  figure(parseSeries(await metrics.metrics()), name, bound === undefined ? {} : { bound });
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.socket.destroy();
+  await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(0));
+});
+
+interface Client {
+  readonly socket: Socket;
+  isOpen(): boolean;
+  /** Sends one request and resolves with its answer's head; the empty text when the connection is closed instead. */
+  ask(path: string, lines?: readonly string[]): Promise<string>;
+}
+const clients: Client[] = [];
+
+/** Connects from an address of the loopback network; resolves when the kernel has connected it. */
+async function open(address: string): Promise<Client> {
+  const socket = connect({ port: world.gateway.port, host: "127.0.0.1", localAddress: address });
+  let isOpen = true;
+  let text = "";
+  let onText = (): void => undefined;
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+    onText();
+  });
+  socket.on("error", () => undefined);
+  socket.on("close", () => {
+    isOpen = false;
+    onText();
+  });
+  const client: Client = {
+    socket,
+    isOpen: () => isOpen,
+    async ask(path, lines = []) {
+      text = "";
+      if (isOpen) socket.write([`GET ${path} HTTP/1.1`, "Host: x", ...lines, "", ""].join("\r\n"));
+      await new Promise<void>((resolve) => {
+        onText = () => {
+          if (text.includes("\r\n\r\n") || !isOpen) resolve();
+        };
+        onText();
+      });
+      return text;
+    },
+  };
+  clients.push(client);
+  await new Promise((resolve) => socket.once("connect", resolve).once("close", resolve));
+  return client;
+}
+async function openMany(address: string, count: number): Promise<Client[]> {
+  const opened: Client[] = [];
+  for (let index = 0; index < count; index += 1) opened.push(await open(address));
+  return opened;
+}
+const openCount = (of: readonly Client[]): number => of.filter((client) => client.isOpen()).length;
+const statusOf = (head: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0);
+const bearer = async (): Promise<string> =>
+  `Authorization: Bearer ${await world.credential(station.displayId, 1, DISPLAY_SCOPES)}`;
+
+describe.runIf(isLinux)("one address", () => {
+  it("with more idle connections than it may have: the oldest are closed, and it is still served", async () => {
+    const flood = await openMany("127.0.0.2", PER_ADDRESS + 15);
+    await vi.waitFor(() => expect(openCount(flood)).toBe(PER_ADDRESS));
+    expect(flood.slice(0, 15).some((client) => client.isOpen())).toBe(false);
+    expect(statusOf(await (await open("127.0.0.2")).ask("/healthz"))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+  });
+
+  it("with as many connections of known devices as it may have: the next is closed at once, until one has ended", async () => {
+    const devices = await openMany("127.0.0.2", PER_ADDRESS);
+    const authorization = await bearer();
+    const credentials = [authorization, await bearer(), await bearer()];
+    for (const [index, device] of devices.entries()) {
+      const head = await device.ask(DISPLAY, [credentials[index % credentials.length] as string]);
+      expect(statusOf(head)).toBe(200);
+    }
+    const refusedBefore = (await metric("gateway_connections_refused_total", "address")) ?? 0;
+    const next = await open("127.0.0.2");
+    await vi.waitFor(() => expect(next.isOpen()).toBe(false));
+    expect(await metric("gateway_connections_refused_total", "address")).toBe(refusedBefore + 1);
+    expect(openCount(devices)).toBe(PER_ADDRESS);
+    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+
+    devices[0]?.socket.destroy();
+    await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(PER_ADDRESS));
+    expect(statusOf(await (await open("127.0.0.2")).ask(DISPLAY, [await bearer()]))).toBe(200);
+  });
+
+  it("that opens and ends connections without pause: is never refused", async () => {
+    const refusedBefore = (await metric("gateway_connections_refused_total", "address")) ?? 0;
+    for (let index = 0; index < 5 * PER_ADDRESS; index += 1) {
+      const client = await open("127.0.0.2");
+      expect(statusOf(await client.ask("/healthz"))).toBe(200);
+      client.socket.destroy();
+    }
+    expect(await metric("gateway_connections_refused_total", "address")).toBe(refusedBefore);
+  });
+
+  it("that is crowded: an unknown caller's connection ends with its answer, a known device's stays", async () => {
+    const [stranger, device, ...others] = await openMany("127.0.0.2", PER_ADDRESS / 2);
+    expect(await stranger?.ask("/healthz")).toMatch(/\r\nConnection: close\r\n/);
+    expect(await device?.ask(DISPLAY, [await bearer()])).not.toMatch(/\r\nConnection: close/i);
+    await vi.waitFor(() => expect([stranger?.isOpen(), device?.isOpen()]).toEqual([false, true]));
+    expect(openCount(others)).toBe(others.length);
+    expect(await (await open("127.0.0.3")).ask("/healthz")).not.toMatch(/\r\nConnection: close/i);
+  });
+});
+
+describe.runIf(isLinux)("many addresses", () => {
+  const flood = async (count: number): Promise<Client[]> => {
+    const opened: Client[] = [];
+    for (let index = 0; index < count; index += 1) opened.push(await open(`127.0.1.${1 + (index % 10)}`));
+    return opened;
+  };
+
+  it("with more idle connections than there may be: the oldest make room, and known devices stay", async () => {
+    const known = await open("127.0.0.2");
+    const authorization = await bearer();
+    expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
+    const idle = await flood(2 * IN_ALL);
+    await vi.waitFor(() => expect(openCount(idle)).toBe(IN_ALL - 1));
+    expect(idle.slice(0, IN_ALL).some((client) => client.isOpen())).toBe(false);
+    expect(await metric("gateway_connections")).toBe(IN_ALL);
+
+    expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+    const another = await open("127.0.0.4");
+    expect(statusOf(await another.ask(DISPLAY, [await bearer()]))).toBe(200);
+    expect(await metric("gateway_connections_refused_total", "all")).toBe(0);
+    expect(await metric("gateway_connections_made_room_total", "all")).toBeGreaterThan(IN_ALL);
+  });
+
+  it("whose unknown callers send requests: each answer ends its connection, so there is always room", async () => {
+    const known = await open("127.0.0.2");
+    const authorization = await bearer();
+    await known.ask(DISPLAY, [authorization]);
+    const idle = await flood(IN_ALL - 1);
+    for (const client of idle) expect(await client.ask("/nothing/")).not.toBe("");
+    await vi.waitFor(() => expect(openCount(idle)).toBeLessThan(IN_ALL * 0.75));
+    expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
+  });
+
+  it("with known devices only: the next connection is closed at once", async () => {
+    const credentials = await Promise.all(Array.from({ length: 10 }, bearer));
+    const devices = await flood(IN_ALL);
+    for (const [index, device] of devices.entries()) {
+      expect(statusOf(await device.ask(DISPLAY, [credentials[index % 10] as string]))).toBe(200);
+    }
+    const next = await open("127.0.0.9");
+    await vi.waitFor(() => expect(next.isOpen()).toBe(false));
+    expect(openCount(devices)).toBe(IN_ALL);
+    expect(await metric("gateway_connections_refused_total", "all")).toBeGreaterThan(0);
+  });
+
+  it("with more idle connections than there may be: a live socket stays, and is no idle connection", async () => {
+    const live = await openLive(world.baseUrl, station.stationId, bearerHeaders(await world.session()));
+    await live.until(() => true);
+    await flood(2 * IN_ALL);
+    const changed = live.until((message) => message.type === "state" && message.companions[0]?.readiness === "offline");
+    await station.run({ type: "device_silent", deviceId: station.companionId, lastSeenAtMs: Date.now() });
+    await changed;
+    await live.close();
+  });
+
+  it("when it is crowded, a file is refused with 503: it can wait", async () => {
+    await flood(IN_ALL * 0.75);
+    expect(statusOf(await (await open("127.0.0.3")).ask("/openapi.json"))).toBe(503);
+    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+  });
+});
+
+describe("the bounds", () => {
+  const bounds = (openFiles?: number, inAll?: number, perAddress?: number) =>
+    connectionBounds({ openFiles, inAll, perAddress });
+
+  it("are below the limit of open files, whatever the settings ask for", () => {
+    expect(bounds(20_000)).toEqual({ inAll: 19_744, perAddress: 1_024 });
+    expect(bounds(20_000, 50_000, 50_000)).toEqual({ inAll: 19_744, perAddress: 9_872 });
+    expect(bounds(256)).toEqual({ inAll: 128, perAddress: 64 });
+    expect(bounds(undefined)).toEqual({ inAll: 100_000, perAddress: 1_024 });
+  });
+
+  it("are lowered by the settings, and no address may have more than half", () => {
+    expect(bounds(20_000, 1_000)).toEqual({ inAll: 1_000, perAddress: 500 });
+    expect(bounds(20_000, 1_000, 100)).toEqual({ inAll: 1_000, perAddress: 100 });
+  });
+
+  it("go by the limit that this process has", () => {
+    expect(openFileLimit()).toBeGreaterThan(100);
+  });
+});
+
+describe.runIf(isLinux)("the kernel's table", () => {
+  it("has the open connections of each address, and none that was closed", async () => {
+    const [first] = await openMany("127.0.0.2", 3);
+    await openMany("127.0.0.3", 2);
+    const counts = (): Promise<ReadonlyMap<string, number> | undefined> => connectionsByAddress(world.gateway.port);
+    expect(Object.fromEntries((await counts()) ?? [])).toEqual({ "127.0.0.2": 3, "127.0.0.3": 2 });
+    first?.socket.destroy();
+    await vi.waitFor(async () => expect((await counts())?.get("127.0.0.2")).toBe(2));
+  });
+});

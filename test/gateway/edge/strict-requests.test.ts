@@ -1,0 +1,161 @@
+/** What is not strictly valid HTTP is refused, and what follows it on the connection is never answered. */
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LIVE_LIMITS } from "../../../gateway/live/limits.ts";
+import { LiveSocket } from "../../../gateway/live/live-socket.ts";
+import type { Refused } from "../../support/http.ts";
+import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation } from "../gateway-world.ts";
+import { type RawAnswer, sendRaw } from "../raw-request.ts";
+
+const DISPLAY = "/api/payments/v1/devices/display/";
+const ENROLL = "/api/payments/v1/devices/enroll/";
+/** A request that a handler answers with 200, wherever it stands. */
+const NEXT = "GET /healthz HTTP/1.1\r\nHost: next\r\n\r\n";
+
+let world: GatewayWorld;
+let station: TestStation;
+let credential: string;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+  station = await world.openStation(1);
+  credential = await world.credential(station.displayId, 1, DISPLAY_SCOPES);
+});
+afterAll(() => world.stop());
+
+const head = (first: string, lines: readonly string[]): string => [`${first} HTTP/1.1`, ...lines, "", ""].join("\r\n");
+const codeOf = (answer: RawAnswer): string => (JSON.parse(answer.body) as Refused).code;
+
+/** The answer to a request, and that nothing behind it in the same packet is answered. */
+async function refused(request: string): Promise<RawAnswer> {
+  const { port } = world.gateway;
+  const followed = await sendRaw(port, [request + NEXT]);
+  expect([followed.isClosed, `${followed.head}${followed.body}`]).toEqual([true, expect.not.stringMatching(/ 200 /)]);
+  const alone = await sendRaw(port, [request]);
+  expect(alone.isClosed).toBe(true);
+  return alone;
+}
+
+describe("Host", () => {
+  const paths: [string, string][] = [
+    ["a file's path", "GET /healthz"],
+    ["a poll", `GET ${DISPLAY}`],
+    ["a path with a body", `POST ${ENROLL}`],
+    ["no path", "GET /nothing/"],
+    ["another method", "DELETE /healthz"],
+    ["OPTIONS", "OPTIONS /healthz"],
+  ];
+  it.each(paths)("sent twice: 400 at %s", async (_name, first) => {
+    const authorization = `Authorization: Bearer ${credential}`;
+    for (const hosts of [
+      ["Host: a", "Host: b"],
+      ["Host: a", "host: a"],
+      ["Host: a", "Host:"],
+    ]) {
+      const answer = await refused(head(first, [...hosts, authorization]));
+      expect([answer.status, codeOf(answer)]).toEqual([400, "invalid_request"]);
+    }
+  });
+
+  it.each(["a b", "a, b", "a/b", "user@a", "a\u0080b"])("that is no host (%s): 400", async (host) => {
+    expect((await refused(head("GET /healthz", [`Host: ${host}`]))).status).toBe(400);
+  });
+
+  it.each(["", "a", "127.0.0.1:8480", "[2001:db8::1]:443", "xn--bcher-kva.example"])(
+    "that is one (%s): 200",
+    async (host) => {
+      expect((await sendRaw(world.gateway.port, [head("GET /healthz", [`Host: ${host}`])])).status).toBe(200);
+    },
+  );
+});
+
+describe("the rest of a head", () => {
+  it("with two Authorization lines: 400", async () => {
+    const lines = ["Host: a", `Authorization: Bearer ${credential}`, "Authorization: Bearer other"];
+    expect((await refused(head(`GET ${DISPLAY}`, lines))).status).toBe(400);
+  });
+
+  it.each(["/a\u007fb/", "/a\u00e9/", "/healthz?a=\u00ff"])(
+    "with bytes in its target that are no URI: 400",
+    async (target) => {
+      const request = Buffer.from(head(`GET ${target}`, ["Host: a"]), "latin1").toString("latin1");
+      expect((await refused(request)).status).toBe(400);
+    },
+  );
+
+  it.each([
+    ["NUL in a value", "X-A: a\0b"],
+    ["a folded line", "X-A: a\r\n b"],
+    ["space before the colon", "X-A : b"],
+  ])("with %s: neither it nor what follows is answered, and 4 KB of it are 431", async (_name, line) => {
+    const request = head("GET /healthz", ["Host: a", line]);
+    const { port } = world.gateway;
+    expect((await sendRaw(port, [request + NEXT, NEXT], { waitMs: 300 })).status).toBe(0);
+    const long = await sendRaw(port, [request, `X-B: ${"b".repeat(4_096)}\r\n`]);
+    expect([long.status, long.isClosed]).toEqual([431, true]);
+  });
+});
+
+describe("a chunked body", () => {
+  it("that ends as it must not: refused, and the request that it smuggles is not answered", async () => {
+    const lines = ["Host: a", "Content-Type: application/json", "Transfer-Encoding: chunked"];
+    const answer = await sendRaw(world.gateway.port, [`${head(`POST ${ENROLL}`, lines)}2\r\n{}XX0\r\n\r\n${NEXT}`]);
+    expect([answer.isClosed, `${answer.head}${answer.body}`]).toEqual([true, expect.not.stringMatching(/ 200 /)]);
+    const apart = await sendRaw(world.gateway.port, [head(`POST ${ENROLL}`, lines), `2\r\n{}XX0\r\n\r\n${NEXT}`]);
+    expect([apart.status, codeOf(apart), apart.isClosed]).toEqual([411, "length_required", true]);
+    expect(apart.body).not.toMatch(/HTTP/);
+  });
+});
+
+describe("a WebSocket", () => {
+  const KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+  const handshake = async (lines: readonly string[]): Promise<string> =>
+    head(`GET /api/cashier/v1/stations/${station.stationId}/live/`, [
+      "Host: a",
+      `Authorization: Bearer ${await world.session()}`,
+      ...lines,
+    ]);
+  const whole = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", KEY];
+
+  it.each(["8", "12", "14", "", "13, 8"])("of version %j: 426 with the version that is spoken", async (version) => {
+    const lines = whole.with(2, `Sec-WebSocket-Version: ${version}`);
+    const answer = await sendRaw(world.gateway.port, [await handshake(lines)]);
+    expect([answer.status, codeOf(answer)]).toEqual([426, "websocket_version_unsupported"]);
+    expect(answer.head).toMatch(/\r\nSec-WebSocket-Version: 13(\r\n|$)/);
+  });
+
+  it.each([
+    ["no Upgrade", whole.toSpliced(0, 1)],
+    ["another protocol", whole.with(0, "Upgrade: h2c")],
+    ["a Connection that names no upgrade", whole.with(1, "Connection: keep-alive")],
+    ["a key that is not sixteen bytes", whole.with(3, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZR==")],
+    ["two hosts", [...whole, "Host: b"]],
+  ])("with %s: 400", async (_name, lines) => {
+    const answer = await sendRaw(world.gateway.port, [await handshake(lines)]);
+    expect([answer.status, codeOf(answer)]).toEqual([400, "invalid_request"]);
+  });
+
+  it("whose client does not mask a message: ended", async () => {
+    const socket = connect(world.gateway.port, "127.0.0.1");
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.write(await handshake(whole));
+    await new Promise((resolve) => socket.once("data", resolve));
+    // The server takes the first four bytes for a mask, so it waits for four more before the message is whole.
+    const unmasked = Buffer.concat([Buffer.from([0x81, 20]), Buffer.alloc(20, "a")]);
+    socket.write(Buffer.concat([unmasked, unmasked]));
+    socket.resume();
+    await closed;
+  });
+
+  it("whose client answers no ping that can be recognised: ended after 24 s", () => {
+    const live = new LiveSocket({ stationId: 1, userId: 1, sessionId: 1, sessionDigest: "", requestId: "" });
+    const socket = { cork: (act: () => void) => act(), send: () => 1, ping: () => 1 };
+    live.open(socket as unknown as Parameters<LiveSocket["open"]>[0]);
+    live.send("message", "identity", false);
+    const atMs = Date.now();
+    expect(live.isUnread(atMs + LIVE_LIMITS.pongMs - 1_000)).toBe(false);
+    live.ponged("another payload");
+    expect(live.isUnread(atMs + LIVE_LIMITS.pongMs)).toBe(true);
+    live.ponged("1");
+    expect(live.isUnread(atMs + LIVE_LIMITS.pongMs)).toBe(false);
+  });
+});

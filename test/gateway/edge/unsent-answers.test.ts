@@ -1,0 +1,166 @@
+/** A client that does not read what it asked for: the gateway's memory stays bounded, and the connection is closed. */
+import { App, us_socket_local_port } from "uWebSockets.js";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { UnsentAnswers } from "../../../gateway/server/unsent-answers.ts";
+import { send } from "../../support/http.ts";
+import { residentBytes } from "../../support/resident-bytes.ts";
+import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
+import { type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
+
+const DISPLAY = "/api/payments/v1/devices/display/";
+/** Growth that has other causes: compiled code, the compressed files, the kernel's share is not counted. */
+const GROWTH_BYTES = 48 * 1_024 * 1_024;
+
+let world: GatewayWorld;
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+  gateway = await startGatewayProcess(world.nats.url);
+  // Each file is read and compressed once; what follows is compared with that.
+  for (const encoding of ["identity", "br"]) await get("/openapi.json", { "accept-encoding": encoding });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await world.stop();
+});
+
+const get = (path: string, headers: Record<string, string> = {}) => send(gateway.baseUrl, "GET", path, { headers });
+interface Silent {
+  readonly socket: Socket;
+}
+
+/** Sends requests in one piece and reads nothing. */
+async function sendUnread(request: string, count: number, port: number = gateway.port): Promise<Silent> {
+  const socket = connect(port, "127.0.0.1");
+  socket.pause();
+  socket.on("error", () => undefined);
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.write(request.repeat(count));
+  return { socket };
+}
+
+const request = (path: string, lines: readonly string[] = [], method = "GET"): string =>
+  [`${method} ${path} HTTP/1.1`, "Host: x", ...lines, "", ""].join("\r\n");
+
+/** What one attack adds to the gateway's memory at most, read while it goes on. */
+async function growthWhile(attack: () => Promise<readonly Silent[]>): Promise<number> {
+  const before = residentBytes(gateway.pid);
+  const sockets = await attack();
+  let most = 0;
+  for (let round = 0; round < 8; round += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    most = Math.max(most, residentBytes(gateway.pid) - before);
+  }
+  for (const { socket } of sockets) socket.destroy();
+  return most;
+}
+
+describe("answers that are not read", () => {
+  it.each([
+    ["the whole document, 1,000 times on one connection", request("/openapi.json"), 1_000],
+    ["a small answer, 8,000 times on one connection", request("/healthz"), 8_000],
+    ["an answer to HEAD, 8,000 times on one connection", request("/healthz", [], "HEAD"), 8_000],
+    ["an answer to OPTIONS, 8,000 times on one connection", request("/healthz", [], "OPTIONS"), 8_000],
+    ["a path that does not exist, 8,000 times on one connection", request("/nothing/"), 8_000],
+    ["a poll without a credential, 8,000 times on one connection", request(DISPLAY), 8_000],
+  ])("%s: memory grows by less than 48 MB", async (_name, one, count) => {
+    expect(await growthWhile(async () => [await sendUnread(one, count)])).toBeLessThan(GROWTH_BYTES);
+  });
+
+  it("20 requests on each of 200 connections: memory grows by less than 48 MB", async () => {
+    const growth = await growthWhile(() =>
+      Promise.all(Array.from({ length: 200 }, () => sendUnread(request("/openapi.json"), 20))),
+    );
+    expect(growth).toBeLessThan(GROWTH_BYTES);
+    expect((await get("/healthz")).status).toBe(200);
+  });
+});
+
+describe("an answer that waits", () => {
+  const LIMITS = {
+    unsentBytesPerConnection: 32 * 1_024 * 1_024,
+    unsentBytes: 40 * 1_024 * 1_024,
+    unsentAnswers: 8,
+    stalledMs: 300,
+    unsentMs: 60_000,
+  };
+  /** More than the kernel keeps of a connection on both sides (10 MB where its settings are the usual ones). */
+  const TEXT = "a".repeat(24 * 1_024 * 1_024);
+
+  /** A server that answers with text, or with the same bytes to all. */
+  async function startServer(
+    limits: Partial<typeof LIMITS>,
+    use: (port: number, unsent: UnsentAnswers) => Promise<void>,
+  ) {
+    const unsent = new UnsentAnswers({ ...LIMITS, ...limits });
+    const bytes = Buffer.from(TEXT);
+    const app = App()
+      .get("/text", (res) => unsent.send(res, TEXT))
+      .get("/bytes", (res) => unsent.send(res, bytes));
+    const { promise, resolve } = Promise.withResolvers<number>();
+    app.listen("127.0.0.1", 0, (socket) => resolve(socket === false ? 0 : us_socket_local_port(socket)));
+    try {
+      await use(await promise, unsent);
+    } finally {
+      app.close();
+      expect([unsent.size, unsent.bytes]).toEqual([0, 0]);
+    }
+  }
+  async function ask(port: number, path: string): Promise<Silent> {
+    return await sendUnread(request(path), 1, port);
+  }
+
+  it("for a client that reads slowly: arrives whole", () =>
+    startServer({}, async (port, unsent) => {
+      const { socket } = await ask(port, "/text");
+      await vi.waitFor(() => expect(unsent.bytes).toBeGreaterThan(0));
+      let received = 0;
+      socket.on("data", (chunk: Buffer) => {
+        received += chunk.length;
+        socket.pause();
+        setTimeout(() => socket.resume(), 1);
+      });
+      socket.resume();
+      await vi.waitFor(() => expect(received).toBeGreaterThan(TEXT.length), { timeout: 20_000 });
+      expect([unsent.size, unsent.bytes, unsent.closed.stalled]).toEqual([0, 0, 0]);
+      socket.destroy();
+    }));
+
+  it("for a client that takes nothing: its connection is closed after the time", () =>
+    startServer({}, async (port, unsent) => {
+      const { socket } = await ask(port, "/text");
+      await vi.waitFor(() => expect(unsent.closed.stalled).toBe(1), { timeout: 3_000 });
+      socket.destroy();
+    }));
+
+  it("with a request behind it: the connection is closed at once", () =>
+    startServer({ stalledMs: 60_000 }, async (port, unsent) => {
+      const { socket } = await ask(port, "/text");
+      await vi.waitFor(() => expect(unsent.size).toBe(1));
+      socket.write(request("/text"));
+      await vi.waitFor(() => expect(unsent.size).toBe(0));
+      socket.destroy();
+    }));
+
+  it("beyond what one connection may have: closed, but a file's bytes count for no connection", () =>
+    startServer({ unsentBytesPerConnection: 1_024, stalledMs: 60_000 }, async (port, unsent) => {
+      const text = await ask(port, "/text");
+      await vi.waitFor(() => expect(unsent.closed.connection_full).toBe(1));
+      const bytes = await ask(port, "/bytes");
+      await vi.waitFor(() => expect([unsent.size, unsent.bytes]).toEqual([1, 0]));
+      for (const { socket } of [text, bytes]) socket.destroy();
+      await vi.waitFor(() => expect(unsent.size).toBe(0));
+    }));
+
+  it("beyond what all may have: the new one is closed, the others wait on", () =>
+    startServer({ stalledMs: 60_000 }, async (port, unsent) => {
+      const silents: Silent[] = [];
+      for (let count = 0; count < 4; count += 1) silents.push(await ask(port, "/text"));
+      await vi.waitFor(() => expect(unsent.closed.all_full).toBeGreaterThan(0));
+      await vi.waitFor(() => expect(unsent.bytes).toBeLessThanOrEqual(LIMITS.unsentBytes));
+      expect(unsent.size).toBeGreaterThan(0);
+      for (const { socket } of silents) socket.destroy();
+      await vi.waitFor(() => expect(unsent.size).toBe(0));
+    }));
+});
