@@ -10,6 +10,8 @@ const TIMED = [
   "test/chaos/frozen-feed.test.ts",
   "test/gateway/device-access.test.ts",
   "test/gateway/missing-stations.test.ts",
+  "test/relay/take-over.test.ts",
+  "test/deploy/hanging-servers.test.ts",
 ];
 const SERVERS = {
   globalSetup: ["test/support/global-servers.ts"],

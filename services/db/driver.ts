@@ -112,7 +112,12 @@ function loadMended(): typeof postgresDriver {
     },
   });
   try {
-    const driver = createRequire(import.meta.url)("postgres") as typeof postgresDriver;
+    const load = createRequire(import.meta.url);
+    // Loaded once before in this process, it would be taken from the cache, without a fix where somebody else loaded it.
+    for (const path of Object.keys(load.cache).filter((known) => /\/postgres\/cjs\/src\//.test(known))) {
+      Reflect.deleteProperty(load.cache, path);
+    }
+    const driver = load("postgres") as typeof postgresDriver;
     const [missed] = pending;
     if (missed === undefined) return driver;
     throw new Error(`This version of the package postgres does not have "${missed.was.trim()}" in ${missed.file}.`);

@@ -21,10 +21,10 @@ export interface DatabaseOptions {
   readonly maxConnections?: number;
   /** Shown in `pg_stat_activity`, so that an operator sees which process holds a lock. */
   readonly name?: string;
-  /** Keeps connections open however idle or old, for a session that must not end, such as one that holds a lock. */
-  readonly keepConnections?: boolean;
-  /** Called when a connection has closed, for whatever reason. */
-  readonly onClose?: () => void;
+  /** How long a statement may go unanswered before its connection counts as broken; for callers that cannot wait as long. */
+  readonly statementDeadlineMs?: number;
+  /** How long a transaction whose process hangs keeps its locks. */
+  readonly idleInTransactionMs?: number;
 }
 
 const INT8_OID = 20;
@@ -37,20 +37,18 @@ export function openDatabase(options: DatabaseOptions): Database {
   const gate = new DialGate();
   return watchDatabase({
     open: () => openPool(options, gate),
-    statementDeadlineMs: DATABASE_LIMITS.statementDeadlineMs,
+    statementDeadlineMs: options.statementDeadlineMs ?? DATABASE_LIMITS.statementDeadlineMs,
     transactionDeadlineMs: DATABASE_LIMITS.transactionDeadlineMs,
     onAnswered: () => gate.answered(),
-    onReplaced: () => options.onClose?.(),
   });
 }
 
 function openPool(options: DatabaseOptions, gate: DialGate): Database {
-  const keep = options.keepConnections ?? false;
   const dialer = new Dialer(gate);
   const pool = postgres(options.url, {
     max: options.maxConnections ?? DATABASE_LIMITS.maxConnections,
-    idle_timeout: keep ? undefined : DATABASE_LIMITS.idleConnectionSeconds,
-    max_lifetime: keep ? null : DATABASE_LIMITS.connectionLifetimeSeconds,
+    idle_timeout: DATABASE_LIMITS.idleConnectionSeconds,
+    max_lifetime: DATABASE_LIMITS.connectionLifetimeSeconds,
     connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
     keep_alive: DATABASE_LIMITS.keepAliveIdleSeconds,
     // The gate decides when to dial again: the driver's own pause is for refused connections only.
@@ -63,7 +61,7 @@ function openPool(options: DatabaseOptions, gate: DialGate): Database {
       application_name: options.name ?? "device-payments",
       statement_timeout: DATABASE_LIMITS.statementTimeoutMs,
       lock_timeout: DATABASE_LIMITS.lockTimeoutMs,
-      idle_in_transaction_session_timeout: DATABASE_LIMITS.idleInTransactionTimeoutMs,
+      idle_in_transaction_session_timeout: options.idleInTransactionMs ?? DATABASE_LIMITS.idleInTransactionTimeoutMs,
       tcp_keepalives_idle: DATABASE_LIMITS.keepAliveIdleSeconds,
       tcp_keepalives_interval: DATABASE_LIMITS.keepAliveIntervalSeconds,
       tcp_keepalives_count: DATABASE_LIMITS.keepAliveCount,
@@ -72,7 +70,6 @@ function openPool(options: DatabaseOptions, gate: DialGate): Database {
     },
     // A notice is for whoever types SQL; what matters to a program comes as an error.
     onnotice: () => undefined,
-    ...(options.onClose === undefined ? {} : { onclose: options.onClose }),
   });
   const end = pool.end.bind(pool);
   pool.end = async (how) => {

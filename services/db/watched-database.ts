@@ -32,8 +32,6 @@ export interface WatchOptions {
   readonly transactionDeadlineMs: number;
   /** Called when the server has answered a statement, or has begun a transaction. */
   readonly onAnswered: () => void;
-  /** Called when the pool has been replaced, so that its sessions are over. */
-  readonly onReplaced: () => void;
 }
 
 /** A statement of the driver: sent when it is first awaited, and settled by these two of its properties. */
@@ -175,7 +173,6 @@ class Pools {
     if (!call.isTaken && performance.now() - this.#answeredAtMs < call.deadlineMs) return;
     this.#current = this.#options.open();
     void pool.end({ timeout: 0 }).then(() => this.#failTransactions(pool));
-    this.#options.onReplaced();
   }
 
   /** Calls `onPassed` once after `deadlineMs`, unless the returned function was called before. */

@@ -72,17 +72,44 @@ export async function removeMarker(deps: BucketDeps, bucket: BucketDefinition, k
   await deps.jsm.streams.purge(streamOf(bucket), { filter: subjectOf(bucket, key) });
 }
 
-/**
- * Says in the bucket that everything has been told to this server; until then its readers take nothing for missing. Throws
- * when it is not known to be stored.
- */
-export async function noteTold({ js, jsm }: BucketDeps, bucket: BucketDefinition, told: ToldServer): Promise<void> {
-  const [first, second] = TOLD_KEYS;
+/** Where the bucket's two words stand, zero for none: what the writer of the next one has seen. */
+export type ToldSequences = readonly [first: number, second: number];
+
+export async function readToldSequences(
+  { jsm }: Pick<BucketDeps, "jsm">,
+  bucket: BucketDefinition,
+): Promise<ToldSequences> {
   const sequenceOf = async (key: string): Promise<number> =>
     (await jsm.streams.getMessage(streamOf(bucket), { last_by_subj: subjectOf(bucket, key) }))?.seq ?? 0;
-  const [firstSequence, secondSequence] = await Promise.all([sequenceOf(first), sequenceOf(second)]);
-  const older = firstSequence <= secondSequence ? first : second;
-  await js.publish(subjectOf(bucket, older), JSON.stringify(told), { timeout: RELAY_LIMITS.bucketTimeoutMs });
+  const [first, second] = TOLD_KEYS;
+  return await Promise.all([sequenceOf(first), sequenceOf(second)]);
+}
+
+/**
+ * Says in the bucket that everything has been told to this server; until then its readers take nothing for missing. It
+ * demands that the words still stand as they were seen: one that comes late, from a relay that was stalled meanwhile, speaks
+ * of a bucket that may have lost something since. Returns how they stand now; undefined when they stood differently. Throws
+ * when it is not known to be stored.
+ */
+export async function noteTold(
+  deps: BucketDeps,
+  bucket: BucketDefinition,
+  told: ToldServer,
+  seen?: ToldSequences,
+): Promise<ToldSequences | undefined> {
+  const [first, second] = seen ?? (await readToldSequences(deps, bucket));
+  const isFirst = first <= second;
+  const ack = await deps.js
+    .publish(subjectOf(bucket, TOLD_KEYS[isFirst ? 0 : 1]), JSON.stringify(told), {
+      expect: { lastSubjectSequence: isFirst ? first : second },
+      timeout: RELAY_LIMITS.bucketTimeoutMs,
+    })
+    .catch((error: unknown) => {
+      if (error instanceof JetStreamApiError && error.code === WRONG_LAST_SEQUENCE) return undefined;
+      throw error;
+    });
+  if (ack === undefined) return undefined;
+  return isFirst ? [ack.seq, second] : [first, ack.seq];
 }
 
 const subjectOf = (bucket: BucketDefinition, key: string): string => `$KV.${bucket.name}.${key}`;

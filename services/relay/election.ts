@@ -1,32 +1,43 @@
 /**
- * One relay delivers, the others stand by. Who holds PostgreSQL's advisory lock delivers; the lock ends with its session,
- * so a relay that dies, or loses its connection, is succeeded without anybody deciding that it is dead.
+ * One relay delivers, the others stand by. The one that delivers holds a lease in PostgreSQL, which lapses by PostgreSQL's
+ * clock when it is not renewed:
+ *
+ *   standing by ── lease lapsed, bus there: take it, next epoch ──► delivering ── renew each half second ──┐
+ *        ▲                                                          │       ▲                              │
+ *        └── not renewed for 1.5 s, taken by another, or stopping ◄─┘       └──────────────────────────────┘
+ *
+ * A relay whose process is stalled cannot notice that its lease has lapsed. What it still does when it goes on is harmless:
+ * everything that it delivers is idempotent or conditional (`deliver-row.ts`), and what it writes about the bus is fenced by
+ * the epoch (`sql/leader-lease.ts`).
  */
+import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
 import { RELAY_LIMITS } from "./limits.ts";
-import { tryLeaderLock } from "./sql/leader-lock.ts";
+import { releaseLease, renewLease, takeLease } from "./sql/leader-lease.ts";
 
 /** The time during which this relay is the one that delivers. */
 export interface Term {
-  /** One connection, which holds the lock. */
-  readonly session: Database;
-  /** What `pg_backend_pid()` says on it. Another answer means another session, without the lock. */
-  readonly backendPid: number;
+  /** Grows with each term of any relay. */
+  readonly epoch: number;
   /** Aborted when the term is over. */
   readonly signal: AbortSignal;
+  /** Whether the lease was renewed in time. Asked before each delivery: the signal may come late after a stall. */
+  isCurrent(): boolean;
 }
 
 export interface ElectionOptions {
   readonly databaseUrl: string;
   readonly log: Pick<Log, "info" | "warn">;
-  /** Delivers until the term's signal is aborted; when it returns or throws the lock is given up. */
+  /** Whether the bus answers. Never rejects. */
+  readonly isBusThere: () => Promise<boolean>;
+  /** Delivers until the term's signal is aborted; when it returns or throws the lease is released. */
   readonly lead: (term: Term) => Promise<void>;
 }
 
 export interface Election {
-  /** Resolves when the first attempt is over: this relay delivers, stands by, or could not reach PostgreSQL yet. */
+  /** Resolves when the first attempt is over: this relay delivers, stands by, or could not reach a server yet. */
   readonly stood: Promise<void>;
   /** Ends the term, if there is one, and stands no more. */
   readonly stop: () => Promise<void>;
@@ -35,58 +46,136 @@ export interface Election {
 export function standForElection(options: ElectionOptions): Election {
   const stopping = new AbortController();
   const { promise: stood, resolve: haveStood } = Promise.withResolvers<void>();
-  const running = run(options, stopping.signal, haveStood);
+  const sql = openDatabase({
+    url: options.databaseUrl,
+    maxConnections: 1,
+    name: "device-payments relay lease",
+    statementDeadlineMs: RELAY_LIMITS.leaseStatementMs,
+  });
+  const running = run({ ...options, sql, haveStood, stopping: stopping.signal });
   return {
     stood,
     stop: async () => {
       stopping.abort();
       await running;
+      await closeDatabase(sql);
     },
   };
 }
 
-async function run(options: ElectionOptions, stopping: AbortSignal, haveStood: () => void): Promise<void> {
+interface Candidate extends ElectionOptions {
+  readonly sql: Database;
+  readonly haveStood: () => void;
+  readonly stopping: AbortSignal;
+}
+
+async function run(candidate: Candidate): Promise<void> {
+  const { log, stopping, haveStood } = candidate;
   let lastReason = "";
   while (!stopping.aborted) {
     try {
-      await standOnce(options, stopping, haveStood);
+      await standOnce(candidate);
       lastReason = "";
     } catch (error) {
-      // Told once and not at each try: PostgreSQL may be away for hours.
+      // Logged once and not at each attempt: PostgreSQL may be away for hours.
       const reason = String(error);
-      if (!stopping.aborted && reason !== lastReason) options.log.warn({ err: error }, "the relay cannot deliver now");
+      if (!stopping.aborted && reason !== lastReason) log.warn({ err: error }, "the relay cannot deliver now");
       lastReason = reason;
-      haveStood();
     }
-    await delay(RELAY_LIMITS.electionIntervalMs, undefined, { signal: stopping }).catch(() => undefined);
+    haveStood();
+    await delay(RELAY_LIMITS.standByMs, undefined, { signal: stopping }).catch(() => undefined);
   }
 }
 
-/** Stands by until elected, leads until that ends. */
-async function standOnce(options: ElectionOptions, stopping: AbortSignal, haveStood: () => void): Promise<void> {
-  const ended = new AbortController();
-  const signal = AbortSignal.any([ended.signal, stopping]);
-  const session = openDatabase({
-    url: options.databaseUrl,
-    maxConnections: 1,
-    keepConnections: true,
-    name: "device-payments relay leader",
-    onClose: () => ended.abort(),
-  });
+/** Takes the lease if it can be taken, and then delivers until the term is over. */
+async function standOnce(candidate: Candidate): Promise<void> {
+  const { sql, log, isBusThere, lead, haveStood, stopping } = candidate;
+  if (!(await isBusThere())) return;
+  const takenAt = now();
+  const epoch = await takeLease(sql, `${hostname()}:${process.pid}`);
+  if (epoch === undefined) return;
+  log.info({ epoch }, "this relay delivers");
+  const tenure = new Tenure(candidate, { epoch, renewedAt: takenAt });
   try {
-    while (!signal.aborted) {
-      const { isLeader, backendPid } = await tryLeaderLock(session);
-      if (isLeader) {
-        options.log.info({ backendPid }, "this relay delivers");
-        const leading = options.lead({ session, backendPid, signal });
-        haveStood();
-        return await leading;
-      }
-      haveStood();
-      await delay(RELAY_LIMITS.electionIntervalMs, undefined, { signal }).catch(() => undefined);
-    }
+    const leading = lead(tenure);
+    haveStood();
+    await leading;
   } finally {
-    ended.abort();
-    await closeDatabase(session);
+    await tenure.end();
+    if (!stopping.aborted && !tenure.isLost) log.warn({ epoch }, "this relay has lost its lease");
+    await releaseLease(sql, epoch).catch((error: unknown) => {
+      log.warn({ err: error, epoch }, "the relay's lease could not be released; it lapses by itself");
+    });
+  }
+}
+
+/** By both clocks: the steady one stands still while a machine sleeps, and the other one may be set back. */
+interface Moment {
+  readonly steadyMs: number;
+  readonly wallMs: number;
+}
+
+const now = (): Moment => ({ steadyMs: performance.now(), wallMs: Date.now() });
+const elapsedMs = ({ steadyMs, wallMs }: Moment): number => Math.max(performance.now() - steadyMs, Date.now() - wallMs);
+
+class Tenure implements Term {
+  readonly epoch: number;
+  readonly signal: AbortSignal;
+  /** Another relay has taken the lease. */
+  isLost = false;
+  readonly #candidate: Candidate;
+  readonly #over = new AbortController();
+  readonly #renewing: Promise<void>;
+  readonly #check: NodeJS.Timeout;
+  /** When the newest renewal that was answered was sent. */
+  #renewedAt: Moment;
+
+  constructor(candidate: Candidate, facts: { readonly epoch: number; readonly renewedAt: Moment }) {
+    this.#candidate = candidate;
+    this.epoch = facts.epoch;
+    this.#renewedAt = facts.renewedAt;
+    this.signal = AbortSignal.any([this.#over.signal, candidate.stopping]);
+    this.#check = setInterval(() => {
+      if (!this.isCurrent()) this.#over.abort();
+    }, RELAY_LIMITS.selfCheckMs);
+    this.#renewing = this.#renewUntilOver();
+  }
+
+  isCurrent(): boolean {
+    return !this.signal.aborted && elapsedMs(this.#renewedAt) < RELAY_LIMITS.selfStopMs;
+  }
+
+  async end(): Promise<void> {
+    this.#over.abort();
+    clearInterval(this.#check);
+    await this.#renewing;
+  }
+
+  async #renewUntilOver(): Promise<void> {
+    let pauseMs: number = RELAY_LIMITS.renewMs;
+    for (;;) {
+      await delay(pauseMs, undefined, { signal: this.signal }).catch(() => undefined);
+      if (this.signal.aborted) return;
+      pauseMs = (await this.#renew()) ? RELAY_LIMITS.renewMs : RELAY_LIMITS.renewAgainMs;
+    }
+  }
+
+  /** False when it may be tried again at once, as long as the term is not over by then. */
+  async #renew(): Promise<boolean> {
+    const { sql, log, isBusThere } = this.#candidate;
+    try {
+      if (!(await isBusThere())) return false;
+      const sentAt = now();
+      if (await renewLease(sql, this.epoch)) this.#renewedAt = sentAt;
+      else {
+        this.isLost = true;
+        log.warn({ epoch: this.epoch }, "another relay has taken over");
+        this.#over.abort();
+      }
+      return true;
+    } catch (error) {
+      if (!this.signal.aborted) log.warn({ err: error, epoch: this.epoch }, "the relay's lease was not renewed");
+      return false;
+    }
   }
 }

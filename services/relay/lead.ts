@@ -14,6 +14,7 @@ import type { RelayFigures } from "./figures.ts";
 import { KeyDeliverer } from "./key-deliverer.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { guardBus } from "./recovery/guard-bus.ts";
+import { LeaseLostError } from "./sql/leader-lease.ts";
 import { listDeliveredRows, listPendingKeys, listPendingRows, markDelivered } from "./sql/outbox-rows.ts";
 
 export interface LeadDeps extends DeliverDeps {
@@ -43,14 +44,19 @@ export async function lead(deps: LeadDeps, term: Term): Promise<void> {
       await markDelivered(sql, row.outboxId, delivery);
       figures.delivered(row.kind, delivery.failedReason === null ? "delivered" : "refused");
     },
-    isLeader: () => !signal.aborted,
+    isLeader: () => !signal.aborted && term.isCurrent(),
     log,
   });
-  // Only who delivers listens, so that a flush never reaches a relay that stands by.
-  const flushes = serve({ nc: deps.nc, log, queue: "relay" }, flushOutbox, ({ key }) => flush(sql, deliverer, key));
-  const guarding = guardBus(deps, signal);
+  // Only the relay that delivers listens. Each term has a queue of its own, so that every request reaches the newest one:
+  // a stalled relay would keep its share of a common queue for minutes.
+  const queue = `relay.${term.epoch}`;
+  const flushes = serve({ nc: deps.nc, log, queue }, flushOutbox, ({ key }) => flush(sql, deliverer, key));
+  const requireLease = (): void => {
+    if (!term.isCurrent()) throw new LeaseLostError(term.epoch);
+  };
+  const guarding = guardBus({ ...deps, epoch: term.epoch, requireLease }, signal);
   try {
-    await poll(term, signal, deliverer);
+    await poll(deps, signal, deliverer);
   } finally {
     over.abort();
     flushes.unsubscribe();
@@ -59,16 +65,23 @@ export async function lead(deps: LeadDeps, term: Term): Promise<void> {
   }
 }
 
-async function poll(term: Term, signal: AbortSignal, deliverer: KeyDeliverer): Promise<void> {
+/** What cannot be read now is read at the next turn. */
+async function poll({ sql, log }: LeadDeps, signal: AbortSignal, deliverer: KeyDeliverer): Promise<void> {
   let after = "";
+  let lastReason = "";
   while (!signal.aborted) {
-    const { keys, backendPid } = await listPendingKeys(term.session, after, RELAY_LIMITS.keysPerPoll);
-    // Another session answered: the connection was lost and made anew, and the lock went with it.
-    if (backendPid !== term.backendPid) return;
-    for (const key of keys) {
-      if (deliverer.canStart(key, Date.now())) void deliverer.deliver(key);
+    try {
+      const keys = await listPendingKeys(sql, after, RELAY_LIMITS.keysPerPoll);
+      for (const key of keys) {
+        if (deliverer.canStart(key, Date.now())) void deliverer.deliver(key);
+      }
+      after = keys.length < RELAY_LIMITS.keysPerPoll ? "" : (keys.at(-1) ?? "");
+      lastReason = "";
+    } catch (error) {
+      const reason = String(error);
+      if (!signal.aborted && reason !== lastReason) log.warn({ err: error }, "the outbox could not be read");
+      lastReason = reason;
     }
-    after = keys.length < RELAY_LIMITS.keysPerPoll ? "" : (keys.at(-1) ?? "");
     await delay(RELAY_LIMITS.pollIntervalMs, undefined, { signal }).catch(() => undefined);
   }
 }

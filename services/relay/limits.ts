@@ -1,7 +1,28 @@
 /** Every limit of the relay, with its reason. */
 export const RELAY_LIMITS = {
-  /** How often a relay that stands by tries to become the one that delivers: what a take-over costs at most. */
-  electionIntervalMs: 500,
+  /**
+   * How long the lease of the relay that delivers lasts after a renewal, by PostgreSQL's clock. With the two intervals below
+   * another relay delivers within 2.5 s after the last sign of life of one that is stalled.
+   */
+  leaseMs: 2_000,
+  /** How often it is renewed: three renewals may be lost. */
+  renewMs: 500,
+  /** Without a renewal that was answered for this long a relay delivers no more, half a second before another one may. */
+  selfStopMs: 1_500,
+  /** How often a relay checks that. */
+  selfCheckMs: 50,
+  /** How often a relay that stands by tries to take the lease. */
+  standByMs: 250,
+  /** How long the bus may take to show that it is there, before each renewal: a relay without a bus must not keep the lease. */
+  busProbeMs: 700,
+  /** One statement about the lease; the connection of one that takes longer is replaced, because the term is over then. */
+  leaseStatementMs: 1_500,
+  /** The pause after a renewal that failed: there is time for a few before the term is over. */
+  renewAgainMs: 50,
+  /** One statement of the deliveries, each of which reads or writes a few rows. */
+  statementMs: 2_000,
+  /** A relay that is stalled within a transaction holds its row locks no longer than this. */
+  idleInTransactionMs: 1_000,
   /** How often the table is looked at. Writers ask for their own rows at once, so this is for what they could not ask for. */
   pollIntervalMs: 250,
   /** Keys taken into account by one look; the next look goes on behind them, so that none waits for ever. */

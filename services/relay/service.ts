@@ -1,4 +1,6 @@
 /** The relay: takes what services wrote into the outbox to the stations' actors and into the buckets (design §3). */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bus } from "../bus/connection.ts";
 import { relayHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
@@ -16,7 +18,12 @@ import { summarizePendingRows } from "./sql/outbox-rows.ts";
 /** Starts a relay. Several processes may run it: one delivers, the others stand by to succeed it. */
 export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const databaseUrl = requireDatabaseUrl(deps.settings);
-  const sql = openDatabase({ url: databaseUrl, name: "device-payments relay" });
+  const sql = openDatabase({
+    url: databaseUrl,
+    name: "device-payments relay",
+    statementDeadlineMs: RELAY_LIMITS.statementMs,
+    idleInTransactionMs: RELAY_LIMITS.idleInTransactionMs,
+  });
   const { nc, js, jsm } = deps.bus;
   const pending = sample(() => summarizePendingRows(sql, RELAY_LIMITS.summaryRows), RELAY_LIMITS.summaryMs);
   let isLeader = false;
@@ -26,6 +33,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const election = standForElection({
     databaseUrl,
     log: deps.log,
+    isBusThere: () => answers(bus),
     lead: async (term) => {
       isLeader = true;
       await lead(work, term).finally(() => {
@@ -51,4 +59,15 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
       await closeDatabase(sql);
     },
   };
+}
+
+/** Whether the bus answers in time. */
+async function answers(bus: Bus): Promise<boolean> {
+  if (!bus.isUp()) return false;
+  const late = delay(RELAY_LIMITS.busProbeMs, false, { ref: false });
+  const answered = bus.nc.flush().then(
+    () => true,
+    () => false,
+  );
+  return await Promise.race([answered, late]);
 }

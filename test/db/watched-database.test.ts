@@ -20,20 +20,19 @@ afterEach(async () => {
 afterAll(() => server.stop());
 
 function open(connections: number): { sql: Database; replacements: () => number } {
-  let replacements = 0;
+  let replacements = -1;
   const sql = watchDatabase({
-    open: () =>
-      driver(server.url, {
+    open: () => {
+      replacements += 1;
+      return driver(server.url, {
         max: connections,
         onnotice: () => undefined,
         types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
-      }),
+      });
+    },
     statementDeadlineMs: DEADLINE_MS,
     transactionDeadlineMs: DEADLINE_MS,
     onAnswered: () => undefined,
-    onReplaced: () => {
-      replacements += 1;
-    },
   });
   opened.push(sql);
   return { sql, replacements: () => replacements };

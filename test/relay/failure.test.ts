@@ -84,27 +84,26 @@ describe("a relay that is killed again and again", () => {
 describe("of two relays", () => {
   test("one delivers and the other stands by; when the one is killed the other takes over", async () => {
     const first = await fixture.startRelayProcess();
-    // Ready means that it has been elected, so the second finds the lock taken.
+    // Ready means that it has taken the lease, so the second finds it taken.
     const second = await fixture.startRelay();
-    const leaders = () => fixture.sql<{ pid: number }[]>`
-      select pid from pg_locks join pg_database on pg_database.oid = database
-      where locktype = 'advisory' and granted and objsubid = 1 and datname = current_database()`;
+    const leases = () => fixture.sql<{ epoch: number; holder: string }[]>`
+      select epoch, holder from relay_lease where lapses_at > clock_timestamp()`;
     await fixture.write(sessionPut(1, 1));
     await fixture.delivered();
-    const before = await leaders();
-    expect(before).toHaveLength(1);
+    const [before] = await leases();
+    expect(before?.holder).toMatch(new RegExp(`:${first.pid}$`));
     await first.kill9();
     const killedAtMs = Date.now();
     await fixture.write(sessionPut(1, 2));
     await fixture.delivered();
     process.stderr.write(`relay take-over after kill -9: ${Date.now() - killedAtMs} ms\n`);
-    const after = await leaders();
-    expect(after).toHaveLength(1);
-    expect(after).not.toEqual(before);
-    // It answers flushes now, and an orderly end leaves the lock to the next at once.
+    expect(await leases()).toEqual([
+      { epoch: (before?.epoch ?? 0) + 1, holder: expect.stringMatching(`:${process.pid}$`) },
+    ]);
+    // It answers flushes now, and an orderly end leaves the lease to the next at once.
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ sessionsRevision: expect.any(Number) });
     await second.stop();
-    expect(await leaders()).toHaveLength(0);
+    expect(await leases()).toEqual([]);
   }, 60_000);
 });
 

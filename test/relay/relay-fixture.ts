@@ -21,9 +21,15 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 
 export interface RelayProcess {
+  readonly pid: number;
   /** SIGKILL: nothing is finished. */
   kill9(): Promise<void>;
   stop(): Promise<void>;
+}
+
+export interface Addresses {
+  readonly natsUrl: string;
+  readonly databaseUrl: string;
 }
 
 export interface RelayFixture {
@@ -31,10 +37,10 @@ export interface RelayFixture {
   readonly database: TestDatabase;
   readonly bus: Bus;
   readonly sql: Database;
-  /** A relay in this process. */
-  startRelay(): Promise<Service>;
+  /** A relay in this process; it reaches its servers by other addresses where a test gives them. */
+  startRelay(by?: Addresses): Promise<Service>;
   /** A relay as a process of its own, which a test may kill. */
-  startRelayProcess(): Promise<RelayProcess>;
+  startRelayProcess(by?: Addresses): Promise<RelayProcess>;
   /** Actor hosts; without them no station takes a command. */
   startStations(): Promise<Service>;
   /** Writes rows, each in a transaction of its own, as services do. */
@@ -60,20 +66,28 @@ export async function startRelayFixture(): Promise<RelayFixture> {
   const deps: ServiceDeps = { bus, log, settings, environment: {} };
   const started: { stop(): Promise<void> }[] = [];
   let processes = 0;
+  const elsewhere = async ({ natsUrl }: Addresses) => ({ bus: await connectBus({ url: natsUrl, name: "relay", log }) });
 
   return {
     nats,
     database,
     bus,
     sql,
-    async startRelay() {
-      const relay = stoppable(await startRelayService(deps));
+    async startRelay(by) {
+      const own = by === undefined ? deps : { ...deps, ...(await elsewhere(by)), settings: { ...settings, ...by } };
+      const service = await startRelayService(own);
+      const relay = stoppable({
+        stop: async () => {
+          await service.stop();
+          if (own.bus !== bus) await own.bus.close();
+        },
+      });
       started.push(relay);
       return relay;
     },
-    async startRelayProcess() {
+    async startRelayProcess({ natsUrl, databaseUrl } = { natsUrl: nats.url, databaseUrl: database.url }) {
       processes += 1;
-      const environment = { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url, LOG_LEVEL: "warn" };
+      const environment = { ...process.env, NATS_URL: natsUrl, DATABASE_URL: databaseUrl, LOG_LEVEL: "warn" };
       const { child } = await startServiceProcess({
         name: "relay",
         script: MAIN,
@@ -82,9 +96,14 @@ export async function startRelayFixture(): Promise<RelayFixture> {
         logFile: join(folder.path, `relay-${processes}.log`),
         control: { stopping: new AbortController().signal },
       });
-      const relay = stoppable({ stop: async () => void (await child.stop()) });
+      const relay = stoppable({
+        stop: async () => {
+          child.process.kill("SIGCONT");
+          await child.stop();
+        },
+      });
       started.push(relay);
-      return { ...relay, kill9: async () => void (await child.kill()) };
+      return { ...relay, pid: child.pid, kill9: async () => void (await child.kill()) };
     },
     async startStations() {
       const stations = stoppable(await startStationsService(deps));

@@ -18,16 +18,15 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../bus/connection.ts";
 import { ensureStreams } from "../../bus/ensure-streams.ts";
 import { type BucketDefinition, CREDENTIALS, SESSIONS, SWITCHES } from "../../bus/streams.ts";
-import { noteTold } from "../buckets.ts";
+import { noteTold, readToldSequences, type ToldSequences } from "../buckets.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 import {
   ANNOUNCED_PARTS,
   type AnnouncedPart,
   noteAnnounced,
-  requestAnnouncements,
   selectPendingAnnouncements,
 } from "../sql/bus-announcements.ts";
-import { type Mark, selectMarks, selectNotedSequences, upsertMarks } from "../sql/bus-marks.ts";
+import { type Mark, noteMarks, selectMarks, selectNotedSequences } from "../sql/bus-marks.ts";
 import { hasLost, markOf, streamInfo, WATCHED_STREAMS } from "./look-at-streams.ts";
 import type { TellDeps, Told } from "./tell.ts";
 import { tellCredentials, tellSessions } from "./tell-entries.ts";
@@ -35,6 +34,8 @@ import { tellStations } from "./tell-stations.ts";
 import { tellSwitches } from "./tell-switches.ts";
 
 export interface GuardDeps extends TellDeps {
+  /** Of this relay's term: what another term writes is not written over. */
+  readonly epoch: number;
   readonly bus: Bus;
   readonly replicas: number;
 }
@@ -75,6 +76,8 @@ class Guard {
   #serverId = "";
   /** When it was last said of a part that this server is told, in milliseconds of `performance.now()`. */
   readonly #saidAtMs = new Map<AnnouncedPart, number>();
+  /** How the words of the buckets stood when the server was compared, and since. */
+  #toldSequences: ReadonlyMap<AnnouncedPart, ToldSequences> = new Map();
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: GuardDeps) {
@@ -119,6 +122,7 @@ class Guard {
         // A server with another data folder has no streams until somebody makes them.
         await ensureStreams(bus, { replicas });
         this.#marks = await selectMarks(sql);
+        this.#toldSequences = await this.#readTold();
       }
       const noted = isInDoubt ? await selectNotedSequences(sql) : undefined;
       const moved: Mark[] = [];
@@ -149,15 +153,13 @@ class Guard {
   }
 
   async #note(moved: readonly Mark[], lost: readonly AnnouncedPart[]): Promise<void> {
-    await this.#deps.sql.begin(async (tx) => {
-      await requestAnnouncements(tx, lost);
-      await upsertMarks(tx, moved);
-    });
+    const { sql, epoch } = this.#deps;
+    await noteMarks(sql, epoch, { moved, lost });
     this.#marks = new Map([...this.#marks, ...moved.map((mark) => [mark.stream, mark] as const)]);
   }
 
   async #tell(signal: AbortSignal): Promise<void> {
-    const { sql, log } = this.#deps;
+    const { sql, epoch, log } = this.#deps;
     const pending = await selectPendingAnnouncements(sql);
     for (const part of ANNOUNCED_PARTS) {
       if (!pending.some((other) => other.part === part)) await this.#sayTold(part);
@@ -173,7 +175,7 @@ class Guard {
         ({ hasMore, through: toldThrough } = told);
         news += told.news;
         if (this.#isInDoubt) return;
-        await noteAnnounced(sql, { part, toldThrough, isFinished: !hasMore });
+        await noteAnnounced(sql, epoch, { part, toldThrough, isFinished: !hasMore });
       }
       log.info(
         { part, news, tookMs: Math.round(performance.now() - startedAtMs) },
@@ -188,8 +190,20 @@ class Guard {
     const bucket = SAID_IN[part];
     const saidForMs = performance.now() - (this.#saidAtMs.get(part) ?? Number.NEGATIVE_INFINITY);
     if (bucket === null || this.#isInDoubt || saidForMs < RELAY_LIMITS.toldAgainMs) return;
-    await noteTold(this.#deps, bucket, { serverId: this.#serverId });
+    const stand = await noteTold(this.#deps, bucket, { serverId: this.#serverId }, this.#toldSequences.get(part));
+    // Another relay has written meanwhile, or the bucket was made anew.
+    if (stand === undefined) return this.doubt(true);
+    this.#toldSequences = new Map([...this.#toldSequences, [part, stand]]);
     this.#saidAtMs.set(part, performance.now());
+  }
+
+  async #readTold(): Promise<ReadonlyMap<AnnouncedPart, ToldSequences>> {
+    const known = new Map<AnnouncedPart, ToldSequences>();
+    for (const part of ANNOUNCED_PARTS) {
+      const bucket = SAID_IN[part];
+      if (bucket !== null) known.set(part, await readToldSequences(this.#deps, bucket));
+    }
+    return known;
   }
 
   /** Said once and not at each try. */

@@ -25,6 +25,7 @@ export async function tellSessions(deps: TellDeps, sinceId: number): Promise<Tol
 async function tellEntries(deps: TellDeps, bucket: BucketDefinition, sinceId: number, page: Page): Promise<Told> {
   let news = 0;
   await atOnce(page.entries, RELAY_LIMITS.announcedAtOnce, async ({ hash, entry }) => {
+    deps.requireLease();
     if (await tellEntry(deps, bucket, hash, entry)) news += 1;
   });
   return { through: page.entries.at(-1)?.id ?? sinceId, hasMore: page.hasMore, news };

@@ -26,6 +26,7 @@ export async function tellStations(deps: TellDeps, sinceId: number): Promise<Tol
   const truths = new Map(stations.map((truth) => [truth.stationId, truth]));
   let news = 0;
   await atOnce(page.stations, RELAY_LIMITS.announcedAtOnce, async (announced) => {
+    deps.requireLease();
     const { stationId } = announced;
     const truth: OrderTruth = truths.get(stationId) ?? { stationId, orders: [], sales: [] };
     const own = newsFor(states.get(stationId) ?? null, announced, truth);

@@ -11,6 +11,7 @@ export async function tellSwitches(deps: TellDeps, sinceId: number): Promise<Tol
   const page = await call(deps.nc, announceSwitches, { sinceId, limit });
   let news = 0;
   await atOnce(page.entries, RELAY_LIMITS.announcedAtOnce, async ({ entry }) => {
+    deps.requireLease();
     if ((await setSwitch(deps, entry)).isNews) news += 1;
   });
   return { through: page.entries.at(-1)?.id ?? sinceId, hasMore: page.hasMore, news };

@@ -8,6 +8,8 @@ export interface TellDeps extends BucketDeps {
   readonly nc: NatsConnection;
   readonly sql: Database;
   readonly log: Pick<Log, "info" | "warn" | "error">;
+  /** Throws when another relay may deliver by now: what was read before a stall must not be written after it. */
+  readonly requireLease: () => void;
 }
 
 export interface Told {

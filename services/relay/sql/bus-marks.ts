@@ -1,5 +1,7 @@
 /** The newest message of each stream that the relay has seen: what a stream must still have after any fault. */
-import type { Database, Transaction } from "../../db/pool.ts";
+import type { Database } from "../../db/pool.ts";
+import type { AnnouncedPart } from "./bus-announcements.ts";
+import { fence, LeaseLostError } from "./leader-lease.ts";
 
 /** `created` and `stored` are the server's own words for when the stream was made and the message was stored. */
 export interface Mark {
@@ -14,15 +16,31 @@ export async function selectMarks(sql: Database): Promise<Map<string, Mark>> {
   return new Map(rows.map((row) => [row.stream, row]));
 }
 
-export async function upsertMarks(sql: Transaction, marks: readonly Mark[]): Promise<void> {
-  if (marks.length === 0) return;
-  await sql`
-    insert into bus_marks (stream, created, sequence, stored)
-    select stream, created, sequence, stored
-    from jsonb_to_recordset(${JSON.stringify(marks)}::text::jsonb)
-      as r (stream text, created text, sequence bigint, stored text)
-    on conflict (stream) do update
-    set created = excluded.created, sequence = excluded.sequence, stored = excluded.stored, marked_at = clock_timestamp()`;
+/**
+ * Notes the new marks, and asks for these parts to be told from their beginning, also where they are being told: what was
+ * lost now may be told already. One statement, so that a relay that stalls holds no lock. Throws `LeaseLostError`.
+ */
+export async function noteMarks(
+  sql: Database,
+  epoch: number,
+  found: { readonly moved: readonly Mark[]; readonly lost: readonly AnnouncedPart[] },
+): Promise<void> {
+  const [held] = await sql`
+    ${fence(sql, epoch)},
+    requested as (
+      insert into bus_announcements (part) select part from fence, unnest(${[...found.lost]}::text[]) as part
+      on conflict (part) do update
+      set told_through = 0, requested_at = clock_timestamp(), finished_at = null),
+    noted as (
+      insert into bus_marks (stream, created, sequence, stored)
+      select stream, created, sequence, stored
+      from fence, jsonb_to_recordset(${JSON.stringify(found.moved)}::text::jsonb)
+        as r (stream text, created text, sequence bigint, stored text)
+      on conflict (stream) do update
+      set created = excluded.created, sequence = excluded.sequence, stored = excluded.stored,
+          marked_at = clock_timestamp())
+    select epoch from fence`;
+  if (held === undefined) throw new LeaseLostError(epoch);
 }
 
 /**

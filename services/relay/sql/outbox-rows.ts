@@ -8,14 +8,10 @@ export type PendingRow = OutboxRow & { readonly outboxId: number };
 
 /**
  * Up to `limit` keys behind `after` that have undelivered rows, in the order of the index. It hops from key to key, so
- * that one key's long queue costs no more than a short one. Also says which session of PostgreSQL has answered.
+ * that one key's long queue costs no more than a short one.
  */
-export async function listPendingKeys(
-  sql: Database,
-  after: string,
-  limit: number,
-): Promise<{ readonly keys: readonly string[]; readonly backendPid: number }> {
-  const [row] = await sql<[{ keys: string[]; backend_pid: number }]>`
+export async function listPendingKeys(sql: Database, after: string, limit: number): Promise<readonly string[]> {
+  const [row] = await sql<[{ keys: string[] }]>`
     with recursive pending (key) as (
       (select key from outbox where delivered_at is null and key > ${after} order by key limit 1)
       union all
@@ -23,10 +19,8 @@ export async function listPendingKeys(
         where next.delivered_at is null and next.key > pending.key order by next.key limit 1)
       from pending where pending.key is not null
     )
-    select
-      array(select key from pending where key is not null limit ${limit}) as keys,
-      pg_backend_pid() as backend_pid`;
-  return { keys: row.keys, backendPid: row.backend_pid };
+    select array(select key from pending where key is not null limit ${limit}) as keys`;
+  return row.keys;
 }
 
 /** The key's oldest undelivered rows, in the order of delivery. */

@@ -1,0 +1,115 @@
+/**
+ * How soon another relay delivers when the one that delivers is gone or stalled, and what that one still does when it goes
+ * on. Run alone, it prints how long each take-over took.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { sessionKey } from "../../services/db/outbox.ts";
+import { startFaultyServer } from "../support/faulty-server.ts";
+import {
+  type RelayFixture,
+  type RelayProcess,
+  sessionDelete,
+  sessionHash,
+  sessionPut,
+  startRelayFixture,
+} from "./relay-fixture.ts";
+
+/** Leadership expires within three seconds; what waits is delivered at once then. */
+const EXPIRES_MS = 3_000;
+
+let fixture: RelayFixture;
+beforeEach(async () => {
+  fixture = await startRelayFixture();
+});
+afterEach(() => fixture.stop());
+
+/** Delivered by the first of two relays, which is then struck; returns how long a sign-out takes from then on. */
+async function takeOverMs(what: string, first: RelayProcess, strike: () => unknown): Promise<number> {
+  await fixture.startRelay();
+  await fixture.write(sessionPut(1, 1));
+  await fixture.delivered();
+  const struckAtMs = performance.now();
+  await strike();
+  await fixture.write(sessionDelete(1, 1));
+  await fixture.delivered();
+  expect(await fixture.session(sessionHash(1))).toBe("deleted");
+  const tookMs = performance.now() - struckAtMs;
+  process.stderr.write(`relay take-over after ${what}: ${Math.round(tookMs)} ms\n`);
+  const [lease] = await fixture.sql<{ holder: string }[]>`select holder from relay_lease`;
+  expect(lease?.holder).not.toMatch(new RegExp(`:${first.pid}$`));
+  return tookMs;
+}
+
+describe("another relay delivers", () => {
+  test("when the first one is stalled: within three seconds, and flushes reach it at once", async () => {
+    const first = await fixture.startRelayProcess();
+    const tookMs = await takeOverMs("SIGSTOP", first, () => process.kill(first.pid, "SIGSTOP"));
+    expect(tookMs).toBeLessThan(EXPIRES_MS);
+    for (let user = 2; user <= 6; user += 1) {
+      await fixture.write(sessionPut(user, user));
+      const startedAtMs = performance.now();
+      expect(await fixture.flush(sessionKey(user))).toMatchObject({ sessionsRevision: expect.any(Number) });
+      expect(performance.now() - startedAtMs).toBeLessThan(1_000);
+    }
+  });
+
+  test("when the first one is killed: within three seconds", async () => {
+    const first = await fixture.startRelayProcess();
+    expect(await takeOverMs("SIGKILL", first, () => first.kill9())).toBeLessThan(EXPIRES_MS);
+  });
+
+  test("when the network of the first one is a black hole: within three seconds", async () => {
+    const bus = await startFaultyServer(fixture.nats.url, "none");
+    const store = await startFaultyServer(fixture.database.url, "none");
+    const first = await fixture.startRelayProcess({ natsUrl: bus.url, databaseUrl: store.url });
+    const tookMs = await takeOverMs("a black hole", first, () => {
+      bus.become("silent");
+      store.become("silent");
+    });
+    expect(tookMs).toBeLessThan(EXPIRES_MS);
+    await first.kill9();
+    await Promise.all([bus.stop(), store.stop()]);
+  });
+
+  test("when only the bus of the first one is a black hole: within three seconds", async () => {
+    const bus = await startFaultyServer(fixture.nats.url, "none");
+    const first = await fixture.startRelayProcess({ natsUrl: bus.url, databaseUrl: fixture.database.url });
+    const tookMs = await takeOverMs("a black hole before its bus", first, () => bus.become("silent"));
+    expect(tookMs).toBeLessThan(EXPIRES_MS);
+    await first.kill9();
+    await bus.stop();
+  });
+
+  test("when the first one ends in good order: within a second after its end", async () => {
+    const first = await fixture.startRelayProcess();
+    await fixture.startRelay();
+    await first.stop();
+    const endedAtMs = performance.now();
+    await fixture.write(sessionPut(1, 1));
+    await fixture.delivered();
+    const tookMs = performance.now() - endedAtMs;
+    process.stderr.write(`relay take-over after the end by SIGTERM: ${Math.round(tookMs)} ms\n`);
+    expect(tookMs).toBeLessThan(1_000);
+  });
+});
+
+describe("a stalled relay that goes on", () => {
+  test("notices that its term is over, and delivers again only with a lease of its own", async () => {
+    const first = await fixture.startRelayProcess();
+    const second = await fixture.startRelay();
+    await fixture.write(sessionPut(1, 1));
+    await fixture.delivered();
+    for (const signal of ["SIGSTOP", "SIGCONT"] as const) {
+      process.kill(first.pid, signal);
+      await delay(signal === "SIGSTOP" ? EXPIRES_MS : 500);
+    }
+    const holders = await fixture.sql`select epoch, holder from relay_lease where lapses_at > clock_timestamp()`;
+    expect(holders).toEqual([{ epoch: 2, holder: expect.stringMatching(`:${process.pid}$`) }]);
+    await second.stop();
+    await fixture.write(sessionPut(2, 2));
+    await fixture.delivered();
+    const [lease] = await fixture.sql<{ epoch: number; holder: string }[]>`select epoch, holder from relay_lease`;
+    expect(lease).toEqual({ epoch: 3, holder: expect.stringMatching(`:${first.pid}$`) });
+  });
+});
