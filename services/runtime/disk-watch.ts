@@ -50,7 +50,9 @@ export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
   let tier: DiskTier = "ok";
   const disk: Disk = { freeBytes: () => freeBytes, tier: () => tier };
   const check = async (): Promise<void> => {
-    const { bavail, bsize } = await statfs(folder);
+    const { blocks, bavail, bsize } = await statfs(folder);
+    // A file system without blocks, such as /proc, has no space that could be short.
+    if (blocks === 0) return;
     freeBytes = bavail * bsize;
     const next = tierOf(freeBytes, reserveBytes, tier);
     if (next === tier) return;

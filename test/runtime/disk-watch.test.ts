@@ -73,6 +73,11 @@ describe("a watched disk", () => {
     expect([watched.tier(), watched.freeBytes()]).toEqual(["ok", undefined]);
   });
 
+  test("a file system that stores nothing: is not one that is full", async () => {
+    const watched = await startWatch({ folder: "/proc" });
+    expect([watched.tier(), watched.freeBytes()]).toEqual(["ok", undefined]);
+  });
+
   test("none: allows everything", async () => {
     expect((await startWatch({ folder: undefined })).tier()).toBe("ok");
   });
