@@ -1,6 +1,7 @@
 /** The operations that are answered `storage_low` while the disk is short of space (`services/bus/disk-gate.ts`). */
 export const WAITING_OPERATIONS: ReadonlySet<string> = new Set([
   // Below the reserve.
+  "platform_organization_create",
   "backoffice_filial_create",
   "backoffice_station_create",
   "backoffice_device_register",

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { setDisk, WAITING_SUBJECTS } from "../../services/bus/disk-gate.ts";
+import * as organizations from "../../services/bus/messages/organizations.ts";
 import * as providers from "../../services/bus/messages/providers.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
 import * as robotics from "../../services/bus/messages/robotics.ts";
@@ -64,7 +65,7 @@ describe("while the disk is short of space", () => {
   );
 
   test("each subject of the list: is the subject of an operation", () => {
-    const modules = [providers, registry, robotics, settlement, userAccess, webhooks];
+    const modules = [organizations, providers, registry, robotics, settlement, userAccess, webhooks];
     const subjects = modules.flatMap((module) =>
       Object.values<unknown>(module).flatMap((value) =>
         typeof value === "object" && value !== null && "subject" in value ? [value.subject] : [],

@@ -17,7 +17,8 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 const MEGABYTE = 1_024 ** 2;
 /** The reserve begins below 8 MB, and the full disk below 2 MB. */
 const disk = mountSmallDisk("storage-low", 32);
-const ENVIRONMENT = { DISK_FOLDER: disk.path, DISK_RESERVE_MB: "8" };
+const PLATFORM_KEY = "the platform key of this test, long".replaceAll(" ", "-");
+const ENVIRONMENT = { DISK_FOLDER: disk.path, DISK_RESERVE_MB: "8", PLATFORM_KEY };
 const COLLECTIONS = ["cashier_order_open", "cashier_intent_create"];
 /** The disk is measured once a second. */
 const WAIT = { timeout: 10_000, interval: 100 };
@@ -76,7 +77,7 @@ function exampleOf(operationId: string): Example {
 /** The answer to that request by whoever may send it. */
 async function answerTo(operationId: string): Promise<{ status: number; code: unknown; retryAfter: string | null }> {
   const { path, body } = exampleOf(operationId);
-  const tokens = { backoffice: owner.token, cashier: cashier.token, robotics: fleetCredential };
+  const tokens = { backoffice: owner.token, cashier: cashier.token, robotics: fleetCredential, platform: PLATFORM_KEY };
   const token = Object.entries(tokens).find(([api]) => path.startsWith(`/api/${api}/`))?.[1];
   const sending = { ...(body === undefined ? {} : { json: body }), ...(token === undefined ? {} : { token }) };
   const answer = await send<{ code?: string }>(system.baseUrl, "POST", path, sending);
