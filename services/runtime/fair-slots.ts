@@ -62,7 +62,9 @@ export class FairSlots<TKey> {
 
   /** Ends all waiting: each waiter gets no slot. */
   stopWaiting(): void {
-    for (const [key, queue] of this.#queues) for (const waiter of [...queue]) this.#abandon(key, waiter);
+    for (const [key, queue] of this.#queues) {
+      for (let [waiter] = queue; waiter !== undefined; [waiter] = queue) this.#abandon(key, waiter);
+    }
   }
 
   #hasFree(key: TKey): boolean {
