@@ -343,9 +343,9 @@ export function inputOf(told: Happening, moment: Moment, index: number): StepInp
 
 /** What the providers service says of the active intent. */
 function recordedOf(told: Happening["recorded"], state: StationState | null): RecordedConfirmation {
-  const intentId = state?.intent?.intentId;
   if (told !== "recorded") return told;
-  return intentId === undefined ? "none" : { providerReference: `PAY-${intentId}` };
+  const active = state?.intent ?? null;
+  return active === null ? "none" : { providerReference: `PAY-${active.intentId}` };
 }
 
 /** What every random life starts from, so that collections happen at all. */

@@ -14,7 +14,7 @@ export interface ScriptedProviders {
   /** Every question in the order of its arrival. */
   readonly questions: readonly Question[];
   /** What was recorded in time, by intent; `unanswered` as if the service were stopped. */
-  readonly recorded: Map<number, string | "unanswered">;
+  readonly recorded: Map<number, string>;
   /** Intents whose withdrawal was told, in order. */
   readonly withdrawn: readonly number[];
   stop(): Promise<void>;
