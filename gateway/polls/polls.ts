@@ -113,6 +113,7 @@ export class Poll {
     res.writeHeader("ETag", view.unchangedHeaders);
     if (head.requestId !== "") this.#echoRequestId(res, head.requestId);
     res.endWithoutBody();
+    head.isAnswered = true;
     return ANSWERED;
   }
 

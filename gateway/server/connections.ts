@@ -32,6 +32,8 @@ export interface ConnectionsDeps {
   readonly isTrustedProxy: (address: string) => boolean;
   /** Counts the connections of each address; undefined where the system cannot, and then only unused ones count. */
   readonly countByAddress: () => Promise<ReadonlyMap<string, number> | undefined>;
+  /** Whether the request that is being handled has been answered without a body. */
+  readonly isAnswered: () => boolean;
   readonly log: Pick<Log, "warn">;
 }
 
@@ -51,7 +53,7 @@ export function connectionBounds(options: {
 
 export class Connections {
   readonly bounds: ConnectionBounds;
-  readonly unused = new UnusedConnections();
+  readonly unused: UnusedConnections;
   readonly #deps: ConnectionsDeps;
   readonly #counts = new AddressCounts();
   readonly #crowdedFrom: { readonly inAll: number; readonly ofAddress: number };
@@ -64,6 +66,7 @@ export class Connections {
 
   constructor(deps: ConnectionsDeps) {
     this.#deps = deps;
+    this.unused = new UnusedConnections(deps.isAnswered);
     this.bounds = deps.bounds;
     this.#crowdedFrom = {
       inAll: Math.ceil(deps.bounds.inAll * CONNECTION_LIMITS.crowdedShare),

@@ -68,8 +68,10 @@ export class Exchange {
     const given = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
     this.status = given.status;
     this.code = given.code;
-    if (Buffer.byteLength(given.body ?? "") <= CONNECTION_LIMITS.closingAnswerBytes) return this.#write(given, close);
-    // A large answer may close its connection while it is written, which must not be within the turn of its request.
+    const length = Buffer.byteLength(given.body ?? "");
+    if (length > 0 && length <= CONNECTION_LIMITS.closingAnswerBytes) return this.#write(given, close);
+    // Not within the turn of the request (`unused-connections.ts`): a large answer may close its connection while it is
+    // written, and an answer without a body leaves no trace of having been written.
     setImmediate(() => {
       if (this.#isGone) this.#deps.onOver(this);
       else this.#write(given, close);

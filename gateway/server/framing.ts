@@ -24,6 +24,8 @@ export class RequestHead {
   authorization = "";
   ifNoneMatch = "";
   requestId = "";
+  /** Set by a handler that has answered without a body and keeps the connection open. */
+  isAnswered = false;
   /** Whether the headers announce a body, even an empty one. */
   announcesBody = false;
   #hosts = 0;
@@ -71,6 +73,7 @@ export class RequestHead {
     this.authorization = "";
     this.ifNoneMatch = "";
     this.requestId = "";
+    this.isAnswered = false;
     this.#hosts = 0;
     this.#credentials = 0;
     this.#lengths = 0;

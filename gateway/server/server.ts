@@ -71,6 +71,7 @@ export class Server {
       bounds: deps.connectionBounds,
       isTrustedProxy: (address) => deps.clientAddress.isTrustedProxy(address),
       countByAddress: () => connectionsByAddress(this.#port()),
+      isAnswered: () => this.#head.isAnswered,
       log: deps.pipeline.log,
     });
     this.#app.filter((res, change) => {

@@ -9,6 +9,9 @@
  *   opened ──► unused ── closed before a request ──► `onAborted`, which also marks the object
  *                └────── first request ────────────► `onData`, which the server calls behind each request, body or not
  *
+ * `onData` switches off the timer by which the server ends idle connections, because the response is usually yet to come.
+ * Where it has been ended already, the timer is switched on again.
+ *
  * A request whose body is read replaces both calls. Its exchange calls `recognise` when it is over, while the memory is
  * still there: its connection is the one that has sent an answer's body, or that has no remote address any more. Behind an
  * upgrade neither call comes, so all of its address are forgotten before it. An answer that may close its connection while
@@ -23,9 +26,15 @@ interface UnusedConnection {
 }
 
 export class UnusedConnections {
+  readonly #isAnswered: () => boolean;
   /** In the order in which they were opened, as a Set keeps it. */
   readonly #all = new Set<UnusedConnection>();
   readonly #byBlock = new Map<string, Set<UnusedConnection>>();
+
+  /** `isAnswered`: whether the request that is being handled has been answered without a body. */
+  constructor(isAnswered: () => boolean) {
+    this.#isAnswered = isAnswered;
+  }
 
   get size(): number {
     return this.#all.size;
@@ -42,7 +51,10 @@ export class UnusedConnections {
       this.#forget(connection);
       onClosed();
     });
-    res.onData(() => this.#forget(connection));
+    res.onData(() => {
+      this.#forget(connection);
+      if (res.getWriteOffset() > 0 || this.#isAnswered()) restartIdleTimer(res);
+    });
   }
 
   /** How many each address has. */
@@ -84,4 +96,10 @@ export class UnusedConnections {
     ofBlock?.delete(connection);
     if (ofBlock?.size === 0) this.#byBlock.delete(connection.block);
   }
+}
+
+/** The server has no call for it alone; this one goes on reading as before. */
+function restartIdleTimer(res: HttpResponse): void {
+  res.pause();
+  res.resume();
 }

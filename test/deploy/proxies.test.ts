@@ -285,9 +285,11 @@ async function requestHttp2(
   headers: Readonly<Record<string, string>>,
   json?: unknown,
 ): Promise<{ status: number | undefined; headers: IncomingHttpHeaders }> {
-  const type = json === undefined ? {} : { "content-type": "application/json" };
-  const stream = session.request({ ":method": method, ":path": path, ...headers, ...type });
-  stream.end(json === undefined ? undefined : JSON.stringify(json));
+  const text = json === undefined ? "" : JSON.stringify(json);
+  // As browsers do. Without its length the proxy would send the body in chunks, which the gateway refuses.
+  const body = text === "" ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
+  const stream = session.request({ ":method": method, ":path": path, ...headers, ...body });
+  stream.end(text === "" ? undefined : text);
   const [answer] = (await once(stream, "response")) as [IncomingHttpHeaders & { ":status"?: number }];
   stream.resume();
   await once(stream, "end");

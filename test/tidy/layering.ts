@@ -32,7 +32,7 @@ const PACKAGE_HOMES: Record<string, { readonly folders: readonly string[]; reado
     ],
     because: "only the services that own tables talk to PostgreSQL",
   },
-  "uWebSockets.js": { folders: ["gateway", "test/bench"], because: "only the gateway knows HTTP" },
+  "uWebSockets.js": { folders: ["gateway", "test/bench", "test/gateway"], because: "only the gateway knows HTTP" },
   "node-pg-migrate": { folders: ["services/db", "test"], because: "only services/db migrates" },
 };
 

@@ -42,7 +42,11 @@ const routes: readonly Route[] = [
 const { TLS_FOLDER, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS } = process.env;
 const server = new Server(
   {
-    pipeline: { log: pino({ level: "silent" }), handlerDeps: {} as HandlerDeps } as PipelineDeps,
+    pipeline: {
+      log: pino({ level: "silent" }),
+      handlerDeps: {} as HandlerDeps,
+      platformCheck: { hasKey: false },
+    } as PipelineDeps,
     polls: {} as ServerDeps["polls"],
     connectionBounds: { inAll: Number(MAX_CONNECTIONS), perAddress: Number(MAX_CONNECTIONS_PER_ADDRESS) },
     clientAddress: createClientAddress({ trustedProxies: [], isTls: TLS_FOLDER !== undefined }),

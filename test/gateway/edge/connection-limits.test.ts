@@ -14,7 +14,7 @@ const IN_ALL = 60;
 const PER_ADDRESS = 20;
 const DISPLAY = "/api/payments/v1/devices/display/";
 /** Only Linux takes every address of 127.0.0.0/8 for the machine's own. */
-const isLinux = onlyWhere(process.platform === "linux", "bounds of connections by address");
+const BY_ADDRESS = "bounds of connections by address";
 
 let world: GatewayWorld;
 let station: TestStation;
@@ -83,7 +83,7 @@ const statusOf = (head: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(hea
 const bearer = async (): Promise<string> =>
   `Authorization: Bearer ${await world.credential(station.displayId, 1, DISPLAY_SCOPES)}`;
 
-describe.runIf(isLinux)("one address", () => {
+describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address", () => {
   it("with more idle connections than it may have: the oldest are closed, and it is still served", async () => {
     const flood = await openMany("127.0.0.2", PER_ADDRESS + 15);
     await vi.waitFor(() => expect(openCount(flood)).toBe(PER_ADDRESS));
@@ -132,7 +132,7 @@ describe.runIf(isLinux)("one address", () => {
   });
 });
 
-describe.runIf(isLinux)("many addresses", () => {
+describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addresses", () => {
   const flood = async (count: number): Promise<Client[]> => {
     const opened: Client[] = [];
     for (let index = 0; index < count; index += 1) opened.push(await open(`127.0.1.${1 + (index % 10)}`));
@@ -216,7 +216,7 @@ describe("the bounds", () => {
   });
 });
 
-describe.runIf(isLinux)("the kernel's table", () => {
+describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("the kernel's table", () => {
   it("has the open connections of each address, and none that was closed", async () => {
     const [first] = await openMany("127.0.0.2", 3);
     await openMany("127.0.0.3", 2);
@@ -224,5 +224,32 @@ describe.runIf(isLinux)("the kernel's table", () => {
     expect(Object.fromEntries((await counts()) ?? [])).toEqual({ "127.0.0.2": 3, "127.0.0.3": 2 });
     first?.socket.destroy();
     await vi.waitFor(async () => expect((await counts())?.get("127.0.0.2")).toBe(2));
+  });
+});
+
+describe("an idle connection", () => {
+  it("is ended after 8 to 12 seconds, whatever its first request was", { timeout: 30_000 }, async () => {
+    const authorization = await bearer();
+    const etag = /ETag: (\S+)/.exec(await (await open("127.0.0.1")).ask(DISPLAY, [authorization]))?.[1] ?? "";
+    const heartbeat = [authorization, "Content-Type: application/json", "Content-Length: 2", "", "{}"].join("\r\n");
+    const requests: [status: number, method: string, path: string, lines: string][] = [
+      [200, "GET", "/healthz", ""],
+      [404, "GET", "/nothing/", ""],
+      [200, "GET", DISPLAY, authorization],
+      [304, "GET", DISPLAY, `${authorization}\r\nIf-None-Match: ${etag}`],
+      [200, "POST", "/api/payments/v1/devices/heartbeat/", heartbeat],
+    ];
+    const startedAtMs = performance.now();
+    const idle: Client[] = [await open("127.0.0.1")];
+    for (const [status, method, path, lines] of requests) {
+      const client = await open("127.0.0.1");
+      const head = new Promise<string>((resolve) => client.socket.once("data", (chunk) => resolve(String(chunk))));
+      client.socket.write(`${method} ${path} HTTP/1.1\r\nHost: x\r\n${lines}${lines.includes("{}") ? "" : "\r\n"}\r\n`);
+      expect(statusOf(await head), path).toBe(status);
+      idle.push(client);
+    }
+    await vi.waitFor(() => expect(openCount(idle)).toBe(0), { timeout: 20_000, interval: 200 });
+    const elapsedMs = performance.now() - startedAtMs;
+    expect([elapsedMs > 4_000, elapsedMs < 14_000]).toEqual([true, true]);
   });
 });
