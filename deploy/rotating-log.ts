@@ -42,6 +42,7 @@ export class RotatingLog {
     this.#stream = undefined;
     this.#openAgainAtMs = Number.POSITIVE_INFINITY;
     if (stream === undefined) return;
+    if (this.#missing > 0) this.#reportMissing(stream);
     const closed = new Promise<void>((resolve) => {
       stream.once("close", resolve);
       stream.end();

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { DISK_LIMITS } from "../../services/runtime/limits.ts";
 import { cashierAt, collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
@@ -149,7 +150,11 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     await vi.waitFor(async () => expect(await diskDetail()).toBe("disk_below_reserve"), WAIT);
     const facts = sandboxFacts(dataDir);
     const owner = await logIn(facts.baseUrl, "backoffice", facts.owner);
-    const refused = await owner.refused("storage_low", "POST", "filials/", { body: { name: "Later" } });
+    // Each process checks the disk for itself, every second; the gateway may see it before the registry.
+    const refused = await vi.waitFor(
+      () => owner.refused("storage_low", "POST", "filials/", { body: { name: "Later" } }),
+      { timeout: 2 * DISK_LIMITS.checkMs, interval: 100 },
+    );
     expect(refused.status).toBe(503);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await enroll()).body).toMatchObject({ code: "storage_low" });

@@ -61,8 +61,9 @@ function printer(lines: number, logFile: string, logFileBytes: number) {
 describe("the log of a part", () => {
   test("more than its bound: is moved aside while it grows, whole lines at a time, and the oldest are removed", async () => {
     const logFile = join(folder.path, "busy.log");
-    const fileBytes = 200 * KILOBYTE;
-    const child = await printer(30_000, logFile, fileBytes);
+    const fileBytes = 100 * KILOBYTE;
+    // Less than `logWaitingBytes`: however slow the disk is, no line is dropped.
+    const child = await printer(9_000, logFile, fileBytes);
     await child.output.kept;
     const files = filesOf("busy.log");
     expect(files.map(([name]) => name)).toEqual(["busy.log", ...[1, 2, 3, 4].map((index) => `busy.log.${index}`)]);
@@ -71,7 +72,7 @@ describe("the log of a part", () => {
     const lines = text.join("").trim().split("\n");
     const numbers = lines.map((line) => Number.parseInt(line, 10));
     expect(lines.every((line) => line.length === 99)).toBe(true);
-    expect(numbers.at(-1)).toBe(29_999);
+    expect(numbers.at(-1)).toBe(8_999);
     expect(numbers).toEqual(numbers.map((_, index) => (numbers[0] ?? 0) + index));
     expect(child.output.tail().trim().split("\n").at(-1)).toBe(lines.at(-1));
   });
@@ -105,6 +106,15 @@ describe("the log of a part", () => {
       log.write(Buffer.from("again\n"));
       expect(readFileSync(join(folder.path, "slow.log"), "utf8")).toContain('"reason":"slow_disk","lines":5');
     }, WAIT);
+  });
+
+  test("closed while lines are missing: says how many", async () => {
+    const log = open(join(folder.path, "closed.log"), 64 * 1_024 * KILOBYTE);
+    const line = Buffer.from(`${"x".repeat(KILOBYTE - 1)}\n`);
+    const lines = deployLimits.logWaitingBytes / KILOBYTE + 50;
+    for (let count = 0; count < lines; count += 1) log.write(line);
+    await log.close();
+    expect(readFileSync(join(folder.path, "closed.log"), "utf8")).toContain('"reason":"slow_disk","lines":50,');
   });
 
   test("smaller than before: the oldest files go at the next start", () => {

@@ -64,12 +64,14 @@ describe("an organization keeps an owner", () => {
     await change(first, second.userId, { role: "cashier" });
     const { userId } = first;
     const password = "quite another password";
-    for (const asked of [
-      change(second, userId, { name: "Hijacked" }),
-      fixture.ask(userAccess.moveUser, { caller: second, userId, move: "SUSPEND" }),
-      fixture.ask(userAccess.resetPassword, { caller: second, userId, password }),
-    ])
-      expect(await refusalOf(asked)).toMatchObject({ code: "permission_denied" });
+    const refusals = await Promise.all(
+      [
+        change(second, userId, { name: "Hijacked" }),
+        fixture.ask(userAccess.moveUser, { caller: second, userId, move: "SUSPEND" }),
+        fixture.ask(userAccess.resetPassword, { caller: second, userId, password }),
+      ].map(refusalOf),
+    );
+    for (const refusal of refusals) expect(refusal).toMatchObject({ code: "permission_denied" });
   });
 });
 
