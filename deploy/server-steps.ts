@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { hostAndPort, parseNatsAddress } from "../services/bus/nats-address.ts";
 import { reachDatabase } from "../services/db/reach-database.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
@@ -21,7 +22,6 @@ import { metricsPorts } from "./settings.ts";
 import type { Step } from "./supervisor.ts";
 
 const DATABASE_NAME = "device_payments";
-const NATS_PORT = 4222;
 const MEGABYTE = 1_024 ** 2;
 
 /**
@@ -192,20 +192,14 @@ function reachableHost(host: string): string {
 
 /** Throws UserError `nats_unreachable` unless one of the servers greets. The sentence leaves credentials out. */
 async function checkNats(natsUrl: string, signal: AbortSignal): Promise<void> {
-  const servers = natsUrl.split(",").map((server) => {
-    const text = server.trim();
-    return URL.parse(text.includes("://") ? text : `nats://${text}`);
-  });
-  const names = servers.map((server) => server?.host ?? "an address that cannot be read").join(", ");
+  const servers = parseNatsAddress(natsUrl)?.servers ?? [];
+  const names = servers.map(hostAndPort).join(", ");
   const wait = {
     timeoutMs: deployLimits.externalServerMs,
     longestPauseMs: deployLimits.externalServerLongestPauseMs,
     signal,
   };
-  const greetings = servers.map(async (server) => {
-    const port = Number.parseInt(server?.port || String(NATS_PORT), 10);
-    return server !== null && (await waitForNats(server.hostname, port, wait));
-  });
+  const greetings = servers.map(({ host, port }) => waitForNats(host, port, wait));
   if ((await Promise.all(greetings)).includes(true)) return;
   throw new UserError(`The NATS that NATS_URL names (${names}) does not answer.`, { code: "nats_unreachable" });
 }

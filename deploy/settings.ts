@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../services/runtime/log.ts";
+import { databaseAddress, natsAddress } from "../services/runtime/settings.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 
 const LAST_PORT = 65_535;
@@ -39,17 +40,9 @@ const settingsSchema = z.object({
   /** Everything that must survive a restart is below this folder. */
   DATA_DIR: z.preprocess(unsetWhenEmpty, z.string().default(".data")),
   /** Set: this NATS is used (several servers separated by commas) and none is started. */
-  NATS_URL: z.preprocess(unsetWhenEmpty, z.string().optional()),
+  NATS_URL: z.preprocess(unsetWhenEmpty, natsAddress().optional()),
   /** Set: this PostgreSQL is used and none is started. */
-  DATABASE_URL: z.preprocess(
-    unsetWhenEmpty,
-    z
-      .url({
-        protocol: /^postgres(ql)?$/,
-        error: "it must be an address like postgres://user:password@host:5432/database",
-      })
-      .optional(),
-  ),
+  DATABASE_URL: z.preprocess(unsetWhenEmpty, databaseAddress.optional()),
   /** Set: the processes answer Prometheus on this port and the four after it; 0 takes any free ports. */
   METRICS_PORT: z.preprocess(
     unsetWhenEmpty,

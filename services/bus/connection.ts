@@ -4,6 +4,7 @@ import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection 
 import { backOffMs } from "../runtime/back-off.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
 import { refuseOldServer } from "./server-version.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
@@ -199,23 +200,15 @@ class RedialPauses {
 
 /** The client does not read credentials from a URL, so they are taken out of it here. */
 function connectionOptions(url: string, name: string, pauses: RedialPauses): ConnectionOptions & { servers: string[] } {
-  const servers = url.split(",").map((part) => {
-    const text = part.trim();
-    return URL.parse(text.includes("://") ? text : `nats://${text}`);
-  });
-  const [first] = servers;
-  if (first === null || first === undefined || servers.some((server) => (server?.hostname ?? "") === "")) {
-    throw new UserError("The setting NATS_URL is not a NATS address like nats://token@127.0.0.1:4222.", {
-      code: "invalid_setting",
-    });
+  const address = parseNatsAddress(url);
+  if (address === undefined) {
+    throw new UserError(`The setting NATS_URL is not usable: ${NATS_ADDRESS_RULE}.`, { code: "invalid_setting" });
   }
-  const user = decodeURIComponent(first.username);
-  const pass = decodeURIComponent(first.password);
   return {
-    servers: servers.filter((server) => server !== null).map((server) => server.host),
+    servers: address.servers.map(hostAndPort),
     name,
-    ...(first.protocol === "tls:" ? { tls: {} } : {}),
-    ...(pass !== "" ? { user, pass } : user !== "" ? { token: user } : {}),
+    ...(address.isTls ? { tls: {} } : {}),
+    ...address.credentials,
     timeout: BUS_LIMITS.dialMs,
     maxReconnectAttempts: -1,
     // A server that is being restarted may refuse everybody for a moment; giving up would leave a process without a bus.

@@ -1,5 +1,6 @@
 /** Settings come from environment variables, parsed once at start; defaults stand beside the schema that uses them. */
 import { z } from "zod";
+import { NATS_ADDRESS_RULE, parseNatsAddress } from "../bus/nats-address.ts";
 import { LOG_LEVELS } from "./log.ts";
 import { UserError } from "./user-error.ts";
 
@@ -28,14 +29,34 @@ export function wholeNumber(least: number, most: number) {
   return z.coerce.number({ error }).int({ error }).min(least, { error }).max(most, { error });
 }
 
+/** The address of one NATS server or of several between commas. */
+export function natsAddress(whenMissing?: string) {
+  return z
+    .string({ error: whenMissing ?? NATS_ADDRESS_RULE })
+    .refine((text) => parseNatsAddress(text) !== undefined, NATS_ADDRESS_RULE);
+}
+
+const DATABASE_ADDRESS_RULE = "it must be an address like postgres://user:password@host:5432/database";
+
+/** The address of a PostgreSQL database; a socket's folder is its `host` parameter. */
+export const databaseAddress = z.url({ protocol: /^postgres(ql)?$/, error: DATABASE_ADDRESS_RULE }).refine((text) => {
+  const url = URL.parse(text);
+  return url !== null && (url.hostname !== "" || url.searchParams.has("host"));
+}, DATABASE_ADDRESS_RULE);
+
+/** The address of a web server; the example is part of the sentence about one that is unusable. */
+export function webAddress(example: string) {
+  return z.url({ protocol: /^https?$/, error: `it must be an address like ${example}` });
+}
+
 /** What every process of this product reads; each service adds its own. */
 export const sharedSettingsSchema = z
   .object({
-    NATS_URL: z.string({ error: "it is needed and not set" }),
+    NATS_URL: natsAddress("it is needed and not set"),
     /** Copies of each stream; more than one needs a cluster of as many servers. */
     NATS_REPLICAS: wholeNumber(1, 5).default(1),
     /** Only services with a database need it. */
-    DATABASE_URL: z.string().optional(),
+    DATABASE_URL: databaseAddress.optional(),
     LOG_LEVEL: z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
     /** Set: the process answers `GET /metrics` there; 0 takes any free port. */
     METRICS_PORT: wholeNumber(0, 65_535).optional(),

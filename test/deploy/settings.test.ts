@@ -6,6 +6,9 @@ const PORT = "it must be a whole number from 0 to 65535, where 0 takes any free 
 const METRICS =
   "it must be a whole number from 0 to 65531, because the four ports after it are used, too; 0 takes any free ports";
 
+const DATABASE = "it must be an address like postgres://user:password@host:5432/database";
+const NATS = "it must be an address like nats://token@127.0.0.1:4222, several between commas";
+
 describe("an unusable setting", () => {
   test.each([
     ["PORT", "abc", PORT],
@@ -19,7 +22,16 @@ describe("an unusable setting", () => {
     ["LOG_MAX_MB", "19", "it must be a whole number of megabytes from 20 to 1000000, for all logs together"],
     ["DISK_RESERVE_MB", "0.5", "it must be a whole number of megabytes from 0 to 1048576, of the disk of DATA_DIR"],
     ["LOG_LEVEL", "loud", "it must be one of trace, debug, info, warn, error, fatal, silent"],
-    ["DATABASE_URL", "db.example", "it must be an address like postgres://user:password@host:5432/database"],
+    ["DATABASE_URL", "db.example", DATABASE],
+    ["DATABASE_URL", "hello", DATABASE],
+    ["DATABASE_URL", "postgres://", DATABASE],
+    ["NATS_URL", "hello", NATS],
+    ["NATS_URL", "localhost:4222", NATS],
+    ["NATS_URL", "http://127.0.0.1:4222", NATS],
+    ["NATS_URL", "nats://", NATS],
+    ["NATS_URL", "nats://127.0.0.1:99999", NATS],
+    ["NATS_URL", "nats://one.example:4222,hello", NATS],
+    ["NATS_URL", "nats://%zz@127.0.0.1:4222", NATS],
   ])("%s=%s", (name, value, allowed) => {
     expect(() => readSettings({ [name]: value })).toThrow(
       expect.objectContaining({

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseSettings, requireDatabaseUrl, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 
-const parseWrong = () => parseSettings(sharedSettingsSchema, { NATS_URL: "x", NATS_REPLICAS: "secret" });
+const parseWrong = () => parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x", NATS_REPLICAS: "secret" });
 
 describe("settings from the environment", () => {
   it("have defaults, and an empty variable counts as not set", () => {
@@ -21,8 +21,18 @@ describe("settings from the environment", () => {
     expect(parseWrong).not.toThrow(/secret/);
   });
 
+  it.each([
+    ["NATS_URL", "hello", "it must be an address like nats://token@127.0.0.1:4222, several between commas"],
+    ["DATABASE_URL", "hello", "it must be an address like postgres://user:password@host:5432/database"],
+  ])("%s=%s: refused with an example of a good address", (name, value, rule) => {
+    const environment = { NATS_URL: "nats://127.0.0.1:4222", [name]: value };
+    expect(() => parseSettings(sharedSettingsSchema, environment)).toThrow(
+      `The setting ${name} is not usable: ${rule}.`,
+    );
+  });
+
   it("tell a service with a database that it is not set", () => {
-    const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "x" });
+    const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x" });
     expect(() => requireDatabaseUrl(settings)).toThrow(/DATABASE_URL/);
   });
 
