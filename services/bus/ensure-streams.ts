@@ -15,7 +15,16 @@ import { BUCKETS, type BucketDefinition, STREAMS, type StreamDefinition } from "
 /** Creates or updates everything. Throws UserError `nats_storage` with a sentence that says why. */
 export async function ensureStreams(bus: Bus, options: { readonly replicas: number }): Promise<void> {
   for (const stream of STREAMS) await ensure(bus, streamConfig(stream, options.replicas));
-  for (const bucket of BUCKETS) await ensure(bus, bucketConfig(bucket, options.replicas));
+  for (const bucket of BUCKETS) await ensureBucket(bus, bucket, options);
+}
+
+/** Creates or updates one bucket. Throws UserError `nats_storage`. */
+export async function ensureBucket(
+  bus: Bus,
+  bucket: BucketDefinition,
+  options: { readonly replicas: number },
+): Promise<void> {
+  await ensure(bus, bucketConfig(bucket, options.replicas));
 }
 
 type Config = Partial<StreamConfig> & { readonly name: string };

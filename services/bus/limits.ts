@@ -18,6 +18,8 @@ export const BUS_LIMITS = {
   unansweredPings: 2,
   /** JetStream management calls at start: creating a stream on a busy disk may take a while. */
   manageMs: 10_000,
+  /** Attempts to write the installation's id: each that fails means that another process has written it, or that the bus is new. */
+  claimAttempts: 5,
 
   /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
   callMs: 5_000,

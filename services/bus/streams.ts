@@ -69,4 +69,7 @@ export const SWITCHES: BucketDefinition = { name: "SWITCHES", history: 1, maxAge
 /** Who owns which partition (design §2.3): one record per host. A record is void after seconds; this only clears away what dead hosts left. */
 export const LEASES: BucketDefinition = { name: "LEASES", history: 1, maxAgeMs: 3_600_000 };
 
-export const BUCKETS = [CREDENTIALS, SESSIONS, SWITCHES, LEASES] as const;
+/** The id of the installation that the bus belongs to, written once. */
+export const INSTALLATION: BucketDefinition = { name: "INSTALLATION", history: 1, maxAgeMs: 0 };
+
+export const BUCKETS = [CREDENTIALS, SESSIONS, SWITCHES, LEASES, INSTALLATION] as const;
