@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { errorCode, UserError } from "../services/runtime/user-error.ts";
+import { cannotBeUsed } from "../services/runtime/fault.ts";
+import { UserError } from "../services/runtime/user-error.ts";
 import { LOCK_LIMITS, type LockRefused, waitForLock } from "./bootstrap/folder-lock.mjs";
 
 /** A refused lock of another machine may be left over from a container killed a moment ago; it is stale after this. */
@@ -17,12 +18,10 @@ export async function openDataFolder(dataDir: string, say: (line: string) => voi
     return await lock(dataDir, say);
   } catch (error) {
     if (error instanceof UserError) throw error;
-    const code = errorCode(error);
-    const reason = ["EACCES", "EPERM"].includes(code) ? "this user may not write there" : "it cannot be written there";
-    throw new UserError(
-      `The data folder ${dataDir} cannot be used, because ${reason} (${code}); choose another one with DATA_DIR.`,
-      { code: "data_folder_forbidden", cause: error },
-    );
+    throw new UserError(cannotBeUsed(`The data folder ${dataDir} (DATA_DIR)`, error), {
+      code: "data_folder_forbidden",
+      cause: error,
+    });
   }
 }
 

@@ -1,11 +1,12 @@
 import { createServer } from "node:net";
+import { reasonOf } from "../services/runtime/fault.ts";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
 
-/** Resolves to the error code of listening on that address, or undefined when it works. The socket is closed again. */
-export function listenError(host: string, port: number): Promise<string | undefined> {
+/** Resolves to the error of listening on that address, or undefined when it works. The socket is closed again. */
+export function listenError(host: string, port: number): Promise<Error | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
-    server.once("error", (error) => resolve(errorCode(error)));
+    server.once("error", (error) => resolve(error));
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
   });
 }
@@ -18,8 +19,9 @@ interface Variables {
 
 /** Throws UserError `port_taken`, `port_forbidden` or `host_unavailable` when it is not possible to listen there. */
 export async function checkPort(host: string, port: number, variables: Variables): Promise<void> {
-  const code = await listenError(host, port);
-  if (code === undefined) return;
+  const error = await listenError(host, port);
+  if (error === undefined) return;
+  const code = errorCode(error);
   if (code === "EADDRINUSE") {
     throw new UserError(`Port ${port} on ${host} is taken by another program; set ${variables.port} to a free one.`, {
       code: "port_taken",
@@ -31,5 +33,5 @@ export async function checkPort(host: string, port: number, variables: Variables
     });
   }
   const advice = `set ${variables.host} to an address of this machine`;
-  throw new UserError(`It is not possible to listen on ${host} (${code}); ${advice}.`, { code: "host_unavailable" });
+  throw new UserError(`It is not possible to listen on ${host}: ${reasonOf(error)}; ${advice}.`, { code: "host_unavailable" });
 }

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { errorCode } from "../../services/runtime/user-error.ts";
+import { reasonOf } from "../../services/runtime/fault.ts";
 import { AptError, hasApt, withApt } from "./apt.ts";
 import { debianKeyring, debianMirrors } from "./debian-archive.ts";
 
@@ -53,8 +53,8 @@ export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<
     } catch (error) {
       reason =
         error instanceof AptError
-          ? `Debian's package could not be fetched, ${error.message}`
-          : `Debian's package could not be kept in ${options.cacheDir}, ${errorCode(error)}`;
+          ? `Debian's package could not be fetched: ${error.message}`
+          : `Debian's package could not be kept in ${options.cacheDir}: ${reasonOf(error)}`;
     }
   }
   return reason;

@@ -4,7 +4,8 @@ import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { errorCode, UserError } from "../../services/runtime/user-error.ts";
+import { reasonOf } from "../../services/runtime/fault.ts";
+import { UserError } from "../../services/runtime/user-error.ts";
 import { deployLimits } from "../limits.ts";
 import type { PostgresAccount } from "./postgres-account.ts";
 
@@ -42,7 +43,7 @@ export async function findPostgres(account: PostgresAccount | undefined): Promis
   if (typeof inPlace !== "string") return inPlace;
   const copied = account === undefined ? inPlace : await binaries(reachableCopy(native), account);
   if (typeof copied !== "string") return copied;
-  throw new UserError(`PostgreSQL's binaries cannot run here (${copied}); set DATABASE_URL to a running PostgreSQL.`, {
+  throw new UserError(`PostgreSQL's binaries cannot run here: ${copied}; set DATABASE_URL to a running PostgreSQL.`, {
     code: "postgres_unusable",
   });
 }
@@ -78,7 +79,7 @@ async function binaries(native: string, account: PostgresAccount | undefined): P
     const majorVersion = Number.parseInt(/\(PostgreSQL\) (\d+)/.exec(stdout)?.[1] ?? "", 10);
     return { initdb, postgres, majorVersion };
   } catch (error) {
-    return errorCode(error);
+    return reasonOf(error);
   }
 }
 
@@ -97,7 +98,7 @@ function reachableCopy(native: string): string {
     rmSync(`${copy}.${process.pid}`, { recursive: true, force: true });
     if (!existsSync(copy)) {
       throw new UserError(
-        `PostgreSQL may not run as root, its own account cannot enter ${native}, and a copy in ${REACHABLE_FOLDER} is not possible (${errorCode(error)}); move the checkout, start as an ordinary user, or set DATABASE_URL.`,
+        `PostgreSQL may not run as root, its own account cannot enter ${native}, and a copy in ${REACHABLE_FOLDER} is not possible: ${reasonOf(error)}; move the checkout, start as an ordinary user, or set DATABASE_URL.`,
         { code: "postgres_unusable", cause: error },
       );
     }

@@ -12,7 +12,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { errorCode, UserError } from "../../services/runtime/user-error.ts";
+import { reasonOf } from "../../services/runtime/fault.ts";
+import { UserError } from "../../services/runtime/user-error.ts";
 import { deployLimits } from "../limits.ts";
 import type { PostgresAccount } from "./postgres-account.ts";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
@@ -98,7 +99,7 @@ async function initialise(options: ClusterOptions): Promise<void> {
     });
   } catch (error) {
     const output = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
-    const reason = /(?:error|FATAL):\s+(.*)/.exec(output)?.[1] ?? errorCode(error);
+    const reason = /(?:error|FATAL):\s+(.*)/.exec(output)?.[1] ?? reasonOf(error);
     throw new UserError(`The database folder ${options.folder} could not be made: ${reason}.`, {
       code: "postgres_init_failed",
       cause: error,

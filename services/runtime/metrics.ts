@@ -4,6 +4,7 @@
  */
 import { createServer } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { cannotBeUsed } from "./fault.ts";
 import { addReadCount } from "./figures.ts";
 import { lostLogLines } from "./log.ts";
 import { UserError } from "./user-error.ts";
@@ -38,8 +39,8 @@ export async function startMetrics(name: string, settings: MetricsSettings): Pro
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause) => {
-      const sentence = `The metrics port ${settings.port} on ${settings.host} cannot be used; set METRICS_PORT to a free one.`;
-      reject(new UserError(sentence, { code: "metrics_port_taken", cause }));
+      const subject = `The metrics port ${settings.port} on ${settings.host} (METRICS_PORT, METRICS_HOST)`;
+      reject(new UserError(cannotBeUsed(subject, cause), { code: "metrics_port_taken", cause }));
     });
     server.listen(settings.port, settings.host, resolve);
   });
