@@ -46,7 +46,7 @@ const PERMANENT_CODES: ReadonlySet<string> = new Set([
   "unknown_service",
   "schema_newer",
   "nats_too_old",
-  "nats_replicas_unsafe",
+  "installations_differ",
   "nats_server_too_old",
   "nats_server_unusable",
   "postgres_other_version",

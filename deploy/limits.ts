@@ -16,8 +16,6 @@ export const deployLimits = {
   readyPollMs: 20,
   /** A server given by URL either answers within this time or is not there. */
   externalServerMs: 5_000,
-  /** The longest pause between two dials of it meanwhile. */
-  externalServerLongestPauseMs: 500,
   /** A service reports ready once its streams, buckets and pools exist; a cold machine needs some seconds. */
   serviceReadyMs: 60_000,
   /** Seeding hashes two passwords and waits for the actors to take the devices. */

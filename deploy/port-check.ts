@@ -33,5 +33,7 @@ export async function checkPort(host: string, port: number, variables: Variables
     });
   }
   const advice = `set ${variables.host} to an address of this machine`;
-  throw new UserError(`It is not possible to listen on ${host}: ${reasonOf(error)}; ${advice}.`, { code: "host_unavailable" });
+  throw new UserError(`It is not possible to listen on ${host}: ${reasonOf(error)}; ${advice}.`, {
+    code: "host_unavailable",
+  });
 }

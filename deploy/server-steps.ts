@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { hostAndPort, parseNatsAddress } from "../services/bus/nats-address.ts";
+import { connectBus } from "../services/bus/connection.ts";
 import { reachDatabase } from "../services/db/reach-database.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
@@ -10,7 +10,7 @@ import { DiskRoom, existingFolder, isAboutSpace } from "./disk-room.ts";
 import { ensureDatabase } from "./embedded/ensure-database.ts";
 import { findNatsServer } from "./embedded/find-nats-server.ts";
 import { freePort } from "./embedded/free-port.ts";
-import { type NatsServer, startNats, waitForNats } from "./embedded/nats.ts";
+import { type NatsServer, startNats } from "./embedded/nats.ts";
 import { untilUnhealthy } from "./embedded/nats-health.ts";
 import { startPostgres } from "./embedded/postgres.ts";
 import { type Ending, keepRunning, type Running } from "./keep-running.ts";
@@ -190,16 +190,9 @@ function reachableHost(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** Throws UserError `nats_unreachable` unless one of the servers greets. The sentence leaves credentials out. */
-async function checkNats(natsUrl: string, signal: AbortSignal): Promise<void> {
-  const servers = parseNatsAddress(natsUrl)?.servers ?? [];
-  const names = servers.map(hostAndPort).join(", ");
-  const wait = {
-    timeoutMs: deployLimits.externalServerMs,
-    longestPauseMs: deployLimits.externalServerLongestPauseMs,
-    signal,
-  };
-  const greetings = servers.map(({ host, port }) => waitForNats(host, port, wait));
-  if ((await Promise.all(greetings)).includes(true)) return;
-  throw new UserError(`The NATS that NATS_URL names (${names}) does not answer.`, { code: "nats_unreachable" });
+/** Throws UserError unless NATS_URL leads to a bus that this program can use; the sentence leaves credentials out. */
+async function checkNats(url: string, signal: AbortSignal): Promise<void> {
+  const log = { info: () => undefined, warn: () => undefined };
+  const bus = await connectBus({ url, name: "start", log, patienceMs: deployLimits.externalServerMs, signal });
+  await bus.close();
 }

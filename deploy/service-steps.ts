@@ -1,4 +1,7 @@
 import { join } from "node:path";
+import { connectBus } from "../services/bus/connection.ts";
+import { claimBus } from "../services/bus/installation.ts";
+import { readInstallation } from "../services/db/installation.ts";
 import { migrate } from "../services/db/migrate.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
 import { keepRunning } from "./keep-running.ts";
@@ -17,6 +20,24 @@ export function migrationStep(context: ApplicationContext): Step {
         log: () => undefined,
         signal: stopping,
       });
+      return undefined;
+    },
+  };
+}
+
+/** Claims the bus for the installation that the database belongs to, before anything is started there. */
+export function installationStep(context: ApplicationContext): Step {
+  return {
+    name: "installation",
+    start: async ({ stopping }) => {
+      const installation = await readInstallation(context.addresses.get("database"));
+      const log = { info: () => undefined, warn: () => undefined };
+      const bus = await connectBus({ url: context.addresses.get("nats"), name: "start", log, signal: stopping });
+      try {
+        await claimBus({ bus, installation, replicas: 1 });
+      } finally {
+        await bus.close();
+      }
       return undefined;
     },
   };

@@ -1,6 +1,6 @@
 /** Runs one or several services in this process: `node services/main.ts registry settlement audit relay`. */
 import { exitWith } from "./runtime/lifecycle.ts";
-import { type ReachServers, runServices, type StartService } from "./runtime/run-services.ts";
+import { type ReachDatabase, runServices, type StartService } from "./runtime/run-services.ts";
 import { requireDatabaseUrl } from "./runtime/settings.ts";
 
 /** Each service is loaded only where it runs, so that an actor host needs no database driver. */
@@ -17,10 +17,15 @@ const SERVICES: Readonly<Record<string, StartService>> = {
 };
 
 /** PostgreSQL has to answer before a service starts; only the actor hosts do without it. */
-const reachDatabase: ReachServers = async (names, settings, signal) => {
-  if (names.every((name) => name === "stations")) return;
-  const database = await import("./db/reach-database.ts");
-  await database.reachDatabase({ url: requireDatabaseUrl(settings), signal });
+const reachDatabase: ReachDatabase = async (names, settings, signal) => {
+  if (names.every((name) => name === "stations")) return undefined;
+  const url = requireDatabaseUrl(settings);
+  const [database, installation] = await Promise.all([
+    import("./db/reach-database.ts"),
+    import("./db/installation.ts"),
+  ]);
+  await database.reachDatabase({ url, signal });
+  return await installation.readInstallation(url);
 };
 
 runServices(process.argv.slice(2), SERVICES, { environment: process.env, reachDatabase }).catch(exitWith);

@@ -134,23 +134,17 @@ function failure(log: string): string | undefined {
     .replace(/\.$/, "");
 }
 
-export interface WaitForNatsOptions {
-  readonly timeoutMs: number;
-  /** The pause between dials doubles up to this; a server of ours may be asked at a steady pace. */
-  readonly longestPauseMs?: number;
-  readonly signal?: AbortSignal;
-}
-
 /** True as soon as a NATS server greets on that address, false when the time is over or the signal is given. */
-export async function waitForNats(host: string, port: number, options: WaitForNatsOptions): Promise<boolean> {
-  const { timeoutMs, longestPauseMs = deployLimits.readyPollMs } = options;
-  const over = AbortSignal.timeout(timeoutMs);
+export async function waitForNats(
+  host: string,
+  port: number,
+  options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+): Promise<boolean> {
+  const over = AbortSignal.timeout(options.timeoutMs);
   const signal = options.signal === undefined ? over : AbortSignal.any([over, options.signal]);
-  let pauseMs: number = deployLimits.readyPollMs;
   while (!signal.aborted) {
     if (await greets(host, port, signal)) return true;
-    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
-    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+    await delay(deployLimits.readyPollMs, undefined, { signal }).catch(() => undefined);
   }
   return false;
 }

@@ -7,6 +7,7 @@ import { BUS_LIMITS } from "./limits.ts";
 import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
 import { refuseOldServer } from "./server-version.ts";
 import { turnPublisher } from "./turn-publisher.ts";
+import { unreachableBus } from "./unreachable.ts";
 
 /** What the connection logs; pino fits. */
 export interface BusLog {
@@ -88,7 +89,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     const server = nc.getServer();
     await nc.close();
     if (cause instanceof errors.TimeoutError || cause instanceof BusDownError) {
-      throw unreachable({ servers: [server] }, cause);
+      throw unreachableBus([server], cause);
     }
     throw new UserError("The NATS server has JetStream switched off, which this service needs.", {
       code: "nats_without_jetstream",
@@ -149,16 +150,11 @@ async function firstConnection(
       if (cause instanceof errors.AuthorizationError) {
         throw new UserError("The NATS server refuses the credentials in NATS_URL.", { code: "nats_refused", cause });
       }
-      if (Date.now() >= deadlineMs) throw unreachable(options, cause);
+      if (Date.now() >= deadlineMs) throw unreachableBus(options.servers, cause);
       const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));
       await Promise.race([pause, stopped]);
     }
   }
-}
-
-function unreachable({ servers }: { readonly servers: readonly string[] }, cause: unknown): UserError {
-  const sentence = `No NATS server answers at ${servers.join(", ")}.`;
-  return new UserError(sentence, { code: "nats_unreachable", cause });
 }
 
 /** Rejects once the signal is aborted; never settles without. */

@@ -20,6 +20,8 @@ export const BUS_LIMITS = {
   manageMs: 10_000,
   /** Attempts to write the installation's id: each that fails means that another process has written it, or that the bus is new. */
   claimAttempts: 5,
+  /** Pause before the bus is claimed again while JetStream comes up behind a connection that is back. */
+  claimPauseMs: 500,
 
   /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
   callMs: 5_000,

@@ -1,7 +1,9 @@
 /** Waits at a start until PostgreSQL has answered a first statement, and says in one sentence why it has not. */
+import { cannotBeUsed } from "../runtime/fault.ts";
 import { errorCode, UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { openDatabase } from "./pool.ts";
+import { DatabaseDeadlineError } from "./watched-database.ts";
 
 export interface ReachOptions {
   readonly url: string;
@@ -13,17 +15,6 @@ export interface ReachOptions {
 
 /** PostgreSQL's error classes that trying again does not change: a wrong password, no such database, no such role. */
 const PERMANENT_CLASSES: readonly string[] = ["28", "3D"];
-
-const SILENT = "it accepts connections and does not answer";
-const REASONS: Readonly<Record<string, string>> = {
-  CONNECTION_CLOSED: "it accepts connections and closes them",
-  CONNECT_TIMEOUT: SILENT,
-  database_deadline: SILENT,
-  ECONNREFUSED: "nothing listens there",
-  ENOTFOUND: "the name of the host is unknown",
-  "28P01": "it refuses the password",
-  "3D000": "it has no such database",
-};
 
 /**
  * Tries until a statement is answered. Throws UserError `database_unreachable` with the address, never the password, when
@@ -64,10 +55,9 @@ export async function reachDatabase(options: ReachOptions): Promise<void> {
 }
 
 function unreachable(url: string, cause: unknown): UserError {
-  const code = errorCode(cause);
   // Without any error the statement is still waiting for its answer.
-  const reason = cause === undefined ? SILENT : (REASONS[code] ?? `the error is ${code}`);
-  return new UserError(`PostgreSQL at ${addressOf(url)} cannot be used: ${reason}; check DATABASE_URL.`, {
+  const error = cause ?? new DatabaseDeadlineError(DATABASE_LIMITS.startDeadlineMs);
+  return new UserError(cannotBeUsed(`The PostgreSQL at ${addressOf(url)} (DATABASE_URL)`, error), {
     code: "database_unreachable",
     cause,
   });

@@ -25,7 +25,10 @@ const HANGS_UP: Words = {
   because: "the server accepts connections and closes them",
   next: "check that the address leads to the right kind of server, and read its log",
 };
-const NO_ROUTE: Words = { because: "this machine has no way to that address", next: "correct it, or check the network" };
+const NO_ROUTE: Words = {
+  because: "this machine has no way to that address",
+  next: "correct it, or check the network",
+};
 const FORBIDDEN: Words = {
   because: "this user has no permission",
   next: "give the permission to this user, or start as another one",
@@ -68,6 +71,10 @@ export const FAULTS: Readonly<Record<string, Words>> = {
   EADDRNOTAVAIL: {
     because: "this machine does not have that address",
     next: "choose one of its own, for example 127.0.0.1",
+  },
+  nats_no_greeting: {
+    because: "the server there does not answer as a NATS server does",
+    next: "correct host and port, or read its log",
   },
   // Files and the machine
   EACCES: FORBIDDEN,
@@ -113,7 +120,10 @@ export const FAULTS: Readonly<Record<string, Words>> = {
     next: "correct the user in the address, or allow it in the server's pg_hba.conf",
   },
   "28P01": { because: "the server refuses the user or the password", next: "correct them in the address" },
-  "3D000": { because: "the server has no database of that name", next: "create it, or correct the name in the address" },
+  "3D000": {
+    because: "the server has no database of that name",
+    next: "create it, or correct the name in the address",
+  },
   "42501": { because: "the database user may not do that", next: "make it the owner of the database" },
   "42P01": {
     because: "the database has no tables of this program, or of another version of it",
@@ -184,10 +194,17 @@ function otherReason(error: unknown): string {
   return `PostgreSQL answers "${error.message.replaceAll("\n", " ").replace(/\.$/, "")}" (${code})`;
 }
 
+/** What Node writes into its errors. */
+interface NodeFacts {
+  readonly path?: unknown;
+  readonly address?: unknown;
+  readonly port?: unknown;
+  readonly hostname?: unknown;
+}
+
 /** What the error is about, as far as Node has said so: a path, an address, a host. */
 function placeOf(error: Error): string | undefined {
-  const facts: Record<string, unknown> = { ...error };
-  const { path, address, port, hostname } = facts;
+  const { path, address, port, hostname }: Error & NodeFacts = error;
   if (typeof path === "string") return path;
   if (typeof address === "string") return typeof port === "number" ? `${address}:${port}` : address;
   return typeof hostname === "string" ? hostname : undefined;

@@ -8,6 +8,7 @@
  *   });
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { cannotGoOn } from "./fault.ts";
 import { flushLog, type Log } from "./log.ts";
 import { errorCode, UserError } from "./user-error.ts";
 
@@ -21,6 +22,8 @@ const ABANDONED_STEP_MS = 500;
 const EXIT_UNEXPECTED = 70;
 
 export interface Run {
+  /** Ends the process with this error, as one that nobody catches does. */
+  fail(error: unknown): void;
   /** Aborted as soon as the process is asked to end: a step that waits for something gives up then. */
   readonly stopping: AbortSignal;
   /** Starts one step and remembers how to stop it. Rejects when the process was asked to end meanwhile. */
@@ -69,7 +72,9 @@ export async function runProcess(
   const fail = (error: unknown): Promise<never> => {
     if (ending !== undefined) return ending;
     const expected = error instanceof UserError;
-    const message = expected ? error.message : `${name} met an unexpected error; its log has the details.`;
+    const message = expected
+      ? error.message
+      : (cannotGoOn(name, error) ?? `${name} met an unexpected error; its log has the details.`);
     log.fatal({ err: error, name }, message);
     process.stderr.write(`${message}\n`);
     tellParent({ ready: false, code: errorCode(error), message });
@@ -86,6 +91,7 @@ export async function runProcess(
 
   const run: Run = {
     stopping: stopping.signal,
+    fail: (error) => void fail(error),
     async step(stepName, begin, stop) {
       if (ending !== undefined) throw new EndingError(stepName);
       const startedAtMs = Date.now();
@@ -116,7 +122,7 @@ function forceAfter(limitMs: number, exitCode: number): void {
 
 /** Runs a program's main function when nothing else may yet catch its error: settings that cannot be parsed. */
 export function exitWith(error: unknown): never {
-  const message = error instanceof UserError ? error.message : String(error);
+  const message = error instanceof UserError ? error.message : (cannotGoOn("The program", error) ?? String(error));
   process.stderr.write(`${message}\n`);
   tellParent({ ready: false, code: errorCode(error), message });
   process.exit(error instanceof UserError ? error.exitCode : EXIT_UNEXPECTED);

@@ -2,6 +2,7 @@
 import { connectBus } from "../bus/connection.ts";
 import { setDisk } from "../bus/disk-gate.ts";
 import { ensureStreams } from "../bus/ensure-streams.ts";
+import { type Installation, keepBusClaimed } from "../bus/installation.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { runProcess } from "./lifecycle.ts";
 import { createLog } from "./log.ts";
@@ -11,12 +12,19 @@ import { diskSettingsSchema, parseSettings, type SharedSettings, sharedSettingsS
 import { UserError } from "./user-error.ts";
 
 export type StartService = (deps: ServiceDeps) => Promise<Service>;
-/** Resolves when the servers that the named services need have answered; gives up when the signal is aborted. */
-export type ReachServers = (names: readonly string[], settings: SharedSettings, signal: AbortSignal) => Promise<void>;
+/**
+ * Resolves when the database that the named services need has answered, with the installation that it belongs to;
+ * undefined: they need none. Gives up when the signal is aborted.
+ */
+export type ReachDatabase = (
+  names: readonly string[],
+  settings: SharedSettings,
+  signal: AbortSignal,
+) => Promise<Installation | undefined>;
 
 export interface RunOptions {
   readonly environment: NodeJS.ProcessEnv;
-  readonly reachDatabase: ReachServers;
+  readonly reachDatabase: ReachDatabase;
 }
 
 /** Starts the named services in order and runs until the process is asked to end. Throws UserError `unknown_service` or `invalid_setting`. */
@@ -37,14 +45,22 @@ export async function runServices(
       () => connectBus({ url: settings.natsUrl, name, log, signal: run.stopping }),
       (started) => started.close(),
     );
+    const installation = await run.step(
+      "database",
+      () => reachDatabase(names, settings, run.stopping),
+      async () => undefined,
+    );
+    // Before anything on the bus is made or changed: it may be another installation's.
+    if (installation !== undefined) {
+      await run.step(
+        "installation",
+        () => keepBusClaimed({ bus, installation, replicas: settings.natsReplicas }, (error) => run.fail(error)),
+        async (release) => release(),
+      );
+    }
     await run.step(
       "streams",
       () => ensureStreams(bus, { replicas: settings.natsReplicas }),
-      async () => undefined,
-    );
-    await run.step(
-      "database",
-      () => reachDatabase(names, settings, run.stopping),
       async () => undefined,
     );
     const metrics = await run.step(

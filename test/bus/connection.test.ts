@@ -67,7 +67,11 @@ describe("the connection to the bus", () => {
     const url = new URL(nats.url);
     url.port = "1";
     const failure = await connect(url.href).catch((error: unknown) => error);
-    expect(failure).toMatchObject({ code: "nats_unreachable", message: "No NATS server answers at 127.0.0.1:1." });
+    expect(failure).toMatchObject({
+      code: "nats_unreachable",
+      message:
+        "The NATS at 127.0.0.1:1 (NATS_URL) cannot be used: nothing listens at that address (ECONNREFUSED); start the server, or correct host and port.",
+    });
   });
 
   it("says in one sentence that an address is none", async () => {

@@ -18,7 +18,10 @@ beforeAll(async () => {
 afterAll(() => nats.stop());
 
 describe("a server that accepts connections", () => {
-  test.each(["close", "silent"] as const)("and is of the kind %s at the start: dials stay bounded", async (fault) => {
+  test.each([
+    ["close", "the server there does not answer as a NATS server does (nats_no_greeting)"],
+    ["silent", "the server does not answer (ETIMEDOUT)"],
+  ] as const)("and is of the kind %s at the start: dials stay bounded", async (fault, why) => {
     const server = await startFaultyServer("nats://hidden@127.0.0.1:1", fault);
     const startedAtMs = performance.now();
     const failure = await connectBus({ url: server.url, name: "test", log: QUIET, patienceMs: OBSERVED_MS }).catch(
@@ -26,7 +29,7 @@ describe("a server that accepts connections", () => {
     );
     expect(failure).toMatchObject({
       code: "nats_unreachable",
-      message: `No NATS server answers at 127.0.0.1:${server.port}.`,
+      message: expect.stringContaining(`The NATS at 127.0.0.1:${server.port} (NATS_URL) cannot be used: ${why}; `),
     });
     expect(performance.now() - startedAtMs).toBeLessThan(OBSERVED_MS + BUS_LIMITS.dialMs + 500);
     expect(server.dials()).toBeLessThanOrEqual(MOST_DIALS);

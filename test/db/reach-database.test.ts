@@ -8,16 +8,18 @@ const WITHIN_MS = 700;
 
 describe("a database at the start", () => {
   test.each([
-    ["close", "it accepts connections and closes them"],
-    ["silent", "it accepts connections and does not answer"],
-    ["ready then silent", "it accepts connections and does not answer"],
+    ["close", "the server accepts connections and closes them (CONNECTION_CLOSED); check"],
+    ["silent", "the server does not answer (database_deadline); check"],
+    ["ready then silent", "the server does not answer (database_deadline); check"],
   ] as const)("that is of the kind %s: one sentence with the address and without the password", async (fault, why) => {
     const server = await startFaultyServer(NOWHERE, fault);
     const startedAtMs = performance.now();
     const failure = await reachDatabase({ url: server.url, withinMs: WITHIN_MS }).catch((error: unknown) => error);
     expect(failure).toMatchObject({
       code: "database_unreachable",
-      message: `PostgreSQL at 127.0.0.1:${server.port} cannot be used: ${why}; check DATABASE_URL.`,
+      message: expect.stringContaining(
+        `The PostgreSQL at 127.0.0.1:${server.port} (DATABASE_URL) cannot be used: ${why} `,
+      ),
     });
     expect(performance.now() - startedAtMs).toBeLessThan(WITHIN_MS + 500);
     await server.stop();
@@ -25,7 +27,8 @@ describe("a database at the start", () => {
 
   test("where nothing listens: one sentence, after its time", async () => {
     await expect(reachDatabase({ url: NOWHERE, withinMs: WITHIN_MS })).rejects.toMatchObject({
-      message: "PostgreSQL at 127.0.0.1:1 cannot be used: nothing listens there; check DATABASE_URL.",
+      message:
+        "The PostgreSQL at 127.0.0.1:1 (DATABASE_URL) cannot be used: nothing listens at that address (ECONNREFUSED); start the server, or correct host and port.",
     });
   });
 
@@ -35,8 +38,12 @@ describe("a database at the start", () => {
     wrong.password = "wrong";
     missing.pathname = "/missing";
     const startedAtMs = performance.now();
-    await expect(reachDatabase({ url: wrong.href })).rejects.toThrow("it refuses the password;");
-    await expect(reachDatabase({ url: missing.href })).rejects.toThrow("it has no such database;");
+    await expect(reachDatabase({ url: wrong.href })).rejects.toThrow(
+      "cannot be used: the server refuses the user or the password (28P01); correct them in the address.",
+    );
+    await expect(reachDatabase({ url: missing.href })).rejects.toThrow(
+      "cannot be used: the server has no database of that name (3D000); create it, or correct the name in the address.",
+    );
     expect(performance.now() - startedAtMs).toBeLessThan(2_000);
     await database.drop();
   });

@@ -204,7 +204,9 @@ describe("the embedded servers", () => {
 
     const third = start(folder(), { environment: { NATS_URL: "nats://secret@127.0.0.1:9" } });
     expect(await third.ended).toBe(1);
-    expect(third.output()).toBe("The NATS that NATS_URL names (127.0.0.1:9) does not answer.\n");
+    expect(third.output()).toBe(
+      "The NATS at 127.0.0.1:9 (NATS_URL) cannot be used: nothing listens at that address (ECONNREFUSED); start the server, or correct host and port.\n",
+    );
   });
 
   test.runIf(onlyWhere(isRoot, "starting as root"))(

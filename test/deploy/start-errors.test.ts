@@ -51,7 +51,9 @@ describe("npm start refuses with one sentence and exit code 1", () => {
   test("when the address is not one of this machine", async () => {
     const program = run(START, { HOST: "192.0.2.1", DATA_DIR: folder() });
     expect(await program.ended).toBe(1);
-    expect(program.output()).toMatch(/^It is not possible to listen on 192\.0\.2\.1 \(\w+\); set HOST .*\.\n$/);
+    expect(program.output()).toBe(
+      "It is not possible to listen on 192.0.2.1: this machine does not have that address (EADDRNOTAVAIL); set HOST to an address of this machine.\n",
+    );
   });
 
   test("when another start uses the data folder, and not any more when that one was killed", async () => {
@@ -74,7 +76,9 @@ describe("npm start refuses with one sentence and exit code 1", () => {
   test("when the data folder cannot be written", async () => {
     const program = run(START, { DATA_DIR: "/proc/data" });
     expect(await program.ended).toBe(1);
-    expect(program.output()).toMatch(/^The data folder \/proc\/data cannot be used, because .*DATA_DIR\.\n$/);
+    expect(program.output()).toBe(
+      "The data folder /proc/data (DATA_DIR) cannot be used: there is no such file or folder (ENOENT); correct the path.\n",
+    );
   });
 
   test("when this user may not write the data folder", async () => {
@@ -87,7 +91,7 @@ describe("npm start refuses with one sentence and exit code 1", () => {
     const program = run(START, { DATA_DIR: dataDir }, account);
     expect(await program.ended).toBe(1);
     expect(program.output()).toMatch(
-      /^The data folder \S+ cannot be used, because this user may not write there \(EACCES\); .*\.\n$/,
+      /^The data folder \S+ \(DATA_DIR\) cannot be used: this user has no permission \(EACCES\); give .*\.\n$/,
     );
   });
 
@@ -108,6 +112,15 @@ describe("npm start refuses with one sentence and exit code 1", () => {
       `Port ${taken} on 127.0.0.1 is taken by another program; set METRICS_PORT to a free one.\n`,
     );
     expect(existsSync(join(dataDir, "nats"))).toBe(false);
+  });
+
+  test.each([
+    ["NATS_URL", "hello", "it must be an address like nats://token@127.0.0.1:4222, several between commas"],
+    ["DATABASE_URL", "hello", "it must be an address like postgres://user:password@host:5432/database"],
+  ])("when %s is %s: an example of a good address", async (name, value, rule) => {
+    const program = run(START, { [name]: value });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toBe(`The setting ${name} is not usable: ${rule}.\n`);
   });
 
   test("when a setting is unusable, without printing its value", async () => {
