@@ -92,7 +92,7 @@ describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"
   test("a keyring without the archive's key: refused", async () => {
     const fetched = await fetchFrom([await mirror()], copyOf("other-keyring.asc"));
     expect(fetched).toMatchObject(REFUSED);
-    expect(fetched.reason).toMatch(/^Debian's package could not be fetched, .*forky InRelease.*[^.]$/);
+    expect(fetched.reason).toMatch(/^Debian's package could not be fetched: .*forky InRelease.*[^.]$/);
   });
 
   test("no keyring: refused with the name of the package that holds it", async () => {
@@ -118,7 +118,7 @@ describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"
     const tampered = await mirror((path, content) => (basename(path) === file ? change(content) : content));
     const fetched = await fetchFrom([tampered]);
     expect(fetched).toMatchObject(REFUSED);
-    expect(fetched.reason).toMatch(/^Debian's package could not be fetched, \S/);
+    expect(fetched.reason).toMatch(/^Debian's package could not be fetched: \S/);
   });
 
   test("a mirror without the suite: the next one is asked", async () => {
