@@ -84,7 +84,10 @@ export const LIMITS = {
   healthAnswerMs: 1_000,
   /** Services are asked at most this often, however often somebody asks for readiness. */
   healthCachedMs: 1_000,
-  /** How long readiness waits for their answers before it tells the last ones: balancers give up after a second. */
+  /**
+   * How long readiness waits for their answers; a service that has not answered by then is reported as not ready. Balancers
+   * wait for a second in all. An answer that says "ready" is therefore never older than these two limits together.
+   */
   healthWaitMs: 250,
   /** A gateway whose feeds are not fresh this long after it has loaded them ends instead of waiting for ever. */
   freshWithinMs: 10_000,

@@ -33,7 +33,7 @@ export const DATABASE_SERVICE_NAMES = Object.keys(DATABASE_SERVICES) as readonly
 
 /** The last that was heard of a service. */
 export interface Heard<T> {
-  /** Undefined when it did not answer when it was last asked. */
+  /** Undefined when it has not answered the last request. */
   readonly health: T | undefined;
   /** When it last answered; undefined when it never did. */
   readonly answeredAtMs: number | undefined;
@@ -67,7 +67,11 @@ export class ServicesHealth {
     this.#nc = nc;
   }
 
-  /** What is known, at most a second old while the services answer. Never rejects, and never takes long. */
+  /**
+   * What the services have answered: an answer that says "ready" is at most `healthCachedMs` + `healthWaitMs` old. A
+   * service that has not answered the current request within `healthWaitMs` counts as unknown, unless its last answer was
+   * that its database does not answer. Never rejects.
+   */
   async look(): Promise<ServicesHeard> {
     const nowMs = performance.now();
     if (this.#asking === undefined && nowMs - this.#askedAtMs >= LIMITS.healthCachedMs) {
@@ -80,31 +84,33 @@ export class ServicesHealth {
     return this.#heard;
   }
 
+  /** Each answer counts as soon as it is there, so a service that hangs delays no other. */
   async #askAll(): Promise<void> {
-    const known = this.#heard;
-    const [services, stationHosts] = await Promise.all([
-      Promise.all(
-        DATABASE_SERVICE_NAMES.map(
-          async (name) => [name, await this.#ask(DATABASE_SERVICES[name], known[name])] as const,
-        ),
-      ),
-      this.#ask(stationsHealth, known.stationHosts),
-    ]);
-    const hasDatabase = services.some(([, { health }]) => health?.databaseReady === true);
-    const databaseAnsweredAtMs = hasDatabase ? performance.now() : known.databaseAnsweredAtMs;
-    this.#heard = { ...known, ...Object.fromEntries(services), stationHosts, databaseAnsweredAtMs };
+    const services = DATABASE_SERVICE_NAMES.map(async (name) => {
+      // Only the word that the database does not answer outlives its answer: an old "ready" may be wrong by now.
+      if (this.#heard[name].health?.databaseReady === true) this.#note(name, undefined);
+      const health = await this.#ask(DATABASE_SERVICES[name]);
+      this.#note(name, health);
+      if (health?.databaseReady === true) this.#heard = { ...this.#heard, databaseAnsweredAtMs: performance.now() };
+    });
+    this.#note("stationHosts", undefined);
+    const stationHosts = this.#ask(stationsHealth).then((health) => this.#note("stationHosts", health));
+    await Promise.all([...services, stationHosts]);
+  }
+
+  #note<TName extends DatabaseService | "stationHosts">(name: TName, health: ServicesHeard[TName]["health"]): void {
+    const answeredAtMs = health === undefined ? this.#heard[name].answeredAtMs : performance.now();
+    this.#heard = { ...this.#heard, [name]: { health, answeredAtMs } };
   }
 
   async #ask<TReply extends z.ZodType>(
     operation: Operation<z.ZodObject, TReply>,
-    before: Heard<z.infer<TReply>>,
-  ): Promise<Heard<z.infer<TReply>>> {
+  ): Promise<z.infer<TReply> | undefined> {
     try {
-      const health = await call(this.#nc, operation, {}, LIMITS.healthAnswerMs);
-      return { health, answeredAtMs: performance.now() };
+      return await call(this.#nc, operation, {}, LIMITS.healthAnswerMs);
     } catch {
-      // Nobody is there, nobody answers in time, or what answers cannot tell: all the same to whoever watches.
-      return { health: undefined, answeredAtMs: before.answeredAtMs };
+      // No process is there, none answers in time, or its answer is not understood: all the same to a monitor.
+      return undefined;
     }
   }
 }

@@ -173,24 +173,58 @@ describe("a service that is away", () => {
 });
 
 describe("PostgreSQL", () => {
+  const allUnreachable = Object.fromEntries([...NAMES, "database"].map((name) => [name, "database_unreachable"]));
+
   it("that is away is told by each service that needs it, at a balancer's pace", async () => {
     await becomes({});
     await database.kill9();
-    const unreachable = "database_unreachable";
-    await becomes({
-      registry: unreachable,
-      settlement: unreachable,
-      providers: unreachable,
-      audit: unreachable,
-      relay: unreachable,
-      robotics: unreachable,
-      webhook_signer: unreachable,
-      database: unreachable,
-    });
+    await becomes(allUnreachable);
     const { status, body, tookMs } = await look();
     expect([status, body.ready]).toEqual([200, true]);
     expect(tookMs).toBeLessThan(PATIENCE_MS);
     await database.restart();
+    await becomes({});
+  });
+
+  it("hangs: the first answer after the bound says that it is not ready, and so does every later one", async () => {
+    await becomes({});
+    database.signalAll("SIGSTOP");
+    try {
+      // What was known before the hang is too old for this request.
+      await delay(LIMITS.healthCachedMs);
+      const first = (await look()).body.dependencies;
+      expect([first.database.ready, first.database.detail]).toEqual([false, "no_answer"]);
+      for (const name of NAMES) expect([name, first[name].ready]).toEqual([name, false]);
+      expect(first.station_hosts.ready).toBe(true);
+      const untilMs = performance.now() + 2 * LIMITS.healthCachedMs;
+      while (performance.now() < untilMs) {
+        expect((await look()).body.dependencies.database.ready).toBe(false);
+        await delay(20);
+      }
+      await becomes(allUnreachable);
+    } finally {
+      database.signalAll("SIGCONT");
+    }
+    await becomes({});
+  });
+
+  it("hangs when a gateway starts: that gateway never says that it is ready", async () => {
+    await becomes({});
+    database.signalAll("SIGSTOP");
+    const local = await connect("second gateway");
+    const second = await startGateway({ bus: local, log: SILENT, settings: GATEWAY_SETTINGS });
+    try {
+      const untilMs = performance.now() + LIMITS.healthCachedMs + LIMITS.healthWaitMs;
+      while (performance.now() < untilMs) {
+        const { body } = await send<Readiness>(`http://127.0.0.1:${second.port}`, "GET", "/readyz");
+        expect(body.dependencies.database.ready).toBe(false);
+        await delay(50);
+      }
+    } finally {
+      database.signalAll("SIGCONT");
+      await second.stop();
+      await local.close();
+    }
     await becomes({});
   });
 

@@ -1,0 +1,43 @@
+/** What the gateway reports of services that stop answering. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { LIMITS } from "../../gateway/limits.ts";
+import { ServicesHealth } from "../../gateway/service-health.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { registryHealth, relayHealth, type ServiceHealth } from "../../services/bus/messages/health.ts";
+import { serve } from "../../services/bus/operation.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { SILENT } from "./gateway-world.ts";
+
+let nats: TestServer;
+let bus: Bus;
+let doesHang = false;
+
+beforeAll(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
+  const answer = async (health: ServiceHealth): Promise<ServiceHealth> => {
+    if (doesHang) await new Promise((resolve) => setTimeout(resolve, LIMITS.healthAnswerMs));
+    return health;
+  };
+  const responder = { nc: bus.nc, log: SILENT, queue: "test" };
+  serve(responder, relayHealth, async () => await answer({ databaseReady: true, fault: "delivery_late" }));
+  serve(responder, registryHealth, async () => await answer({ databaseReady: false, fault: "database_unreachable" }));
+  await bus.nc.flush();
+});
+afterAll(async () => {
+  await bus.close();
+  await nats.stop();
+});
+
+it("health of the services: a service hangs, its word that the database is ready ends and the contrary stays", async () => {
+  const health = new ServicesHealth(bus.nc);
+  const before = await health.look();
+  expect(before.relay.health).toEqual({ databaseReady: true, fault: "delivery_late" });
+  expect(before.registry.health?.databaseReady).toBe(false);
+  doesHang = true;
+  await new Promise((resolve) => setTimeout(resolve, LIMITS.healthCachedMs));
+  const after = await health.look();
+  expect(after.relay.health).toBeUndefined();
+  expect(after.relay.answeredAtMs).toBe(before.relay.answeredAtMs);
+  expect(after.registry.health?.databaseReady).toBe(false);
+});
