@@ -3,7 +3,13 @@
  * stream, and may have gone on from there by the time that anybody looks; so not only the number of the newest message
  * is compared, but also when the message with that number was stored.
  */
-import { JetStreamApiCodes, JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
+import {
+  JetStreamApiCodes,
+  JetStreamApiError,
+  type JetStreamManager,
+  type StoredMsg,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../bus/streams.ts";
 import type { AnnouncedPart } from "../sql/bus-announcements.ts";
 import type { Mark } from "../sql/bus-marks.ts";
@@ -40,8 +46,13 @@ export async function streamInfo(jsm: JetStreamManager, name: string): Promise<S
 }
 
 /**
- * Whether the stream has lost anything of what was known of it. Where that cannot be told any more, because the message
- * itself has made room for others, it has: telling too much anew only costs a little time.
+ * Whether the stream has lost anything of what was known of it. That the marked message is gone proves nothing: a newer
+ * message of its subject, an age limit or a removal takes it away. A lost end is proved by any of these:
+ *
+ * - the stream was created again, or its last number is lower than one that is known
+ * - the marked number has a message that was stored at another time
+ * - the newest message below the marked number was stored after the marked one: a stream that lost its end gave the lost
+ *   numbers out again
  */
 export async function hasLost(
   jsm: JetStreamManager,
@@ -50,11 +61,37 @@ export async function hasLost(
 ): Promise<boolean> {
   const { mark, notedSequence } = known;
   if (state.last_seq < notedSequence) return true;
-  // Never looked at before: a stream that is empty is new, and one that is not has always been here.
+  // Without a mark: a stream that is empty is new, and one that is not has always been here.
   if (mark === undefined) return state.last_seq === 0;
   if (created !== mark.created || state.last_seq < mark.sequence) return true;
   if (mark.sequence === 0 || (state.last_seq === mark.sequence && state.last_ts === mark.stored)) return false;
-  const message = await jsm.streams.getMessage(mark.stream, { seq: mark.sequence });
-  if (message === null) return state.last_seq > mark.sequence;
-  return message.timestamp !== mark.stored;
+  const newest = await newestUpTo(jsm, mark);
+  if (newest === undefined) return false;
+  if (newest.seq === mark.sequence) return newest.timestamp !== mark.stored;
+  return newest.time.getTime() > Date.parse(mark.stored);
+}
+
+/**
+ * The newest message that the stream has at the marked number or below it. The server only finds the first message at a
+ * number or above it, so this halves the range; 2^40 numbers take 40 requests.
+ */
+async function newestUpTo(jsm: JetStreamManager, { stream, sequence }: Mark): Promise<StoredMsg | undefined> {
+  const firstFrom = async (seq: number): Promise<StoredMsg | null> => {
+    const request = { seq, next_by_subj: ">" };
+    return await jsm.streams.getMessage(stream, request);
+  };
+  let newest: StoredMsg | undefined;
+  let fromSequence = sequence;
+  let lowest = 1;
+  let highest = sequence;
+  while (lowest <= highest) {
+    const message = await firstFrom(fromSequence);
+    if (message === null || message.seq > sequence) highest = fromSequence - 1;
+    else {
+      newest = message;
+      lowest = message.seq + 1;
+    }
+    fromSequence = lowest + Math.floor((highest - lowest) / 2);
+  }
+  return newest;
 }
