@@ -31,6 +31,7 @@
  * question was answered later, and paid. The seam is money truth, so an intent that has not ended succeeds all the same.
  */
 import { assign, setup } from "xstate";
+import { digestOf } from "./digest.ts";
 import {
   type Attestation,
   type DoubtReason,
@@ -58,7 +59,7 @@ export type IntentEvent =
       readonly attestation?: RecordedAttestation | undefined;
     }
   | { readonly type: "REFUSED" }
-  | { readonly type: "CANCEL"; readonly atMs: number }
+  | { readonly type: "CANCEL"; readonly atMs: number; readonly key: string }
   | { readonly type: "EXPIRE"; readonly atMs: number }
   | {
       readonly type: "QR_READY";
@@ -181,7 +182,8 @@ export const paymentIntentMachine = setup({
       if (event.type !== "SETTLED") return context;
       const attested = context.attestation ?? attestationOnRecord(event.attestation);
       if (attested === undefined) return context;
-      const attestation = { ...attested, commandId: "", transactionId: event.transactionId };
+      const commandId = attested.commandId === "" ? "" : digestOf(attested.commandId);
+      const attestation = { ...attested, commandId, transactionId: event.transactionId };
       return { ...context, attestation, provider: confirmedOnRecord(context, event.attestation) };
     }),
     withdrawAttestation: assign({ attestation: null }),
@@ -228,6 +230,7 @@ export const paymentIntentMachine = setup({
             ...context,
             endedAtMs: event.atMs,
             endReason: endReasonOf(event),
+            cancelKey: event.type === "CANCEL" ? event.key : "",
             moneyMayHaveMoved: event.type === "OVERTAKEN" ? markedByOvertaking(context) : context.moneyMayHaveMoved,
             reports: context.reports.slice(-STATE_LIMITS.endedReports),
             // Nobody scans it any more, and ended intents are most of a commit.

@@ -42,6 +42,8 @@ export interface Report {
   readonly providerReference: string;
   readonly providerCode: string;
   readonly reportedAtMs: number;
+  /** Digest of the command that reported it, so that a repetition is known as one. */
+  readonly key: string;
 }
 
 /** Why a provider could not be asked for a QR, or did not give one. */
@@ -118,7 +120,10 @@ export type Attester = (typeof ATTESTERS)[number];
 /** What was attested, kept from the moment the settlement is committed. By a provider: cashier 0 without a name. */
 export interface Attestation {
   readonly by: Attester;
-  /** The command that attested, while its answer is outstanding; empty once the settlement has ended. */
+  /**
+   * The command that attested, while its answer is outstanding. Its digest once the settlement has ended, so that a repetition
+   * is known as one; empty where the log has lost it.
+   */
   readonly commandId: string;
   readonly cashierId: number;
   readonly cashierName: string;
@@ -167,6 +172,8 @@ export interface IntentRecord {
   readonly endedAtMs: number | null;
   /** Why somebody other than its cashier or its deadline ended it; else empty. */
   readonly endReason: EndReason | "";
+  /** Digest of the command with which the cashier cancelled it, so that a repetition is known as one; else empty. */
+  readonly cancelKey: string;
 }
 
 /** An intent as it stands in a station's committed state. */

@@ -35,18 +35,21 @@ export const PAID_SHOWN_MS = 8_000;
 export const STATE_LIMITS = {
   /** Devices of one station; a station is one counter, not a fleet. */
   devices: 16,
-  /** Ended intents kept for late reports and the cashier's screen; older ones are in the audit trail. */
+  /** Ended intents kept for late reports and the cashier's screen; older ones are in the payment seam's database. */
   endedIntents: 8,
-  /** Command replies kept for idempotency; older ones are in the audit trail. */
+  /** Command replies kept for repetitions; older ones are known by their intents. */
   replies: 16,
   /** Reports kept with the active intent; a device may report at most once a second, all of them are in the audit trail. */
   activeReports: 8,
-  /** Reports kept with an ended intent: the newest is the one that was shown; all of them are in the audit trail. */
-  endedReports: 1,
   /**
-   * Characters of references and codes that a state keeps beside the newest: of the older reports of the active intent, of
-   * the older ended intents, and of the older replies, this many each. A device's text is evidence, as long as a request
-   * may be; sixteen of the longest real ones fit, and what does not is in the audit log.
+   * Reports kept with an ended intent, the newest: a companion that got no answer repeats one of the last. All of them are in
+   * the audit log.
+   */
+  endedReports: 4,
+  /**
+   * Characters of references and codes that a state keeps beside the newest: of the older reports of the active intent and
+   * of the older ended intents, this many each. A device's text is evidence, as long as a request may be; sixteen of the
+   * longest real ones fit, and what does not is in the audit log.
    */
   olderReportText: 4_096,
   /** Open orders that wait behind the one that is shown; a station with more shows them again when they are changed. */

@@ -1,5 +1,6 @@
 /** The cashier's side of a collection: create, attest, cancel. */
 import { amountFitsWire } from "../currency.ts";
+import { digestOf } from "../digest.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
 import { doubtOfOrder, isInDoubt } from "./doubts.ts";
@@ -54,6 +55,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     moneyMayHaveMoved: "",
     endedAtMs: null,
     endReason: "",
+    cancelKey: "",
     status: "created",
   };
   const { intentId, orderId, amountMinor: amount, currency, deviceId, expiresAtMs } = intent;
@@ -117,7 +119,7 @@ export function cancelIntent(state: StationState, command: Command<"intent_cance
   const { intentId } = command;
   const refused = refuseWithoutLease(state, input) ?? refuseUnlessActive(state, intentId, input);
   if (refused !== undefined) return refused;
-  const next = moveIntent(state, { type: "CANCEL", atMs: input.atMs });
+  const next = moveIntent(state, { type: "CANCEL", atMs: input.atMs, key: digestOf(input.commandId) });
   if (next === undefined) return refuse("settlement_in_progress", { status: "processing" });
   return {
     state: next,

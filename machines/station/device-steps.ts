@@ -1,4 +1,5 @@
 /** What a companion can do: fetch (which presents) and report (which is evidence and ends nothing, I3). */
+import { digestOf } from "../digest.ts";
 import { doubtOfLateOutcome } from "../intent-machine.ts";
 import { type DoubtReason, isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
 import { type BlockedReason, blockedReason } from "../standing.ts";
@@ -41,7 +42,14 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.deviceId !== deviceId) return refuse(blocked || "handoff_not_assigned");
   if (blocked !== "" || isEnded(intent.status)) return keepLateEvidence(state, { intent, blocked, command }, input);
-  const report: Report = { deviceId, outcome, providerReference, providerCode, reportedAtMs: input.atMs };
+  const report: Report = {
+    deviceId,
+    outcome,
+    providerReference,
+    providerCode,
+    reportedAtMs: input.atMs,
+    key: digestOf(input.commandId),
+  };
   const next = moveIntent(state, { type: "REPORT", report });
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(intent.status) });
   return {

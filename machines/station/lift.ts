@@ -1,12 +1,15 @@
 /** What older machine versions wrote, in the shape of the current one. One function per version. */
-import type { Attestation, PaymentIntent } from "../payment-intent.ts";
+import type { Attestation, PaymentIntent, Report } from "../payment-intent.ts";
 import type { WireCommit } from "./commit.ts";
 import type { AttestationRow, IntentRow } from "./rows.ts";
 
 const REVISION_UNKNOWN = 0;
 
 type AttestationFrom1 = Omit<Attestation, "by">;
-type IntentFrom2 = Omit<PaymentIntent, "moneyMayHaveMoved" | "orderRevision">;
+type ReportFrom2 = Omit<Report, "key"> & Partial<Pick<Report, "key">>;
+type IntentFrom2 = Omit<PaymentIntent, "moneyMayHaveMoved" | "orderRevision" | "cancelKey" | "reports"> & {
+  readonly reports: readonly ReportFrom2[];
+};
 type IntentFrom1 = Omit<IntentFrom2, "provider" | "endReason" | "attestation"> & {
   readonly attestation: AttestationFrom1 | null;
 };
@@ -45,7 +48,7 @@ export function liftFrom2(written: WireCommit): WireCommit {
       untoldEnds: [],
       lateEvidence: [],
       intent: state.intent === null ? null : liftIntent(state.intent),
-      ended: state.ended.map((row) => [...row.slice(0, 21), null, REVISION_UNKNOWN] as unknown as IntentRow),
+      ended: state.ended.map((row) => [...row.slice(0, 21), null, REVISION_UNKNOWN, ""] as unknown as IntentRow),
     },
   };
 }
@@ -61,9 +64,11 @@ export function liftIntent(intent: IntentFrom1 | IntentFrom2 | PaymentIntent): P
     endReason: "",
     moneyMayHaveMoved: markOf(intent),
     orderRevision: REVISION_UNKNOWN,
+    cancelKey: "",
     ...intent,
   } as const;
-  return { ...lifted, attestation: attestation === null ? null : { by: "cashier", ...attestation } };
+  const reports = intent.reports.map((report) => ({ key: "", ...report }));
+  return { ...lifted, reports, attestation: attestation === null ? null : { by: "cashier", ...attestation } };
 }
 
 function markOf({ reports }: Pick<IntentFrom1, "reports">): PaymentIntent["moneyMayHaveMoved"] {

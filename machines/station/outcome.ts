@@ -1,14 +1,13 @@
 /** What the steps of a station share: their input, what one command's own step yields, and how a refusal is made. */
 import type { Actor } from "../actor.ts";
 import { isEnded, type PaymentIntent } from "../payment-intent.ts";
-import { textOfReport, withinText } from "../report-text.ts";
 import type { MachineSettings } from "../settings.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import type { KillSwitches } from "../standing.ts";
 import type { StationCommand } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
-import { findIntent, type StationState, type StoredReply } from "./state.ts";
+import { findIntent, type StationState } from "./state.ts";
 
 /** One kind of command. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
@@ -23,8 +22,8 @@ export interface StepInput {
   readonly switches: KillSwitches;
   readonly settings: MachineSettings;
   /**
-   * The ended intent that the command names, as the audit trail tells it, when it has left the bounded state. With it a
-   * late report is still answered as late and kept as evidence; nothing can move it.
+   * The ended intent that the command names, as the payment seam's database has it, when it has left the bounded state. With it
+   * a late report is still answered as late and kept as evidence, and a repetition as one; nothing can move it.
    */
   readonly recalled?: PaymentIntent | undefined;
   /**
@@ -50,7 +49,16 @@ export function refuse(code: RefusalCode, more?: Omit<Refusal, "ok" | "code">): 
   return { reply: { ok: false, code, ...more } };
 }
 
-/** The intent that a command names: active, recently ended, or recalled from the audit trail. */
+/** The commands about an intent that need it when it has left the state. */
+export const ABOUT_OLD_INTENTS = [
+  "intent_report",
+  "intent_attest",
+  "intent_cancel",
+  "provider_confirm",
+  "provider_money_differs",
+] as const satisfies readonly StationCommand["type"][];
+
+/** The intent that a command names: active, recently ended, or recalled. */
 export function namedIntent(state: StationState, intentId: number, input: StepInput): PaymentIntent | undefined {
   const known = findIntent(state, intentId);
   if (known !== undefined) return known;
@@ -58,23 +66,7 @@ export function namedIntent(state: StationState, intentId: number, input: StepIn
   return recalled?.intentId === intentId && isEnded(recalled.status) ? recalled : undefined;
 }
 
-/**
- * The replies with one more, the oldest dropped at the bound. Of older reports with more text than a state keeps only the
- * command is left: the audit log has the answer that a repetition gets.
- */
+/** The replies with one more, the oldest dropped at the bound. */
 export function keepReply(state: StationState, commandId: string, reply: StationReply): StationState["replies"] {
-  const older = state.replies.slice(1 - STATE_LIMITS.replies);
-  const kept = withinText(older, textOfReply);
-  const elsewhere = older.slice(0, older.length - kept.length).map(withoutText);
-  return [...elsewhere, ...kept, { commandId, reply }];
-}
-
-function textOfReply({ reply }: StoredReply): number {
-  return reply.ok && reply.type === "report" ? textOfReport(reply.report) : 0;
-}
-
-function withoutText(stored: StoredReply): StoredReply {
-  const { commandId, reply } = stored;
-  if (textOfReply(stored) === 0 || !reply.ok || reply.type !== "report") return stored;
-  return { commandId, reply: { ok: true, type: "elsewhere", intentId: reply.intentId } };
+  return [...state.replies, { commandId, reply }].slice(-STATE_LIMITS.replies);
 }

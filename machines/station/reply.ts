@@ -9,9 +9,8 @@ import type {
   ProviderPayment,
   Report,
 } from "../payment-intent.ts";
-import { STATE_LIMITS } from "../settings.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
-import { SETTLEMENT_REFUSALS, type StationCommand } from "./command.ts";
+import { SETTLEMENT_REFUSALS } from "./command.ts";
 import { findIntent, type StationState } from "./state.ts";
 
 /** Every code with which a station refuses. The gateway maps each to a status and a sentence, exhaustively. */
@@ -32,6 +31,7 @@ export const REFUSAL_CODES = [
   "evidence_required",
   "reference_required",
   "settlement_in_progress",
+  "idempotency_key_reused",
   ...SETTLEMENT_REFUSALS,
   ...BLOCKED_REASONS,
 ] as const;
@@ -74,8 +74,6 @@ export type StationReply =
     }
   | { readonly ok: true; readonly type: "intent"; readonly intentId: number; readonly status: IntentState }
   | { readonly ok: true; readonly type: "report"; readonly intentId: number; readonly report: Report }
-  /** Of a stored reply only: a report was answered whose text is too long to be kept here; the audit log has the answer. */
-  | { readonly ok: true; readonly type: "elsewhere"; readonly intentId: number }
   | Refusal;
 
 /** A reply with the intent that it speaks of, as it was when the reply was given. */
@@ -85,62 +83,21 @@ export interface RenderedReply {
 }
 
 /**
- * The full answer to a command, the first time and on each repetition (I6). Returns undefined when the intent, or the
- * text of a report, has left the state; the audit log still has the answer then.
+ * The full answer to a command, the first time and on each repetition (I6). Returns undefined when the intent has left
+ * the state and is not the one that was `recalled`.
  */
-export function renderReply(state: StationState, reply: StationReply): RenderedReply | undefined {
-  if (reply.ok && reply.type === "elsewhere") return undefined;
+export function renderReply(
+  state: StationState,
+  reply: StationReply,
+  recalled?: PaymentIntent,
+): RenderedReply | undefined {
   if (!reply.ok || (reply.type !== "intent" && reply.type !== "report")) return { reply, intent: null };
-  const intent = findIntent(state, reply.intentId);
+  const { intentId } = reply;
+  const intent = findIntent(state, intentId) ?? (recalled?.intentId === intentId ? recalled : undefined);
   if (intent === undefined) return undefined;
   const status = reply.type === "report" ? "processing" : reply.status;
   if (status === intent.status) return { reply, intent };
   return { reply, intent: intentAsOf(intent, status) };
-}
-
-/**
- * Whether the reply to a command may have been given and have left the bounded state since, so that only the audit
- * trail can tell a repetition from a new command. Replies leave in the order in which they came: as long as the reply
- * that created an intent is here, every later one about that intent is too.
- */
-export function replyMayBeForgotten(state: StationState, commandId: string, command: StationCommand): boolean {
-  if (state.replies.length < STATE_LIMITS.replies) return false;
-  if (state.replies.some((stored) => stored.commandId === commandId)) return false;
-  if (command.type === "intent_create") return true;
-  if (!isKeptByIntent(command)) return false;
-  const { intentId } = command;
-  return !state.replies.some(
-    ({ reply }) => reply.ok && reply.type === "intent" && reply.intentId === intentId && reply.status === "created",
-  );
-}
-
-/** The commands about an intent whose replies are kept. */
-export const KEPT_BY_INTENT = [
-  "intent_report",
-  "intent_attest",
-  "intent_cancel",
-  "provider_confirm",
-  "provider_money_differs",
-] as const;
-
-function isKeptByIntent(
-  command: StationCommand,
-): command is Extract<StationCommand, { type: (typeof KEPT_BY_INTENT)[number] }> {
-  return (KEPT_BY_INTENT as readonly string[]).includes(command.type);
-}
-
-/**
- * The newest version of a station whose reply, or whose end of an intent, can have left this state, which is of `version`:
- * what the audit log has to hold before its word that there was none counts. A commit keeps at most one reply and ends at
- * most one intent, so the lists reach at least as many commits back as they are long. Long texts may make the list of ended
- * intents shorter than its bound.
- */
-export function forgottenThrough(
-  { ended }: Pick<StationState, "ended">,
-  version: number,
-  what: "reply" | "intent",
-): number {
-  return Math.max(0, version - (what === "reply" ? STATE_LIMITS.replies : ended.length));
 }
 
 /** An intent as it was when it was in an earlier state: what came later is taken off again. */
@@ -157,6 +114,7 @@ function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
     provider: intent.provider === null ? null : providerAsOf(intent.provider, status),
     endedAtMs: null,
     endReason: "",
+    cancelKey: "",
   };
 }
 

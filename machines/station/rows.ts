@@ -38,6 +38,7 @@ type ReportRow = readonly [
   providerReference: string,
   providerCode: string,
   reportedAfterMs: number,
+  key: string,
 ];
 
 export type AttestationRow = readonly [
@@ -80,6 +81,7 @@ export type IntentRow = readonly [
   endReason: Word | null,
   moneyMayHaveMoved: Word | null,
   orderRevision: number,
+  cancelKey: string,
 ];
 
 export function writeIntent(intent: PaymentIntent): IntentRow {
@@ -109,6 +111,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     endReason === "" ? null : END_REASONS.indexOf(endReason),
     moneyMayHaveMoved === "" ? null : DOUBT_REASONS.indexOf(moneyMayHaveMoved),
     intent.orderRevision,
+    intent.cancelKey,
   ];
 }
 
@@ -139,18 +142,19 @@ export function readIntent(row: IntentRow): PaymentIntent {
     provider: row[19] === null ? null : readProvider(row[19], createdAtMs),
     endReason: row[20] === null ? "" : word(END_REASONS, row[20]),
     moneyMayHaveMoved: row[21] === null ? "" : word(DOUBT_REASONS, row[21]),
+    cancelKey: row[23],
   };
 }
 
 function writeReport(report: Report, sinceMs: number): ReportRow {
-  const { deviceId, outcome, providerReference, providerCode, reportedAtMs } = report;
-  return [deviceId, REPORTED_OUTCOMES.indexOf(outcome), providerReference, providerCode, reportedAtMs - sinceMs];
+  const { deviceId, outcome, providerReference, providerCode, reportedAtMs, key } = report;
+  return [deviceId, REPORTED_OUTCOMES.indexOf(outcome), providerReference, providerCode, reportedAtMs - sinceMs, key];
 }
 
 function readReport(row: ReportRow, sinceMs: number): Report {
-  const [deviceId, outcome, providerReference, providerCode, reportedAfterMs] = row;
+  const [deviceId, outcome, providerReference, providerCode, reportedAfterMs, key = ""] = row;
   const reportedAtMs = sinceMs + reportedAfterMs;
-  return { deviceId, outcome: word(REPORTED_OUTCOMES, outcome), providerReference, providerCode, reportedAtMs };
+  return { deviceId, outcome: word(REPORTED_OUTCOMES, outcome), providerReference, providerCode, reportedAtMs, key };
 }
 
 function writeAttestation(attestation: Attestation, sinceMs: number): AttestationRow {

@@ -91,6 +91,7 @@ function answerAttestation(
   reply: StationReply,
 ): Outcome {
   const commandId = intent.attestation?.commandId;
-  const replies = commandId === undefined ? state.replies : keepReply(state, commandId, reply);
+  // A success is known by the intent itself.
+  const replies = commandId === undefined || reply.ok ? state.replies : keepReply(state, commandId, reply);
   return { state: { ...state, replies }, events, reply };
 }

@@ -23,6 +23,7 @@ import {
   presentQr,
 } from "./provider-steps.ts";
 import { putDevice, putOrder, putProvider, putStation } from "./registry-steps.ts";
+import { earlierReply } from "./repetition.ts";
 import type { StationReply } from "./reply.ts";
 import { finishSettlement, refuseSettlement } from "./settlement-steps.ts";
 import type { StationState } from "./state.ts";
@@ -44,8 +45,8 @@ export function step(
     if (input.command.type !== "station_put") return { state: null, reply: { ok: false, code: "station_unknown" } };
     return finish(putStation(null, input.command), input, [], null);
   }
-  const stored = before.replies.find((entry) => entry.commandId === input.commandId);
-  if (stored !== undefined) return { state: before, events: [], reply: stored.reply, repeated: true };
+  const earlier = earlierReply(before, input);
+  if (earlier !== undefined) return { state: before, events: [], reply: earlier, repeated: true };
   const due = applyDeadlines(before, input);
   return finish(dispatch(due.state, input), input, due.events, due.state);
 }
@@ -153,18 +154,19 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
     case "qr_ready":
       return false;
     case "intent_attest":
-      // An attestation is answered when the seam has spoken; the saga's own step keeps that reply.
+    case "intent_cancel":
+      // The intent itself knows by which command it was attested or cancelled; the saga's own step keeps a refusal of the seam.
       return false;
     case "provider_confirm":
-      // The same holds of a confirmation, unless its money came too late: that is answered at once.
+      // A confirmation is answered when the seam has spoken, unless its money came too late: that is answered at once.
       return !reply.ok;
+    case "intent_report":
+      // The intent has its reports. A device that is not blocked any more is heard under the same key.
+      return !reply.ok && reply.code === "intent_not_actionable";
     case "lease_acquire":
     case "lease_release":
     case "lease_break":
     case "intent_create":
-    case "intent_cancel":
-    case "intent_report":
-      // A device that is not blocked any more is heard under the same key.
       return reply.ok || reply.code === "intent_not_actionable";
   }
 }

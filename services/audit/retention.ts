@@ -2,16 +2,15 @@
 import type { AuditDeps } from "./deps.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import type { AuditSettings } from "./settings.ts";
-import { purgeCommands, purgeEvents, purgeIntents } from "./sql/purge-copy.ts";
+import { purgeEvents, purgeIntents } from "./sql/purge-copy.ts";
 
 /** One turn: all that is past its retention now. */
 export async function purgeOnce(deps: AuditDeps, settings: AuditSettings, isStopping = () => false): Promise<void> {
   const rows = AUDIT_LIMITS.purgeBatchRows;
-  const { eventRetentionDays, commandRetentionDays } = settings;
+  const olderThanDays = settings.eventRetentionDays;
   const purges = [
-    () => purgeEvents(deps.database, { olderThanDays: eventRetentionDays, rows }),
-    () => purgeIntents(deps.database, { olderThanDays: eventRetentionDays, rows }),
-    () => purgeCommands(deps.database, { olderThanDays: commandRetentionDays, rows }),
+    () => purgeEvents(deps.database, { olderThanDays, rows }),
+    () => purgeIntents(deps.database, { olderThanDays, rows }),
   ];
   for (const purge of purges) {
     let purged: number = rows;

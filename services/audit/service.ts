@@ -1,5 +1,5 @@
 /** The audit service: copies every commit of the station log to PostgreSQL and tells from the copy what happened. */
-import { getTimeline, listStationEvents, recallHistory } from "../bus/messages/audit.ts";
+import { getTimeline, listStationEvents } from "../bus/messages/audit.ts";
 import { auditHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
@@ -12,7 +12,6 @@ import { readCopyLag } from "./copy/copy-lag.ts";
 import type { AuditDeps } from "./deps.ts";
 import { addCopierFigures, addLagFigures } from "./figures.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
-import { recall } from "./recall.ts";
 import { startPurge } from "./retention.ts";
 import { auditSettingsSchema } from "./settings.ts";
 import { listEvents } from "./station-events.ts";
@@ -40,7 +39,6 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const subscriptions = [
     serve(responder, getTimeline, (request) => timeline(deps, request)),
     serve(responder, listStationEvents, (request) => listEvents(deps, request)),
-    serve(responder, recallHistory, (request) => recall(deps, request)),
     serve(responder, auditHealth, health),
   ];
   return {

@@ -4,6 +4,12 @@ export const SETTLEMENT_LIMITS = {
   flushTimeoutMs: 1_000,
   /** How long the answer to an opening is kept for a repetition: far longer than any client retries. */
   openingRetentionDays: 30,
+  /** How long the intent of an idempotency key is kept, and how it ended: as long as the answer to an opening. */
+  intentRecordRetentionDays: 30,
+  /** Reads of an idempotency key that another request writes at the same moment: the first read after it sees it. */
+  drawAttempts: 3,
+  /** When to ask again about an intent whose end is not copied yet; the copy is a moment behind the log. */
+  copyRetryMs: 1_000,
   /** How often answers past their retention are removed. */
   purgeIntervalMs: 3_600_000,
   /** Rows removed by one statement, so that it holds no lock for long. */

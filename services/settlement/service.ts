@@ -4,6 +4,7 @@ import { announceOrders } from "../bus/messages/announce.ts";
 import { settlementHealth } from "../bus/messages/health.ts";
 import {
   changeOrderLines,
+  findEndedIntent,
   getOrder,
   listOrders,
   openOrder,
@@ -22,9 +23,10 @@ import { changeLines, voidOpenOrder } from "./change-order.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
 import { open } from "./open-order.ts";
+import { findIntent, prepare } from "./prepare-intent.ts";
 import { startPurge } from "./purge.ts";
 import { get, list } from "./read-order.ts";
-import { prepare, settleOnce } from "./settle.ts";
+import { settleOnce } from "./settle.ts";
 
 const NAME = "settlement";
 
@@ -49,6 +51,7 @@ export async function startSettlementService({ bus, log, settings, metrics }: Se
     serve(responder, changeOrderLines, (request) => changeLines(deps, request)),
     serve(responder, voidOrder, (request) => voidOpenOrder(deps, request)),
     serve(responder, prepareIntent, (request) => prepare(deps, request)),
+    serve(responder, findEndedIntent, (request) => findIntent(deps, request)),
     serve(responder, settle, async (request) => {
       const outcome = await settleOnce(deps, request);
       settlements.add({ result: outcome.settled ? "settled" : outcome.code });

@@ -1,21 +1,10 @@
-/** The payment seam as the actor host sees it, and what it needs beforehand (design §2.4). */
-import type { prepareIntent, settle } from "../bus/messages/settlement.ts";
+/** The payment seam as the actor host sees it (design §2.4). */
+import type { settle } from "../bus/messages/settlement.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { storableText } from "./order-total.ts";
 import { comparedReference } from "./reference-key.ts";
-import { drawIntent, findEarlierSale, settleIntent } from "./sql/payment-seam.ts";
-
-/** Order truth for a new intent, and its id. Refuses with `not_found` for an order that is not the station's. */
-export async function prepare(
-  deps: SettlementDeps,
-  request: RequestOf<typeof prepareIntent>,
-): Promise<ReplyOf<typeof prepareIntent>> {
-  const drawn = await drawIntent(deps.database, request);
-  if (drawn === undefined) throw new RefusedError({ code: "not_found" });
-  return drawn;
-}
+import { findEarlierSale, settleIntent } from "./sql/payment-seam.ts";
 
 /** Settles once, however often and by however many it is asked. One wide log line tells each outcome. */
 export async function settleOnce(

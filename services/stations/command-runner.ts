@@ -9,7 +9,8 @@ import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
-import { renderReply, type StationReply } from "../../machines/station/reply.ts";
+import { type RenderedReply, renderReply, type StationReply } from "../../machines/station/reply.ts";
+import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import { diskOf } from "../bus/disk-gate.ts";
 import { RefusedError } from "../bus/refusals.ts";
@@ -17,8 +18,7 @@ import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { isShort } from "../runtime/disk-watch.ts";
 import type { Log } from "../runtime/log.ts";
 import { type HostFigures, resultOf, typeOf } from "./figures.ts";
-import { type Gathered, gather } from "./gather.ts";
-import { recall } from "./history.ts";
+import { type Gathered, gather, recallIntent } from "./gather.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { recordedConfirmationOf } from "./recorded-confirmation.ts";
 import type { KnownStation, StateCache } from "./state-cache.ts";
@@ -85,7 +85,7 @@ export class CommandRunner {
         return { reply: { ok: false, code: "station_unknown" }, intent: null, sequence };
       }
       const stored = state?.replies.find((entry) => entry.commandId === work.commandId);
-      if (stored !== undefined) return await this.#answer(stationId, known, work, stored.reply);
+      if (stored !== undefined) return await this.#answer(known, stored.reply);
       if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
       // On a full disk those under way are completed with the space that is left, and none begins.
       if (command.type === "intent_create" && isShort(diskOf(this.#deps.nc), "full")) return NO_SPACE;
@@ -98,7 +98,7 @@ export class CommandRunner {
       const gathered: Gathered =
         state === null
           ? ({ command } as Gathered)
-          : await gather(this.#deps.nc, stationId, { state, version: known.version }, work.commandId, command);
+          : await gather(this.#deps.nc, stationId, state, work.commandId, command);
       if ("answer" in gathered) return { ...gathered.answer, sequence };
       const atMs = Math.max(Date.now(), known.atMs);
       const recordedConfirmation = await recordedConfirmationOf(this.#deps, { state, command, atMs });
@@ -115,7 +115,7 @@ export class CommandRunner {
         // Whoever looks at a station wants its deadlines kept and its settlement seen through, changed or not.
         if (command.type === "tick") this.#deps.onKnown(stationId, known);
         if (isLeftOut(command, result.reply)) this.#deps.figures.lateEvidenceLeftOut.add({});
-        return await this.#answer(stationId, known, work, result.reply, gathered);
+        return await this.#answer(known, result.reply, gathered);
       }
       const committed = await this.#commit(stationId, known, {
         machineVersion: MACHINE_VERSION,
@@ -131,7 +131,7 @@ export class CommandRunner {
       if (committed !== "conflict") {
         this.#learn(stationId, committed.known);
         if (isOfSettlement(committed.known, work, command)) return this.#wait(stationId, work);
-        return await this.#answer(stationId, committed.known, work, committed.reply, gathered);
+        return await this.#answer(committed.known, committed.reply, gathered);
       }
       await new Promise((resolve) => setTimeout(resolve, attempt * STATION_LIMITS.conflictPauseMs));
     }
@@ -191,23 +191,18 @@ export class CommandRunner {
     return this.#deps.awaitSettlement(stationId, work) ? undefined : UNAVAILABLE;
   }
 
-  async #answer(
-    stationId: number,
-    known: KnownStation,
-    work: Work,
-    reply: StationReply,
-    gathered?: Gathered,
-  ): Promise<StationAnswer> {
-    const { state, sequence } = known;
+  async #answer({ state, sequence }: KnownStation, reply: StationReply, gathered?: Gathered): Promise<StationAnswer> {
     if (state === null) return { reply, intent: null, sequence };
-    const rendered = renderReply(state, reply);
-    if (rendered !== undefined) return { ...rendered, sequence };
-    // The reply speaks of an intent that has left the state: it was recalled a moment ago, or the audit copy has the answer.
-    if (gathered !== undefined && "recalled" in gathered && gathered.recalled !== undefined) {
-      return { reply, intent: gathered.recalled, sequence };
-    }
-    const { response } = await recall(this.#deps.nc, { stationId, commandId: work.commandId });
-    return response === null ? UNAVAILABLE : { ...response, sequence };
+    const recalled = gathered !== undefined && "recalled" in gathered ? gathered.recalled : undefined;
+    const rendered = renderReply(state, reply, recalled) ?? (await this.#renderOld(state, reply));
+    return rendered === undefined ? UNAVAILABLE : { ...rendered, sequence };
+  }
+
+  /** A kept reply about an intent that the state has dropped since. */
+  async #renderOld(state: StationState, reply: StationReply): Promise<RenderedReply | undefined> {
+    if (!reply.ok || !("intentId" in reply)) return undefined;
+    const { intentId } = reply;
+    return renderReply(state, reply, await recallIntent(this.#deps.nc, { stationId: state.stationId, intentId }));
   }
 }
 

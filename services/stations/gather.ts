@@ -1,14 +1,13 @@
-/** What a command needs beside the state: the order's truth for a new intent, and what the state no longer remembers. */
+/** What a command needs beside the state: the order's truth for a new intent, and an intent that the state has dropped. */
 import type { NatsConnection } from "nats";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
-import { forgottenThrough, KEPT_BY_INTENT, replyMayBeForgotten } from "../../machines/station/reply.ts";
+import { ABOUT_OLD_INTENTS } from "../../machines/station/outcome.ts";
 import { findIntent, type StationState } from "../../machines/station/state.ts";
-import { prepareIntent } from "../bus/messages/settlement.ts";
+import { findEndedIntent, prepareIntent } from "../bus/messages/settlement.ts";
 import type { StationResponse } from "../bus/messages/station.ts";
-import { call } from "../bus/operation.ts";
+import { call, type ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import { recall } from "./history.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { HostCommand } from "./work.ts";
 
@@ -18,47 +17,67 @@ export type Gathered =
   | { readonly answer: Omit<StationResponse, "sequence"> };
 
 /**
- * Everything that a step of `command` needs. Most commands need nothing and nobody is asked. Throws `UnavailableError`
- * or `RefusedError` when a service that has to be asked does not answer.
+ * Everything that a step of `command` needs. Most commands need nothing, and no service is asked. No command needs another
+ * service than settlement. Throws `UnavailableError` or `RefusedError` when that does not answer.
  */
 export async function gather(
   nc: NatsConnection,
   stationId: number,
-  { state, version }: { readonly state: StationState; readonly version: number },
+  state: StationState,
   commandId: string,
   command: HostCommand,
 ): Promise<Gathered> {
-  const isForgotten = !isRandom(commandId) && replyMayBeForgotten(state, commandId, command as StationCommand);
-  const intentId = unknownIntentOf(state, command);
-  const throughVersion = forgottenThrough(state, version, intentId === undefined ? "reply" : "intent");
-  const [history, prepared] = await Promise.all([
-    isForgotten || intentId !== undefined
-      ? recall(nc, { stationId, commandId, throughVersion, ...(intentId === undefined ? {} : { intentId }) })
-      : undefined,
-    command.type === "intent_create" ? prepare(nc, stationId, command.orderId) : undefined,
-  ]);
-  if (history?.response !== null && history?.response !== undefined) return { answer: history.response };
-  if (command.type !== "intent_create") {
-    const intent = history?.intent;
-    return intent === null || intent === undefined ? { command } : { command, recalled: intent };
+  if (command.type === "intent_create") {
+    const { orderId, ...rest } = command;
+    const prepared = await prepare(nc, state, isRandom(commandId) ? { orderId } : { orderId, commandId });
+    if ("refusal" in prepared) return { answer: { reply: { ok: false, code: prepared.refusal }, intent: null } };
+    const { intentId, order, ended } = prepared;
+    const create = { ...rest, intentId, order };
+    return ended === null ? { command: create } : { command: create, recalled: asIntent(ended) };
   }
-  if (prepared === undefined) return { answer: { reply: { ok: false, code: "order_unknown" }, intent: null } };
-  const { orderId: _asked, ...rest } = command;
-  return { command: { ...rest, intentId: prepared.intentId, order: prepared.order } };
+  const intentId = droppedIntentOf(state, command);
+  const recalled = intentId === undefined ? undefined : await recallIntent(nc, { stationId, intentId });
+  return recalled === undefined ? { command } : { command, recalled };
 }
 
-const KEPT: ReadonlySet<string> = new Set(KEPT_BY_INTENT);
+/** How an intent of a station ended that its state has dropped; undefined where the station never had it. */
+export async function recallIntent(
+  nc: NatsConnection,
+  key: { readonly stationId: number; readonly intentId: number },
+): Promise<PaymentIntent | undefined> {
+  const { intent } = await call(nc, findEndedIntent, key, STATION_LIMITS.gatherMs);
+  return intent === null ? undefined : asIntent(intent);
+}
 
-/** The intent that a command speaks of when the state no longer has it. */
-function unknownIntentOf(state: StationState, command: HostCommand): number | undefined {
-  if (!("intentId" in command) || !KEPT.has(command.type)) return undefined;
+/** A host has committed it, and the schema holds what decisions are made by. */
+function asIntent(ended: NonNullable<ReplyOf<typeof findEndedIntent>["intent"]>): PaymentIntent {
+  return ended as unknown as PaymentIntent;
+}
+
+const ABOUT_OLD: ReadonlySet<string> = new Set(ABOUT_OLD_INTENTS);
+
+/** The intent that a command names when the state no longer has it. */
+function droppedIntentOf(state: StationState, command: HostCommand): number | undefined {
+  if (!("intentId" in command) || !ABOUT_OLD.has(command.type)) return undefined;
   return findIntent(state, command.intentId) === undefined ? command.intentId : undefined;
 }
 
-/** An order that does not exist, or is another station's, is `not_found` there and `order_unknown` here. */
-async function prepare(nc: NatsConnection, stationId: number, orderId: number) {
-  return await call(nc, prepareIntent, { stationId, orderId }, STATION_LIMITS.gatherMs).catch((error: unknown) => {
-    if (error instanceof RefusedError && error.refusal.code === "not_found") return undefined;
+/**
+ * The newest ended intent is passed on with each creation. A station ends one intent between two creations at most, so each is
+ * kept long before the state drops it.
+ */
+async function prepare(
+  nc: NatsConnection,
+  { stationId, ended: [ended] }: StationState,
+  creation: { readonly orderId: number; readonly commandId?: string },
+): Promise<ReplyOf<typeof prepareIntent> | { readonly refusal: "order_unknown" | "idempotency_key_reused" }> {
+  const request = { stationId, ...creation, ...(ended === undefined ? {} : { ended: { ...ended } }) };
+  return await call(nc, prepareIntent, request, STATION_LIMITS.gatherMs).catch((error: unknown) => {
+    if (!(error instanceof RefusedError)) throw error;
+    const { code } = error.refusal;
+    // An order that does not exist, or is another station's, is `not_found` there.
+    if (code === "not_found") return { refusal: "order_unknown" as const };
+    if (code === "idempotency_key_reused") return { refusal: code };
     throw error;
   });
 }

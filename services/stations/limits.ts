@@ -42,7 +42,7 @@ export const STATION_LIMITS = {
   unknownLongestPauseMs: 2_000,
   /** One read of a station's last commit. */
   loadMs: 1_000,
-  /** Asking the settlement service for an order's truth, and the audit copy for an old answer: within a requester's patience. */
+  /** Asking the settlement service for an order's truth, or for an old intent: within the time that a requester waits. */
   gatherMs: 2_000,
 
   // Settlement.

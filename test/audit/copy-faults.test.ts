@@ -63,11 +63,8 @@ test("every commit is copied exactly once although the copier is killed again an
   }
   const [intents] = await world.database`
     select count(*) as ended from intent_history where intent::json ->> 'status' = 'succeeded'`;
-  const [answers] =
-    await world.database`select count(*) as answers from station_commands where command_id like 'attest:%'`;
   const collected = stations.length * 4 * 4 + signs;
   expect(intents).toEqual({ ended: collected });
-  expect(answers).toEqual({ answers: collected });
 
   last.process.kill("SIGTERM");
   expect(await last.ended).toBe(0);

@@ -85,19 +85,18 @@ test("what is past its retention goes, the rest stays, and a gap is not made of 
   await station.collectCash(41_002);
   await world.untilCopied();
   const deps = { bus: world.bus, database: world.database, log: createLog({ service: "audit", level: "silent" }) };
-  await purgeOnce(deps, { eventRetentionDays: 60, commandRetentionDays: 30 });
+  await purgeOnce(deps, { eventRetentionDays: 60 });
   const { stationId } = station.facts;
   const count = async () => {
     const [row] = await world.database`
       select (select count(*) from station_events where station_id = ${stationId}) as events,
-             (select count(*) from station_commands where station_id = ${stationId}) as commands,
              (select count(*) from intent_history where station_id = ${stationId}) as intents`;
     return row;
   };
   const events = committedEvents(station).length;
-  expect(await count()).toEqual({ events, commands: 3, intents: 2 });
-  await purgeOnce(deps, { eventRetentionDays: 30, commandRetentionDays: 30 });
-  expect(await count()).toEqual({ events: events - old, commands: 3, intents: 1 });
+  expect(await count()).toEqual({ events, intents: 2 });
+  await purgeOnce(deps, { eventRetentionDays: 30 });
+  expect(await count()).toEqual({ events: events - old, intents: 1 });
   await station.collectCash(41_003);
   await world.untilCopied();
   const gaps = await world.database`select from station_events where station_id = ${stationId} and type = 'audit_gap'`;

@@ -55,6 +55,7 @@ describe("a commit", () => {
       providerReference: "",
       providerCode: "",
       reportedAtMs: 5,
+      key: "1ksqz4x.0jr2vf",
     } as const;
     const replies: readonly StoredReply["reply"][] = [
       { ok: true, type: "accepted" },

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { PROVIDER_DECLINES, PROVIDER_END_REASONS } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
-import { renderReply, replyMayBeForgotten } from "../../machines/station/reply.ts";
+import { renderReply } from "../../machines/station/reply.ts";
 import { routeOffer } from "../../machines/views/routes.ts";
 import { aQrCounter, aServedCounter, CASEY, PROVIDER, QR, type Scenario } from "./scenario.ts";
 
@@ -209,17 +209,6 @@ describe("what has left the bounded state", () => {
     counter.confirms({ intentId, reference: "PAY-2" });
     expect([counter.happened, counter.station.doubts]).toEqual([["late_money_kept"], []]);
     expect(counter.confirms({ intentId, reference: "PAY-1" }).reply).toMatchObject(SUCCEEDED);
-  });
-
-  it("is asked of the audit trail for a confirmation, once the creation of its intent is forgotten", () => {
-    const counter = shown();
-    const { intentId } = counter;
-    const confirm = { type: "provider_confirm", intentId, providerReference: "PAY-1" } as const;
-    for (let turn = 0; turn < STATE_LIMITS.replies - 1; turn += 1) counter.leased();
-    expect(counter.station.replies).toHaveLength(STATE_LIMITS.replies);
-    expect(replyMayBeForgotten(counter.station, "confirm", confirm)).toBe(false);
-    counter.leased().leased();
-    expect(replyMayBeForgotten(counter.station, "confirm", confirm)).toBe(true);
   });
 });
 

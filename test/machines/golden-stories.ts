@@ -166,7 +166,7 @@ function everyOrderObstacle(): Scenario {
 
 function aFullMemory(): Scenario {
   const counter = aServedCounter();
-  for (let turn = 1; turn <= 12; turn += 1) {
+  for (let turn = 1; turn <= 16; turn += 1) {
     counter
       .order({ orderId: 600 + turn, orderDisplayNumber: 100 + turn })
       .renews()

@@ -35,6 +35,7 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
   checkMoney(before, after.state);
   checkProviders(before, input, after);
   checkRepetition(input, after);
+  checkForgottenReply(input, after);
   // A repetition does nothing at all; what is overdue then waits for the next command or tick.
   if (!after.repeated) checkDeadline(input, after.state);
   checkCommit(input, after);
@@ -205,6 +206,18 @@ function checkRepetition(input: StepInput, after: Step): void {
     reply: after.reply,
     repeated: true,
   });
+}
+
+/** What the intent itself has to remember, for when its reply has left the state. */
+const KNOWN_BY_INTENT: readonly StationCommandType[] = ["intent_create", "intent_cancel", "intent_report"];
+
+function checkForgottenReply(input: StepInput, after: Step): void {
+  if (after.events.length === 0 || !after.reply.ok || !KNOWN_BY_INTENT.includes(input.command.type)) return;
+  const again = step({ ...after.state, replies: [] }, input);
+  expect([again.reply, "events" in again && again.events], "M47: a repetition is known by its intent").toEqual([
+    after.reply,
+    [],
+  ]);
 }
 
 function checkDeadline(input: StepInput, state: StationState): void {

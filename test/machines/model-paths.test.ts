@@ -105,6 +105,7 @@ describe("the payment intent's paths, walked by the station", () => {
     providerReference: "R",
     providerCode: "",
     reportedAtMs: 1,
+    key: "k",
   } as const;
   const EVENTS = [
     { type: "PRESENT", atMs: 1 },
@@ -112,7 +113,7 @@ describe("the payment intent's paths, walked by the station", () => {
     { type: "ATTEST", attestation },
     { type: "SETTLED", atMs: 1, transactionId: 1 },
     { type: "REFUSED" },
-    { type: "CANCEL", atMs: 1 },
+    { type: "CANCEL", atMs: 1, key: "k" },
     { type: "EXPIRE", atMs: 1 },
     { type: "QR_READY", atMs: 1, qrPayload: "000201", providerReference: "PAY-1" },
     { type: "CONFIRM", atMs: 1, attestation, providerReference: "PAY-1" },

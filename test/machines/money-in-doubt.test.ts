@@ -1,7 +1,6 @@
 /** What says that money may have moved stays said, whatever comes after it: differing money, pushed-out reports, blocked devices. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { replyMayBeForgotten } from "../../machines/station/reply.ts";
 import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, QR, type Scenario } from "./scenario.ts";
 
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(5_000);
@@ -93,13 +92,11 @@ describe("money that differs from what was registered", () => {
     expect([counter.happened, counter.station.doubts]).toEqual([["money_differs"], []]);
   });
 
-  it("is kept for an intent that only the audit trail remembers, which the host is told to ask", () => {
+  it("is kept for an intent that the state has dropped and the host has recalled", () => {
     const counter = shown().cancels().clears();
     const { intent: recalled, intentId } = counter;
     for (let made = 0; made < STATE_LIMITS.replies; made += 1) counter.picks("cash", { confirms: true }).cancels();
     expect(counter.differs("amount_mismatch", { intentId }).reply).toMatchObject({ code: "intent_unknown" });
-    const command = { type: "provider_money_differs", intentId, issue: "amount_mismatch" } as const;
-    expect(replyMayBeForgotten(counter.station, "provider:differs", command)).toBe(true);
     counter.recalled = recalled;
     expect(doubtsOf(counter.differs("amount_mismatch", { intentId }))).toEqual(DIFFERS);
   });

@@ -1,5 +1,6 @@
 /** The payment intent: every state, every event, every route. */
 import { describe, expect, it } from "vitest";
+import { digestOf } from "../../machines/digest.ts";
 import { type IntentEvent, paymentIntentMachine } from "../../machines/intent-machine.ts";
 import {
   type Attestation,
@@ -152,6 +153,7 @@ const report = (outcome: Report["outcome"] = "reported_success", providerReferen
   providerReference,
   providerCode: "00",
   reportedAtMs: CREATED_AT_MS + 2_000,
+  key: "k",
 });
 const ATTESTATION: Attestation = {
   by: "cashier",
@@ -168,7 +170,7 @@ const EVENTS: Record<IntentEventType, IntentEvent> = {
   ATTEST: { type: "ATTEST", attestation: ATTESTATION },
   SETTLED: { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9 },
   REFUSED: { type: "REFUSED" },
-  CANCEL: { type: "CANCEL", atMs: CREATED_AT_MS + 4_000 },
+  CANCEL: { type: "CANCEL", atMs: CREATED_AT_MS + 4_000, key: "c" },
   EXPIRE: { type: "EXPIRE", atMs: CREATED_AT_MS + 180_000 },
   QR_READY: { type: "QR_READY", atMs: CREATED_AT_MS + 300, qrPayload: "000201", providerReference: "PAY-1" },
   CONFIRM: {
@@ -209,6 +211,7 @@ function created(route: Route): IntentRecord {
     moneyMayHaveMoved: "",
     endedAtMs: null,
     endReason: "",
+    cancelKey: "",
   };
 }
 
@@ -296,17 +299,25 @@ describe("what an intent remembers", () => {
     expect(reported(...many).moneyMayHaveMoved).toBe("");
   });
 
-  it("keeps the newest report only once it has ended", () => {
-    const reported = walk(created("smart_pos"), ["REPORT"]);
-    const declined = take(paymentIntentMachine, reported, { type: "REPORT", report: report("reported_declined", "B") });
-    const ended = declined === undefined ? undefined : take(paymentIntentMachine, declined, EVENTS.CANCEL);
-    expect(ended?.context.reports.map((kept) => kept.outcome)).toEqual(["reported_declined"]);
-    expect(ended?.context.reportCount).toBe(2);
+  it("keeps the newest reports only once it has ended", () => {
+    const references = Array.from({ length: STATE_LIMITS.endedReports + 1 }, (_, nth) => `R-${nth}`);
+    let reported = walk(created("smart_pos"), []);
+    for (const reference of references)
+      reported =
+        take(paymentIntentMachine, reported, { type: "REPORT", report: report("reported_declined", reference) }) ??
+        reported;
+    const ended = take(paymentIntentMachine, reported, EVENTS.CANCEL);
+    expect(ended?.context.reports.map((kept) => kept.providerReference)).toEqual(references.slice(1));
+    expect(ended?.context.reportCount).toBe(references.length);
   });
 
-  it("names its transaction once settled, and forgets which command asked", () => {
+  it("names its transaction once settled, and keeps the digest of the command that asked", () => {
     const { context } = walk(created("cash"), ["ATTEST", "SETTLED"]);
-    expect(context.attestation).toEqual({ ...ATTESTATION, commandId: "", transactionId: 9 });
+    expect(context.attestation).toEqual({
+      ...ATTESTATION,
+      commandId: digestOf(ATTESTATION.commandId),
+      transactionId: 9,
+    });
     expect(context.endedAtMs).toBe(CREATED_AT_MS + 4_000);
   });
 
@@ -317,7 +328,7 @@ describe("what an intent remembers", () => {
     expect(lost).toMatchObject({ value: "succeeded" });
     expect(lost?.context.attestation).toEqual({ ...attestation, by: "cashier", commandId: "", transactionId: 9 });
     const known = take(paymentIntentMachine, walk(created("cash"), ["ATTEST"]), settled);
-    expect(known?.context.attestation).toEqual({ ...ATTESTATION, commandId: "", transactionId: 9 });
+    expect(known?.context.attestation).toMatchObject({ reference: ATTESTATION.reference, transactionId: 9 });
   });
 });
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
-import { renderReply, replyMayBeForgotten } from "../../machines/station/reply.ts";
+import { renderReply } from "../../machines/station/reply.ts";
 import {
   aCounter,
   aServedCounter,
@@ -125,23 +125,6 @@ describe("the same command twice", () => {
     const counter = aServedCounter().picks("smart_pos", { key: "k" });
     for (let times = 0; times < 50; times += 1) counter.waits(1_000).renews().fetches();
     expect(counter.picks("smart_pos", { key: "k" }).repeated).toBe(true);
-  });
-
-  it("says when only the audit trail can know whether a command is new", () => {
-    const counter = aServedCounter().picks("smart_pos");
-    const { intentId } = counter;
-    const attest = { type: "intent_attest", intentId } as const;
-    expect(replyMayBeForgotten(counter.station, "x", { ...attest, intentId: 4_711 })).toBe(false);
-    for (let times = 0; times < STATE_LIMITS.replies; times += 1) {
-      expect(replyMayBeForgotten(counter.station, "x", attest)).toBe(false);
-      counter.waits(1_000).reports("reported_unknown", { key: `r${times}` });
-    }
-    expect(replyMayBeForgotten(counter.station, "x", attest)).toBe(true);
-    expect(replyMayBeForgotten(counter.station, "r9", attest)).toBe(false);
-    expect(
-      replyMayBeForgotten(counter.station, "x", { type: "intent_create", route: "cash", intentId, order: ORDER }),
-    ).toBe(true);
-    expect(replyMayBeForgotten(counter.station, "x", { type: "tick" })).toBe(false);
   });
 });
 

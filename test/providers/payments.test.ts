@@ -55,6 +55,15 @@ describe("asking", () => {
     expect(made).toHaveLength(1);
   });
 
+  test("the same intent with another amount: refused, because a lost log has created it again", async () => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1250);
+    expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
+    const changed = world.askProvider(place, configId, { ...intent, amountMinor: "1300" });
+    expect(await refusalOf(changed)).toMatchObject({ code: "conflict" });
+  });
+
   test("a host that died while asking is taken over with the same reference", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);

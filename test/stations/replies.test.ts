@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { StationResponse } from "../../services/bus/messages/station.ts";
-import { deviceActor, eventually, type StationWorld, startStationWorld } from "./station-world.ts";
+import { deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const withoutSequence = ({ reply, intent }: StationResponse) => ({ reply, intent });
 
@@ -9,7 +9,8 @@ describe("the same command again (I6)", () => {
   let world: StationWorld;
   beforeAll(async () => {
     world = await startStationWorld({ money: true });
-    await Promise.all([world.startSettlement(), world.startAudit(), world.startHost()]);
+    // No other service runs: a repetition needs the payment seam at most.
+    await Promise.all([world.startSettlement(), world.startHost()]);
   });
   afterAll(() => world.stop());
 
@@ -49,84 +50,110 @@ describe("the same command again (I6)", () => {
     expect(withoutSequence(await create(stationId, "create:7:2:key", orderId))).toEqual(withoutSequence(created));
   });
 
-  it("gets it from the audit copy when the state has forgotten it", async () => {
+  /** Commands whose replies push all others out of the state. */
+  const forgetReplies = async (stationId: number): Promise<void> => {
+    for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
+  };
+  /** Collections that push all others out of the state. */
+  const forgetIntents = async (stationId: number, orderId: number): Promise<void> => {
+    for (let round = 0; round < STATE_LIMITS.endedIntents; round += 1)
+      await cancel(stationId, await create(stationId, `create:7:more:${round}`, orderId));
+  };
+  const countOf = async (stationId: number, type: string): Promise<number> =>
+    (await world.commits(stationId)).flatMap((commit) => commit.events).filter((event) => event.type === type).length;
+
+  it("a creation: its reply has left the state, the same answer without a second collection", async () => {
     const stationId = await world.openStation();
     const orderId = await world.openOrder(stationId);
     const first = await create(stationId, "create:7:3:key", orderId);
     await cancel(stationId, first);
-    for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
+    await forgetReplies(stationId);
     const known = (await world.newest(stationId)).state.replies.map((stored) => stored.commandId);
     expect(known).not.toContain("create:7:3:key");
-    const again = await create(stationId, "create:7:3:key", orderId);
-    expect(again.reply).toEqual(first.reply);
-    expect(again.intent).toMatchObject({ intentId: first.intent?.intentId, status: "created" });
-    const created = (await world.commits(stationId)).flatMap((commit) => commit.events);
-    expect(created.filter((event) => event.type === "intent_created")).toHaveLength(1);
+    expect(withoutSequence(await create(stationId, "create:7:3:key", orderId))).toEqual(withoutSequence(first));
+    expect(await countOf(stationId, "intent_created")).toBe(1);
   });
 
-  it("gets it at the boundary: the oldest reply that the state still has, and the newest that it has not", async () => {
+  it("a creation: its intent has left the state, the same answer without a second collection", async () => {
     const stationId = await world.openStation();
     const orderId = await world.openOrder(stationId);
-    // Every commit of these keeps a reply, so the state reaches no further back than it must.
-    for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
-    const first = await create(stationId, "create:7:31:key", orderId);
+    const first = await create(stationId, "create:7:33:key", orderId);
     await cancel(stationId, first);
-    for (let round = 0; round < STATE_LIMITS.replies - 2; round += 1)
-      await world.ask(stationId, { type: "lease_acquire" });
-    const oldestOf = async () => (await world.newest(stationId)).state.replies[0]?.commandId;
-    expect(await oldestOf()).toBe("create:7:31:key");
-    expect((await create(stationId, "create:7:31:key", orderId)).reply).toEqual(first.reply);
-    await world.ask(stationId, { type: "lease_acquire" });
-    expect(await oldestOf()).not.toBe("create:7:31:key");
-    const again = await create(stationId, "create:7:31:key", orderId);
-    expect(again.reply).toEqual(first.reply);
-    const events = (await world.commits(stationId)).flatMap((commit) => commit.events);
-    expect(events.filter((event) => event.type === "intent_created")).toHaveLength(1);
+    await forgetIntents(stationId, orderId);
+    await forgetReplies(stationId);
+    expect((await world.newest(stationId)).state.ended.map(({ intentId }) => intentId)).not.toContain(
+      first.intent?.intentId,
+    );
+    const created = await countOf(stationId, "intent_created");
+    expect(withoutSequence(await create(stationId, "create:7:33:key", orderId))).toEqual(withoutSequence(first));
+    expect(await countOf(stationId, "intent_created")).toBe(created);
   });
 
-  it("makes a keyed creation wait for the part of the copy in which its answer can be, and for no more", async () => {
-    const stationId = await world.openStation();
+  it("a creation that was refused and nothing was kept of: it may succeed under the same key", async () => {
+    const stationId = await world.openStation({ lease: false });
     const orderId = await world.openOrder(stationId);
-    for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
-    const copied = async (version: number) => {
-      const rows = await world.database()`
-        select from audit_heads where station_id = ${stationId} and log_version >= ${version}`;
-      return rows.length === 1;
-    };
-    const { version } = await world.newest(stationId);
-    await eventually(() => copied(version));
-    await world.database().begin(async (sql) => {
-      await sql`select from audit_position for update`;
-      // The copy stands still. As long as the state's own replies reach back to it, a new key needs nobody else.
-      let last: StationResponse | undefined;
-      for (let round = 0; round < STATE_LIMITS.replies / 2; round += 1) {
-        last = await create(stationId, `create:7:32:${round}`, orderId);
-        expect(last.reply).toMatchObject({ ok: true, status: "created" });
-        await cancel(stationId, last);
-      }
-      expect((await world.newest(stationId)).version).toBe(version + STATE_LIMITS.replies);
-      await world.ask(stationId, { type: "lease_acquire" });
-      const asked = create(stationId, "create:7:32:0", orderId);
-      await expect(asked).rejects.toMatchObject({ code: "unavailable" });
-    });
-    const again = await create(stationId, "create:7:32:0", orderId);
-    const events = (await world.commits(stationId)).flatMap((commit) => commit.events);
-    expect(again.reply).toMatchObject({ ok: true, status: "created" });
-    expect(events.filter((event) => event.type === "intent_created")).toHaveLength(STATE_LIMITS.replies / 2);
+    const refused = await create(stationId, "create:7:34:key", orderId);
+    expect(refused.reply).toEqual({ ok: false, code: "lease_required" });
+    await world.ask(stationId, { type: "lease_acquire" });
+    await cancel(stationId, await create(stationId, "create:7:35:key", orderId));
+    const created = await create(stationId, "create:7:34:key", orderId);
+    expect(created.reply).toMatchObject({ ok: true, status: "created" });
+    await forgetReplies(stationId);
+    expect(withoutSequence(await create(stationId, "create:7:34:key", orderId))).toEqual(withoutSequence(created));
   });
 
-  it("records a report once, also when it comes again after the state has forgotten it", async () => {
+  it("a creation of another order under the same key: refused, also when nothing was created", async () => {
+    const stationId = await world.openStation({ lease: false });
+    const [first, second] = [await world.openOrder(stationId), await world.openOrder(stationId)];
+    expect((await create(stationId, "create:7:36:key", first)).reply).toMatchObject({ code: "lease_required" });
+    await world.ask(stationId, { type: "lease_acquire" });
+    const { reply } = await create(stationId, "create:7:36:key", second);
+    expect(reply).toEqual({ ok: false, code: "idempotency_key_reused" });
+  });
+
+  it.each([
+    ["its reply has left the state", false],
+    ["its intent has left the state", true],
+  ])("an attestation and a cancellation: %s, the same answer", async (_, isIntentGone) => {
+    const stationId = await world.openStation();
+    const [paid, open] = [await world.openOrder(stationId), await world.openOrder(stationId)];
+    const { intentId: settled = 0 } = (await create(stationId, "create:7:37:key", paid)).intent ?? {};
+    const attest = () =>
+      world.ask(stationId, { type: "intent_attest", intentId: settled }, { commandId: "attest:7:37" });
+    const attested = await attest();
+    expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
+    const { intentId: ended = 0 } = (await create(stationId, "create:7:38:key", open)).intent ?? {};
+    const cancelIt = () =>
+      world.ask(stationId, { type: "intent_cancel", intentId: ended }, { commandId: "cancel:7:38" });
+    const cancelled = await cancelIt();
+    if (isIntentGone) await forgetIntents(stationId, open);
+    await forgetReplies(stationId);
+    expect(withoutSequence(await attest())).toEqual(withoutSequence(attested));
+    expect(withoutSequence(await cancelIt())).toEqual(withoutSequence(cancelled));
+    // Under another key it is another command.
+    expect((await world.ask(stationId, { type: "intent_cancel", intentId: ended })).reply).toMatchObject({
+      ok: false,
+      code: "intent_not_actionable",
+    });
+  });
+
+  it("a report: its reply has left the state, the same answer without a second report", async () => {
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
     const created = await create(stationId, "create:7:4:key", await world.openOrder(stationId), "smart_pos");
     const intentId = created.intent?.intentId ?? 0;
     const first = await report(stationId, deviceId, intentId, "a");
     expect(first.reply).toMatchObject({ ok: true, type: "report", report: { providerReference: "R-1" } });
-    for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
+    await forgetReplies(stationId);
     const again = await report(stationId, deviceId, intentId, "a");
     expect(again.reply).toEqual(first.reply);
     const newest = (await world.newest(stationId)).state.intent;
     expect(newest?.reportCount).toBe(1);
+    // A companion that was restarted a day later repeats what it has not got an answer to.
+    await cancel(stationId, created);
+    await forgetIntents(stationId, await world.openOrder(stationId));
+    expect((await report(stationId, deviceId, intentId, "a")).reply).toEqual(first.reply);
+    expect(await countOf(stationId, "late_evidence_kept")).toBe(0);
   });
 
   it("keeps a report on an intent that has left the state as late evidence, and refuses it as ended", async () => {

@@ -68,6 +68,8 @@ export interface TestSystem {
 }
 
 export interface SystemOptions {
+  /** The services that run in one process; all but the webhook signer and the sandbox provider unless said otherwise. */
+  readonly services?: readonly string[];
   /** Settings for every process, for example a shorter silence of devices. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Runs the webhook signer, too, in a process of its own, which may be killed. */
@@ -105,7 +107,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   };
   const start = (name: string, script: string, args: string[], env: NodeJS.ProcessEnv) =>
     startTestProcess({ name, script: join(CHECKOUT, script), args, environment: env, logFile: logFile(name) });
-  const services = await start("services", "services/main.ts", SERVICES, withDatabase);
+  const services = await start("services", "services/main.ts", [...(options.services ?? SERVICES)], withDatabase);
   const sandboxProvider =
     options.sandboxProvider === true
       ? await start("sandbox-provider", "services/main.ts", ["sandbox-provider"], withDatabase)

@@ -53,7 +53,7 @@ export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: 
     report_count: intent.reportCount,
     settle_offered: obstacle === undefined && isPossible(intent, attestNow(intent, nowMs), nowMs),
     settle_obstacle: obstacle ?? "",
-    cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs }, nowMs),
+    cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs, key: "" }, nowMs),
     attestation: attestationWire(intent),
     provider: providerWire(intent, station, switches),
     money_may_have_moved: doubtNow(intent, station),

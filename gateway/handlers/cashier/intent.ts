@@ -1,7 +1,7 @@
 /** Reading intents: the station's recent ones, and any one by id. */
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import { findIntent } from "../../../machines/station/state.ts";
-import { recallHistory } from "../../../services/bus/messages/audit.ts";
+import { findEndedIntent } from "../../../services/bus/messages/settlement.ts";
 import { ok, Refusal, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
 import { intentWire } from "./intent-wire.ts";
@@ -15,7 +15,7 @@ export const listIntents: SessionHandler = async (context) => {
   return ok({ intents: intents.map((intent) => intentWire(intent, facts)) });
 };
 
-/** An intent that has left the state is answered from the audit trail as it ended. Refusal: `intent_unknown`. */
+/** An intent that has left the state is answered from the payment seam's records as it ended. Refusal: `intent_unknown`. */
 export const getIntent: SessionHandler = async (context) => {
   const station = await ownStation(context);
   const { deps } = context;
@@ -23,7 +23,7 @@ export const getIntent: SessionHandler = async (context) => {
   const intentId = context.id("intent_id");
   const recent = findIntent(station, intentId);
   if (recent !== undefined) return ok(intentWire(recent, facts));
-  const { intent } = await deps.bus.call(recallHistory, { stationId: station.stationId, intentId });
+  const { intent } = await deps.bus.call(findEndedIntent, { stationId: station.stationId, intentId });
   if (intent === null) throw new Refusal("intent_unknown");
-  return ok(intentWire(intent as PaymentIntent, facts));
+  return ok(intentWire(intent as unknown as PaymentIntent, facts));
 };

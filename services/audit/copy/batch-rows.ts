@@ -1,5 +1,5 @@
 /** What a batch of commits adds to the audit copy, in the order of the stream. Pure. */
-import { type CommandRow, type CopiedCommit, commitRows, type EventRow, type IntentRow } from "./commit-rows.ts";
+import { type CopiedCommit, commitRows, type EventRow, type IntentRow } from "./commit-rows.ts";
 
 export interface Gap {
   readonly stationId: number;
@@ -21,15 +21,12 @@ export interface HeadRow {
   /** The newest version in the trail. */
   readonly version: number;
   readonly version_offset: number;
-  /** The newest version copied of the log as it is now. */
-  readonly log_version: number;
   /** Where that commit stands in the stream. */
   readonly stream_sequence: number;
 }
 
 export interface BatchRows {
   readonly events: readonly EventRow[];
-  readonly commands: readonly CommandRow[];
   /** One row an intent: the newest. */
   readonly intents: readonly IntentRow[];
   readonly heads: readonly HeadRow[];
@@ -42,7 +39,6 @@ const NO_TRAIL: TrailHead = { version: 0, offset: 0 };
 export function batchRows(commits: readonly CopiedCommit[], before: ReadonlyMap<number, TrailHead>): BatchRows {
   const heads = new Map<number, HeadRow>();
   const events: EventRow[] = [];
-  const commands = new Map<string, CommandRow>();
   const intents = new Map<number, IntentRow>();
   const gaps: Gap[] = [];
   for (const copied of commits) {
@@ -57,23 +53,16 @@ export function batchRows(commits: readonly CopiedCommit[], before: ReadonlyMap<
       gaps.push({ stationId, fromVersion: head.version + 1, toVersion: trailVersion - 1 });
     }
     events.push(...rows.events);
-    // The first answer to a command is the answer.
-    for (const row of rows.commands) {
-      const key = `${row.station_id} ${row.command_id}`;
-      if (!commands.has(key)) commands.set(key, row);
-    }
     for (const row of rows.intents) intents.set(row.intent_id, row);
     heads.set(stationId, {
       station_id: stationId,
       version: Math.max(trailVersion, head.version),
       version_offset: offset,
-      log_version: version,
       stream_sequence: copied.streamSequence,
     });
   }
   return {
     events,
-    commands: [...commands.values()],
     intents: [...intents.values()],
     heads: [...heads.values()],
     gaps,

@@ -3,10 +3,8 @@ import type { Actor } from "../../../machines/actor.ts";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { Commit } from "../../../machines/station/commit.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
-import { renderReply } from "../../../machines/station/reply.ts";
-import { findDevice, findIntent, type StationState, type StoredReply } from "../../../machines/station/state.ts";
-import type { StationResponse } from "../../bus/messages/station.ts";
-import { keyText, plainText } from "./stored-json.ts";
+import { findDevice, findIntent, type StationState } from "../../../machines/station/state.ts";
+import { plainText } from "./stored-json.ts";
 
 /** A commit as it was read from the stream. */
 export interface CopiedCommit {
@@ -35,14 +33,6 @@ export interface EventRow {
   readonly stream_sequence: number;
 }
 
-export interface CommandRow {
-  readonly station_id: number;
-  readonly command_id: string;
-  readonly version: number;
-  readonly at_ms: number;
-  readonly response: string;
-}
-
 export interface IntentRow {
   readonly intent_id: number;
   readonly station_id: number;
@@ -54,7 +44,6 @@ export interface IntentRow {
 
 export interface CommitRows {
   readonly events: readonly EventRow[];
-  readonly commands: readonly CommandRow[];
   readonly intents: readonly IntentRow[];
 }
 
@@ -68,12 +57,10 @@ export function commitRows(copied: PlacedCommit, previousVersion: number): Commi
   const { commit } = copied;
   const isGap = copied.trailVersion > previousVersion + 1;
   const events = commit.events.map((event, ordinal) => eventRow(copied, event, ordinal));
-  // Past a gap the state still tells the newest answers and intents of what is missing, so all of them are taken.
-  const replies = isGap ? commit.state.replies : answersGivenBy(commit);
+  // Past a gap the state still has the newest intents of what is missing, so all of them are taken.
   const intents = isGap ? intentsOf(commit.state) : intentsMovedBy(commit);
   return {
     events: isGap ? [gapRow(copied, previousVersion), ...events] : events,
-    commands: replies.flatMap((stored) => commandRow(copied, stored) ?? []),
     intents: intents.map((intent) => intentRow(copied, intent)),
   };
 }
@@ -133,33 +120,6 @@ function gapRow({ commit, streamSequence, trailVersion }: PlacedCommit, previous
 function nameOf(actor: Actor, state: StationState): string {
   if (actor.kind === "cashier") return plainText(actor.name);
   return actor.kind === "device" ? plainText(findDevice(state, actor.id)?.name ?? "") : "";
-}
-
-/**
- * The stored reply that this commit added, if any. It belongs to the commit's own command, except that an attestation
- * is answered by the commit with which the payment seam's word came in.
- */
-function answersGivenBy(commit: Commit): readonly StoredReply[] {
-  const newest = commit.state.replies.at(-1);
-  if (newest === undefined) return [];
-  const hasSettled = commit.events.some(({ type }) => type === "intent_succeeded" || type === "settlement_refused");
-  return newest.commandId === commit.commandId || hasSettled ? [newest] : [];
-}
-
-function commandRow(
-  { commit, streamSequence, trailVersion }: PlacedCommit,
-  stored: StoredReply,
-): CommandRow | undefined {
-  const rendered = renderReply(commit.state, stored.reply);
-  if (rendered === undefined) return undefined;
-  const response: StationResponse = { ...rendered, sequence: streamSequence };
-  return {
-    station_id: commit.state.stationId,
-    command_id: keyText(stored.commandId),
-    version: trailVersion,
-    at_ms: commit.atMs,
-    response: JSON.stringify(response),
-  };
 }
 
 function intentsMovedBy(commit: Commit): readonly PaymentIntent[] {

@@ -2,7 +2,7 @@
 import type { Database } from "../../db/pool.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import { movePosition } from "../sql/position.ts";
-import { insertCommands, insertEvents, selectHeads, upsertHeads, upsertIntents } from "../sql/write-copy.ts";
+import { insertEvents, selectHeads, upsertHeads, upsertIntents } from "../sql/write-copy.ts";
 import { batchRows, type Gap } from "./batch-rows.ts";
 import type { CopiedCommit } from "./commit-rows.ts";
 
@@ -33,12 +33,7 @@ export async function writeBatch(database: Database, batch: Batch): Promise<read
     const stationIds = new Set(commits.map((copied) => copied.commit.state.stationId));
     const rows = batchRows(commits, await selectHeads(sql, [...stationIds]));
     // Sent together and answered together: one round trip for all four.
-    await Promise.all([
-      insertEvents(sql, rows.events),
-      insertCommands(sql, rows.commands),
-      upsertIntents(sql, rows.intents),
-      upsertHeads(sql, rows.heads),
-    ]);
+    await Promise.all([insertEvents(sql, rows.events), upsertIntents(sql, rows.intents), upsertHeads(sql, rows.heads)]);
     return rows.gaps;
   });
 }

@@ -1,8 +1,6 @@
 /** What the log has lost and the trail still has. One SQL operation per function. */
+import { LOG_LOST } from "../../db/intent-history.ts";
 import type { Database, Transaction } from "../../db/pool.ts";
-
-/** The event that says which commits the log has lost; the trail goes on behind it. */
-export const LOG_LOST = "log_lost";
 
 /** Whether the trail has this very commit: of this station, at this place in the stream, made at this moment. */
 export async function hasCopied(
@@ -65,17 +63,13 @@ export interface Loss {
 
 /**
  * Says in the trail what was lost, and returns under which version. What the station commits next continues behind it.
- * Its answers count no more: the log does not know that they were given.
  */
 export async function insertLoss(sql: Transaction, loss: Loss, atMs: number): Promise<number> {
   const { stationId, organizationId, fromVersion, toVersion } = loss;
   const [row] = await sql<[{ version: number }]>`
     with head as (
-      update audit_heads set version = version + 1, version_offset = null, log_version = 0
+      update audit_heads set version = version + 1, version_offset = null
       where station_id = ${stationId} returning version
-    ), answers as (
-      update station_commands set is_lost = true
-      where station_id = ${stationId} and version between ${fromVersion} and ${toVersion}
     )
     insert into station_events (station_id, version, ordinal, organization_id, at, type, actor_kind, actor_id, actor_name,
                                 data, machine_version, stream_sequence)

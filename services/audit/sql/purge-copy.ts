@@ -21,11 +21,3 @@ export async function purgeIntents(database: Database, { olderThanDays, rows }: 
       where at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
   return purged.count;
 }
-
-export async function purgeCommands(database: Database, { olderThanDays, rows }: Bounds): Promise<number> {
-  const purged = await database`
-    delete from station_commands where (station_id, command_id) in (
-      select station_id, command_id from station_commands
-      where at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
-  return purged.count;
-}

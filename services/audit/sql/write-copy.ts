@@ -25,19 +25,6 @@ export async function insertEvents(sql: Transaction, events: BatchRows["events"]
     on conflict (station_id, version, ordinal) do nothing`;
 }
 
-/** An answer stands, unless the log has lost it and the command was given again. */
-export async function insertCommands(sql: Transaction, commands: BatchRows["commands"]): Promise<void> {
-  if (commands.length === 0) return;
-  await sql`
-    insert into station_commands as known (station_id, command_id, version, at, response)
-    select station_id, command_id, version, to_timestamp(at_ms / 1000.0), response
-    from jsonb_to_recordset(${JSON.stringify(commands)}::text::jsonb) as r (
-      station_id bigint, command_id text, version bigint, at_ms double precision, response text)
-    on conflict (station_id, command_id) do update
-    set version = excluded.version, at = excluded.at, response = excluded.response, is_lost = false
-    where known.is_lost`;
-}
-
 export async function upsertIntents(sql: Transaction, intents: BatchRows["intents"]): Promise<void> {
   if (intents.length === 0) return;
   await sql`
@@ -52,11 +39,11 @@ export async function upsertIntents(sql: Transaction, intents: BatchRows["intent
 export async function upsertHeads(sql: Transaction, heads: BatchRows["heads"]): Promise<void> {
   if (heads.length === 0) return;
   await sql`
-    insert into audit_heads (station_id, version, version_offset, log_version, stream_sequence)
-    select station_id, version, version_offset, log_version, stream_sequence
+    insert into audit_heads (station_id, version, version_offset, stream_sequence)
+    select station_id, version, version_offset, stream_sequence
     from jsonb_to_recordset(${JSON.stringify(heads)}::text::jsonb) as r (
-      station_id bigint, version bigint, version_offset bigint, log_version bigint, stream_sequence bigint)
+      station_id bigint, version bigint, version_offset bigint, stream_sequence bigint)
     on conflict (station_id) do update
-    set version = excluded.version, version_offset = excluded.version_offset, log_version = excluded.log_version,
+    set version = excluded.version, version_offset = excluded.version_offset,
         stream_sequence = excluded.stream_sequence`;
 }

@@ -5,6 +5,7 @@ import type { AuditEvent, getTimeline } from "../../bus/messages/audit.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
+import { findCopiedIntent } from "../../db/intent-history.ts";
 import { requireAnyOf } from "../access.ts";
 import { waitUntilCopied } from "../catch-up.ts";
 import type { AuditDeps } from "../deps.ts";
@@ -12,7 +13,6 @@ import { AUDIT_LIMITS } from "../limits.ts";
 import { findAttribution, selectAttributedMoney } from "../sql/read-attribution.ts";
 import { selectIssuesOfPayment, selectReferencesSaid } from "../sql/read-closed-issues.ts";
 import { findSettlement, selectDeviceNames, selectIntentEvents } from "../sql/read-events.ts";
-import { findOrganizationIntent } from "../sql/read-history.ts";
 import { selectSwitchesThrown } from "../sql/read-switches.ts";
 import { tellAttributedMoney, tellClosedIssue, tellSwitch } from "./aside.ts";
 import { tellAttribution } from "./attribution.ts";
@@ -30,9 +30,9 @@ export async function timeline(deps: AuditDeps, request: Request): Promise<Reply
   const { intentId } = request;
   const key = { organizationId: request.caller.organizationId, intentId };
   // An intent that the copy does not know yet could be any station's; one that it knows waits for its own station only.
-  const before = await findOrganizationIntent(deps.database, key);
+  const before = await findCopiedIntent(deps.database, key);
   const isComplete = await waitUntilCopied(deps, before?.stationId);
-  const known = await findOrganizationIntent(deps.database, key);
+  const known = await findCopiedIntent(deps.database, key);
   // An operator's attribution has an intent id of its own, which no station knows.
   const attribution = known === undefined ? await findAttribution(deps.database, key) : undefined;
   if (attribution !== undefined) return tellAttribution(intentId, attribution);

@@ -55,24 +55,3 @@ export const listStationEvents = defineOperation(
   }),
   z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
 );
-
-/**
- * What is known of a command or an intent that has left the station's bounded state: the stored answer, and the intent
- * as it ended. Asked by the actor host and by the gateway for an old intent.
- */
-export const recallHistory = defineOperation(
-  "audit.recall",
-  z.object({
-    stationId: id,
-    commandId: z.string().optional(),
-    intentId: id.optional(),
-    /** Whatever is looked for was committed by this version or never; without it, the log's newest commit counts. */
-    throughVersion: z.int().min(0).optional(),
-  }),
-  z.object({
-    /** A StationResponse as it was given, or null. */
-    response: z.unknown().nullable(),
-    /** A PaymentIntent as last committed, or null. */
-    intent: z.unknown().nullable(),
-  }),
-);

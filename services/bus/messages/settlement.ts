@@ -1,6 +1,6 @@
 /** Orders and the payment seam. Amounts are minor units as strings of digits. */
 import { z } from "zod";
-import { ROUTES } from "../../../machines/payment-intent.ts";
+import { INTENT_STATES, ROUTES } from "../../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
@@ -87,12 +87,27 @@ export const voidOrder = defineOperation(
   orderWithBarrier,
 );
 
-/** Order truth for a new intent, and the intent's id. Asked by the actor host; an order of another station is `not_found`. */
+/** A PaymentIntent that has ended, as a station has committed it. Both sides are this program's own. */
+const endedIntentSchema = z.looseObject({ intentId: id, status: z.enum(INTENT_STATES), deviceId: z.int().nullable() });
+
+/**
+ * Order truth for a new intent, and the intent's id: for the same command the same id, for as long as the key is kept. An
+ * order of another station is `not_found`, another order under the same key `idempotency_key_reused`. Asked by the actor host,
+ * which passes its newest ended intent on: so each is kept before the station's bounded state drops it.
+ */
 export const prepareIntent = defineOperation(
   "settlement.intent.prepare",
-  z.object({ stationId: id, orderId: id }),
+  z.object({
+    stationId: id,
+    orderId: id,
+    /** Of a creation with an idempotency key. */
+    commandId: z.string().min(1).max(BOUNDS.commandIdCharacters).optional(),
+    ended: endedIntentSchema.optional(),
+  }),
   z.object({
     intentId: id,
+    /** How the intent of this command has ended, where the station has passed it on. */
+    ended: endedIntentSchema.nullable(),
     order: z.object({
       orderId: id,
       orderDisplayNumber: id,
@@ -102,6 +117,13 @@ export const prepareIntent = defineOperation(
       revision: id,
     }),
   }),
+);
+
+/** How a station's intent ended that its bounded state has dropped; null where the station never had it. */
+export const findEndedIntent = defineOperation(
+  "settlement.intent.find",
+  z.object({ stationId: id, intentId: id }),
+  z.object({ intent: endedIntentSchema.nullable() }),
 );
 
 /** An order that a reference has settled before. */

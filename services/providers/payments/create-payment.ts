@@ -95,11 +95,28 @@ async function registerPayment(
 const hasEnded = () =>
   new RefusedError({ code: "conflict", detail: "This collection has ended; no provider is asked." });
 
+/**
+ * A station whose log has lost a collection may create it again under the same id, of an order that has changed since. The guest
+ * must not be shown the QR of the lost one.
+ */
+function isOfSameTerms(payment: payments.PaymentRow, request: Request): boolean {
+  return (
+    payment.station_id === request.stationId &&
+    payment.config_id === request.configId &&
+    payment.amount_minor === request.amountMinor &&
+    payment.currency === request.currency
+  );
+}
+
+const hasOtherTerms = () =>
+  new RefusedError({ code: "conflict", detail: "This collection was asked of its provider on other terms." });
+
 /** Another has asked. If they are gone without an answer, the same question is asked again, with the same reference. */
 async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply> {
   for (;;) {
     const payment = await payments.findPayment(deps.database, request.intentId);
     if (payment === undefined) throw new Error("A payment that was asked for has vanished.");
+    if (!isOfSameTerms(payment, request)) throw hasOtherTerms();
     if (payment.status !== "asked") return replyOf(payment);
     // What the provider may have made is withdrawn by its task; asked once more, it would be made again.
     if (payment.withdrawn_at !== null) throw hasEnded();

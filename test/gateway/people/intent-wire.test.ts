@@ -50,6 +50,7 @@ function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
     endedAtMs: null,
     moneyMayHaveMoved: "",
     endReason: "",
+    cancelKey: "",
     status: "created",
     ...changes,
   };
@@ -61,6 +62,7 @@ const report = (outcome: ReportedOutcome) => ({
   providerReference: "R-1",
   providerCode: "00",
   reportedAtMs: NOW_MS - 1_000,
+  key: "k",
 });
 
 type Offers = readonly [settle: boolean, cancel: boolean];
