@@ -1,7 +1,7 @@
 /** What older machine versions wrote, in the shape of the current one. One function per version. */
 import type { Attestation, PaymentIntent, Report } from "../payment-intent.ts";
 import type { WireCommit } from "./commit.ts";
-import type { AttestationRow, IntentRow } from "./rows.ts";
+import type { AttestationRow, IntentRow, StoredReplyRow } from "./rows.ts";
 
 const REVISION_UNKNOWN = 0;
 
@@ -48,7 +48,8 @@ export function liftFrom2(written: WireCommit): WireCommit {
       untoldEnds: [],
       lateEvidence: [],
       intent: state.intent === null ? null : liftIntent(state.intent),
-      ended: state.ended.map((row) => [...row.slice(0, 21), null, REVISION_UNKNOWN, ""] as unknown as IntentRow),
+      ended: state.ended.map(liftRowFrom2),
+      replies: state.replies.map(liftReplyFrom2),
     },
   };
 }
@@ -86,4 +87,20 @@ function liftRowFrom1(row: IntentRow): IntentRow {
   const by = 0;
   const lifted = attestation === null ? null : [...attestation, by];
   return [...row.slice(0, 16), lifted, endedAfterMs, status, null, null] as unknown as IntentRow;
+}
+
+function liftRowFrom2(row: IntentRow): IntentRow {
+  const [before, reports, after] = [row.slice(0, 14), row[14], row.slice(15, 21)];
+  return [...before, reports.map(withoutKey), ...after, null, REVISION_UNKNOWN, ""] as unknown as IntentRow;
+}
+
+function liftReplyFrom2(row: StoredReplyRow): StoredReplyRow {
+  const [commandId, intentId, report] = row;
+  if (typeof intentId !== "number" || typeof report !== "object") return row;
+  return [commandId, intentId, withoutKey(report)] as unknown as StoredReplyRow;
+}
+
+/** Reports were made under keys that nothing has kept. */
+function withoutKey(row: readonly unknown[]): readonly unknown[] {
+  return [...row.slice(0, 5), ""];
 }

@@ -19,25 +19,18 @@ function replyOfIntent(state: StationState, input: StepInput): StationReply | un
   const { intentId } = command;
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined) return undefined;
-  switch (command.type) {
-    case "intent_create":
-      // An intent's id is drawn once for each idempotency key.
-      return { ok: true, type: "intent", intentId, status: "created" };
-    case "intent_report": {
-      const key = digestOf(input.commandId);
-      const report = intent.reports.find((earlier) => earlier.key === key && earlier.deviceId === actor.id);
-      return report && { ok: true, type: "report", intentId, report };
-    }
-    case "provider_confirm":
-    case "intent_attest": {
-      const isSettled = intent.status === "succeeded" && intent.attestation?.commandId === digestOf(input.commandId);
-      return isSettled ? { ok: true, type: "intent", intentId, status: "succeeded" } : undefined;
-    }
-    case "intent_cancel":
-      return intent.cancelKey === digestOf(input.commandId)
-        ? { ok: true, type: "intent", intentId, status: "cancelled" }
-        : undefined;
-    default:
-      return undefined;
+  const { type } = command;
+  // An intent's id is drawn once for each idempotency key.
+  if (type === "intent_create") return { ok: true, type: "intent", intentId, status: "created" };
+  const key = digestOf(input.commandId);
+  if (type === "intent_report") {
+    const report = intent.reports.find((earlier) => earlier.key === key && earlier.deviceId === actor.id);
+    return report && { ok: true, type: "report", intentId, report };
   }
+  const isSettled = intent.status === "succeeded" && intent.attestation?.commandId === key;
+  if ((type === "intent_attest" || type === "provider_confirm") && isSettled)
+    return { ok: true, type: "intent", intentId, status: "succeeded" };
+  if (type === "intent_cancel" && intent.cancelKey === key)
+    return { ok: true, type: "intent", intentId, status: "cancelled" };
+  return undefined;
 }

@@ -31,6 +31,7 @@ export const REFUSAL_CODES = [
   "evidence_required",
   "reference_required",
   "settlement_in_progress",
+  /** The same idempotency key came with another body. */
   "idempotency_key_reused",
   ...SETTLEMENT_REFUSALS,
   ...BLOCKED_REASONS,

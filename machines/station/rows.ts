@@ -152,7 +152,7 @@ function writeReport(report: Report, sinceMs: number): ReportRow {
 }
 
 function readReport(row: ReportRow, sinceMs: number): Report {
-  const [deviceId, outcome, providerReference, providerCode, reportedAfterMs, key = ""] = row;
+  const [deviceId, outcome, providerReference, providerCode, reportedAfterMs, key] = row;
   const reportedAtMs = sinceMs + reportedAfterMs;
   return { deviceId, outcome: word(REPORTED_OUTCOMES, outcome), providerReference, providerCode, reportedAtMs, key };
 }

@@ -19,8 +19,6 @@ export const SERVICE_REFUSAL_CODES = [
   "login_failed",
   "login_throttled",
   "enrollment_code_invalid",
-  /** The same idempotency key came with another body. */
-  "idempotency_key_reused",
   /** Robotics is paused at the filial: no task is offered or accepted. */
   "robotics_paused",
   /** The offer's time is over. */
