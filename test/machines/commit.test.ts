@@ -63,7 +63,6 @@ describe("a commit", () => {
       { ok: true, type: "lease", lease: holder, lostLease: null },
       { ok: true, type: "intent", intentId: 7, status: "cancelled" },
       { ok: true, type: "report", intentId: 7, report },
-      { ok: true, type: "elsewhere", intentId: 7 },
       { ok: false, code: "intent_not_actionable", status: "expired" },
       { ok: false, code: "station_leased", holder: "Robin" },
       { ok: false, code: "route_not_offered", reason: "device_offline" },

@@ -191,7 +191,5 @@ function inWords(reply: StationReply | undefined): string {
       return `intent ${reply.status}`;
     case "report":
       return "report kept";
-    case "elsewhere":
-      return "report kept elsewhere";
   }
 }
