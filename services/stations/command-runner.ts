@@ -17,10 +17,10 @@ import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { isShort } from "../runtime/disk-watch.ts";
 import type { Log } from "../runtime/log.ts";
+import type { ConfirmationChecks } from "./confirmation-checks.ts";
 import { type HostFigures, resultOf, typeOf } from "./figures.ts";
 import { type Gathered, gather, recallIntent } from "./gather.ts";
 import { STATION_LIMITS } from "./limits.ts";
-import { recordedConfirmationOf } from "./recorded-confirmation.ts";
 import type { KnownStation, StateCache } from "./state-cache.ts";
 import type { StationLog, StoredCommit } from "./station-log.ts";
 import type { UnknownAppends } from "./unknown-appends.ts";
@@ -39,6 +39,7 @@ export interface CommandRunnerDeps {
   /** Called with each state that was read or committed, before anything is answered from it. */
   readonly onKnown: (stationId: number, known: KnownStation) => void;
   readonly unknownAppends: Pick<UnknownAppends, "has" | "watch">;
+  readonly confirmations: Pick<ConfirmationChecks, "find">;
   /** Lets the work wait for the settlement that its intent is in; false when it cannot. */
   readonly awaitSettlement: (stationId: number, work: Work) => boolean;
 }
@@ -87,8 +88,6 @@ export class CommandRunner {
       const stored = state?.replies.find((entry) => entry.commandId === work.commandId);
       if (stored !== undefined) return await this.#answer(known, stored.reply);
       if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
-      // On a full disk those under way are completed with the space that is left, and none begins.
-      if (command.type === "intent_create" && isShort(diskOf(this.#deps.nc), "full")) return NO_SPACE;
 
       // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze.
       const isElectronic = command.type === "intent_create" && command.route !== "cash";
@@ -101,7 +100,7 @@ export class CommandRunner {
           : await gather(this.#deps.nc, stationId, state, work.commandId, command);
       if ("answer" in gathered) return { ...gathered.answer, sequence };
       const atMs = Math.max(Date.now(), known.atMs);
-      const recordedConfirmation = await recordedConfirmationOf(this.#deps, { state, command, atMs });
+      const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
       const result = step(state, {
         ...gathered,
         recordedConfirmation,
@@ -117,6 +116,8 @@ export class CommandRunner {
         if (isLeftOut(command, result.reply)) this.#deps.figures.lateEvidenceLeftOut.add({});
         return await this.#answer(known, result.reply, gathered);
       }
+      // On a full disk those under way are completed with the space that is left, and none begins. A repetition has its answer.
+      if (command.type === "intent_create" && isShort(diskOf(this.#deps.nc), "full")) return NO_SPACE;
       const committed = await this.#commit(stationId, known, {
         machineVersion: MACHINE_VERSION,
         version: known.version + 1,

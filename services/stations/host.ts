@@ -11,6 +11,7 @@ import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import type { Log } from "../runtime/log.ts";
 import { CommandRunner } from "./command-runner.ts";
+import { ConfirmationChecks } from "./confirmation-checks.ts";
 import type { HostFigures } from "./figures.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { Mailboxes } from "./mailboxes.ts";
@@ -48,6 +49,7 @@ export class StationHost {
   readonly #mailboxes: Mailboxes;
   readonly #ownWork: OwnWork;
   readonly #unknownAppends: UnknownAppends;
+  readonly #confirmations: ConfirmationChecks;
   readonly #saga: SettlementSaga;
   readonly #providers: ProviderSaga;
   readonly #withdrawals: Withdrawals;
@@ -68,6 +70,11 @@ export class StationHost {
     this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
     this.#ownWork = new OwnWork(this.#mailboxes);
     this.#unknownAppends = new UnknownAppends({ log, ownWork: this.#ownWork, isUp: () => bus.isUp() });
+    this.#confirmations = new ConfirmationChecks({
+      nc: bus.nc,
+      log,
+      tick: (stationId) => this.#partitions.get(partitionOf(stationId))?.look(stationId),
+    });
     const runner = new CommandRunner({
       nc: bus.nc,
       log,
@@ -79,6 +86,7 @@ export class StationHost {
       isServed: (stationId) => this.#ownership.isCurrent() && this.#partitions.has(partitionOf(stationId)),
       onKnown: (stationId, known) => this.#observe(stationId, known),
       unknownAppends: this.#unknownAppends,
+      confirmations: this.#confirmations,
       awaitSettlement: (stationId, work) => this.#saga.await(stationId, work),
     });
     this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, figures });
@@ -219,6 +227,7 @@ export class StationHost {
       this.#providers.abandon(index);
       this.#withdrawals.abandon(index);
       this.#unknownAppends.abandon(index);
+      this.#confirmations.abandon(index);
       this.#cache.deletePartition(index);
     }
   }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { setDisk } from "../../services/bus/disk-gate.ts";
 import type { StationResponse } from "../../services/bus/messages/station.ts";
 import { deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
 
@@ -87,6 +88,21 @@ describe("the same command again (I6)", () => {
     const created = await countOf(stationId, "intent_created");
     expect(withoutSequence(await create(stationId, "create:7:33:key", orderId))).toEqual(withoutSequence(first));
     expect(await countOf(stationId, "intent_created")).toBe(created);
+  });
+
+  it("a creation on a full disk: a repetition gets its answer, and no other collection begins", async () => {
+    const stationId = await world.openStation();
+    const orderId = await world.openOrder(stationId);
+    const first = await create(stationId, "create:7:39:key", orderId);
+    await cancel(stationId, first);
+    await forgetReplies(stationId);
+    await world.stopHosts();
+    const { bus } = await world.startHost();
+    setDisk(bus.nc, { freeBytes: () => 0, tier: () => "full" });
+    expect(withoutSequence(await create(stationId, "create:7:39:key", orderId))).toEqual(withoutSequence(first));
+    await expect(create(stationId, "create:7:40:key", orderId)).rejects.toThrow(/storage_low/);
+    expect(await countOf(stationId, "intent_created")).toBe(1);
+    await restart();
   });
 
   it("a creation that was refused and nothing was kept of: it may succeed under the same key", async () => {

@@ -13,8 +13,10 @@ export type Answer = ReplyOf<typeof createProviderPayment>;
 export interface ScriptedProviders {
   /** Every question in the order of its arrival. */
   readonly questions: readonly Question[];
-  /** What was recorded in time, by intent; `unanswered` as if the service were stopped. */
+  /** What was recorded in time, by intent; `unanswered` as if the service were stopped, `hangs` as if it were stalled. */
   readonly recorded: Map<number, string>;
+  /** Intents whose recorded confirmation was asked for, in order. */
+  readonly checked: readonly number[];
   /** Intents whose withdrawal was told, in order. */
   readonly withdrawn: readonly number[];
   stop(): Promise<void>;
@@ -35,6 +37,7 @@ export async function startScriptedProviders(
   const bus = await world.connect("providers");
   const questions: Question[] = [];
   const withdrawn: number[] = [];
+  const checked: number[] = [];
   const recorded = new Map<number, string>();
   // What a script throws is answered as "unavailable", which is what the test wants of it.
   const deps = { nc: bus.nc, log: { error: () => undefined }, queue: "providers" };
@@ -43,7 +46,9 @@ export async function startScriptedProviders(
     return await script(question);
   });
   serve(deps, findRecordedConfirmation, async ({ intentId }) => {
+    checked.push(intentId);
     const found = recorded.get(intentId);
+    if (found === "hangs") await new Promise(() => undefined);
     if (found === "unanswered") throw new Error("The test keeps this answer back.");
     return { isOver: true, providerReference: found ?? null };
   });
@@ -52,5 +57,5 @@ export async function startScriptedProviders(
     return {};
   });
   await bus.nc.flush();
-  return { questions, recorded, withdrawn, stop: () => bus.close() };
+  return { questions, recorded, checked, withdrawn, stop: () => bus.close() };
 }

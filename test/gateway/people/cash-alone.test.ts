@@ -1,5 +1,8 @@
-/** Cash and the attested terminal need the registry, the relay, settlement and the stations: no other service runs here. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+/**
+ * Cash and the attested terminal need the registry, the relay, settlement and the stations. No other service runs here; what
+ * would ask one gets no answer, as from a stalled process, and is counted.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { z } from "zod";
 import type { orderSchema } from "../../../gateway/contract/cashier.ts";
 import type { intentSchema } from "../../../gateway/contract/intent.ts";
@@ -13,9 +16,13 @@ type Intent = z.infer<typeof intentSchema>;
 let system: TestSystem;
 let cashier: Person;
 let station: string;
+/** Requests to the services that do not run. */
+const asked: string[] = [];
 
 beforeAll(async () => {
   system = await startSystem({ services: ["registry", "settlement", "relay"] });
+  for (const service of ["audit", "providers", "robotics", "webhooks"])
+    system.bus.nc.subscribe(`${service}.>`, { callback: (_, { subject }) => void asked.push(subject) });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
@@ -33,19 +40,45 @@ const create = (order_id: number, route: string): Promise<Intent> =>
     body: { order_id, route },
     headers: { "Idempotency-Key": `c-${order_id}` },
   });
+const cancel = ({ intent_id }: Intent): Promise<Intent> =>
+  cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, { headers: { "Idempotency-Key": `x-${intent_id}` } });
 const attest = ({ intent_id }: Intent): Promise<Intent> =>
   cashier.good("POST", `${station}/intents/${intent_id}/attest/`, {
     body: { reference: `SLIP-${intent_id}` },
     headers: { "Idempotency-Key": `a-${intent_id}` },
   });
 
-async function collect(route: string): Promise<Collection> {
-  const order = await cashier.good<Order>("POST", `${station}/orders/`, {
+const open = (): Promise<Order> =>
+  cashier.good("POST", `${station}/orders/`, {
     body: { lines: [{ name: "Soup", quantity: 1, unit_amount: "9.90" }] },
   });
+
+async function collect(route: string): Promise<Collection> {
+  const order = await open();
   const created = await create(order.order_id, route);
   return { order, created, settled: await attest(created) };
 }
+
+afterEach(() => expect(asked).toEqual([]));
+
+it.each(["cash", "attested_terminal"])(
+  "%s cancelled: the same key gets the same answer, and all reads answer",
+  async (route) => {
+    const order = await open();
+    const created = await create(order.order_id, route);
+    const cancelled = await cancel(created);
+    expect(cancelled.status).toBe("cancelled");
+    expect(await cancel(created)).toEqual(cancelled);
+    expect(await cashier.good("GET", `${station}/intents/${created.intent_id}/`)).toEqual(cancelled);
+    const { intents } = await cashier.good<{ intents: Intent[] }>("GET", `${station}/intents/`);
+    expect(intents[0]).toEqual(cancelled);
+    const { orders } = await cashier.good<{ orders: Order[] }>("GET", `${station}/orders/`);
+    expect(orders.map(({ order_id }) => order_id)).toContain(order.order_id);
+    const { routes } = await cashier.good<{ routes: object[] }>("GET", `${station}/routes/`);
+    expect(routes).toContainEqual(expect.objectContaining({ route, offered: true }));
+    await cashier.good("POST", `orders/${order.order_id}/void/`);
+  },
+);
 
 it("every key again: the answer that it got first, and each order is paid once", async () => {
   const collections: Collection[] = [];

@@ -1,0 +1,63 @@
+/** The cashier's other work at a station whose QR is overdue while the providers service is stalled (design §9.5, §9.7). */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
+import { eventually, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+
+const LIFETIME_MS = 1_500;
+
+describe("a station with an overdue QR, while the providers service takes requests and answers none", () => {
+  let world: StationWorld;
+  let providers: ScriptedProviders;
+  beforeAll(async () => {
+    world = await startStationWorld({ money: true });
+    await Promise.all([world.startSettlement(), world.startHost()]);
+    providers = await startScriptedProviders(world);
+  });
+  afterAll(async () => {
+    await providers.stop();
+    await world.stop();
+  });
+
+  /** Resolves when the host has asked for the confirmation of the overdue QR as often as this. */
+  const overdueQr = async (checks: number): Promise<{ stationId: number; qrIntentId: number }> => {
+    const stationId = await world.openStation();
+    await world.ask(
+      stationId,
+      { type: "provider_put", provider: { configId: PROVIDER.id, revision: 1 } },
+      { actor: REGISTRY },
+    );
+    const orderId = await world.openOrder(stationId);
+    const create = { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs: LIFETIME_MS } as const;
+    const qrIntentId = (await world.ask(stationId, create)).intent?.intentId ?? 0;
+    providers.recorded.set(qrIntentId, "hangs");
+    const asked = () => providers.checked.filter((intentId) => intentId === qrIntentId).length;
+    await eventually(() => asked() >= checks, LIFETIME_MS + 5_000);
+    return { stationId, qrIntentId };
+  };
+
+  it("commands about anything else: none waits for the check", async () => {
+    const { stationId, qrIntentId } = await overdueQr(1);
+    const startedAtMs = performance.now();
+    for (let turn = 0; turn < 5; turn += 1) await world.ask(stationId, { type: "lease_renew" });
+    expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
+    expect((await world.newest(stationId)).state.intent).toMatchObject({ intentId: qrIntentId, status: "presented" });
+  });
+
+  it.each(["cash", "attested_terminal"] as const)(
+    "a collection by %s, once a check had no answer: it is created and settled without a wait",
+    async (route) => {
+      const { stationId, qrIntentId } = await overdueQr(2);
+      const orderId = await world.openOrder(stationId);
+      const startedAtMs = performance.now();
+      const created = await world.ask(stationId, { type: "intent_create", route, orderId });
+      const intentId = created.intent?.intentId ?? 0;
+      const attested = await world.ask(stationId, { type: "intent_attest", intentId, reference: `SLIP-${intentId}` });
+      expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
+      expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
+      const { ended, doubts } = (await world.newest(stationId)).state;
+      expect(ended.find((intent) => intent.intentId === qrIntentId)?.status).toBe("expired");
+      expect(doubts).toMatchObject([{ intentId: qrIntentId, reason: "qr_presented" }]);
+    },
+  );
+});
