@@ -3,7 +3,7 @@ import type { Registry } from "prom-client";
 import type { Bus } from "../services/bus/connection.ts";
 import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
-import { addCount } from "../services/runtime/figures.ts";
+import { addCount, type Count } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
 import { type BusFailures, createGatewayBus } from "./gateway-bus.ts";
 import { type GatewayBus, type HandlerDeps, Refusal } from "./handlers/context.ts";
@@ -76,6 +76,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
         deviceCheck,
         platformCheck: new PlatformCheck(settings.platformKey, new AddressThrottle(PLATFORM_RATE)),
         consumerCheck,
+        notEffective: addNotEffective(metrics),
       },
       polls: {
         gate,
@@ -147,6 +148,14 @@ function addBusFailures(metrics: Registry | undefined): BusFailures {
     name: "gateway_bus_failures_total",
     help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
     labels: ["operation", "failure"],
+  });
+}
+
+function addNotEffective(metrics: Registry | undefined): Count<"operation"> {
+  return addCount(metrics, {
+    name: "gateway_changes_not_effective_total",
+    help: "Answers to changes that were stored and not yet effective when the answer was sent, by operation.",
+    labels: ["operation"],
   });
 }
 

@@ -50,6 +50,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     body: registerDeviceBodySchema,
     replies: { 201: { description: "The device; it is `pending` until it claims a code.", schema: deviceSchema } },
     errors: ["not_found", "device_limit_reached", "conflict"],
+    awaitsEffect: true,
     handler: registerOwnDevice,
   }),
   route({
@@ -76,6 +77,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     body: changeDeviceBodySchema,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: changeOwnDevice,
   }),
   route({
@@ -89,6 +91,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnDevice("SUSPEND"),
   }),
   route({
@@ -101,6 +104,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnDevice("RESUME"),
   }),
   route({
@@ -114,6 +118,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnDevice("RESET"),
   }),
   route({
@@ -127,6 +132,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
     who,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnDevice("REVOKE"),
   }),
   route({

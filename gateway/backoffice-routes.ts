@@ -110,6 +110,7 @@ export const backofficeRoutes: readonly Route[] = [
     body: createStationBodySchema,
     replies: { 201: { description: "The station.", schema: stationSchema } },
     errors: ["not_found"],
+    awaitsEffect: true,
     handler: createOwnStation,
   }),
   route({
@@ -135,6 +136,7 @@ export const backofficeRoutes: readonly Route[] = [
     body: renameStationBodySchema,
     replies: stationReply,
     errors: ["not_found"],
+    awaitsEffect: true,
     handler: renameOwnStation,
   }),
   route({
@@ -147,6 +149,7 @@ export const backofficeRoutes: readonly Route[] = [
     who,
     replies: stationReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnStation("SUSPEND"),
   }),
   route({
@@ -159,6 +162,7 @@ export const backofficeRoutes: readonly Route[] = [
     who,
     replies: stationReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnStation("RESUME"),
   }),
   route({
@@ -171,6 +175,7 @@ export const backofficeRoutes: readonly Route[] = [
     who,
     replies: stationReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnStation("CLOSE"),
   }),
   route({

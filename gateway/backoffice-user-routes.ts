@@ -62,6 +62,7 @@ export const backofficeUserRoutes: readonly Route[] = [
     body: changeUserBodySchema,
     replies: userReply,
     errors: ["not_found", "already_exists", "conflict"],
+    awaitsEffect: true,
     handler: changeOwnUser,
   }),
   route({
@@ -75,6 +76,7 @@ export const backofficeUserRoutes: readonly Route[] = [
     who,
     replies: userReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnUser("SUSPEND"),
   }),
   route({
@@ -87,6 +89,7 @@ export const backofficeUserRoutes: readonly Route[] = [
     who,
     replies: userReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: moveOwnUser("RESUME"),
   }),
   route({
@@ -100,6 +103,7 @@ export const backofficeUserRoutes: readonly Route[] = [
     body: resetPasswordBodySchema,
     replies: userReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: resetOwnUserPassword,
   }),
 ];

@@ -151,6 +151,7 @@ export const cashierRoutes: readonly Route[] = [
     body: orderLinesBodySchema,
     replies: { 201: { description: "The order.", schema: orderSchema } },
     errors: ["not_found", "station_suspended", "station_closed", "idempotency_key_reused"],
+    awaitsEffect: true,
     handler: openCashierOrder,
   }),
   route({
@@ -190,6 +191,7 @@ export const cashierRoutes: readonly Route[] = [
     body: orderLinesBodySchema,
     replies: orderReply,
     errors: ["not_found", "conflict", "station_suspended", "station_closed"],
+    awaitsEffect: true,
     handler: changeCashierOrder,
   }),
   route({
@@ -203,6 +205,7 @@ export const cashierRoutes: readonly Route[] = [
     who,
     replies: orderReply,
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: voidCashierOrder,
   }),
   route({

@@ -38,6 +38,7 @@ export const deviceRoutes: readonly Route[] = [
     body: enrollBodySchema,
     replies: { 201: { description: "The credential, shown this once.", schema: enrollmentSchema } },
     errors: ["enrollment_code_invalid", "throttled", "replica_stale"],
+    awaitsEffect: true,
     handler: enroll,
   }),
   route({

@@ -1,5 +1,5 @@
 /** What handlers ask of the bus: services, actors and the heartbeat stream, with the waits that let a caller read its own write. */
-import type { z } from "zod";
+import { z } from "zod";
 import type { Bus } from "../services/bus/connection.ts";
 import { type Barrier, barrierSchema } from "../services/bus/messages/caller.ts";
 import { call, type Operation } from "../services/bus/operation.ts";
@@ -7,6 +7,7 @@ import { RefusedError, UnavailableError } from "../services/bus/refusals.ts";
 import { askStation } from "../services/bus/station-client.ts";
 import { heartbeatSubject } from "../services/bus/subjects.ts";
 import type { Count } from "../services/runtime/figures.ts";
+import type { Effect } from "./effect.ts";
 import type { AcceptedResponse, GatewayBus } from "./handlers/context.ts";
 import { Refusal } from "./handlers/context.ts";
 import { LIMITS } from "./limits.ts";
@@ -15,11 +16,18 @@ import type { Replicas } from "./replica/replicas.ts";
 /** Requests that were not done: `operation` is the subject of a service, `station.command` or `heartbeat`. */
 export type BusFailures = Count<"operation" | "failure">;
 
-export function createGatewayBus(deps: {
+interface GatewayBusDeps {
   readonly bus: Bus;
   readonly replicas: Replicas;
   readonly failures: BusFailures;
-}): GatewayBus {
+}
+
+export function createGatewayBus(deps: GatewayBusDeps): GatewayBus {
+  return busOf(deps, undefined);
+}
+
+/** `effect` is of the request that the bus is for; undefined where the request may change nothing that others follow. */
+function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
   const { bus, replicas, failures } = deps;
   const watched = async <T>(operation: string, asked: Promise<T>): Promise<T> => {
     try {
@@ -36,11 +44,18 @@ export function createGatewayBus(deps: {
       request: z.infer<TRequest>,
       timeoutMs?: number,
     ): Promise<z.infer<TReply>> {
+      if (carriesBarrier(operation) && effect === undefined)
+        throw new Error(`${operation.subject} makes a change that others follow: its route needs \`awaitsEffect\`.`);
       const reply = await watched(operation.subject, call(bus.nc, operation, request, timeoutMs));
       const barrier = barrierOf(operation, reply);
-      if (barrier !== undefined) await replicas.waitFor(barrier, LIMITS.barrierVisibleMs);
+      if (barrier !== undefined && effect !== undefined) {
+        const isVisible = await replicas.waitFor(barrier, LIMITS.barrierVisibleMs);
+        if (!isVisible || barrier.isUndelivered === true) effect.isEffective = false;
+      }
       return reply;
     },
+
+    noting: (noted) => busOf(deps, noted),
 
     async command(stationId, request, options) {
       const response = await watched("station.command", askStation(bus.nc, stationId, request, options));
@@ -73,9 +88,14 @@ function failureOf(error: unknown): string | undefined {
   return code === "busy" || code === "unavailable" ? code : undefined;
 }
 
-/** The barrier of a reply: the reply itself, or its `barrier` field. */
-function barrierOf(operation: Operation<z.ZodType, z.ZodType>, reply: unknown): Barrier | undefined {
-  if (operation.reply === barrierSchema) return reply as Barrier;
-  if (typeof reply !== "object" || reply === null || !("barrier" in reply)) return undefined;
-  return barrierSchema.safeParse(reply.barrier).data;
+type AnyOperation = Operation<z.ZodType, z.ZodType>;
+
+/** Whether an operation replies with a barrier: as the reply itself, or in its field `barrier`. */
+function carriesBarrier({ reply }: AnyOperation): boolean {
+  return reply === barrierSchema || (reply instanceof z.ZodObject && reply.shape["barrier"] === barrierSchema);
+}
+
+function barrierOf(operation: AnyOperation, reply: unknown): Barrier | undefined {
+  if (!carriesBarrier(operation)) return undefined;
+  return operation.reply === barrierSchema ? (reply as Barrier) : (reply as { readonly barrier: Barrier }).barrier;
 }

@@ -62,6 +62,7 @@ const ownSwitchRoutes = SUBJECTS.flatMap(({ kind, path, what, effect }) =>
       body: switchBodySchema,
       replies: switchReply,
       errors: kind === "organization" ? [] : ["not_found"],
+      awaitsEffect: true,
       handler: throwOwnSwitch(kind, verb === "freeze"),
     }),
   ),
@@ -105,6 +106,7 @@ export const killSwitchRoutes: readonly Route[] = [
     body: platformSwitchBodySchema,
     replies: switchReply,
     errors: [],
+    awaitsEffect: true,
     handler: throwPlatformSwitch(true),
   }),
   route({
@@ -118,6 +120,7 @@ export const killSwitchRoutes: readonly Route[] = [
     body: platformSwitchBodySchema,
     replies: switchReply,
     errors: [],
+    awaitsEffect: true,
     handler: throwPlatformSwitch(false),
   }),
 ];

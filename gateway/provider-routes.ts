@@ -84,6 +84,7 @@ export const providerRoutes: readonly Route[] = [
     body: createProviderConfigBodySchema,
     replies: { 201: { description: "The config, with secrets that were made.", schema: newProviderConfigSchema } },
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: createOwnProviderConfig,
   }),
   route({
@@ -98,6 +99,7 @@ export const providerRoutes: readonly Route[] = [
     body: changeProviderConfigBodySchema,
     replies: { 200: { description: "The config after this.", schema: providerConfigSchema } },
     errors: ["not_found", "conflict"],
+    awaitsEffect: true,
     handler: changeOwnProviderConfig,
   }),
   route({

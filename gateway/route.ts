@@ -55,6 +55,11 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly replies: Readonly<Record<number, ReplyFacts>>;
   /** The codes of this operation's own refusals. Those of `who`, of bodies, of faults are added by the document. */
   readonly errors: readonly ErrorCode[];
+  /**
+   * It changes what gateways or stations follow. Its answer waits until the change is effective, and says when it is not yet
+   * (`gateway/contract/effect.ts`). A handler of any other row cannot ask for such a change.
+   */
+  readonly awaitsEffect?: boolean;
   /** Called so often that its good answers are logged at `debug` only. */
   readonly quiet?: boolean;
   /** The path also takes an upgrade to a WebSocket (`gateway/live/`); the row says what a plain GET gets. */

@@ -24,6 +24,7 @@ export function sessionRoutes(
       body: logInBodySchema,
       replies: { 200: { description: "The session.", schema: newSessionSchema } },
       errors: ["login_failed", "login_throttled", "permission_denied"],
+      awaitsEffect: true,
       handler: logIn(permission),
     }),
     route({
@@ -49,6 +50,7 @@ export function sessionRoutes(
       who: anySession,
       replies: { 204: { description: "The session has ended and the cookie is cleared.", schema: null } },
       errors: [],
+      awaitsEffect: true,
       handler: logOut,
     }),
     route({
@@ -63,6 +65,7 @@ export function sessionRoutes(
       body: changePasswordBodySchema,
       replies: { 204: { description: "The new password holds.", schema: null } },
       errors: ["login_throttled"],
+      awaitsEffect: true,
       handler: changeOwnPassword,
     }),
   ];

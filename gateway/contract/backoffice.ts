@@ -52,7 +52,20 @@ export const stationSchema = z
     }),
     created_at: timestampSchema,
   })
-  .meta({ id: "Station" });
+  .meta({
+    id: "Station",
+    examples: [
+      {
+        station_id: 1,
+        filial_id: 1,
+        name: "Counter 1",
+        currency: "EUR",
+        status: "suspended",
+        sandbox: false,
+        created_at: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
 export const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
 export const stationsQuerySchema = z.strictObject({ filial_id: filterId, ...pageAfterQuery });
 export const createStationBodySchema = z
@@ -75,7 +88,24 @@ const deviceShape = {
   blocked_reason: blockedReasonSchema,
   liveness: livenessSchema.nullable().meta({ description: "Null when the station does not have the device." }),
 };
-export const deviceSchema = z.object(deviceShape).meta({ id: "Device" });
+export const deviceSchema = z.object(deviceShape).meta({
+  id: "Device",
+  examples: [
+    {
+      device_id: 42,
+      station_id: 1,
+      name: "Counter tablet",
+      kind: "customer_display",
+      capabilities: ["display_total"],
+      status: "suspended",
+      handoff_target: "",
+      created_at: "2026-11-20T12:00:00.000Z",
+      enrolled_at: "2026-11-20T12:05:00.000Z",
+      blocked_reason: "device_suspended",
+      liveness: null,
+    },
+  ],
+});
 export const devicesSchema = z.object({ devices: z.array(deviceSchema), has_more: hasMoreAfter });
 /** One device with its newest heartbeat. */
 export const deviceDetailSchema = z
@@ -162,7 +192,19 @@ export const userSchema = z
     permissions: z.array(permissionSchema),
     status: userStatusSchema,
   })
-  .meta({ id: "User" });
+  .meta({
+    id: "User",
+    examples: [
+      {
+        user_id: 31,
+        email: "cashier@restaurant.example",
+        name: "Kim",
+        role: "cashier",
+        permissions: ["payments.collect"],
+        status: "suspended",
+      },
+    ],
+  });
 export const usersSchema = z.object({ users: z.array(userSchema), has_more: hasMoreAfter });
 export const usersQuerySchema = z.strictObject(pageAfterQuery);
 export const createUserBodySchema = z

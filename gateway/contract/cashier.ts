@@ -220,7 +220,23 @@ export const orderSchema = z
     transaction: transactionSchema.nullable().meta({ description: "The one sale that paid the order." }),
     opened_at: timestampSchema,
   })
-  .meta({ id: "Order" });
+  .meta({
+    id: "Order",
+    examples: [
+      {
+        order_id: 1200,
+        order_display_number: 17,
+        station_id: 1,
+        status: "open",
+        revision: 2,
+        currency: "EUR",
+        total: "25.00",
+        lines: [{ name: "Soup of the day", quantity: 2, unit_amount: "12.50", line_amount: "25.00" }],
+        transaction: null,
+        opened_at: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
 
 export const ordersSchema = z.object({ orders: z.array(orderSchema), has_more: hasMoreBefore });
 

@@ -10,6 +10,7 @@ import {
 import { VERSION } from "../../services/runtime/version.ts";
 import { type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
 import { pathParameters } from "../server/pipeline.ts";
+import { repliesOf } from "./effect.ts";
 import { ErrorReplies } from "./error-replies.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
 import { errorBodySchema } from "./shared.ts";
@@ -190,7 +191,7 @@ function requestIdHeader(route: Route): z.ZodObject {
 }
 
 function responsesOf(route: Route, errors: ErrorReplies): ZodOpenApiResponsesObject {
-  const good = Object.entries(route.replies).map(([status, reply]) => [status, goodReply(route, reply)] as const);
+  const good = Object.entries(repliesOf(route)).map(([status, reply]) => [status, goodReply(route, reply)] as const);
   return { ...errors.of(route), ...Object.fromEntries(good) };
 }
 

@@ -20,7 +20,19 @@ export const killSwitchSchema = z
     changed_by: actorSchema,
     changed_at: timestampSchema,
   })
-  .meta({ id: "KillSwitch" });
+  .meta({
+    id: "KillSwitch",
+    examples: [
+      {
+        switch_id: 7,
+        subject: { kind: "station", id: 1 },
+        frozen: true,
+        reason: "The terminal was stolen.",
+        changed_by: { kind: "owner", id: 30, name: "Ana" },
+        changed_at: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
 
 export const killSwitchesSchema = z.object({
   kill_switches: z.array(killSwitchSchema).meta({ description: "Those that are on." }),

@@ -89,7 +89,23 @@ export const providerConfigSchema = z
     callback_path: z.string().meta({ description: "Where the provider sends its callbacks." }),
     created_at: timestampSchema,
   })
-  .meta({ id: "ProviderConfig" });
+  .meta({
+    id: "ProviderConfig",
+    examples: [
+      {
+        config_id: 5,
+        filial_id: 1,
+        kind: "sandbox",
+        mode: "test",
+        name: "Sandbox provider",
+        status: "disabled",
+        settings: {},
+        secrets: [{ name: "callback_secret", created_at: "2026-11-20T12:00:00.000Z", expires_at: null }],
+        callback_path: "/api/providers/v1/5/callback/",
+        created_at: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
 export const providerConfigsSchema = z.object({
   provider_configs: z.array(providerConfigSchema),
   has_more: hasMoreAfter,

@@ -45,6 +45,21 @@ export const newSessionSchema = z
     expires_at: timestampSchema,
     user: personSchema,
   })
-  .meta({ id: "NewSession" });
+  .meta({
+    id: "NewSession",
+    examples: [
+      {
+        token: "the token, shown this once",
+        expires_at: "2026-11-21T00:00:00.000Z",
+        user: {
+          user_id: 31,
+          name: "Kim",
+          role: "cashier",
+          permissions: ["payments.collect"],
+          organization_id: 1,
+        },
+      },
+    ],
+  });
 
 export const sessionSchema = z.object({ expires_at: timestampSchema, user: personSchema }).meta({ id: "Session" });

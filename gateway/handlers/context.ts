@@ -16,6 +16,7 @@ import type { FairSlots } from "../../services/runtime/fair-slots.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { Readiness } from "../contract/service.ts";
+import type { Effect } from "../effect.ts";
 import type { WhyNoStation } from "../missing-stations.ts";
 import type { PollName } from "../polls/poll-name.ts";
 import type { Rendered } from "../polls/rendered.ts";
@@ -48,7 +49,10 @@ export interface HandlerDeps {
 }
 
 export interface GatewayBus {
-  /** Asks a service. When the reply carries a `barrier`, waits (bounded) until this gateway's replicas show the write. */
+  /**
+   * Asks a service. When the reply carries a `barrier`, waits (bounded) until this gateway's replicas show the change; only a
+   * route with `awaitsEffect` may ask for such a change, and its answer says when the wait ended before.
+   */
   call<TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
     request: z.infer<TRequest>,
@@ -63,6 +67,8 @@ export interface GatewayBus {
     command: StationCommandRequest,
     options?: { readonly timeoutMs?: number },
   ): Promise<AcceptedResponse>;
+  /** This bus for one request: it notes in `effect` when a change is not yet effective. */
+  noting(effect: Effect): GatewayBus;
   /** Stores a device's heartbeat; resolves when the stream has it. Throws `UnavailableError`. */
   heartbeat(device: DeviceCaller, heartbeat: { readonly atMs: number; readonly summary: object }): Promise<void>;
 }

@@ -7,7 +7,9 @@
  */
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { Count } from "../../services/runtime/figures.ts";
 import type { Log } from "../../services/runtime/log.ts";
+import type { Effect } from "../effect.ts";
 import type { DeviceCaller, HandlerDeps, Reply } from "../handlers/context.ts";
 import { Refusal } from "../handlers/context.ts";
 import type { ErasedHandler, Route } from "../route.ts";
@@ -16,6 +18,7 @@ import type { ConsumerCheck } from "./consumer-check.ts";
 import type { DeviceCheck } from "./device-check.ts";
 import type { Exchange } from "./exchange.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
+import { notEffective } from "./not-effective.ts";
 import { parseBody, requireStorableText } from "./parse-body.ts";
 import type { PlatformCheck } from "./platform-check.ts";
 import { refusalOf } from "./refusal-of.ts";
@@ -30,6 +33,8 @@ export interface PipelineDeps {
   readonly deviceCheck: DeviceCheck;
   readonly platformCheck: PlatformCheck;
   readonly consumerCheck: Pick<ConsumerCheck, "check">;
+  /** Answers to changes that were stored and not yet effective. */
+  readonly notEffective: Count<"operation">;
 }
 
 interface Caller {
@@ -52,6 +57,7 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
     const hasBody = route.body !== undefined || route.rawBody === true;
     const body = hasBody ? await takeBody(route, exchange) : undefined;
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    const effect: Effect = { isEffective: true };
     const reply = await handlerOf(route)({
       ...who,
       body: route.body === undefined ? body : validate(route.body, body),
@@ -61,13 +67,19 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
       requestId: facts.requestId,
       address: facts.address,
       secure: facts.secure,
-      deps: deps.handlerDeps,
+      deps: handlerDepsOf(deps, route, effect),
     } as Parameters<ErasedHandler>[0]);
-    exchange.answer(replyAnswer(route, reply, facts));
+    if (!effect.isEffective) deps.notEffective.add({ operation: route.operationId });
+    exchange.answer(replyAnswer(route, effect.isEffective ? reply : notEffective(reply), facts));
   } catch (error) {
     if (!(error instanceof ClientGoneError)) code = refuse(deps.log, exchange, error);
   }
   logExchange(deps.log, route, exchange, who, code);
+}
+
+/** With a bus of the request's own where its route changes what others follow. */
+function handlerDepsOf({ handlerDeps }: PipelineDeps, route: Route, effect: Effect): HandlerDeps {
+  return route.awaitsEffect === true ? { ...handlerDeps, bus: handlerDeps.bus.noting(effect) } : handlerDeps;
 }
 
 function findCaller(

@@ -30,6 +30,9 @@ export const BUS_LIMITS = {
   /** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */
   requestsInFlight: 256,
 
+  /** The pause before a flush is asked for again while no relay listens: one that takes over listens within its first turn. */
+  flushPauseMs: 50,
+
   /** How long `askStation` keeps trying, unless its caller says otherwise. */
   askMs: 4_000,
   /** One attempt of `askStation`: a request that a dying host took with it is asked again while there is still time. */

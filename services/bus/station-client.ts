@@ -3,6 +3,7 @@ import { errors, type Msg, type NatsConnection } from "nats";
 import { deadlineHeaders } from "./deadline.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "./messages/station.ts";
+import { isNoResponders } from "./no-responders.ts";
 import { AskedServiceRefused, UnavailableError } from "./refusals.ts";
 import { stationCommandSubject } from "./subjects.ts";
 
@@ -60,11 +61,7 @@ function throwIfRefused(answer: Failure): void {
 /** Whether the attempt may have taken effect. It has not when the bus has found no host to deliver it to. */
 function isOutcomeUnknown(answer: Failure): boolean {
   if ("failure" in answer) return answer.failure === "unavailable";
-  const { cause } = answer;
-  return !(
-    cause instanceof errors.NoRespondersError ||
-    (cause instanceof errors.RequestError && cause.isNoResponders())
-  );
+  return !isNoResponders(answer.cause);
 }
 
 async function attempt(

@@ -174,9 +174,13 @@ export const PROVIDER_LIMITS = {
   /** After a loss of the bus: stations marked at once as not told, and how often. */
   stationsPerRecovery: 1_000,
   recoveryIntervalMs: 1_000,
-  /** Stations for whose replicas a changed config waits; with more, the change is seen a moment later. */
+  /**
+   * Stations that the relay is asked to deliver to when a config changes; with more, the relay's own turns deliver, and the
+   * database is polled for the end. How long an answer waits for either, and how often it polls.
+   */
   flushedStations: 20,
   flushTimeoutMs: 1_000,
+  flushPollMs: 100,
 
   /** Callbacks of one moment share the disk's flushes; the tasks that they start need connections beside them. */
   databaseConnections: 16,

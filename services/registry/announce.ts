@@ -1,11 +1,9 @@
 /** What the registry tells the bus: the outbox rows of a change, and the wait for their delivery. */
 import type { Actor } from "../../machines/actor.ts";
 import type { Capability, DeviceDescription, StationDescription } from "../../machines/station/state.ts";
+import { flushKeys } from "../bus/flush-outbox.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
 import { type SwitchEntry, switchKeyOf } from "../bus/messages/kill-switches.ts";
-import { flushOutbox } from "../bus/messages/relay.ts";
-import { call } from "../bus/operation.ts";
-import { RefusedError, UnavailableError } from "../bus/refusals.ts";
 import { credentialKey, type OutboxKey, type OutboxRow, sessionKey, stationKey, switchKey } from "../db/outbox.ts";
 import type { RegistryDeps } from "./deps.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
@@ -99,30 +97,10 @@ export function switchEntry(row: KillSwitchRow): SwitchEntry {
   return { key, isOn: row.is_on, revision: row.revision };
 }
 
-const BARRIER_NAMES = ["stationLogSequence", "credentialsRevision", "sessionsRevision", "switchesRevision"] as const;
-
-/**
- * Has the relay deliver these keys now and says how far the replicas must come to show it. When the relay does not
- * answer in time the change stands all the same and will be delivered; the answer then carries no barrier.
- */
-export async function flush(deps: Pick<RegistryDeps, "nc" | "log">, ...keys: readonly OutboxKey[]): Promise<Barrier> {
-  const barriers = await Promise.all(keys.map((key) => flushKey(deps, key)));
-  const merged: Barrier = {};
-  for (const barrier of barriers) {
-    for (const name of BARRIER_NAMES) {
-      const value = barrier[name];
-      if (value !== undefined) merged[name] = Math.max(merged[name] ?? 0, value);
-    }
-  }
-  return merged;
-}
-
-async function flushKey(deps: Pick<RegistryDeps, "nc" | "log">, key: OutboxKey): Promise<Barrier> {
-  try {
-    return await call(deps.nc, flushOutbox, { key }, REGISTRY_LIMITS.flushTimeoutMs);
-  } catch (error) {
-    if (!(error instanceof UnavailableError) && !(error instanceof RefusedError)) throw error;
-    deps.log.warn({ key, reason: error.message }, "answered before the relay delivered");
-    return {};
-  }
+/** Has the relay deliver these keys now, and says how far the replicas must come to show it (`services/bus/flush-outbox.ts`). */
+export async function flush(
+  { nc, log }: Pick<RegistryDeps, "nc" | "log">,
+  ...keys: readonly OutboxKey[]
+): Promise<Barrier> {
+  return await flushKeys({ nc, log, timeoutMs: REGISTRY_LIMITS.flushTimeoutMs }, keys);
 }

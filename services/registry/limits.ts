@@ -2,7 +2,7 @@ import { BOUNDS } from "../bus/bounds.ts";
 
 /** Every limit of the registry, with its reason. */
 export const REGISTRY_LIMITS = {
-  /** How long a request waits for the relay to deliver what it wrote; after that it is answered without a barrier. */
+  /** How long a request waits for the relay to deliver what it wrote; after that its answer says that it is undelivered. */
   flushTimeoutMs: 1_000,
   /** A working day and the hour after it: nobody is logged out in the middle of a shift. */
   sessionLifetimeMs: 12 * 3_600_000,

@@ -1,9 +1,9 @@
-import type { Barrier } from "../bus/messages/caller.ts";
+import type { Barrier, BarrierPosition } from "../bus/messages/caller.ts";
 import type { OutboxRow } from "../db/outbox.ts";
 import type { DeliveredRow } from "./sql/outbox-rows.ts";
 
 /** Which replica shows the effect of which kind of row; null where none does. */
-const REPLICA: Readonly<Record<OutboxRow["kind"], keyof Barrier | null>> = {
+const REPLICA: Readonly<Record<OutboxRow["kind"], BarrierPosition | null>> = {
   station_command: "stationLogSequence",
   credential_put: "credentialsRevision",
   credential_delete: "credentialsRevision",

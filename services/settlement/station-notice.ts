@@ -4,10 +4,9 @@
  */
 import type { Actor } from "../../machines/actor.ts";
 import type { Bus } from "../bus/connection.ts";
+import { flushKeys } from "../bus/flush-outbox.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
-import { flushOutbox } from "../bus/messages/relay.ts";
 import type { Order } from "../bus/messages/settlement.ts";
-import { call } from "../bus/operation.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
@@ -28,12 +27,11 @@ export async function noteForStation(sql: Transaction, order: Order, actor: Acto
   });
 }
 
-/** Asks the relay to deliver now. Without an answer in time there is no barrier, and the station follows a moment later. */
-export async function tellStation(deps: { readonly bus: Bus; readonly log: Log }, stationId: number): Promise<Barrier> {
-  try {
-    return await call(deps.bus.nc, flushOutbox, { key: stationKey(stationId) }, SETTLEMENT_LIMITS.flushTimeoutMs);
-  } catch (error) {
-    deps.log.warn({ reason: String(error), stationId }, "the relay did not deliver at once");
-    return {};
-  }
+/** Asks the relay to deliver now; when it does not in time, the barrier says so and the station follows later. */
+export async function tellStation(
+  { bus, log }: { readonly bus: Bus; readonly log: Log },
+  stationId: number,
+): Promise<Barrier> {
+  const { flushTimeoutMs: timeoutMs } = SETTLEMENT_LIMITS;
+  return await flushKeys({ nc: bus.nc, log, timeoutMs }, [stationKey(stationId)]);
 }

@@ -57,6 +57,8 @@ export interface TestSystem {
   /** A connection of the test's own, for operations that have no HTTP endpoint. */
   readonly bus: Bus;
   readonly processes: Readonly<Record<"services" | "stations" | "gateway", TestProcess>>;
+  /** The relay's process; undefined unless it was asked for: else the services' process runs the relay. */
+  readonly relay: TestProcess | undefined;
   /** The process of the webhook signer; undefined unless it was asked for. */
   readonly webhookSigner: TestProcess | undefined;
   readonly sandbox: ReplyOf<typeof seedSandbox>;
@@ -74,6 +76,8 @@ export interface SystemOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Runs the webhook signer, too, in a process of its own, which may be killed. */
   readonly webhookSigner?: boolean;
+  /** Runs the relay in a process of its own, which may be stopped alone. */
+  readonly relayApart?: boolean;
   /** Runs the sandbox provider, too, and makes it the sandbox stations' provider. */
   readonly sandboxProvider?: boolean;
   /** A PostgreSQL of its own instead of a database on the run's: slower to start, for tests that kill it. */
@@ -107,7 +111,12 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
   };
   const start = (name: string, script: string, args: string[], env: NodeJS.ProcessEnv) =>
     startTestProcess({ name, script: join(CHECKOUT, script), args, environment: env, logFile: logFile(name) });
-  const services = await start("services", "services/main.ts", [...(options.services ?? SERVICES)], withDatabase);
+  const relayApart = options.relayApart === true;
+  const named = (options.services ?? SERVICES).filter((name) => !relayApart || name !== "relay");
+  const [services, relay] = await Promise.all([
+    start("services", "services/main.ts", named, withDatabase),
+    relayApart ? start("relay", "services/main.ts", ["relay"], withDatabase) : undefined,
+  ]);
   const sandboxProvider =
     options.sandboxProvider === true
       ? await start("sandbox-provider", "services/main.ts", ["sandbox-provider"], withDatabase)
@@ -131,6 +140,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     postgres,
     bus,
     processes: { services, stations, gateway },
+    relay,
     webhookSigner,
     sandbox,
     owner: { email: sandbox.owner.email, password: passwords.ownerPassword },
@@ -142,6 +152,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
         gateway.stop(),
         stations.stop(),
         services.stop(),
+        relay?.stop(),
         sandboxProvider?.stop(),
         webhookSigner?.stop(),
       ]);

@@ -43,13 +43,17 @@ export const credentialEntrySchema = z.object({
 export type CredentialEntry = z.infer<typeof credentialEntrySchema>;
 
 /**
- * How far the replicas must have come before a caller's next read is sure to see what was just written. The gateway
- * waits for it, bounded, before it answers.
+ * How far the replicas must have come before a change is effective, and a caller's next read is sure to see it. The gateway
+ * waits for it, bounded, before it answers, and says in the answer when the change is not yet effective.
  */
 export const barrierSchema = z.object({
   stationLogSequence: z.number().optional(),
   credentialsRevision: z.number().optional(),
   sessionsRevision: z.number().optional(),
   switchesRevision: z.number().optional(),
+  /** The relay has not delivered the change in time. It is stored, and takes effect when the relay delivers it. */
+  isUndelivered: z.literal(true).optional(),
 });
 export type Barrier = z.infer<typeof barrierSchema>;
+/** The positions in a barrier, each in the feed of one replica. */
+export type BarrierPosition = Exclude<keyof Barrier, "isUndelivered">;

@@ -175,7 +175,7 @@ export const rotateProviderSecret = defineOperation(
     overlapMs: z.int().min(0),
     reason,
   }),
-  configReply.extend({ newSecrets: z.record(z.string(), z.string()) }),
+  z.object({ config: providerConfigSchema, newSecrets: z.record(z.string(), z.string()) }),
 );
 
 /** Money that does not fit: each kind is a name that an operator acts on (contract, "Rules" 7). */

@@ -2,14 +2,21 @@
  * How stations learn which provider they use. A change marks the filial's stations as not told, a new station is born as
  * such, and whoever finds one writes its outbox row: so the two never have to know of each other.
  */
+import { setTimeout as delay } from "node:timers/promises";
+import { flushKeys } from "../../bus/flush-outbox.ts";
 import type { Barrier } from "../../bus/messages/caller.ts";
-import { flushOutbox } from "../../bus/messages/relay.ts";
-import { call } from "../../bus/operation.ts";
 import { insertOutboxRows, type OutboxRow, stationKey } from "../../db/outbox.ts";
 import type { Database } from "../../db/pool.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { type ChoiceRow, listStationIds, readChoices, takeUntoldStations, type UntoldStation } from "../sql/choices.ts";
+import {
+  type ChoiceRow,
+  hasUndeliveredStation,
+  listStationIds,
+  readChoices,
+  takeUntoldStations,
+  type UntoldStation,
+} from "../sql/choices.ts";
 import type { ConfigRow } from "../sql/configs.ts";
 
 /** Tells every station that has not been told. Several processes may do it at once: they skip what another has taken. */
@@ -52,22 +59,31 @@ function rowFor(station: UntoldStation, choices: readonly ChoiceRow[]): OutboxRo
   ];
 }
 
-/** Tells the stations of a changed config now and has the relay deliver, so that the caller reads what it wrote. */
+/** Notifies the stations of a changed config now and has the relay deliver, so that the caller reads what it wrote. */
 export async function announce(deps: ProvidersDeps, config: ConfigRow): Promise<Barrier> {
   const { filial_id: filialId, mode } = config;
+  const { flushedStations, flushTimeoutMs: timeoutMs } = PROVIDER_LIMITS;
   try {
     await deps.tellStations();
-    const stationIds = await listStationIds(deps.database, { filialId, mode }, PROVIDER_LIMITS.flushedStations + 1);
-    if (stationIds.length > PROVIDER_LIMITS.flushedStations) return {};
-    const barriers = await Promise.all(
-      stationIds.map((stationId) =>
-        call(deps.bus.nc, flushOutbox, { key: stationKey(stationId) }, PROVIDER_LIMITS.flushTimeoutMs),
-      ),
-    );
-    const sequences = barriers.flatMap((barrier) => barrier.stationLogSequence ?? []);
-    return sequences.length === 0 ? {} : { stationLogSequence: Math.max(...sequences) };
+    const stationIds = await listStationIds(deps.database, { filialId, mode }, flushedStations + 1);
+    if (stationIds.length > flushedStations) return await deliveryToAll(deps, { filialId, mode });
+    return await flushKeys({ nc: deps.bus.nc, log: deps.log, timeoutMs }, stationIds.map(stationKey));
   } catch (error) {
     deps.log.warn({ reason: String(error), configId: config.config_id }, "stations learn of a provider a moment later");
-    return {};
+    return { isUndelivered: true };
   }
+}
+
+/** Waits until the relay has delivered to all of many stations, by its own turns: asking for each would take its time. */
+async function deliveryToAll(
+  { database }: ProvidersDeps,
+  place: { readonly filialId: number; readonly mode: ConfigRow["mode"] },
+): Promise<Barrier> {
+  const { flushTimeoutMs, flushPollMs } = PROVIDER_LIMITS;
+  const deadlineMs = performance.now() + flushTimeoutMs;
+  while (await hasUndeliveredStation(database, place)) {
+    if (performance.now() + flushPollMs >= deadlineMs) return { isUndelivered: true };
+    await delay(flushPollMs);
+  }
+  return {};
 }

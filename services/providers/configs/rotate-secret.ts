@@ -61,7 +61,7 @@ export async function rotateSecret(
     return { config: held, secret: renewed };
   });
   const newSecrets: Record<string, string> = given === undefined ? { [name]: secret } : {};
-  return { config: await configOnWire(deps.database, config), barrier: {}, newSecrets };
+  return { config: await configOnWire(deps.database, config), newSecrets };
 }
 
 /** A new secret, in force at the provider. Its access is read behind the lock, so that it is not one just replaced. */

@@ -67,3 +67,17 @@ export async function listStationIds(
     order by station_id limit ${limit}`;
   return rows.map((row) => row.station_id);
 }
+
+/** Whether an outbox row of one of the place's stations waits for the relay. */
+export async function hasUndeliveredStation(
+  sql: Queryable,
+  place: { readonly filialId: number; readonly mode: ConfigRow["mode"] },
+): Promise<boolean> {
+  const [row] = await sql<[{ waits: boolean }]>`
+    select exists (
+      select 1 from outbox where delivered_at is null and key in (
+        select 'station.' || station_id from stations
+        where filial_id = ${place.filialId} and sandbox = ${place.mode === "test"})
+    ) as waits`;
+  return row.waits;
+}

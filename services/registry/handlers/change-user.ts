@@ -1,7 +1,7 @@
 import type { changeUser } from "../../bus/messages/user-access.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
-import type { OutboxKey } from "../../db/outbox.ts";
+import { type OutboxKey, sessionKey } from "../../db/outbox.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
@@ -43,7 +43,9 @@ async function change(
     email: request.email === undefined ? from.email : canonicalEmail(request.email),
     role: request.role ?? from.role,
   };
-  if (from.name === to.name && from.email === to.email && from.role === to.role) return { user: before, keys: [] };
+  // A repetition shows whether the sessions that the first request ended are gone. A name alone is nowhere else.
+  const ownKeys = request.role === undefined ? [] : [sessionKey(userId)];
+  if (from.name === to.name && from.email === to.email && from.role === to.role) return { user: before, keys: ownKeys };
   if (to.role !== "owner" && owners.every((owner) => owner.user_id === userId)) {
     const detail = "An organization keeps one owner; give another person the role first.";
     throw new RefusedError({ code: "conflict", detail });
@@ -54,7 +56,7 @@ async function change(
   const subject = { kind: "user", id: userId } as const;
   const data = { from, to };
   await recordEvent(tx, { organizationId, actor: userActor(caller), action: "user_changed", subject, data });
-  return { user, keys: await announceSessionEnds(tx, { userId, ended, by: caller }) };
+  return { user, keys: [...new Set([...ownKeys, ...(await announceSessionEnds(tx, { userId, ended, by: caller }))])] };
 }
 
 const descriptionOf = ({ name, email, role }: UserRow) => ({ name, email, role });

@@ -13,7 +13,8 @@ import { deviceAfter } from "../standing-step.ts";
 import { deviceOnWire } from "../wire.ts";
 
 /**
- * Suspends, resumes, resets or revokes. A reset or revoked device keeps neither a credential nor a code, so that
+ * Suspends, resumes, resets or revokes. A device that is as it is asked to be stays so, and the answer waits for what made it
+ * so: a repetition is harmless, and shows whether the first request is effective. A reset or revoked device keeps neither a credential nor a code, so that
  * whoever held one is out; their deletion has a key of its own and does not wait for the station's actor.
  */
 export async function handleMoveDevice(
@@ -22,12 +23,13 @@ export async function handleMoveDevice(
 ): Promise<ReplyOf<typeof moveDevice>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
-  const { device, revoked } = await deps.sql.begin(async (tx) => {
+  const endsAccess = move === "RESET" || move === "REVOKE";
+  const device = await deps.sql.begin(async (tx) => {
     const before = await lockDevice(tx, organizationId, deviceId);
     if (before === undefined) throw new RefusedError({ code: "not_found" });
+    if (before.status === STATUS_AFTER[move]) return before;
     const status = deviceAfter(before.status, move);
     const row = await setDeviceStatus(tx, deviceId, status);
-    const endsAccess = move === "RESET" || move === "REVOKE";
     if (endsAccess) await revokeUnspentCodes(tx, deviceId);
     const hashes = endsAccess ? await revokeCredentials(tx, deviceId) : [];
     const subject = { kind: "device", id: deviceId } as const;
@@ -35,11 +37,14 @@ export async function handleMoveDevice(
     await recordEvent(tx, { organizationId, actor: userActor(caller), action: ACTIONS[move], subject, data });
     const put = devicePut(row, { kind: "owner", id: caller.userId });
     await insertOutboxRows(tx, [...credentialDeletes(deviceId, hashes), put]);
-    return { device: row, revoked: hashes.length > 0 };
+    return row;
   });
-  const keys = [stationKey(device.station_id), ...(revoked ? [credentialKey(deviceId)] : [])];
+  const keys = [stationKey(device.station_id), ...(endsAccess ? [credentialKey(deviceId)] : [])];
   return { device: deviceOnWire(device), barrier: await flush(deps, ...keys) };
 }
+
+/** A reset has none: it also voids the code of a device that is pending. */
+const STATUS_AFTER = { SUSPEND: "suspended", RESUME: "active", RESET: null, REVOKE: "revoked" } as const;
 
 const ACTIONS = {
   SUSPEND: "device_suspended",

@@ -83,7 +83,7 @@ export async function handleRenameStation(
   return { station: stationOnWire(station), barrier: await flush(deps, stationKey(stationId)) };
 }
 
-/** Suspends, resumes or closes. A closed station's codes are void: nothing enrolls where nothing will be collected. */
+/** Suspends, resumes or closes; one that is as it is asked to be stays so, as with devices. A closed station's codes are void: nothing enrolls where nothing will be collected. */
 export async function handleMoveStation(
   deps: RegistryDeps,
   { caller, stationId, move }: RequestOf<typeof moveStation>,
@@ -93,6 +93,7 @@ export async function handleMoveStation(
   const station = await deps.sql.begin(async (tx) => {
     const before = await stations.lockStation(tx, organizationId, stationId);
     if (before === undefined) throw new RefusedError({ code: "not_found" });
+    if (before.status === STATUS_AFTER[move]) return before;
     const status = stationAfter(before.status, move);
     const row = await stations.setStationStatus(tx, stationId, status);
     if (status === "closed") await revokeUnspentCodesOfStation(tx, stationId);
@@ -104,5 +105,7 @@ export async function handleMoveStation(
   });
   return { station: stationOnWire(station), barrier: await flush(deps, stationKey(stationId)) };
 }
+
+const STATUS_AFTER = { SUSPEND: "suspended", RESUME: "active", CLOSE: "closed" } as const;
 
 const ACTIONS = { SUSPEND: "station_suspended", RESUME: "station_resumed", CLOSE: "station_closed" } as const;

@@ -35,7 +35,8 @@ export async function handleMoveUser(
     const row = await setUserStatus(tx, userId, status);
     const ended = status === "suspended" ? await endSessions(tx, userId) : [];
     await record(tx, request, action, { from: before.status, to: status });
-    return { user: row, keys: await announceSessionEnds(tx, { userId, ended, by: request.caller }) };
+    const keys = await announceSessionEnds(tx, { userId, ended, by: request.caller });
+    return { user: row, keys: [...new Set([sessionKey(userId), ...keys])] };
   });
   return { user: userOnWire(user), barrier: await flush(deps, ...keys) };
 }
@@ -55,7 +56,9 @@ export async function handleResetPassword(
     await setPasswordHash(tx, userId, passwordHash);
     const ended = await endSessions(tx, userId);
     await record(tx, request, "user_password_reset", {});
-    return { user: before, keys: await announceSessionEnds(tx, { userId, ended, by: request.caller }) };
+    const keys = await announceSessionEnds(tx, { userId, ended, by: request.caller });
+    // Also without sessions to end: a repetition shows whether those that the first request ended are gone.
+    return { user: before, keys: [...new Set([sessionKey(userId), ...keys])] };
   });
   return { user: userOnWire(user), barrier: await flush(deps, ...keys) };
 }

@@ -1,0 +1,61 @@
+/** What a service does after it has written outbox rows: it asks the relay to deliver them now, and learns how far that went. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { NatsConnection } from "nats";
+import { BUS_LIMITS } from "./limits.ts";
+import type { Barrier, BarrierPosition } from "./messages/caller.ts";
+import { flushOutbox } from "./messages/relay.ts";
+import { isNoResponders } from "./no-responders.ts";
+import { call } from "./operation.ts";
+import { RefusedError, UnavailableError } from "./refusals.ts";
+
+export interface FlushDeps {
+  readonly nc: NatsConnection;
+  readonly log: { warn(fields: object, message: string): void };
+  /** How long the service waits for the relay in all. */
+  readonly timeoutMs: number;
+}
+
+const POSITIONS = Object.keys({
+  stationLogSequence: true,
+  credentialsRevision: true,
+  sessionsRevision: true,
+  switchesRevision: true,
+} satisfies Record<BarrierPosition, true>) as BarrierPosition[];
+
+/**
+ * Has the relay deliver these keys now and returns how far the replicas must come to show it. Without the relay's answer in
+ * time the barrier is `isUndelivered`: the rows are stored, and the relay delivers them later by itself.
+ */
+export async function flushKeys(deps: FlushDeps, keys: readonly string[]): Promise<Barrier> {
+  return mergeBarriers(await Promise.all(keys.map((key) => flushKey(deps, key))));
+}
+
+/** The furthest of each position; undelivered when one of them is. */
+function mergeBarriers(barriers: readonly Barrier[]): Barrier {
+  const merged: Barrier = {};
+  for (const barrier of barriers) {
+    for (const name of POSITIONS) {
+      const value = barrier[name];
+      if (value !== undefined) merged[name] = Math.max(merged[name] ?? 0, value);
+    }
+    if (barrier.isUndelivered === true) merged.isUndelivered = true;
+  }
+  return merged;
+}
+
+async function flushKey({ nc, log, timeoutMs }: FlushDeps, key: string): Promise<Barrier> {
+  const deadlineMs = performance.now() + timeoutMs;
+  for (;;) {
+    try {
+      return await call(nc, flushOutbox, { key }, Math.max(1, deadlineMs - performance.now()));
+    } catch (error) {
+      if (!(error instanceof UnavailableError) && !(error instanceof RefusedError)) throw error;
+      const hasTime = performance.now() + BUS_LIMITS.flushPauseMs < deadlineMs;
+      if (!hasTime || !isNoResponders(error.cause)) {
+        log.warn({ key, reason: error.message }, "answered before the relay delivered");
+        return { isUndelivered: true };
+      }
+    }
+    await delay(BUS_LIMITS.flushPauseMs);
+  }
+}

@@ -1,0 +1,334 @@
+/**
+ * Changes that gateways and stations follow, with a relay that delivers and with one that is stopped: an answer says when its
+ * change is stored and not yet effective. The table is the route table's, so that no route is left out.
+ */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Route } from "../../../gateway/route.ts";
+import { routes } from "../../../gateway/routes.ts";
+import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { emvcoSettings } from "../../support/emvco-settings.ts";
+import { type Answer, send } from "../../support/http.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { type LogIn, startSystem, type TestSystem } from "../../support/system.ts";
+
+const PLATFORM_KEY = "platform-key-of-the-test-of-effects";
+const PASSWORD = "a long enough password";
+const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
+
+/** One request of a route; `ids` are those of its path. */
+interface Asked {
+  readonly ids?: Readonly<Record<string, number>>;
+  readonly token?: string | undefined;
+  readonly body?: unknown;
+  readonly key?: string;
+}
+
+let system: TestSystem;
+let database: Database;
+let owner: Person;
+let cashier: Person;
+let filialId: number;
+/** Where devices and orders are made; a station has room for the devices of one round. */
+let stationId: number;
+/** The owner of another organization, whose freeze disturbs no other row. */
+let secondOwner: Person;
+let made = 0;
+beforeAll(async () => {
+  const environment = { PLATFORM_KEY };
+  system = await startSystem({ environment, relayApart: true });
+  database = openDatabase({ url: system.database.url, maxConnections: 1 });
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  filialId = await newFilial();
+  const details = { email: "second@restaurant.example", password: PASSWORD };
+  const json = { name: "Second", owner: { ...details, name: "Second owner" } };
+  await send(system.baseUrl, "POST", "/api/platform/v1/organizations/", { token: PLATFORM_KEY, json });
+  secondOwner = await logIn(system.baseUrl, "backoffice", details);
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await system.stop();
+});
+
+const FLAGGED = routes.filter(({ awaitsEffect }) => awaitsEffect === true);
+const name = (): string => `Number ${++made}`;
+
+async function newFilial(): Promise<number> {
+  return (await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: name() } })).filial_id;
+}
+async function newStation(filial_id = filialId): Promise<number> {
+  const body = { filial_id, name: name(), currency: "EUR" };
+  return (await owner.good<{ station_id: number }>("POST", "stations/", { body })).station_id;
+}
+async function newDevice(): Promise<number> {
+  const body = { station_id: stationId, name: name(), kind: "customer_display" };
+  return (await owner.good<{ device_id: number }>("POST", "devices/", { body })).device_id;
+}
+const newCode = async (deviceId: number): Promise<string> =>
+  (await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`)).code;
+async function newActiveDevice(): Promise<number> {
+  const deviceId = await newDevice();
+  const json = { code: await newCode(deviceId) };
+  await send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json });
+  return deviceId;
+}
+async function newPerson(role: string): Promise<{ readonly details: LogIn; readonly userId: number }> {
+  const details = { email: `person-${++made}@sandbox.example`, password: PASSWORD };
+  const body = { ...details, name: name(), role };
+  const { user_id } = await owner.good<{ user_id: number }>("POST", "users/", { body });
+  return { details, userId: user_id };
+}
+/** A person who is signed in, so that ending their access has an effect. */
+async function newSession(api: Api): Promise<{ readonly token: string; readonly userId: number }> {
+  const { details, userId } = await newPerson(ROLES[api]);
+  const { token } = await logIn(system.baseUrl, api, details);
+  return { token, userId };
+}
+async function newConfigBody() {
+  const filial_id = await newFilial();
+  await newStation(filial_id);
+  return { filial_id, kind: "emvco_generic", mode: "test", name: name(), settings: emvcoSettings(`M-${++made}`) };
+}
+async function newConfig(): Promise<number> {
+  const body = await newConfigBody();
+  return (await owner.good<{ provider_config: { config_id: number } }>("POST", "provider-configs/", { body }))
+    .provider_config.config_id;
+}
+async function newOrder(): Promise<number> {
+  const path = `stations/${stationId}/orders/`;
+  return (await cashier.good<{ order_id: number }>("POST", path, { body: LINES })).order_id;
+}
+
+const moved = (prefix: "devices" | "stations" | "users", id: number, move: string) =>
+  owner.good("POST", `${prefix}/${id}/${move}/`);
+const device = (id: number): Asked => ({ ids: { device_id: id } });
+const station = (id: number): Asked => ({ ids: { station_id: id } });
+const user = (id: number): Asked => ({ ids: { user_id: id } });
+const reason = { reason: "A drill" };
+const ROLES = { cashier: "cashier", backoffice: "owner", reconciliation: "reconciliation_operator" } as const;
+type Api = keyof typeof ROLES;
+
+const sessionRows = (api: Api): Record<string, () => Promise<Asked>> => ({
+  [`${api}_session_open`]: async () => ({ body: (await newPerson(ROLES[api])).details }),
+  [`${api}_session_close`]: async () => ({ token: (await newSession(api)).token }),
+  [`${api}_password_change`]: async () => {
+    const { details } = await newPerson(ROLES[api]);
+    // The first session is the one that the change ends.
+    await logIn(system.baseUrl, api, details);
+    const { token } = await logIn(system.baseUrl, api, details);
+    return { token, body: { old_password: PASSWORD, new_password: "another long enough password" } };
+  },
+});
+
+/** A request of each row, on things of its own. */
+const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
+  ...sessionRows("backoffice"),
+  ...sessionRows("cashier"),
+  ...sessionRows("reconciliation"),
+  payments_device_enroll: async () => ({ body: { code: await newCode(await newDevice()) } }),
+  backoffice_device_register: async () => ({
+    body: { station_id: stationId, name: name(), kind: "customer_display" },
+  }),
+  backoffice_device_change: async () => ({ ...device(await newDevice()), body: { name: name() } }),
+  backoffice_device_suspend: async () => device(await newActiveDevice()),
+  backoffice_device_resume: async () => {
+    const id = await newActiveDevice();
+    await moved("devices", id, "suspend");
+    return device(id);
+  },
+  backoffice_device_reset: async () => device(await newDevice()),
+  backoffice_device_revoke: async () => device(await newDevice()),
+  backoffice_station_create: async () => ({ body: { filial_id: filialId, name: name(), currency: "EUR" } }),
+  backoffice_station_rename: async () => ({ ...station(await newStation()), body: { name: name() } }),
+  backoffice_station_suspend: async () => station(await newStation()),
+  backoffice_station_resume: async () => {
+    const id = await newStation();
+    await moved("stations", id, "suspend");
+    return station(id);
+  },
+  backoffice_station_close: async () => station(await newStation()),
+  backoffice_user_change: async () => ({
+    ...user((await newSession("cashier")).userId),
+    body: { role: "reconciliation_operator" },
+  }),
+  backoffice_user_suspend: async () => user((await newSession("cashier")).userId),
+  backoffice_user_resume: async () => {
+    const { userId } = await newPerson("cashier");
+    await moved("users", userId, "suspend");
+    return user(userId);
+  },
+  backoffice_user_password_reset: async () => ({
+    ...user((await newSession("cashier")).userId),
+    body: { password: "another long enough password" },
+  }),
+  backoffice_organization_freeze: async () => ({ token: secondOwner.token, body: reason }),
+  backoffice_organization_unfreeze: async () => ({ token: secondOwner.token, body: reason }),
+  backoffice_station_freeze: async () => ({ ...station(await newStation()), body: reason }),
+  backoffice_station_unfreeze: async () => frozen(station(await newStation()), "stations"),
+  backoffice_device_freeze: async () => ({ ...device(await newDevice()), body: reason }),
+  backoffice_device_unfreeze: async () => frozen(device(await newDevice()), "devices"),
+  backoffice_provider_freeze: async () => ({ ids: { config_id: await newConfig() }, body: reason }),
+  backoffice_provider_unfreeze: async () => frozen({ ids: { config_id: await newConfig() } }, "provider-configs"),
+  platform_freeze: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
+  platform_unfreeze: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
+  backoffice_provider_config_create: async () => ({ body: await newConfigBody() }),
+  backoffice_provider_config_change: async () => ({
+    ids: { config_id: await newConfig() },
+    body: { status: "disabled" },
+  }),
+  cashier_order_open: async () => ({ ...station(stationId), body: LINES, key: name() }),
+  cashier_order_change: async () => ({
+    ids: { order_id: await newOrder() },
+    body: { lines: [{ name: "Tea", quantity: 2, unit_amount: "3.10" }] },
+  }),
+  cashier_order_void: async () => ({ ids: { order_id: await newOrder() } }),
+};
+
+async function frozen(asked: Asked, prefix: string): Promise<Asked> {
+  const [id] = Object.values(asked.ids ?? {});
+  await owner.good("POST", `${prefix}/${id}/freeze/`, { body: reason });
+  return { ...asked, body: reason };
+}
+
+/** What a repetition gets where the first request has used up what the second one would need. */
+const USED_UP: Readonly<Record<string, number>> = {
+  payments_device_enroll: 404,
+  backoffice_session_close: 401,
+  cashier_session_close: 401,
+  reconciliation_session_close: 401,
+  backoffice_password_change: 400,
+  cashier_password_change: 400,
+  reconciliation_password_change: 400,
+  backoffice_provider_config_create: 409,
+};
+
+function ask(route: Route, asked: Asked): Promise<Answer> {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_all, id: string) => String(asked.ids?.[id]));
+  const token = "token" in asked ? asked.token : tokenFor(route);
+  return send(system.baseUrl, route.method, path, {
+    ...(token === undefined ? {} : { token }),
+    ...(asked.body === undefined ? {} : { json: asked.body }),
+    ...(asked.key === undefined ? {} : { headers: { "idempotency-key": asked.key } }),
+  });
+}
+
+function tokenFor({ who, path }: Route): string | undefined {
+  if (who.kind !== "session") return undefined;
+  return path.startsWith("/api/cashier/") ? cashier.token : owner.token;
+}
+
+const statusOf = (route: Route): number => Number(Object.keys(route.replies)[0]);
+const fieldsOf = ({ body }: Answer): string[] => Object.keys(body ?? {}).toSorted();
+const rows = FLAGGED.map((route) => ({ operation: route.operationId, route }));
+
+async function outboxIsEmpty(): Promise<void> {
+  const [row] = await database<[{ count: number }]>`select count(*) as count from outbox where delivered_at is null`;
+  expect(Number(row.count)).toBe(0);
+}
+
+it("the table of this file: has a request for each row that awaits its effect, and for no other", () => {
+  expect(Object.keys(REQUESTS).toSorted()).toEqual(FLAGGED.map(({ operationId }) => operationId).toSorted());
+});
+
+/** The requests of one round, made a few at a time. */
+async function prepareAll(): Promise<Map<string, Asked>> {
+  stationId = await newStation();
+  const waiting = Object.entries(REQUESTS);
+  const prepared = new Map<string, Asked>();
+  const prepareSome = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) prepared.set(next[0], await next[1]());
+  };
+  await Promise.all([prepareSome(), prepareSome(), prepareSome(), prepareSome()]);
+  return prepared;
+}
+
+const healthy = new Map<string, Answer>();
+
+describe("with a relay that delivers", () => {
+  let asked: Map<string, Asked>;
+  beforeAll(async () => {
+    asked = await prepareAll();
+  });
+
+  it.each(rows)("$operation: its answer is the usual one", async ({ operation, route }) => {
+    const answer = await ask(route, asked.get(operation) ?? {});
+    healthy.set(operation, answer);
+    expect(answer.status, answer.text).toBe(statusOf(route));
+    expect(answer.headers.get("x-effective")).toBeNull();
+    expect(answer.body ?? {}).not.toHaveProperty("effective");
+  });
+});
+
+describe("with a relay that is stopped", () => {
+  const answers = new Map<string, Answer>();
+  const repeated = new Map<string, Answer>();
+  const later = new Map<string, Answer>();
+  /** Each is asked twice while the relay is stopped. */
+  const TWICE = ["backoffice_device_suspend", "backoffice_user_suspend", "backoffice_station_freeze"];
+  let signedOut: Answer;
+  let relayFault: unknown;
+
+  beforeAll(async () => {
+    const asked = await prepareAll();
+    await vi.waitFor(outboxIsEmpty, { timeout: 10_000 });
+    const askAll = async (into: Map<string, Answer>, which = rows): Promise<void> => {
+      await Promise.all(
+        which.map(async ({ operation, route }) => into.set(operation, await ask(route, asked.get(operation) ?? {}))),
+      );
+    };
+    const pid = system.relay?.pid() ?? 0;
+    process.kill(pid, "SIGSTOP");
+    try {
+      await askAll(answers);
+      await askAll(
+        repeated,
+        rows.filter(({ operation }) => TWICE.includes(operation)),
+      );
+      relayFault = (await send<{ dependencies: object }>(system.baseUrl, "GET", "/readyz")).body.dependencies;
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    await vi.waitFor(outboxIsEmpty, { timeout: 15_000, interval: 50 });
+    const { token } = asked.get("cashier_session_close") ?? {};
+    signedOut = await send(system.baseUrl, "GET", "/api/cashier/v1/session/", { token: token ?? "" });
+    for (const { operation, route } of rows) later.set(operation, await ask(route, asked.get(operation) ?? {}));
+  }, 60_000);
+
+  it.each(rows)(
+    "$operation: its answer says that the change is stored and not yet effective",
+    ({ operation, route }) => {
+      const answer = answers.get(operation) as Answer;
+      const usual = healthy.get(operation) as Answer;
+      expect(answer.headers.get("x-effective")).toBe("false");
+      if (statusOf(route) === 201) {
+        expect(answer.status, answer.text).toBe(201);
+        expect(fieldsOf(answer)).toEqual(fieldsOf(usual));
+        return;
+      }
+      expect(answer.status, answer.text).toBe(202);
+      expect(answer.body).toMatchObject({ effective: false });
+      expect(fieldsOf(answer)).toEqual([...fieldsOf(usual), "effective"].toSorted());
+    },
+  );
+
+  it.each(TWICE)("%s: a repetition says so again", (operation) => {
+    expect(repeated.get(operation)).toMatchObject({ status: 202, body: { effective: false } });
+  });
+
+  it.each(rows)(
+    "$operation: a repetition gets the usual answer once the relay delivers again",
+    ({ operation, route }) => {
+      const answer = later.get(operation) as Answer;
+      expect(answer.status, answer.text).toBe(USED_UP[operation] ?? statusOf(route));
+      expect(answer.headers.get("x-effective")).toBeNull();
+    },
+  );
+
+  it("a sign-out: takes effect by itself once the relay delivers again", () => {
+    expect(signedOut).toMatchObject({ status: 401, body: { code: "session_invalid" } });
+  });
+
+  it("readiness: names the relay", () => {
+    expect(relayFault).toMatchObject({ relay: { ready: false, detail: "no_answer" } });
+  });
+});
