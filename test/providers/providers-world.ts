@@ -22,6 +22,7 @@ import { startSandboxProviderService } from "../../services/sandbox-provider/ser
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
+import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { type Series, scrape } from "../support/scrape.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 import { type CallbackGateway, startCallbackGateway } from "./callback-gateway.ts";
@@ -110,6 +111,7 @@ export async function startProvidersWorld(
   const sandbox = await startSandboxProviderService(shared);
   environment["SANDBOX_PROVIDER_URL"] = sandbox.url;
   const stations = startScriptedStations(bus, { isSilent: options.hasRealStations === true });
+  if (options.hasRealStations !== true) await refuseFlushes(bus.nc);
   const real = options.hasRealStations === true ? await startRealStations(shared) : [];
   // One registry for each start, as each process has its own.
   let metrics = await startMetrics("providers", { host: "127.0.0.1", port: 0 });

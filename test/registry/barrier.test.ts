@@ -100,6 +100,7 @@ test("a revoked credential goes at once also when nobody hosts its station", asy
     const { device, barrier } = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" });
     expect(device.status).toBe("revoked");
     expect(barrier.stationLogSequence).toBeUndefined();
+    expect(barrier.isUndelivered).toBe(true);
     expect(barrier.credentialsRevision).toBeGreaterThan(0);
     expect(Date.now() - startedAtMs).toBeLessThan(2_500);
     expect((await entry(CREDENTIALS, credential)).operation).toBe("DEL");

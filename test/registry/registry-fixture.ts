@@ -1,6 +1,6 @@
 /**
- * A registry on a NATS and a database of the test's own. Without `relay` nobody answers `relay.flush`, so replies carry
- * no barrier and the outbox keeps what was written: what the registry itself does can be seen.
+ * A registry on a NATS and a database of the test's own. Without `relay` nothing is delivered: the barrier of each reply says
+ * so, and the outbox keeps what was written, so that what the registry itself does can be seen.
  */
 
 import type { z } from "zod";
@@ -15,6 +15,7 @@ import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 
 /** Longer than in production: a password hash on a busy test machine takes its time. */
@@ -50,6 +51,7 @@ export async function startRegistry(
   const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
   const serviceDeps: ServiceDeps = { bus, log, settings, environment: options.environment ?? {} };
   const services: Service[] = [await startRegistryService(serviceDeps)];
+  if (options.relay !== true) await refuseFlushes(bus.nc);
   const ask: RegistryFixture["ask"] = (operation, request) => call(bus.nc, operation, request, ASK_TIMEOUT_MS);
   const passwords = { ownerPassword: OWNER_PASSWORD, cashierPassword: CASHIER_PASSWORD };
   const sandbox = await ask(registry.seedSandbox, passwords);

@@ -21,12 +21,12 @@ type DeviceMove = "SUSPEND" | "RESUME" | "RESET" | "REVOKE";
 const moveDevice = async (deviceId: number, move: DeviceMove): Promise<DeviceStatus> =>
   (await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move })).device.status;
 
-/** Every status against every move of the owner: where it leads, or that it is refused. */
-const DEVICE_MOVES: Record<DeviceStatus, Record<DeviceMove, DeviceStatus | "conflict">> = {
+/** Every status against every move of the owner: where it leads, that it changes nothing, or that it is refused. */
+const DEVICE_MOVES: Record<DeviceStatus, Record<DeviceMove, DeviceStatus | "unchanged" | "conflict">> = {
   pending: { SUSPEND: "conflict", RESUME: "conflict", RESET: "pending", REVOKE: "revoked" },
-  active: { SUSPEND: "suspended", RESUME: "conflict", RESET: "pending", REVOKE: "revoked" },
-  suspended: { SUSPEND: "conflict", RESUME: "active", RESET: "pending", REVOKE: "revoked" },
-  revoked: { SUSPEND: "conflict", RESUME: "conflict", RESET: "conflict", REVOKE: "conflict" },
+  active: { SUSPEND: "suspended", RESUME: "unchanged", RESET: "pending", REVOKE: "revoked" },
+  suspended: { SUSPEND: "unchanged", RESUME: "active", RESET: "pending", REVOKE: "revoked" },
+  revoked: { SUSPEND: "conflict", RESUME: "conflict", RESET: "conflict", REVOKE: "unchanged" },
 };
 
 async function deviceInStatus(status: DeviceStatus): Promise<number> {
@@ -56,6 +56,9 @@ describe("a device's standing", () => {
           expect(refusal.detail).toMatch(
             new RegExp(`^A ${from} device cannot be (suspended|resumed|reset|revoked)\\.$`),
           );
+          expect(await stored(deviceId)).toEqual(before);
+        } else if (to === "unchanged") {
+          expect(await moveDevice(deviceId, move)).toBe(from);
           expect(await stored(deviceId)).toEqual(before);
         } else {
           expect(await moveDevice(deviceId, move)).toBe(to);
@@ -95,21 +98,26 @@ describe("a device's standing", () => {
     expect(await refusalOf(fixture.ask(registry.enroll, { code }))).toEqual({ code: "enrollment_code_invalid" });
   });
 
-  test("two moves at once follow one another: one of them finds the device where the other left it", async () => {
+  test("two suspensions at once: one changes the device, the other finds it changed, and the log has one event", async () => {
     for (let round = 0; round < 10; round += 1) {
       const { stationId } = await newStation(fixture);
       const { deviceId } = await newActiveDevice(fixture, stationId);
-      const outcomes = await Promise.allSettled([moveDevice(deviceId, "SUSPEND"), moveDevice(deviceId, "SUSPEND")]);
-      expect(outcomes.map((outcome) => outcome.status).toSorted()).toEqual(["fulfilled", "rejected"]);
+      const before = await stored(deviceId);
+      const statuses = await Promise.all([moveDevice(deviceId, "SUSPEND"), moveDevice(deviceId, "SUSPEND")]);
+      expect(statuses).toEqual(["suspended", "suspended"]);
+      expect((await stored(deviceId)).revision).toBe(before.revision + 1);
+      const events = await fixture.sql`
+        select 1 from registry_events where action = 'device_suspended' and subject_id = ${deviceId}`;
+      expect(events).toHaveLength(1);
     }
   });
 });
 
 type StationMove = "SUSPEND" | "RESUME" | "CLOSE";
-const STATION_MOVES: Record<StationStatus, Record<StationMove, StationStatus | "conflict">> = {
-  active: { SUSPEND: "suspended", RESUME: "conflict", CLOSE: "closed" },
-  suspended: { SUSPEND: "conflict", RESUME: "active", CLOSE: "closed" },
-  closed: { SUSPEND: "conflict", RESUME: "conflict", CLOSE: "conflict" },
+const STATION_MOVES: Record<StationStatus, Record<StationMove, StationStatus | "unchanged" | "conflict">> = {
+  active: { SUSPEND: "suspended", RESUME: "unchanged", CLOSE: "closed" },
+  suspended: { SUSPEND: "unchanged", RESUME: "active", CLOSE: "closed" },
+  closed: { SUSPEND: "conflict", RESUME: "conflict", CLOSE: "unchanged" },
 };
 
 const moveStation = async (stationId: number, move: StationMove): Promise<StationStatus> =>
@@ -123,7 +131,7 @@ describe("a station's standing", () => {
         if (from === "suspended") await moveStation(stationId, "SUSPEND");
         if (from === "closed") await moveStation(stationId, "CLOSE");
         if (to === "conflict") expect((await refusalOf(moveStation(stationId, move))).code).toBe("conflict");
-        else expect(await moveStation(stationId, move)).toBe(to);
+        else expect(await moveStation(stationId, move)).toBe(to === "unchanged" ? from : to);
       });
     }
   }

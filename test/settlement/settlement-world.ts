@@ -8,6 +8,7 @@ import { RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
+import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 
 export interface SettlementWorld {
@@ -28,6 +29,7 @@ export async function startSettlementWorld(): Promise<SettlementWorld> {
   const log = createLog({ service: "settlement", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
   const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" as const };
+  await refuseFlushes(bus.nc);
   const service = await startSettlementService({ bus, log, settings, environment: {} });
   const database = openDatabase({ url: testDatabase.url });
   return {

@@ -9,6 +9,7 @@ import { closeDatabase, type Database, openDatabase } from "../../../services/db
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
+import { figure, scrape } from "../../support/scrape.ts";
 import { type LogIn, startSystem, type TestSystem } from "../../support/system.ts";
 
 const PLATFORM_KEY = "platform-key-of-the-test-of-effects";
@@ -34,7 +35,7 @@ let stationId: number;
 let secondOwner: Person;
 let made = 0;
 beforeAll(async () => {
-  const environment = { PLATFORM_KEY };
+  const environment = { PLATFORM_KEY, METRICS_PORT: "0" };
   system = await startSystem({ environment, relayApart: true });
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
@@ -326,6 +327,13 @@ describe("with a relay that is stopped", () => {
 
   it("a sign-out: takes effect by itself once the relay delivers again", () => {
     expect(signedOut).toMatchObject({ status: 401, body: { code: "session_invalid" } });
+  });
+
+  it("the gateway's metrics: count each of those answers", async () => {
+    const port = /"metricsPort":(\d+)/.exec(system.log("gateway"))?.[1];
+    const series = await scrape(Number(port));
+    expect(figure(series, "gateway_changes_not_effective_total")).toBe(rows.length + TWICE.length);
+    expect(figure(series, "gateway_changes_not_effective_total", { operation: TWICE[0] ?? "" })).toBe(2);
   });
 
   it("readiness: names the relay", () => {

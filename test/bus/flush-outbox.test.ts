@@ -1,0 +1,77 @@
+/** Asking the relay to deliver: what a writer gets from one that answers, that is not there, and that comes while it waits. */
+import type { Subscription } from "nats";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { flushKeys } from "../../services/bus/flush-outbox.ts";
+import type { Barrier } from "../../services/bus/messages/caller.ts";
+import { flushOutbox } from "../../services/bus/messages/relay.ts";
+import { serve } from "../../services/bus/operation.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+
+const TIMEOUT_MS = 600;
+const log = createLog({ service: "test", level: "silent" });
+let nats: TestServer;
+let bus: Bus;
+let relay: Subscription | undefined;
+beforeAll(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log });
+});
+afterEach(() => relay?.unsubscribe());
+afterAll(async () => {
+  await bus.close();
+  await nats.stop();
+});
+
+async function startRelay(answer: (key: string) => Promise<Barrier>): Promise<void> {
+  relay = serve({ nc: bus.nc, log, queue: "relay" }, flushOutbox, ({ key }) => answer(key));
+  await bus.nc.flush();
+}
+
+async function flush(...keys: string[]): Promise<{ barrier: Barrier; tookMs: number }> {
+  const startedAtMs = performance.now();
+  const barrier = await flushKeys({ nc: bus.nc, log, timeoutMs: TIMEOUT_MS }, keys);
+  return { barrier, tookMs: performance.now() - startedAtMs };
+}
+
+describe("flushing outbox keys", () => {
+  it("several keys: the barrier has the furthest of each position", async () => {
+    const answers: Record<string, Barrier> = {
+      "station.1": { stationLogSequence: 7, credentialsRevision: 2 },
+      "station.2": { stationLogSequence: 5, sessionsRevision: 3 },
+    };
+    await startRelay(async (key) => answers[key] ?? {});
+    const { barrier } = await flush("station.1", "station.2");
+    expect(barrier).toEqual({ stationLogSequence: 7, credentialsRevision: 2, sessionsRevision: 3 });
+  });
+
+  it("no relay listens: asks again until its time is over, then the change is undelivered", async () => {
+    const { barrier, tookMs } = await flush("station.1");
+    expect(barrier).toEqual({ isUndelivered: true });
+    expect(tookMs).toBeGreaterThan(TIMEOUT_MS * 0.8);
+  });
+
+  it("a relay that listens while the writer waits: its answer counts", async () => {
+    const asked = flush("station.1");
+    await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS / 4));
+    await startRelay(async () => ({ stationLogSequence: 9 }));
+    expect((await asked).barrier).toEqual({ stationLogSequence: 9 });
+  });
+
+  it("a relay that does not answer: the change is undelivered when the time is over", async () => {
+    await startRelay(() => new Promise<never>(() => undefined));
+    const { barrier, tookMs } = await flush("station.1");
+    expect(barrier).toEqual({ isUndelivered: true });
+    expect(tookMs).toBeLessThan(TIMEOUT_MS * 2);
+  });
+
+  it("one of two keys is not delivered: the barrier says so beside the other's position", async () => {
+    await startRelay(async (key) => {
+      if (key === "station.1") return { stationLogSequence: 4 };
+      throw new Error("down");
+    });
+    const { barrier } = await flush("station.1", "credential.2");
+    expect(barrier).toEqual({ stationLogSequence: 4, isUndelivered: true });
+  });
+});

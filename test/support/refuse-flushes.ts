@@ -1,0 +1,12 @@
+/** In the place of a relay: it delivers nothing and says so at once, so that no writer waits for a relay that is not there. */
+import type { NatsConnection } from "nats";
+import { flushOutbox } from "../../services/bus/messages/relay.ts";
+import { serve } from "../../services/bus/operation.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
+
+export async function refuseFlushes(nc: NatsConnection): Promise<void> {
+  serve({ nc, log: { error: () => undefined }, queue: "relay" }, flushOutbox, async () => {
+    throw new RefusedError({ code: "unavailable" });
+  });
+  await nc.flush();
+}
