@@ -5,6 +5,8 @@ import type { DeviceSnapshot } from "./device-contract.ts";
 import { DeviceStopped, failureReason, ServiceRefusal } from "./device-error.ts";
 import type { DeviceLog } from "./device-loop.ts";
 import type { DeviceTransport } from "./device-transport.ts";
+import { clientLimits } from "./limits.ts";
+import { createBackoff, pause } from "./pace.ts";
 import { repeatUntilAnswered } from "./repeat.ts";
 import type { DeviceSettings } from "./settings.ts";
 
@@ -48,8 +50,23 @@ export async function attach(deps: AttachDeps): Promise<Attached> {
     device_id: enrollment.device.device_id,
     credential: enrollment.credential,
   });
-  const { credential, device } = enrollment;
-  return { client: createDeviceClient(transport, credential), isLive: false, name: device.name };
+  const { credential, device, isEffective } = enrollment;
+  const client = createDeviceClient(transport, credential);
+  if (isEffective) return { client, isLive: false, name: device.name };
+  const snapshot = await heartbeatOnceKnown(client, deps);
+  return { client, isLive: true, name: snapshot.name };
+}
+
+/** A credential that is not yet effective is refused as unknown: the device keeps it and tries it until it is accepted. */
+async function heartbeatOnceKnown(client: DeviceClient, deps: AttachDeps): Promise<DeviceSnapshot> {
+  const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.unknownMaxMs });
+  deps.log.warn({ reason: "not_effective" }, "waiting until the service knows the new credential");
+  for (;;) {
+    const snapshot = await firstHeartbeat(client, deps);
+    if (snapshot !== undefined) return snapshot;
+    await pause(backoff.nextMs(), deps.signal);
+    deps.signal.throwIfAborted();
+  }
 }
 
 /** The one sentence of a device whose credential is gone. */

@@ -23,10 +23,15 @@ import type { DeviceAnswer, DeviceRequest, DeviceTransport } from "./device-tran
 import { clientLimits } from "./limits.ts";
 import { repeatUntilAnswered } from "./repeat.ts";
 
-/** Claims a one-time code. The credential in the answer is shown this once. */
-export async function enroll(transport: DeviceTransport, code: string, signal: AbortSignal): Promise<Enrollment> {
+/** Claims a one-time code. The credential in the answer is shown this once; it may be unknown until it is effective. */
+export async function enroll(
+  transport: DeviceTransport,
+  code: string,
+  signal: AbortSignal,
+): Promise<Enrollment & { readonly isEffective: boolean }> {
   const request = { method: "POST", path: "devices/enroll/", body: { code }, signal } as const;
-  return present(await transport.send(request, enrollmentSchema));
+  const answer = await transport.send(request, enrollmentSchema);
+  return { ...present(answer), isEffective: answer.isEffective };
 }
 
 export interface DeviceClient {

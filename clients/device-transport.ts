@@ -20,6 +20,8 @@ export interface DeviceRequest {
 export interface DeviceAnswer<T> {
   readonly body: T | undefined;
   readonly etag: string | undefined;
+  /** False when the service has stored a change that is not yet effective. */
+  readonly isEffective: boolean;
 }
 
 export interface DeviceTransport {
@@ -38,12 +40,13 @@ export function createTransport(deps: {
       await deps.pace(request.signal);
       const response = await exchange(root, request);
       const etag = response.headers.get("etag") ?? undefined;
-      if (response.status === 304) return { body: undefined, etag };
+      const isEffective = response.headers.get("x-effective") !== "false";
+      if (response.status === 304) return { body: undefined, etag, isEffective };
       const text = await readBounded(response);
       if (response.status < 200 || response.status > 299) throw refusal(response, text);
       const parsed = schema.safeParse(parseJson(text));
       if (!parsed.success) throw new ServiceUnreachable(`The answer to ${request.path} is not one of this service.`);
-      return { body: parsed.data, etag };
+      return { body: parsed.data, etag, isEffective };
     },
   };
 }

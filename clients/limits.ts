@@ -24,6 +24,8 @@ export const clientLimits = {
   backoffFirstMs: 1_000,
   /** The longest wait between two tries, so that a device is back within half a minute of the service. */
   backoffMaxMs: 30_000,
+  /** The longest wait between two tries of a new credential or session that is not yet effective; it mostly is within seconds. */
+  unknownMaxMs: 5_000,
   /** A longer Retry-After than this is not believed. */
   retryAfterMaxMs: 5 * 60_000,
   /** Tries of one report; with the back-off this spans about a minute, then the next poll decides anew. */

@@ -1,8 +1,10 @@
 /** The owner's API, as far as it makes events happen. A session lasts for one command. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { ServiceRefusal } from "../device-error.ts";
 import type { DeviceRequest, DeviceTransport } from "../device-transport.ts";
 import { clientLimits } from "../limits.ts";
+import { createBackoff, pause } from "../pace.ts";
 import { repeatUntilAnswered } from "../repeat.ts";
 
 const consumerSchema = z.looseObject({
@@ -48,7 +50,10 @@ export async function logIn(deps: {
     return (await repeatUntilAnswered(attempt, { signal, maxTries: clientLimits.triggerTries }))
       .body as z.infer<TSchema>;
   };
-  const { token: credential } = await ask({ method: "POST", path: "session/", body: details }, sessionSchema);
+  const open = () => transport.send({ method: "POST", path: "session/", body: details, signal }, sessionSchema);
+  const opened = await repeatUntilAnswered(open, { signal, maxTries: clientLimits.triggerTries });
+  const { token: credential } = opened.body as z.infer<typeof sessionSchema>;
+  if (!opened.isEffective) await untilSessionIsKnown({ transport, credential, signal });
   const read = <TSchema extends z.ZodType>(path: string, schema: TSchema) =>
     ask({ method: "GET", path, credential }, schema);
   const act = <TSchema extends z.ZodType>(path: string, body: object, schema: TSchema) =>
@@ -84,7 +89,28 @@ export async function logIn(deps: {
     pause: async (filialId) => void (await act(`filials/${filialId}/robotics/pause/`, REASON, filialSchema)),
     resume: async (filialId) => void (await act(`filials/${filialId}/robotics/resume/`, REASON, filialSchema)),
     logOut: async () => {
-      await ask({ method: "DELETE", path: "session/", credential }, z.undefined());
+      // Without a body, or with one that says that the end of the session is stored and not yet effective.
+      await ask({ method: "DELETE", path: "session/", credential }, z.looseObject({}).optional());
     },
   };
+}
+
+/** A session that is not yet effective is refused as unknown; throws that refusal when it still is after some tries. */
+async function untilSessionIsKnown(request: {
+  readonly transport: DeviceTransport;
+  readonly credential: string;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { transport, credential, signal } = request;
+  const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.unknownMaxMs });
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await transport.send({ method: "GET", path: "session/", credential, signal }, z.looseObject({}));
+      return;
+    } catch (error) {
+      const isUnknown = error instanceof ServiceRefusal && error.httpStatus === 401;
+      if (!isUnknown || tries >= clientLimits.triggerTries || signal.aborted) throw error;
+      await pause(backoff.nextMs(), signal);
+    }
+  }
 }

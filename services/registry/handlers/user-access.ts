@@ -35,8 +35,8 @@ export async function handleMoveUser(
     const row = await setUserStatus(tx, userId, status);
     const ended = status === "suspended" ? await endSessions(tx, userId) : [];
     await record(tx, request, action, { from: before.status, to: status });
-    const keys = await announceSessionEnds(tx, { userId, ended, by: request.caller });
-    return { user: row, keys: [...new Set([sessionKey(userId), ...keys])] };
+    const announced = await announceSessionEnds(tx, { userId, ended, by: request.caller });
+    return { user: row, keys: [...new Set([sessionKey(userId), ...announced])] };
   });
   return { user: userOnWire(user), barrier: await flush(deps, ...keys) };
 }
@@ -56,9 +56,9 @@ export async function handleResetPassword(
     await setPasswordHash(tx, userId, passwordHash);
     const ended = await endSessions(tx, userId);
     await record(tx, request, "user_password_reset", {});
-    const keys = await announceSessionEnds(tx, { userId, ended, by: request.caller });
+    const announced = await announceSessionEnds(tx, { userId, ended, by: request.caller });
     // Also without sessions to end: a repetition shows whether those that the first request ended are gone.
-    return { user: before, keys: [...new Set([sessionKey(userId), ...keys])] };
+    return { user: before, keys: [...new Set([sessionKey(userId), ...announced])] };
   });
   return { user: userOnWire(user), barrier: await flush(deps, ...keys) };
 }
