@@ -136,7 +136,7 @@ export const renameStation = defineOperation(
   z.object({ caller, stationId: id, name }),
   stationReply,
 );
-/** Moves a station's standing; a step that its machine does not have is `conflict`. */
+/** Moves a station's standing. One that is as asked stays so; a step that its machine does not have is `conflict`. */
 export const moveStation = defineOperation(
   "registry.station.move",
   z.object({ caller, stationId: id, move: z.enum(["SUSPEND", "RESUME", "CLOSE"]) }),
@@ -184,7 +184,7 @@ export const changeDevice = defineOperation(
   }),
   deviceReply,
 );
-/** SUSPEND, RESUME, RESET (revokes credential and codes; the device must enroll again), REVOKE (for good). */
+/** SUSPEND, RESUME, RESET (revokes credential and codes; the device must enroll again), REVOKE (for good). One that is as asked stays so. */
 export const moveDevice = defineOperation(
   "registry.device.move",
   z.object({ caller, deviceId: id, move: z.enum(["SUSPEND", "RESUME", "RESET", "REVOKE"]) }),
