@@ -280,7 +280,7 @@ describe("with a relay that is stopped", () => {
       );
     };
     const ownSnapshot = (): Promise<Answer> => {
-      const { credential } = answers.get("payments_device_enroll")?.body as { credential: string };
+      const { credential } = (answers.get("payments_device_enroll") as Answer<{ credential: string }>).body;
       return send(system.baseUrl, "GET", "/api/payments/v1/devices/me/", { token: credential });
     };
     const pid = system.relay?.pid() ?? 0;
