@@ -44,7 +44,8 @@ const SUBJECTS = [
   },
 ] as const;
 
-const IN_TIME = "Holds at every gateway and host within 1.5 s, also in a collection that is under way.";
+const IN_TIME =
+  "Answered 200, it holds at every gateway and host within 1.5 s, also in a collection that is under way; answered 202, it does so once it is effective.";
 
 const ownSwitchRoutes = SUBJECTS.flatMap(({ kind, path, what, effect }) =>
   (["freeze", "unfreeze"] as const).map((verb) =>

@@ -1,6 +1,7 @@
 /** Provider configs: whose they are, what is kept of their secrets, and how stations learn of them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as messages from "../../services/bus/messages/providers.ts";
+import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { providerSecretPlace } from "../../services/providers/secrets/secret-place.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { insertConfig } from "../../services/providers/sql/configs.ts";
@@ -310,5 +311,17 @@ describe("stations", () => {
     await create(place);
     const again = world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "active" });
     expect((await refusalOf(again)).code).toBe("conflict");
+  });
+});
+
+describe("a config of a filial with more stations than the relay is asked for", () => {
+  test("a change: is undelivered while a station's row waits, and its repetition is not once all are delivered", async () => {
+    const place = await world.openPlace();
+    const { configId } = (await create(place)).config;
+    await Promise.all(Array.from({ length: PROVIDER_LIMITS.flushedStations }, () => addStation(place)));
+    const change = { caller: place.owner, configId, status: "disabled" } as const;
+    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({ isUndelivered: true });
+    await world.database`update outbox set delivered_at = now(), sequence = 1 where delivered_at is null`;
+    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({});
   });
 });

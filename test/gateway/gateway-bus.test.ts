@@ -1,0 +1,70 @@
+/** What the gateway's bus makes of a reply with a barrier, with a stand-in for the service and real replicas. */
+import type { Subscription } from "nats";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createGatewayBus } from "../../gateway/gateway-bus.ts";
+import type { GatewayBus } from "../../gateway/handlers/context.ts";
+import { LIMITS } from "../../gateway/limits.ts";
+import type { Barrier, Caller } from "../../services/bus/messages/caller.ts";
+import { logout } from "../../services/bus/messages/registry.ts";
+import { serve } from "../../services/bus/operation.ts";
+import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
+
+const caller: Caller = { userId: 7, name: "Ana", organizationId: 1, role: "cashier", permissions: [] };
+const SIGN_OUT = { caller, sessionId: 1 };
+
+let world: GatewayWorld;
+let gatewayBus: GatewayBus;
+let service: Subscription;
+let asked = 0;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+  const { replicas } = world.gateway;
+  gatewayBus = createGatewayBus({ bus: world.bus, replicas, failures: { add: () => undefined } });
+});
+afterEach(() => {
+  service.unsubscribe();
+  asked = 0;
+});
+afterAll(() => world.stop());
+
+async function answerWith(barrier: Barrier): Promise<void> {
+  service = serve({ nc: world.bus.nc, log: SILENT, queue: "registry" }, logout, async () => {
+    asked += 1;
+    return barrier;
+  });
+  await world.bus.nc.flush();
+}
+
+describe("the gateway's bus", () => {
+  it("a change of a route without `awaitsEffect`: throws before the service is asked", async () => {
+    await answerWith({});
+    await expect(gatewayBus.call(logout, SIGN_OUT)).rejects.toThrow("awaitsEffect");
+    expect(asked).toBe(0);
+  });
+
+  it("a change that the replicas show: is effective", async () => {
+    await world.session();
+    await answerWith({ sessionsRevision: 1 });
+    const effect = { isEffective: true };
+    await gatewayBus.noting(effect).call(logout, SIGN_OUT);
+    expect(effect.isEffective).toBe(true);
+  });
+
+  it("a change that the replicas do not show in time: is not yet effective", async () => {
+    await answerWith({ sessionsRevision: 1_000_000 });
+    const effect = { isEffective: true };
+    const startedAtMs = performance.now();
+    await gatewayBus.noting(effect).call(logout, SIGN_OUT);
+    expect(effect.isEffective).toBe(false);
+    expect(performance.now() - startedAtMs).toBeGreaterThan(LIMITS.barrierVisibleMs * 0.9);
+  });
+
+  it("a change that is undelivered: is not yet effective, and nothing more is waited for", async () => {
+    await answerWith({ isUndelivered: true });
+    const effect = { isEffective: true };
+    const startedAtMs = performance.now();
+    await gatewayBus.noting(effect).call(logout, SIGN_OUT);
+    expect(effect.isEffective).toBe(false);
+    expect(performance.now() - startedAtMs).toBeLessThan(LIMITS.barrierVisibleMs);
+  });
+});
