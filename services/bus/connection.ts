@@ -3,6 +3,7 @@ import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManage
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import { backOffMs } from "../runtime/back-off.ts";
 import { UserError } from "../runtime/user-error.ts";
+import { type BusClock, startBusClock } from "./bus-clock.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
 import { refuseOldServer } from "./server-version.ts";
@@ -19,6 +20,8 @@ export interface Bus {
   readonly nc: NatsConnection;
   readonly js: JetStreamClient;
   readonly jsm: JetStreamManager;
+  /** The time that all processes of the installation share. */
+  readonly clock: BusClock;
   /** False from the moment the connection is lost until it is back. */
   isUp(): boolean;
   /** Calls the listener on each change; returns what ends that. */
@@ -72,6 +75,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     for (const listener of listeners) listener(next);
   };
   const abandonRequests = failFast(nc, () => isUp);
+  const clock = startBusClock(nc);
   void (async () => {
     for await (const status of nc.status()) {
       if (status.type === "disconnect" || status.type === "staleConnection" || status.type === "close") {
@@ -82,11 +86,13 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       else if (status.type === "reconnect") {
         pauses.connected();
         change(true);
+        void clock.measure();
       }
     }
   })();
   const jsm = await jetstreamManager(nc, { timeout: BUS_LIMITS.manageMs }).catch(async (cause: unknown) => {
     const server = nc.getServer();
+    clock.stop();
     await nc.close();
     if (cause instanceof errors.TimeoutError || cause instanceof BusDownError) {
       throw unreachableBus([server], cause);
@@ -96,8 +102,10 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       cause,
     });
   });
+  await clock.measure();
   return {
     nc,
+    clock,
     js: jetstream(nc, { timeout: BUS_LIMITS.manageMs }),
     jsm,
     isUp: () => isUp,
@@ -107,6 +115,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     },
     async close() {
       isClosing = true;
+      clock.stop();
       if (isUp) await within(BUS_LIMITS.closeMs, sendOutstanding(nc));
       isUp = false;
       abandonRequests();

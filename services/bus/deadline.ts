@@ -1,21 +1,59 @@
 /**
  * A request carries the moment after which its caller no longer waits. Requests lie in buffers while a service stands
  * still; carried out after that moment, they would spend a code or open an order for somebody who was told that nobody
- * answered. The machines of one installation keep their clocks together within a second, as their leases need too.
+ * answered. The moment is in the time of the bus (`bus-clock.ts`), whatever the clocks of the machines say.
  */
-import { headers, type Msg, type MsgHdrs } from "nats";
+import { headers, type Msg, type MsgHdrs, type NatsConnection } from "nats";
+import type { Registry } from "prom-client";
+import { addReadCount } from "../runtime/figures.ts";
+import { clockOf } from "./bus-clock.ts";
 
 const DEADLINE_HEADER = "Deadline-Ms";
 
-/** Headers of a request that is void from `deadlineMs` (Unix time) on. */
-export function deadlineHeaders(deadlineMs: number): MsgHdrs {
+/** Headers of a request that is void after `timeoutMs`. */
+export function deadlineHeaders(nc: NatsConnection, timeoutMs: number): MsgHdrs {
   const made = headers();
-  made.set(DEADLINE_HEADER, String(deadlineMs));
+  made.set(DEADLINE_HEADER, String(clockOf(nc).nowMs() + timeoutMs));
   return made;
 }
 
-/** Whether a request came too late; one without a deadline never does. */
-export function isPastDeadline(message: Msg): boolean {
+/** By how many milliseconds a request came too late; zero for one in time, and for one without a deadline. */
+export function lateByMs(nc: NatsConnection, message: Pick<Msg, "headers">): number {
   const deadlineMs = message.headers?.get(DEADLINE_HEADER) ?? "";
-  return deadlineMs !== "" && Date.now() > Number(deadlineMs);
+  return deadlineMs === "" ? 0 : Math.max(0, clockOf(nc).latestMs() - Number(deadlineMs));
+}
+
+export interface LateLog {
+  warn(fields: object, message: string): void;
+}
+
+/** Requests that were not done because they came late, by operation. */
+const dropped = new WeakMap<NatsConnection, Map<string, number>>();
+
+/** Whether a request came too late and must not be done. If so it is counted, and logged within the bounds of the log. */
+export function dropLate(
+  deps: { readonly nc: NatsConnection; readonly log: LateLog },
+  message: Pick<Msg, "headers">,
+  operation: string,
+): boolean {
+  const { nc, log } = deps;
+  const lateMs = lateByMs(nc, message);
+  if (lateMs === 0) return false;
+  const counts = dropped.get(nc) ?? new Map<string, number>();
+  dropped.set(nc, counts.set(operation, (counts.get(operation) ?? 0) + 1));
+  log.warn({ operation, lateMs }, "a request came after its deadline and was dropped");
+  return true;
+}
+
+/** Shows what `dropLate` has counted on this connection. */
+export function addLateCount(metrics: Registry | undefined, nc: NatsConnection): void {
+  addReadCount(
+    metrics,
+    {
+      name: "bus_requests_late_total",
+      help: "Requests that were dropped because they came after their deadline, by operation.",
+      labels: ["operation"],
+    },
+    () => [...(dropped.get(nc) ?? [])].map(([operation, count]) => [{ operation }, count] as const),
+  );
 }

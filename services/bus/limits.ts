@@ -16,6 +16,19 @@ export const BUS_LIMITS = {
   /** A half-open connection is noticed after `pingMs * (unansweredPings + 1)`; the client's own default is six minutes. */
   pingMs: 2_000,
   unansweredPings: 2,
+  /** How often the clock is compared with the bus: crystals drift apart by a millisecond in this time at most. */
+  clockMeasureMs: 10_000,
+  /** How often a process checks whether its machine slept or its clock was set, and, until it has measured, tries to. */
+  clockCheckMs: 1_000,
+  /** This machine's two clocks have moved against each other by more than they drift between two measurements. */
+  clockMovedMs: 100,
+  /** An answer within this time is good enough; otherwise the best of so many counts. */
+  clockSampleMs: 20,
+  clockSamples: 5,
+  /** An answer that takes longer says nothing of use: its error could be half of this. */
+  clockAnswerMs: 1_000,
+  /** A clock that is more than this ahead or behind is reported as wrong. A machine with a time service keeps within milliseconds. */
+  wrongClockMs: 1_000,
   /** JetStream management calls at start: creating a stream on a busy disk may take a while. */
   manageMs: 10_000,
   /** Attempts to write the installation's id: each that fails means that another process has written it, or that the bus is new. */

@@ -4,7 +4,7 @@
  */
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { z } from "zod";
-import { deadlineHeaders, isPastDeadline } from "./deadline.ts";
+import { deadlineHeaders, dropLate, type LateLog } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { issueSentence } from "./issue-sentence.ts";
 import { BUS_LIMITS } from "./limits.ts";
@@ -28,8 +28,8 @@ export function defineOperation<TRequest extends z.ZodType, TReply extends z.Zod
   return { subject, request, reply };
 }
 
-/** What a service logs about one failed request; pino's own `error` method fits. */
-export interface FailureLog {
+/** What a service logs about one failed request; pino fits. */
+export interface FailureLog extends LateLog {
   error(fields: object, message: string): void;
 }
 
@@ -52,7 +52,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   let inFlight = 0;
   const answer = async (message: Msg): Promise<void> => {
     // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
-    if (isPastDeadline(message)) return;
+    if (dropLate(deps, message, operation.subject)) return;
     if (mustWait(deps.nc, operation.subject)) return respond(deps.nc, message, { refusal: STORAGE_LOW });
     if (inFlight >= requestsInFlight)
       return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
@@ -120,7 +120,7 @@ export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>
   const message = await nc
     .request(operation.subject, JSON.stringify(request), {
       timeout: timeoutMs,
-      headers: deadlineHeaders(Date.now() + timeoutMs),
+      headers: deadlineHeaders(nc, timeoutMs),
     })
     .catch((error: unknown) => {
       throw new UnavailableError(operation.subject, error);

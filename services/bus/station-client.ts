@@ -1,5 +1,5 @@
 /** Asking a station's actor, from the gateway and the relay. */
-import { errors, type Msg, type NatsConnection } from "nats";
+import { errors, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import { deadlineHeaders } from "./deadline.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "./messages/station.ts";
@@ -26,14 +26,16 @@ export async function askStation(
 ): Promise<StationResponse> {
   const subject = stationCommandSubject(stationId);
   const payload = JSON.stringify(request);
-  const deadlineMs = Date.now() + (options.timeoutMs ?? BUS_LIMITS.askMs);
+  const timeoutMs = options.timeoutMs ?? BUS_LIMITS.askMs;
+  const deadlineMs = performance.now() + timeoutMs;
+  const headers = deadlineHeaders(nc, timeoutMs);
   let pauseMs: number = BUS_LIMITS.askPauseMs;
   let mayBeDone = false;
   for (;;) {
-    const leftMs = deadlineMs - Date.now();
+    const leftMs = deadlineMs - performance.now();
     const answer = await attempt(
       nc,
-      { subject, payload, deadlineMs },
+      { subject, payload, headers },
       Math.max(1, Math.min(leftMs, BUS_LIMITS.askAttemptMs)),
     );
     if ("reply" in answer) return answer;
@@ -41,7 +43,7 @@ export async function askStation(
     mayBeDone ||= isOutcomeUnknown(answer);
     // A jittered pause: hundreds of callers of a partition that is handed over must not all come back at once.
     const waitMs = pauseMs * (0.5 + Math.random());
-    if (Date.now() + waitMs >= deadlineMs)
+    if (performance.now() + waitMs >= deadlineMs)
       throw new UnavailableError(subject, "cause" in answer ? answer.cause : answer);
     await new Promise((resolve) => setTimeout(resolve, waitMs));
     pauseMs = Math.min(pauseMs * 2, BUS_LIMITS.askLongestPauseMs);
@@ -66,14 +68,14 @@ function isOutcomeUnknown(answer: Failure): boolean {
 
 async function attempt(
   nc: NatsConnection,
-  asked: { readonly subject: string; readonly payload: string; readonly deadlineMs: number },
+  asked: { readonly subject: string; readonly payload: string; readonly headers: MsgHdrs },
   timeoutMs: number,
 ): Promise<StationResponse | Failure> {
   let message: Msg;
   try {
     message = await nc.request(asked.subject, asked.payload, {
       timeout: timeoutMs,
-      headers: deadlineHeaders(asked.deadlineMs),
+      headers: asked.headers,
     });
   } catch (cause) {
     if (cause instanceof errors.ClosedConnectionError) throw new UnavailableError(asked.subject, cause);

@@ -1,5 +1,7 @@
 /** One process that runs one or several services on one connection to the bus. */
+import { reportClock } from "../bus/bus-clock.ts";
 import { connectBus } from "../bus/connection.ts";
+import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
 import { ensureStreams } from "../bus/ensure-streams.ts";
 import { type Installation, keepBusClaimed } from "../bus/installation.ts";
@@ -74,6 +76,10 @@ export async function runServices(
       (started) => started.stop(),
     );
     setDisk(bus.nc, disk);
+    // The bucket that the time is asked of may be as new as the bus.
+    await bus.clock.measure();
+    reportClock({ clock: bus.clock, log, metrics: metrics?.registry });
+    addLateCount(metrics?.registry, bus.nc);
     for (const service of names) {
       const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment, metrics: metrics?.registry };
       await run.step(

@@ -12,6 +12,7 @@ import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import { type RenderedReply, renderReply, type StationReply } from "../../machines/station/reply.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
+import type { BusClock } from "../bus/bus-clock.ts";
 import { diskOf } from "../bus/disk-gate.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
@@ -28,6 +29,8 @@ import { BUSY, type HostCommand, NO_SPACE, type StationAnswer, UNAVAILABLE, type
 
 export interface CommandRunnerDeps {
   readonly nc: NatsConnection;
+  /** The time of each commit, and of every deadline in it. */
+  readonly clock: Pick<BusClock, "nowMs">;
   readonly log: Log;
   readonly stationLog: StationLog;
   readonly cache: StateCache;
@@ -99,7 +102,7 @@ export class CommandRunner {
           ? ({ command } as Gathered)
           : await gather(this.#deps.nc, stationId, state, work.commandId, command);
       if ("answer" in gathered) return { ...gathered.answer, sequence };
-      const atMs = Math.max(Date.now(), known.atMs);
+      const atMs = Math.max(this.#deps.clock.nowMs(), known.atMs);
       const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
       const result = step(state, {
         ...gathered,

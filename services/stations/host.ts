@@ -2,7 +2,7 @@
 import type { Msg } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
-import { isPastDeadline } from "../bus/deadline.ts";
+import { dropLate } from "../bus/deadline.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
 import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
@@ -77,6 +77,7 @@ export class StationHost {
     });
     const runner = new CommandRunner({
       nc: bus.nc,
+      clock: bus.clock,
       log,
       stationLog: this.#stationLog,
       cache: this.#cache,
@@ -155,7 +156,7 @@ export class StationHost {
     const answer = (given: StationAnswer): void => {
       if (message.reply !== undefined) turnPublisher(this.#deps.bus.nc).publish(message.reply, JSON.stringify(given));
     };
-    if (isPastDeadline(message)) return;
+    if (dropLate({ nc: this.#deps.bus.nc, log: this.#deps.log }, message, "station.command")) return;
     if (!this.#ownership.isCurrent()) return answer(UNAVAILABLE);
     let body: unknown;
     try {
@@ -189,6 +190,7 @@ export class StationHost {
         index,
         new Partition(index, {
           nc: this.#deps.bus.nc,
+          clock: this.#deps.bus.clock,
           ownWork: this.#ownWork,
           deviceSilenceMs: this.#deps.settings.machine.deviceSilenceMs,
           onRequest: (message) => this.#receive(message),
@@ -288,10 +290,10 @@ export class StationHost {
   }
 
   #tick(): void {
-    const nowMs = Date.now();
+    const nowMs = this.#deps.bus.clock.nowMs();
     if (this.#ownership.isCurrent()) for (const partition of this.#partitions.values()) partition.tick(nowMs);
     this.#takeUpLateCommits();
-    this.#cache.passivate(nowMs - this.#deps.settings.passivateMs);
+    this.#cache.passivate(Date.now() - this.#deps.settings.passivateMs);
   }
 
   /**

@@ -5,6 +5,7 @@
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
 import type { StationState } from "../../machines/station/state.ts";
+import type { BusClock } from "../bus/bus-clock.ts";
 import { parseHeartbeatSubject, partitionCommandsSubject, partitionStoredHeartbeatsSubject } from "../bus/subjects.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -14,6 +15,7 @@ import type { Wake } from "./wake.ts";
 
 export interface PartitionDeps {
   readonly nc: NatsConnection;
+  readonly clock: Pick<BusClock, "nowMs">;
   readonly ownWork: OwnWork;
   readonly deviceSilenceMs: number;
   readonly onRequest: (message: Msg) => void;
@@ -44,7 +46,7 @@ export class Partition {
       callback: (error, message) => {
         if (error !== null) return;
         const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
-        this.presence.heard(stationId, deviceId, Date.now());
+        this.presence.heard(stationId, deviceId, this.#deps.clock.nowMs());
       },
     });
   }
@@ -54,8 +56,8 @@ export class Partition {
     this.#known?.add(stationId);
     const dueMs = nextDeadlineMs(state);
     // An overdue QR that could not be checked is tried again after a pause.
-    const earliestMs = Date.now() + STATION_LIMITS.retryMs;
-    this.#setDeadline(stationId, dueMs !== null && dueMs <= Date.now() ? earliestMs : dueMs);
+    const earliestMs = this.#deps.clock.nowMs() + STATION_LIMITS.retryMs;
+    this.#setDeadline(stationId, dueMs !== null && dueMs <= this.#deps.clock.nowMs() ? earliestMs : dueMs);
     this.presence.observe(stationId, state);
   }
 
@@ -80,7 +82,7 @@ export class Partition {
 
   /** Applies due deadlines; reading the state also finds a settlement to see through and sets the next deadline. */
   look(stationId: number): void {
-    const commandId = `tick:${Date.now()}`;
+    const commandId = `tick:${this.#deps.clock.nowMs()}`;
     this.#deps.ownWork.submit({
       stationId,
       commandId,
@@ -88,7 +90,7 @@ export class Partition {
       isVoid: () => this.#isClosed,
       done: (answer) => {
         if (answer === undefined && !this.#isClosed) {
-          this.#deadlines.set(stationId, Date.now() + STATION_LIMITS.retryMs);
+          this.#deadlines.set(stationId, this.#deps.clock.nowMs() + STATION_LIMITS.retryMs);
         }
       },
     });

@@ -1,11 +1,12 @@
 /**
  * Which devices of a partition are being heard. Heartbeats stay in memory here (and in LIVENESS); only a change between
- * online and offline becomes a command (design §3). The host's own clock counts for heartbeats that arrive, so that a
- * gateway's clock cannot make a device silent.
+ * online and offline becomes a command (design §3). The time of the bus counts for heartbeats, so that no
+ * machine's clock can make a device silent.
  *
  *   heard, not online ──► device_seen       online, silent for too long ──► device_silent
  */
 import { findDevice, type StationState } from "../../machines/station/state.ts";
+import type { BusClock } from "../bus/bus-clock.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { OwnWork } from "./own-work.ts";
@@ -21,6 +22,7 @@ interface Device {
 export class Presence {
   readonly #ownWork: OwnWork;
   readonly #silenceMs: number;
+  readonly #clock: Pick<BusClock, "nowMs">;
   readonly #devices = new Map<number, Device>();
   readonly #silences = new DeadlineQueue();
   /** While the log is scanned: devices that were heard, of which it is not known yet whether they are online. */
@@ -29,7 +31,12 @@ export class Presence {
   #mayJudge = false;
   #isClosed = false;
 
-  constructor(deps: { readonly ownWork: OwnWork; readonly deviceSilenceMs: number }) {
+  constructor(deps: {
+    readonly ownWork: OwnWork;
+    readonly deviceSilenceMs: number;
+    readonly clock: Pick<BusClock, "nowMs">;
+  }) {
+    this.#clock = deps.clock;
     this.#ownWork = deps.ownWork;
     this.#silenceMs = deps.deviceSilenceMs;
   }
@@ -48,7 +55,7 @@ export class Presence {
 
   /** A heartbeat that was stored before this host listened; one that is too old proves nothing. */
   heardBefore(stationId: number, deviceId: number, storedAtMs: number): void {
-    const nowMs = Date.now();
+    const nowMs = this.#clock.nowMs();
     const atMs = Math.min(storedAtMs, nowMs);
     if (storedAtMs + this.#silenceMs > nowMs) this.heard(stationId, deviceId, atMs);
     const device = this.#devices.get(deviceId);
@@ -66,7 +73,7 @@ export class Presence {
       } else if (device?.isOnline === true) {
         this.#forget(deviceId);
         // Heard after the silence was judged and before its commit came back: that heartbeat must not be lost with it.
-        if (device.heardAtMs + this.#silenceMs > Date.now()) this.heard(stationId, deviceId, device.heardAtMs);
+        if (device.heardAtMs + this.#silenceMs > this.#clock.nowMs()) this.heard(stationId, deviceId, device.heardAtMs);
       }
     }
   }
@@ -107,7 +114,7 @@ export class Presence {
 
   #setOnline(stationId: number, deviceId: number, heardAtMs: number): void {
     this.#devices.set(deviceId, { stationId, heardAtMs, isOnline: true });
-    this.#silences.set(deviceId, Math.max(heardAtMs + this.#silenceMs, Date.now()));
+    this.#silences.set(deviceId, Math.max(heardAtMs + this.#silenceMs, this.#clock.nowMs()));
   }
 
   #forget(deviceId: number): void {
@@ -135,7 +142,7 @@ export class Presence {
   #depart(deviceId: number, device: Device): void {
     const command = (state: StationState): HostCommand | undefined => {
       const committed = findDevice(state, deviceId);
-      if (committed === undefined || device.heardAtMs + this.#silenceMs > Date.now()) return undefined;
+      if (committed === undefined || device.heardAtMs + this.#silenceMs > this.#clock.nowMs()) return undefined;
       const lastSeenAtMs = Math.max(device.heardAtMs, committed.liveness.lastSeenAtMs ?? 0);
       return { type: "device_silent", deviceId, lastSeenAtMs };
     };
@@ -146,8 +153,9 @@ export class Presence {
       command,
       done: (answer) => {
         if (this.#devices.get(deviceId) !== device) return;
-        const wasHeard = device.heardAtMs + this.#silenceMs > Date.now();
-        if (answer === undefined || wasHeard) this.#silences.set(deviceId, Date.now() + STATION_LIMITS.retryMs);
+        const wasHeard = device.heardAtMs + this.#silenceMs > this.#clock.nowMs();
+        if (answer === undefined || wasHeard)
+          this.#silences.set(deviceId, this.#clock.nowMs() + STATION_LIMITS.retryMs);
         else this.#forget(deviceId);
       },
     });

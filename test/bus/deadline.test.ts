@@ -1,10 +1,11 @@
 /** A request that its caller has given up is not carried out later: found when an enrollment behind a 503 spent its code. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Msg } from "nats";
+import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { deadlineHeaders, isPastDeadline } from "../../services/bus/deadline.ts";
+import { addLateCount, deadlineHeaders, lateByMs } from "../../services/bus/deadline.ts";
 import { call, defineOperation, serve } from "../../services/bus/operation.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
@@ -27,18 +28,30 @@ afterAll(async () => {
   await nats.stop();
 });
 
-it("a request read after its deadline is dropped, one in time is answered", async () => {
+it("a request read after its deadline is dropped, counted and logged, one in time is answered", async () => {
   let done = 0;
-  serve({ nc: server.nc, log: silent, queue: "test" }, count, async () => {
+  const lines: object[] = [];
+  const log = { ...silent, warn: (fields: object, message: string) => void lines.push({ ...fields, message }) };
+  const metrics = new Registry();
+  addLateCount(metrics, server.nc);
+  serve({ nc: server.nc, log, queue: "test" }, count, async () => {
     done += 1;
     return { count: done };
   });
   await server.nc.flush();
   // As it is read when it lay in a socket while the service stood still.
-  const late = caller.nc.request(count.subject, "{}", { timeout: 200, headers: deadlineHeaders(Date.now() - 1) });
+  const late = caller.nc.request(count.subject, "{}", { timeout: 200, headers: deadlineHeaders(caller.nc, -50) });
   await expect(late).rejects.toThrow();
   expect(done).toBe(0);
+  expect(lines).toEqual([
+    {
+      operation: "test.count",
+      lateMs: expect.any(Number) as number,
+      message: "a request came after its deadline and was dropped",
+    },
+  ]);
   expect(await call(caller.nc, count, {})).toEqual({ count: 1 });
+  expect(await metrics.metrics()).toContain('bus_requests_late_total{operation="test.count"} 1');
 });
 
 it("each call says until when its caller waits", async () => {
@@ -49,9 +62,9 @@ it("each call says until when its caller waits", async () => {
   const sentAtMs = Date.now();
   const asked = call(caller.nc, defineOperation("test.heard", z.object({}), z.object({})), {}, 100);
   const message = await heard;
-  expect(isPastDeadline(message)).toBe(false);
+  expect(lateByMs(server.nc, message)).toBe(0);
   expect(Number(message.headers?.get("Deadline-Ms"))).toBeGreaterThanOrEqual(sentAtMs + 100);
   await expect(asked).rejects.toBeInstanceOf(UnavailableError);
   await delay(5);
-  expect(isPastDeadline(message)).toBe(true);
+  expect(lateByMs(server.nc, message)).toBeGreaterThan(0);
 });

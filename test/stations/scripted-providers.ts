@@ -40,7 +40,7 @@ export async function startScriptedProviders(
   const checked: number[] = [];
   const recorded = new Map<number, string>();
   // What a script throws is answered as "unavailable", which is what the test wants of it.
-  const deps = { nc: bus.nc, log: { error: () => undefined }, queue: "providers" };
+  const deps = { nc: bus.nc, log: { warn: () => undefined, error: () => undefined }, queue: "providers" };
   serve(deps, createProviderPayment, async (question) => {
     questions.push(question);
     return await script(question);

@@ -59,7 +59,7 @@ export interface StationWorld {
   /** A host whose connection loses what the proxy is told to lose. */
   startHostBehindProxy(): Promise<RunningHost & { readonly proxy: FaultProxy }>;
   /** A host as `npm start` runs it: a process that can be killed. */
-  startHostProcess(): Promise<HostProcess>;
+  startHostProcess(environment?: NodeJS.ProcessEnv): Promise<HostProcess>;
   /** Starts the settlement service; there may be none, to see who waits for it. */
   startSettlement(): Promise<Service>;
   startAudit(): Promise<Service>;
@@ -155,8 +155,8 @@ export async function startStationWorld(
       stops.push(() => proxy.stop());
       return { ...(await world.startHost({ natsUrl: proxy.url })), proxy };
     },
-    async startHostProcess() {
-      const process = await startHostProcess({ ...options.environment, NATS_URL: nats.url });
+    async startHostProcess(environment = {}) {
+      const process = await startHostProcess({ ...options.environment, ...environment, NATS_URL: nats.url });
       hostStops.push(() => process.kill9());
       return process;
     },

@@ -1,0 +1,182 @@
+/**
+ * The time of the bus, which all processes of an installation share: deadlines of requests and of stations count in it,
+ * so that a machine whose clock is wrong drops nothing and lets nothing expire early or late.
+ *
+ *   ask the bus for its time ──► the best of a few answers: its time, and half of the round trip
+ *        ▲                                     │
+ *        └── every 10 s, after a reconnect, ◄──┘   between two measurements the steady clock of this machine counts on
+ *            and when this machine's clock is set
+ *
+ * The bus's time is the clock of the server that leads the bucket LEASES: its stream info says when it was made. Before
+ * the first measurement, while that bucket does not exist yet, this machine's clock counts.
+ */
+import type { NatsConnection } from "nats";
+import type { Registry } from "prom-client";
+import { addGauge } from "../runtime/figures.ts";
+import { BUS_LIMITS } from "./limits.ts";
+import { LEASES } from "./streams.ts";
+
+export interface BusClock {
+  /** Whole milliseconds since the epoch, by the clock of the bus. */
+  nowMs(): number;
+  /**
+   * The latest time that it may be. It differs from `nowMs` after this machine slept, or after its clock was set, until
+   * the next measurement: the steady clock stands still while a machine sleeps.
+   */
+  latestMs(): number;
+  /** By how much this machine's clock is ahead of the bus; undefined before the first measurement. */
+  aheadMs(): number | undefined;
+  /** Whether that is more than `wrongClockMs`, in either direction. */
+  isWrong(): boolean;
+  /** Resolves after a measurement; one that fails leaves the clock as it was. Never rejects. */
+  measure(): Promise<void>;
+  /** Calls the listener after each measurement that succeeds. */
+  onMeasured(listener: () => void): void;
+}
+
+/** The clock of a process that has no connection of its own to compare with. */
+const MACHINE_CLOCK: Pick<BusClock, "nowMs" | "latestMs"> = { nowMs: () => Date.now(), latestMs: () => Date.now() };
+
+const clocks = new WeakMap<NatsConnection, BusClock>();
+
+/** The clock of a connection that `connectBus` has made; any other one has this machine's. */
+export function clockOf(nc: NatsConnection): Pick<BusClock, "nowMs" | "latestMs"> {
+  return clocks.get(nc) ?? MACHINE_CLOCK;
+}
+
+interface Sample {
+  /** The bus's time when `performance.now()` was zero. */
+  readonly atStartMs: number;
+  /** This machine's time then. */
+  readonly machineAtStartMs: number;
+  readonly tookMs: number;
+}
+
+const SUBJECT = `$JS.API.STREAM.INFO.KV_${LEASES.name}`;
+const machineAtStartMs = (): number => Date.now() - performance.now();
+
+/** A clock that measures until the connection is closed. */
+export function startBusClock(nc: NatsConnection): BusClock & { stop(): void } {
+  const clock = new MeasuredClock(nc);
+  clocks.set(nc, clock);
+  return clock;
+}
+
+class MeasuredClock implements BusClock {
+  readonly #nc: NatsConnection;
+  readonly #listeners: (() => void)[] = [];
+  readonly #check: NodeJS.Timeout;
+  #best: Sample | undefined;
+  #measuring: Promise<void> | undefined;
+  #measuredAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(nc: NatsConnection) {
+    this.#nc = nc;
+    this.#check = setInterval(() => {
+      const isDue = performance.now() - this.#measuredAtMs >= BUS_LIMITS.clockMeasureMs;
+      if (isDue || this.#hasMoved()) void this.measure();
+    }, BUS_LIMITS.clockCheckMs);
+    this.#check.unref();
+  }
+
+  nowMs(): number {
+    return this.#best === undefined ? Date.now() : Math.round(this.#best.atStartMs + performance.now());
+  }
+
+  latestMs(): number {
+    const best = this.#best;
+    if (best === undefined) return Date.now();
+    const movedMs = this.#hasMoved() ? machineAtStartMs() - best.machineAtStartMs : 0;
+    return this.nowMs() + Math.max(0, Math.round(movedMs));
+  }
+
+  aheadMs(): number | undefined {
+    return this.#best && Math.round(machineAtStartMs() - this.#best.atStartMs);
+  }
+
+  isWrong(): boolean {
+    const uncertainMs = (this.#best?.tookMs ?? 0) / 2;
+    return Math.abs(this.aheadMs() ?? 0) > BUS_LIMITS.wrongClockMs + uncertainMs;
+  }
+
+  async measure(): Promise<void> {
+    this.#measuring ??= this.#measure().finally(() => {
+      this.#measuring = undefined;
+    });
+    await this.#measuring;
+  }
+
+  onMeasured(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  stop(): void {
+    clearInterval(this.#check);
+  }
+
+  /** Whether this machine slept, or its clock was set, since the last measurement. */
+  #hasMoved(): boolean {
+    if (this.#best === undefined) return false;
+    return Math.abs(machineAtStartMs() - this.#best.machineAtStartMs) > BUS_LIMITS.clockMovedMs;
+  }
+
+  /** An answer that took long says little: its error is up to half of the time that it took. */
+  async #measure(): Promise<void> {
+    let best: Sample | undefined;
+    for (let count = 0; count < BUS_LIMITS.clockSamples; count += 1) {
+      const next = await this.#ask();
+      if (next === undefined) break;
+      if (best === undefined || next.tookMs < best.tookMs) best = next;
+      if (best.tookMs <= BUS_LIMITS.clockSampleMs) break;
+    }
+    if (best === undefined) return;
+    this.#best = best;
+    this.#measuredAtMs = performance.now();
+    for (const listener of this.#listeners) listener();
+  }
+
+  async #ask(): Promise<Sample | undefined> {
+    const askedAtMs = performance.now();
+    try {
+      const answer = await this.#nc.request(SUBJECT, "", { timeout: BUS_LIMITS.clockAnswerMs });
+      const tookMs = performance.now() - askedAtMs;
+      const busMs = Date.parse(answer.json<{ readonly ts?: string }>().ts ?? "");
+      if (Number.isNaN(busMs)) return undefined;
+      return { atStartMs: busMs - askedAtMs - tookMs / 2, machineAtStartMs: machineAtStartMs(), tookMs };
+    } catch {
+      // The bus is away or has no such bucket yet; the next check asks again.
+      return undefined;
+    }
+  }
+}
+
+export interface ClockLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** Shows the operator how wrong this machine's clock is: one line when it becomes wrong, one when it is right again. */
+export function reportClock(deps: {
+  readonly clock: BusClock;
+  readonly log: ClockLog;
+  readonly metrics?: Registry | undefined;
+}): void {
+  const { clock, log, metrics } = deps;
+  let wasWrong = false;
+  const report = (): void => {
+    const isWrong = clock.isWrong();
+    if (isWrong === wasWrong) return;
+    wasWrong = isWrong;
+    const facts = { aheadMs: clock.aheadMs(), limitMs: BUS_LIMITS.wrongClockMs };
+    if (isWrong) log.warn(facts, "the clock of this machine is wrong: the time of the bus counts; correct the clock");
+    else log.info(facts, "the clock of this machine is right again");
+  };
+  clock.onMeasured(report);
+  report();
+  addGauge(
+    metrics,
+    "clock_ahead_seconds",
+    "By how much this machine's clock is ahead of the bus; negative when it is behind.",
+    () => (clock.aheadMs() ?? Number.NaN) / 1_000,
+  );
+}
