@@ -59,7 +59,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     isComplete: () => replicas.areCredentialsComplete(),
   });
   const views = new ViewCache({ stations: replicas.stations, switches: () => replicas.switches.current() });
-  const deviceCheck = new DeviceCheck({ gate, views });
+  const deviceCheck = new DeviceCheck({ gate, views, nowMs: replicas.nowMs });
   const pollCounts = new PollCounts();
   const enrollThrottle = new AddressThrottle(ENROLL_RATE);
   const gatewayBus = createGatewayBus({ bus, replicas, failures: addBusFailures(metrics) });
@@ -81,6 +81,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       polls: {
         gate,
         views,
+        nowMs: replicas.nowMs,
         counts: pollCounts,
         notes: new PollNotes(bus.nc, replicas.polls),
         onRefused: (route, refusal, requestId) => log.debug({ route, refusal, requestId }, "refused"),
@@ -178,7 +179,7 @@ function createHandlerDeps(parts: {
   return {
     bus: gatewayBus,
     station(stationId) {
-      requireFresh(replicas.areStationsFresh(Date.now()));
+      requireFresh(replicas.areStationsFresh(replicas.nowMs()));
       return replicas.stations.state(stationId);
     },
     whyNoStation: (caller, stationId) => missing.whyNone(caller, stationId),
@@ -187,12 +188,12 @@ function createHandlerDeps(parts: {
       return replicas.switches.current();
     },
     deviceView(name, device) {
-      const nowMs = Date.now();
+      const nowMs = replicas.nowMs();
       requireFresh(replicas.isFreshForDevices(nowMs));
       return deviceCheck.view(name, device, nowMs);
     },
     polledAtMs: (deviceId) => replicas.polls.polledAtMs(deviceId),
-    requireFresh: () => requireFresh(replicas.isFreshForDevices(Date.now())),
+    requireFresh: () => requireFresh(replicas.isFreshForDevices(replicas.nowMs())),
     readiness: async () => readiness({ bus, replicas, heard: await health.look(), disk }),
     enrollThrottle,
     callbackThrottle: new AddressThrottle(CALLBACK_RATE),
@@ -203,6 +204,6 @@ function createHandlerDeps(parts: {
       waitingPerKey: 0,
     }),
     log,
-    nowMs: Date.now,
+    nowMs: replicas.nowMs,
   };
 }

@@ -32,7 +32,7 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
     },
     () => [
       ...(["stations", "credentials", "sessions"] as const).map(
-        (replica) => [{ replica }, feeds[replica].ageMs(Date.now()) / 1_000] as const,
+        (replica) => [{ replica }, feeds[replica].ageMs(replicas.nowMs()) / 1_000] as const,
       ),
       [{ replica: "switches" }, switches.silentForMs() / 1_000],
     ],

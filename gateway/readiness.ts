@@ -40,6 +40,7 @@ export function readiness(seen: {
       station_hosts: ofStationHosts(heard.stationHosts),
       database: ofDatabase(heard),
       disk: ofDisk(disk),
+      clock: ofClock(bus),
     },
   };
 }
@@ -75,7 +76,7 @@ function missing(required: RequiredReadiness): readonly (typeof REQUIRED)[number
 }
 
 function requiredReadiness(bus: Bus, replicas: Replicas): RequiredReadiness {
-  const nowMs = Date.now();
+  const nowMs = replicas.nowMs();
   const { feeds, switches } = replicas;
   const isUp = bus.isUp();
   return {
@@ -109,12 +110,23 @@ function ofService({ health, answeredAtMs }: Heard<ServiceHealth>): DependencyRe
 
 function ofStationHosts(heard: ServicesHeard["stationHosts"]): Readiness["dependencies"]["station_hosts"] {
   const owned = heard.health?.partitionsOwned;
-  const detail = owned === undefined ? "no_answer" : owned < PARTITION_COUNT ? "partitions_unowned" : null;
   return {
-    ...informative(heard.answeredAtMs, detail),
+    ...informative(heard.answeredAtMs, stationHostsFault(heard.health)),
     partitions: PARTITION_COUNT,
     partitions_owned: owned ?? null,
   };
+}
+
+function stationHostsFault(health: ServicesHeard["stationHosts"]["health"]): DependencyFault | null {
+  if (health === undefined) return "no_answer";
+  if (health.partitionsOwned < PARTITION_COUNT) return "partitions_unowned";
+  return health.isClockWrong ? "clock_wrong" : null;
+}
+
+/** The clock of this gateway's machine. A wrong one does no harm, because the time of the bus counts. */
+function ofClock({ clock }: Bus): Readiness["dependencies"]["clock"] {
+  const detail = clock.isWrong() ? "clock_wrong" : null;
+  return { ready: detail === null, required: false, silent_ms: null, detail, ahead_ms: clock.aheadMs() ?? null };
 }
 
 /** How each tier of the disk is called in `/readyz`. */

@@ -40,7 +40,7 @@ export interface Heard<T> {
 }
 
 export interface ServicesHeard extends Readonly<Record<DatabaseService, Heard<ServiceHealth>>> {
-  readonly stationHosts: Heard<{ readonly partitionsOwned: number }>;
+  readonly stationHosts: Heard<{ readonly partitionsOwned: number; readonly isClockWrong: boolean }>;
   /** When PostgreSQL last answered any of them. */
   readonly databaseAnsweredAtMs: number | undefined;
 }

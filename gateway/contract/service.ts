@@ -28,6 +28,7 @@ const FAULTS_EXPLAINED = [
   "`database_unreachable`: PostgreSQL does not answer the service.",
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",
+  "`clock_wrong`: the clock of the machine is wrong by more than a second; the time of the bus counts, so nothing is lost.",
   "`partitions_unowned`: no actor host answers for some of the stations.",
   "`disk_low`: the disk has less than twice its reserve free; everything is still done.",
   "`disk_below_reserve`: what can wait is answered `storage_low`, and no webhook is sent.",
@@ -69,6 +70,15 @@ const diskSchema = dependencySchema
   })
   .meta({ id: "DiskReadiness" });
 
+const clockSchema = dependencySchema
+  .extend({
+    ahead_ms: z.number().nullable().meta({
+      description:
+        "By how many milliseconds the clock of this gateway's machine is ahead of the bus, negative when it is behind; null before it was compared.",
+    }),
+  })
+  .meta({ id: "ClockReadiness" });
+
 export const readinessSchema = z
   .object({
     ready: z.boolean().meta({ description: "Whether every required dependency is ready." }),
@@ -88,6 +98,7 @@ export const readinessSchema = z
       station_hosts: stationHostsSchema,
       database: dependencySchema,
       disk: diskSchema,
+      clock: clockSchema,
     }),
   })
   .meta({ id: "Readiness" });

@@ -40,7 +40,7 @@ export class LiveSockets {
     replicas.stations.onChange(changed);
     replicas.polls.onChange(changed);
     replicas.switches.onChange(() => this.#markEverybody());
-    this.#look = setInterval(() => this.#lookOver(Date.now()), LIVE_LIMITS.lookMs);
+    this.#look = setInterval(() => this.#lookOver(replicas.nowMs()), LIVE_LIMITS.lookMs);
   }
 
   get size(): number {
@@ -113,7 +113,7 @@ export class LiveSockets {
   #lookOver(nowMs: number): void {
     const isFresh = this.#isFresh(nowMs);
     this.#forEach((socket) => {
-      if (socket.isUnread(nowMs)) return socket.end(CLOSE_CODES.nothingExpected, "no_pong");
+      if (socket.isUnread(Date.now())) return socket.end(CLOSE_CODES.nothingExpected, "no_pong");
       if (!isFresh) return this.#tellStale(socket, nowMs);
       if (this.#sessionOf(socket, nowMs) === undefined) {
         // The bus may have lost a session that is valid.
@@ -128,7 +128,7 @@ export class LiveSockets {
   #flush(): void {
     const dirty = this.#dirty;
     this.#dirty = new Set();
-    const nowMs = Date.now();
+    const nowMs = this.#replicas.nowMs();
     if (!this.#isFresh(nowMs)) {
       for (const socket of dirty) this.#tellStale(socket, nowMs);
       return;

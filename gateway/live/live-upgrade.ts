@@ -143,7 +143,7 @@ function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketDa
   if (deps.isDraining()) throw new Refusal("busy");
   checkIds(row, facts);
   const { session, digest } = checkUpgrade(replicas, facts, permissionOf(row));
-  const nowMs = Date.now();
+  const nowMs = replicas.nowMs();
   if (!replicas.areStationsFresh(nowMs) || !replicas.areSwitchesFresh()) throw new Refusal("replica_stale");
   const stationId = Number(facts.parameters[0]);
   const state = replicas.stations.state(stationId);

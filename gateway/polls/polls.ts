@@ -31,6 +31,8 @@ export const ANSWERED = -1;
 export interface PollDeps {
   readonly gate: DeviceGate;
   readonly views: ViewCache;
+  /** The time of the bus, in whole milliseconds. */
+  nowMs(): number;
   readonly counts: PollCounts;
   readonly writer: AnswerWriter;
   /** Whether the connection of a caller that is not known is to end with its answer. */
@@ -66,7 +68,7 @@ export class Poll {
   /** Answers and returns `ANSWERED`, or returns the credential's slot when memory is not enough. */
   answer(res: HttpResponse, head: RequestHead, isHead: boolean): number {
     const { gate, views } = this.#deps;
-    const nowMs = Date.now();
+    const nowMs = this.#deps.nowMs();
     const slot = gate.pass(head.authorization, this.#scopeBit, nowMs);
     if (slot < 0) return this.#refuseShut({ res, head, isHead }, slot, nowMs);
     const { table } = gate;

@@ -6,7 +6,7 @@ let upToSecond = "";
 let lastMs = -1;
 let lastText = "";
 
-/** For example `2026-11-20T12:00:00.000Z`. Expects whole milliseconds, as `Date.now()` gives them. */
+/** For example `2026-11-20T12:00:00.000Z`. Expects whole milliseconds, as the clock of the bus gives them. */
 export function serverTime(nowMs: number): string {
   if (nowMs === lastMs) return lastText;
   const nowSecond = Math.floor(nowMs / 1_000);

@@ -37,11 +37,12 @@ export class ReplicaFeed {
   readonly #sequence = new SequenceWait();
   #isDoubtful = false;
   #isConfirming = false;
-  #lookedAtMs = Date.now();
+  #lookedAtMs: number;
   #completeAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(bus: Bus, log: BusLog, target: FeedTarget) {
     this.#bus = bus;
+    this.#lookedAtMs = bus.clock.nowMs();
     this.#told = target.bucket && new BucketTold(bus, target.bucket);
     this.#feed = openFeed(bus, {
       stream: target.stream,
@@ -54,7 +55,7 @@ export class ReplicaFeed {
       },
       onMessage: (message) => {
         if (this.#told?.take(message) !== true) target.apply(message.subject, message.data, message.storedAtMs);
-        if (message.pending === 0) this.#completeAtMs = Date.now();
+        if (message.pending === 0) this.#completeAtMs = this.#bus.clock.nowMs();
         this.#sequence.reached(message.sequence);
       },
     });
@@ -64,7 +65,7 @@ export class ReplicaFeed {
   /** Resolves once everything that the stream held at the start was applied: from then on the replica is fresh. */
   async loaded(): Promise<void> {
     await this.#feed.caughtUp;
-    this.#completeAtMs = Date.now();
+    this.#completeAtMs = this.#bus.clock.nowMs();
   }
 
   /** Milliseconds since the replica was known to be complete; infinity while it is doubtful. */
@@ -99,7 +100,7 @@ export class ReplicaFeed {
   }
 
   #lookAtFeed(): void {
-    const nowMs = Date.now();
+    const nowMs = this.#bus.clock.nowMs();
     const stoodStill = nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs;
     const isSilent = this.#feed.silentForMs() > FEED_LIMITS.silenceMs;
     this.#lookedAtMs = nowMs;

@@ -15,6 +15,8 @@ export interface Replicas {
   readonly switches: SwitchesReplica;
   /** When companions last asked for their assignments; told to people, and nothing is refused by it. */
   readonly polls: PollReplica;
+  /** The time of the bus, in which the deadlines and the sessions of the replicas are. */
+  nowMs(): number;
   readonly feeds: Readonly<Record<"stations" | "credentials" | "sessions", ReplicaFeed>>;
   /** Whether everything that a device's request depends on is fresh. */
   isFreshForDevices(nowMs: number): boolean;
@@ -34,7 +36,7 @@ export interface Replicas {
 export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
   const stations = new StationReplica();
   const credentials = new CredentialReplica(log);
-  const sessions = new SessionReplica(log);
+  const sessions = new SessionReplica(log, bus.clock);
   const polls = new PollReplica();
   const pollFeed = new ReplicaFeed(bus, log, polls);
   const feeds = {
@@ -56,6 +58,7 @@ export async function startReplicas(bus: Bus, log: BusLog): Promise<Replicas> {
     sessions,
     switches,
     polls,
+    nowMs: () => bus.clock.nowMs(),
     feeds,
     isFreshForDevices: (nowMs) =>
       feeds.stations.isFresh(nowMs) && feeds.credentials.isFresh(nowMs) && areSwitchesFresh(),

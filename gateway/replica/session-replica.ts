@@ -1,5 +1,6 @@
 /** People's sessions by the SHA-256 of the token, followed from the bucket SESSIONS. */
 import { hash } from "node:crypto";
+import type { BusClock } from "../../services/bus/bus-clock.ts";
 import type { BusLog } from "../../services/bus/connection.ts";
 import { type SessionEntry, sessionEntrySchema } from "../../services/bus/messages/caller.ts";
 import { SESSIONS } from "../../services/bus/streams.ts";
@@ -18,10 +19,12 @@ export class SessionReplica implements FeedTarget {
   readonly bucket = SESSIONS;
   readonly #sessions = new Map<string, SessionEntry>();
   readonly #log: BusLog;
+  readonly #clock: Pick<BusClock, "nowMs">;
   #sweepAt = SWEEP_EVERY;
 
-  constructor(log: BusLog) {
+  constructor(log: BusLog, clock: Pick<BusClock, "nowMs">) {
     this.#log = log;
+    this.#clock = clock;
   }
 
   /** The session of a token, or undefined when it is unknown or has expired. */
@@ -48,7 +51,7 @@ export class SessionReplica implements FeedTarget {
       return;
     }
     this.#sessions.set(key, entry);
-    if (this.#sessions.size >= this.#sweepAt) this.#sweep(Date.now());
+    if (this.#sessions.size >= this.#sweepAt) this.#sweep(this.#clock.nowMs());
   }
 
   /** The bucket forgets old sessions by their age without telling anybody. */

@@ -14,6 +14,7 @@ import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
 export interface DeviceCheckDeps {
   readonly gate: DeviceGate;
   readonly views: ViewCache;
+  nowMs(): number;
 }
 
 export class DeviceCheck {
@@ -30,7 +31,7 @@ export class DeviceCheck {
    */
   check(authorization: string, scope: DeviceScope, blocked: Blocked, passed: number | undefined): DeviceCaller {
     const { gate } = this.#deps;
-    const nowMs = Date.now();
+    const nowMs = this.#deps.nowMs();
     const slot = passed ?? gate.pass(authorization, scopeBit(scope), nowMs);
     if (slot < 0) throw this.#shut(slot, nowMs);
     const device = this.#callerOf(slot);

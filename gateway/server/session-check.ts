@@ -7,6 +7,7 @@ import type { RequestFacts } from "./facts.ts";
 
 export interface SessionCheckDeps {
   readonly sessions: SessionReplica;
+  nowMs(): number;
   areSessionsFresh(nowMs: number): boolean;
   /** False while a session may be valid that is not in the replica, because the bus has lost it. */
   areSessionsComplete(): boolean;
@@ -41,7 +42,7 @@ function findSession(
   permission: Permission | null,
   checkOrigin: (facts: RequestFacts) => void,
 ): UpgradingSession {
-  const nowMs = Date.now();
+  const nowMs = deps.nowMs();
   if (!deps.areSessionsFresh(nowMs)) throw new Refusal("replica_stale");
   const bearer = bearerToken(facts.headers.authorization ?? "");
   const token = bearer === "" ? tokenFromCookie(facts.headers.cookie ?? "") : bearer;

@@ -31,7 +31,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const copier = startCopier({ bus, database: copying, log, figures: addCopierFigures(metrics) });
   const lag = sample(() => readCopyLag(deps), AUDIT_LIMITS.lagReadMs);
   addLagFigures(metrics, lag);
-  const health = databaseHealth(database, async () => {
+  const health = databaseHealth(deps.bus.nc, database, async () => {
     const known = await lag();
     return known !== undefined && known.lateMs > AUDIT_LIMITS.lateMs ? "copy_late" : null;
   });

@@ -34,13 +34,15 @@ export interface BusClock {
   onMeasured(listener: () => void): void;
 }
 
+export type KnownClock = Pick<BusClock, "nowMs" | "latestMs" | "isWrong">;
+
 /** The clock of a process that has no connection of its own to compare with. */
-const MACHINE_CLOCK: Pick<BusClock, "nowMs" | "latestMs"> = { nowMs: () => Date.now(), latestMs: () => Date.now() };
+const MACHINE_CLOCK: KnownClock = { nowMs: () => Date.now(), latestMs: () => Date.now(), isWrong: () => false };
 
 const clocks = new WeakMap<NatsConnection, BusClock>();
 
 /** The clock of a connection that `connectBus` has made; any other one has this machine's. */
-export function clockOf(nc: NatsConnection): Pick<BusClock, "nowMs" | "latestMs"> {
+export function clockOf(nc: NatsConnection): KnownClock {
   return clocks.get(nc) ?? MACHINE_CLOCK;
 }
 

@@ -144,7 +144,7 @@ function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "doubtfulCallbackS
 function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
   return [
-    serve(responder, providersHealth, databaseHealth(deps.database)),
+    serve(responder, providersHealth, databaseHealth(deps.bus.nc, deps.database)),
     serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),
     serve(responder, messages.findRecordedConfirmation, (request) => findConfirmation(deps, request)),
     serve(responder, messages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),

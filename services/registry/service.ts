@@ -31,7 +31,7 @@ export async function startRegistryService(deps: ServiceDeps): Promise<Service> 
     loginThrottle: createLoginThrottle(sql),
     figures: addRegistryFigures(deps.metrics),
   });
-  const health = serve({ nc: bus.nc, log, queue: "registry" }, registryHealth, databaseHealth(sql));
+  const health = serve({ nc: bus.nc, log, queue: "registry" }, registryHealth, databaseHealth(bus.nc, sql));
   const housekeeping = setInterval(() => void keepHouse(sql, log), REGISTRY_LIMITS.housekeepingIntervalMs);
   housekeeping.unref();
   return {

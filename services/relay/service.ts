@@ -45,7 +45,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
     const known = await pending();
     return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
   };
-  const health = serve({ nc, log: deps.log, queue: "relay" }, relayHealth, databaseHealth(sql, findFault));
+  const health = serve({ nc, log: deps.log, queue: "relay" }, relayHealth, databaseHealth(nc, sql, findFault));
   const housekeeping = setInterval(() => void removeOldRows(work), RELAY_LIMITS.housekeepingIntervalMs);
   housekeeping.unref();
   // Whoever is told that this has started may write and flush at once; the subscription must be there by then.

@@ -66,7 +66,7 @@ function serveAll(nc: ServiceDeps["bus"]["nc"], deps: RoboticsDeps, announce: An
   };
   const responder = { nc, log: deps.log, queue: NAME };
   return [
-    serve(responder, roboticsHealth, databaseHealth(deps.database)),
+    serve(responder, roboticsHealth, databaseHealth(nc, deps.database)),
     serve(responder, messages.authenticateConsumer, (request) => authenticate(deps, request)),
     serve(responder, messages.listConsumers, (request) => listConsumers(deps, request)),
     serve(responder, messages.createConsumer, (request) => create(deps, request)),

@@ -57,7 +57,7 @@ export async function startSettlementService({ bus, log, settings, metrics }: Se
       settlements.add({ result: outcome.settled ? "settled" : outcome.code });
       return outcome;
     }),
-    serve(responder, settlementHealth, databaseHealth(database)),
+    serve(responder, settlementHealth, databaseHealth(responder.nc, database)),
     serve(responder, announceOrders, (request) => announce(deps, request)),
   ];
   const purge = startPurge(deps);

@@ -27,7 +27,7 @@ export async function startStationsService(deps: ServiceDeps): Promise<Service> 
   const health = serve({ nc: bus.nc, log, queue: "stations" }, stationsHealth, async () => {
     const partitionsOwned = host.partitionsOwned();
     if (partitionsOwned === undefined) throw new RefusedError({ code: "unavailable" });
-    return { partitionsOwned };
+    return { partitionsOwned, isClockWrong: bus.clock.isWrong() };
   });
   return {
     async stop() {

@@ -149,7 +149,7 @@ export async function startWebhookSignerService({
 function serveAll(deps: SignerDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
   return [
-    serve(responder, webhookSignerHealth, databaseHealth(deps.database)),
+    serve(responder, webhookSignerHealth, databaseHealth(deps.bus.nc, deps.database)),
     serve(responder, messages.listEndpoints, (request) => listEndpoints(deps, request)),
     serve(responder, messages.getEndpoint, (request) => get(deps, request)),
     serve(responder, messages.registerEndpoint, (request) => register(deps, request)),

@@ -3,7 +3,7 @@
  * the gateway stays in rotation, because every other gateway would be no better.
  */
 import postgres from "postgres";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
 import type { Readiness } from "../../gateway/contract/service.ts";
 import { LIMITS } from "../../gateway/limits.ts";
@@ -133,7 +133,7 @@ describe("with everything there", () => {
     expect(required.map(([name]) => name)).toEqual(["bus", "stations", "credentials", "sessions", "switches"]);
     expect(body.dependencies.station_hosts).toMatchObject({ partitions: 256, partitions_owned: 256 });
     for (const [name, { silent_ms }] of Object.entries(body.dependencies)) {
-      if (name === "bus" || name === "disk") expect(silent_ms, name).toBeNull();
+      if (["bus", "disk", "clock"].includes(name)) expect(silent_ms, name).toBeNull();
       else expect(silent_ms, name).toBeLessThan(3_000);
     }
   });
@@ -240,6 +240,24 @@ describe("PostgreSQL", () => {
       }
     } finally {
       database.signalAll("SIGCONT");
+    }
+    await becomes({});
+  });
+});
+
+describe("the clock of a machine", () => {
+  it("is set ahead by 10 s: what runs there reports it and stays ready; it is corrected: no fault is left", async () => {
+    await becomes({});
+    const rightMs = Date.now.bind(Date);
+    const spy = vi.spyOn(Date, "now").mockImplementation(() => rightMs() + 10_000);
+    try {
+      await becomes(Object.fromEntries([...NAMES, "clock"].map((name) => [name, "clock_wrong"])));
+      const { status, body } = await look();
+      expect([status, body.ready]).toEqual([200, true]);
+      expect(body.dependencies.clock.ahead_ms).toBeGreaterThan(9_500);
+      expect(body.dependencies.clock.ahead_ms).toBeLessThan(10_500);
+    } finally {
+      spy.mockRestore();
     }
     await becomes({});
   });

@@ -20,5 +20,5 @@ export async function readCopyLag({ bus, database }: Pick<AuditDeps, "bus" | "da
   if (behind === 0) return { position, behind, lateMs: 0 };
   // The stream keeps so many commits of a station, so the very next sequence may be gone.
   const oldest = await bus.jsm.direct.getMessage(name, { seq: position + 1, next_by_subj: ">" });
-  return { position, behind, lateMs: oldest === null ? 0 : Math.max(0, Date.now() - oldest.time.getTime()) };
+  return { position, behind, lateMs: oldest === null ? 0 : Math.max(0, bus.clock.nowMs() - oldest.time.getTime()) };
 }

@@ -11,6 +11,8 @@ export const SERVICE_FAULTS = [
   "copy_late",
   /** Changes wait in the outbox for longer than they may. */
   "delivery_late",
+  /** The clock of its machine is wrong; it works in the time of the bus. */
+  "clock_wrong",
 ] as const;
 export type ServiceFault = (typeof SERVICE_FAULTS)[number];
 
@@ -35,6 +37,10 @@ export const relayHealth = defineOperation("relay.health", nothing, serviceHealt
 export const stationsHealth = defineOperation(
   "stations.health",
   nothing,
-  /** Partitions whose stations some host answers for. */
-  z.object({ partitionsOwned: z.int().min(0).max(PARTITION_COUNT) }),
+  z.object({
+    /** Partitions whose stations some host answers for. */
+    partitionsOwned: z.int().min(0).max(PARTITION_COUNT),
+    /** Whether the clock of the host that answers is wrong. */
+    isClockWrong: z.boolean(),
+  }),
 );

@@ -72,12 +72,12 @@ const SIGNATURE_HEADER = "x-provider-signature";
 const isSigned = (verdict: Verdict): boolean => verdict === "valid" || verdict === "stale";
 
 function verdictOf(
-  { adapters }: Pick<ProvidersDeps, "adapters">,
+  { adapters, bus }: Pick<ProvidersDeps, "adapters" | "bus">,
   keys: CallbackKeys | undefined,
   callback: SignedCallback,
 ): Verdict {
   const secrets = keys === undefined || keys.secrets.length === 0 ? [NO_SECRET] : keys.secrets;
-  return adapters[keys?.kind ?? "emvco_generic"].verify(callback, secrets, Date.now());
+  return adapters[keys?.kind ?? "emvco_generic"].verify(callback, secrets, bus.clock.nowMs());
 }
 
 /**

@@ -52,7 +52,7 @@ export async function attribute(deps: ProvidersDeps, request: Request): Promise<
     const issue = requireIssue(await lockIssue(sql, key));
     requireOpen(issue);
     requireUnattributed(issue);
-    await requireAttributable(sql, issue);
+    await requireAttributable(sql, issue, deps.bus.clock.nowMs());
     if (!(await startAttribution(sql, issueId, attribution))) {
       throw issueConflict("money_attributed", "This money pays an order already, by another issue.");
     }

@@ -30,7 +30,7 @@ export async function close(
     if (isRepetition(issue, { caller, reason })) return { issue, task: undefined };
     requireOpen(issue);
     requireUnattributed(issue);
-    await requireClosable(sql, issue);
+    await requireClosable(sql, issue, deps.bus.clock.nowMs());
     const task = await resumeEnd(sql, deps, issue);
     const subject = { kind: "provider_issue", id: issueId } as const;
     const data = { kind: issue.kind, reason };

@@ -25,17 +25,17 @@ export async function holdMoneyOf(
  * The issue's money is nobody's but the operator's, and stays so until the transaction ends. Whatever the issue says of it:
  * a provider may have named the same money rightly before or since. The caller holds the money. Refuses with `conflict`.
  */
-async function requireFreeMoney(sql: Transaction, issue: IssueRow): Promise<void> {
+async function requireFreeMoney(sql: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   const paid = await findOrderPaidWith(sql, issue.money_names);
   if (paid !== undefined) throw moneyHasPaid(paid);
-  await requireUnclaimed(sql, issue);
+  await requireUnclaimed(sql, issue, nowMs);
 }
 
 /**
  * "Paid back" must not be said of money that may pay yet. What differs of a money that has paid can be dealt with outside;
  * an issue that the payment itself has settled is closed by itself. Refuses with `conflict`.
  */
-export async function requireClosable(sql: Transaction, issue: IssueRow): Promise<void> {
+export async function requireClosable(sql: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   await lockSettledMoney(sql, issue.money_key);
   const others = await findOtherIssues(sql, issue);
   const attributing = others.find(({ status, is_attributed: isAttributed }) => status === "open" && isAttributed);
@@ -44,7 +44,7 @@ export async function requireClosable(sql: Transaction, issue: IssueRow): Promis
     throw issueConflict("attribution_under_way", detail);
   }
   const paid = await findOrderPaidWith(sql, issue.money_names);
-  if (paid === undefined) return await requireUnclaimed(sql, issue);
+  if (paid === undefined) return await requireUnclaimed(sql, issue, nowMs);
   if (issue.kind === "settlement_refused" && paid.intentId === issue.intent_id) throw moneyHasPaid(paid);
 }
 
@@ -52,7 +52,7 @@ const moneyHasPaid = ({ orderId }: { readonly orderId: number }) =>
   issueConflict("money_has_paid", `This money has paid order ${orderId}.`);
 
 /** No payment is about to take the money, whichever config of its account was told, and no cashier may settle it. */
-async function requireUnclaimed(sql: Transaction, issue: IssueRow): Promise<void> {
+async function requireUnclaimed(sql: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   const { config_id: configId, provider_reference: providerReference, money_names: names } = issue;
   for (const payment of await lockPaidPayments(sql, { configId, providerReference, names })) {
     const { intent_id: intentId, expires_at: expiresAt } = payment;
@@ -60,15 +60,15 @@ async function requireUnclaimed(sql: Transaction, issue: IssueRow): Promise<void
       throw issueConflict("money_may_settle", "The station is just being told of this money; look again in a moment.");
     }
     const isRefused = FINAL.has(issue.kind) && issue.intent_id === intentId;
-    if (isRefused || Date.now() >= expiresAt.getTime() + PROVIDER_LIMITS.intentEndsMs) continue;
+    if (isRefused || nowMs >= expiresAt.getTime() + PROVIDER_LIMITS.intentEndsMs) continue;
     throw issueConflict("money_may_settle", "The cashier may still settle this money until its collection has ended.");
   }
 }
 
 /** What can pay an order: money that has a name, of which one thing only is said, and of which nobody has disposed. */
-export async function requireAttributable(sql: Transaction, issue: IssueRow): Promise<void> {
+export async function requireAttributable(sql: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   requireKnownMoney(issue);
-  await requireFreeMoney(sql, issue);
+  await requireFreeMoney(sql, issue, nowMs);
   const others = await findOtherIssues(sql, issue);
   const attributed = others.find(({ is_attributed: isAttributed }) => isAttributed);
   if (attributed !== undefined)

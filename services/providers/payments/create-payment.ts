@@ -122,7 +122,7 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
     if (payment.withdrawn_at !== null) throw hasEnded();
     if (Date.now() + PROVIDER_LIMITS.answerLookMs >= deadlineMs) {
       // Somebody else is just asking and may still get an answer; whoever waits comes back for it.
-      if (payment.asked_until.getTime() > Date.now()) throw new RefusedError({ code: "unavailable" });
+      if (payment.asked_until.getTime() > deps.bus.clock.nowMs()) throw new RefusedError({ code: "unavailable" });
       return await settleAnswer(deps, payment, { failure: "provider_timed_out", mayHaveTakenEffect: true });
     }
     const reply = await takeOver(deps, request, deadlineMs);

@@ -26,7 +26,7 @@ export async function confirmAtStation(deps: ProvidersDeps, task: Task, payment:
   const command = { type: "provider_confirm", intentId, providerReference } as const;
   const { reply } = await tellStation(deps, payment, { kind: "confirm", command });
   if (reply.ok) return { outcome: "settled" };
-  if (mayChange(reply, task)) {
+  if (mayChange(deps, reply, task)) {
     const { stationPauseMs: firstMs, longestStationPauseMs: longestMs } = PROVIDER_LIMITS;
     return { retryInMs: backOffMs(task.attempts, { firstMs, longestMs }) };
   }
@@ -64,9 +64,10 @@ function assertedOf(payment: PaymentRow, providerReference: string): NonNullable
 }
 
 /** Answers that say nothing about the money yet: a station that is not there yet, or is just settling. */
-function mayChange(refusal: Refusal, task: Task): boolean {
+function mayChange({ bus }: ProvidersDeps, refusal: Refusal, task: Task): boolean {
   if (refusal.code === "settlement_in_progress" || refusal.code === "station_unknown") return true;
-  return refusal.code === "intent_unknown" && Date.now() - task.createdAt.getTime() < PROVIDER_LIMITS.intentUnknownMs;
+  const ageMs = bus.clock.nowMs() - task.createdAt.getTime();
+  return refusal.code === "intent_unknown" && ageMs < PROVIDER_LIMITS.intentUnknownMs;
 }
 
 function issueOf(refusal: Refusal): IssueKind {

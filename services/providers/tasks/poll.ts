@@ -15,6 +15,7 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
   const { payment, config } = about;
   if (payment.paid_reference !== null) return { outcome: "paid" };
   const adapter = deps.adapters[config.kind];
+  const nowMs = (): number => deps.bus.clock.nowMs();
   const { access, asked, signal } = await questionAbout(deps, about);
   const lastAtMs = payment.expires_at.getTime() + PROVIDER_LIMITS.pollAfterDeadlineMs;
   try {
@@ -23,22 +24,22 @@ export async function pollProvider(deps: ProvidersDeps, task: Task, about: About
       const outcome = await takeFoundMoney(deps, about, { money: found.money, by: "poll" });
       // Money that does not fit is an issue; the right one may still be found while the collection goes on.
       const isTaken = outcome === "confirmed" || outcome === "known";
-      const isLast = Date.now() >= lastAtMs || payment.withdrawn_at !== null;
-      return isTaken || isLast ? { outcome } : { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+      const isLast = nowMs() >= lastAtMs || payment.withdrawn_at !== null;
+      return isTaken || isLast ? { outcome } : { retryInMs: nextPollInMs(task.attempts, lastAtMs, nowMs()) };
     }
     if (found.status === "ended") {
       if (await end(deps, about, found.reason)) return { outcome: found.reason };
-      return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+      return { retryInMs: nextPollInMs(task.attempts, lastAtMs, nowMs()) };
     }
-    if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
+    if (nowMs() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs, nowMs()) };
     await insertTask(deps.database, { intentId: payment.intent_id, kind: "withdraw", dueInMs: 0 });
     return { outcome: found.status };
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     const { intent_id: intentId, config_id: configId } = payment;
     deps.log.warn({ intentId, configId, failure: error.failure, reason: error.message }, "a provider cannot be asked");
-    if (Date.now() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs) };
-    if (Date.now() < lastAtMs + PROVIDER_LIMITS.pollGiveUpMs) return { retryInMs: PROVIDER_LIMITS.longestPollPauseMs };
+    if (nowMs() < lastAtMs) return { retryInMs: nextPollInMs(task.attempts, lastAtMs, nowMs()) };
+    if (nowMs() < lastAtMs + PROVIDER_LIMITS.pollGiveUpMs) return { retryInMs: PROVIDER_LIMITS.longestPollPauseMs };
     return { outcome: "given_up" };
   }
 }
@@ -54,7 +55,7 @@ async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: strin
 }
 
 /** Growing pauses up to the deadline; what would come after it is the one look that is made then. */
-export function nextPollInMs(attempts: number, lastAtMs: number, nowMs = Date.now()): number {
+export function nextPollInMs(attempts: number, lastAtMs: number, nowMs: number): number {
   const { firstPollMs, pollGrowth, longestPollPauseMs, pollAfterDeadlineMs } = PROVIDER_LIMITS;
   const pauseMs = Math.min(firstPollMs * pollGrowth ** Math.min(attempts, 30), longestPollPauseMs);
   const lastInMs = Math.max(0, lastAtMs - nowMs);

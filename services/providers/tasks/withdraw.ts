@@ -24,24 +24,24 @@ export async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about:
           return true;
         });
         // Money has come since it was asked, so that this answer is older.
-        return isKept ? { outcome: "cancelled" } : again(task);
+        return isKept ? { outcome: "cancelled" } : again(deps, task);
       }
       case "paid":
         return { outcome: await takeFoundMoney(deps, about, { money: answer.money, by: "cancellation" }) };
       case "in_progress":
-        return again(task);
+        return again(deps, task);
       case "unknown":
         return { outcome: "unknown" };
     }
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     deps.log.warn({ intentId, configId, failure: error.failure, reason: error.message }, "a cancellation has failed");
-    return again(task);
+    return again(deps, task);
   }
 }
 
-function again(task: Task): TaskResult {
-  if (Date.now() - task.createdAt.getTime() > PROVIDER_LIMITS.withdrawGiveUpMs) return { outcome: "given_up" };
+function again({ bus }: ProvidersDeps, task: Task): TaskResult {
+  if (bus.clock.nowMs() - task.createdAt.getTime() > PROVIDER_LIMITS.withdrawGiveUpMs) return { outcome: "given_up" };
   const { withdrawPauseMs: firstMs, longestWithdrawPauseMs: longestMs } = PROVIDER_LIMITS;
   return { retryInMs: backOffMs(task.attempts, { firstMs, longestMs }) };
 }

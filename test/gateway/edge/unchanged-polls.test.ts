@@ -31,6 +31,7 @@ beforeAll(() => {
   const deps = {
     gate: { pass: () => 0, table },
     views: { view: () => view },
+    nowMs: Date.now,
     counts: new PollCounts(),
     writer: new AnswerWriter(new UnsentAnswers()),
     isCrowded: () => false,
