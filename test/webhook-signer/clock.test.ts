@@ -14,9 +14,8 @@ afterAll(() => world.stop());
 
 const PROGRAM = join(import.meta.dirname, "programs", "wrong-clock.mjs");
 
-// Requests tell until when they are waited for, so a process that is further ahead than that would answer none.
 test.each([
-  ["ahead", 12_000],
+  ["ahead", 600_000],
   ["behind", -600_000],
 ])(
   "%s: signatures, attempts, breakers and due times are right all the same, and the log says it",
