@@ -16,7 +16,7 @@ export interface Replicas {
   /** When companions last asked for their assignments; told to people, and nothing is refused by it. */
   readonly polls: PollReplica;
   /** The time of the bus, in which the deadlines and the sessions of the replicas are. */
-  nowMs(): number;
+  readonly nowMs: () => number;
   readonly feeds: Readonly<Record<"stations" | "credentials" | "sessions", ReplicaFeed>>;
   /** Whether everything that a device's request depends on is fresh. */
   isFreshForDevices(nowMs: number): boolean;

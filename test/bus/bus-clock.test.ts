@@ -42,10 +42,10 @@ it.each([10_000, -10_000])(
     setClockBy(ms);
     expect(errorMs(bus.clock.nowMs())).toBeLessThan(ERROR_MS);
     expect(bus.clock.isWrong()).toBe(true);
-  // The next check measures without a call of `measure`.
-  await eventually(() => errorMs(bus.clock.latestMs()) < ERROR_MS);
-  expect(errorMs(bus.clock.nowMs())).toBeLessThan(ERROR_MS);
-  expect(Math.abs((bus.clock.aheadMs() ?? 0) - ms)).toBeLessThan(ERROR_MS);
+    // The next check measures without a call of `measure`.
+    await eventually(() => errorMs(bus.clock.latestMs()) < ERROR_MS);
+    expect(errorMs(bus.clock.nowMs())).toBeLessThan(ERROR_MS);
+    expect(Math.abs((bus.clock.aheadMs() ?? 0) - ms)).toBeLessThan(ERROR_MS);
   },
 );
 
