@@ -5,7 +5,7 @@ import { serve } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 
 export async function refuseFlushes(nc: NatsConnection): Promise<void> {
-  serve({ nc, log: { error: () => undefined }, queue: "relay" }, flushOutbox, async () => {
+  serve({ nc, log: { warn: () => undefined, error: () => undefined }, queue: "relay" }, flushOutbox, async () => {
     throw new RefusedError({ code: "unavailable" });
   });
   await nc.flush();
