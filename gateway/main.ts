@@ -1,5 +1,4 @@
 /** Runs one gateway: `node gateway/main.ts`, with NATS_URL, HOST and PORT in the environment. */
-import { reportClock } from "../services/bus/bus-clock.ts";
 import { connectBus } from "../services/bus/connection.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { exitWith, runProcess } from "../services/runtime/lifecycle.ts";
@@ -29,7 +28,6 @@ async function main(): Promise<void> {
       () => watchDisk({ ...parseSettings(diskSettingsSchema, process.env), log, metrics: metrics?.registry }),
       (started) => started.stop(),
     );
-    reportClock({ clock: bus.clock, log, metrics: metrics?.registry });
     const gateway = await run.step(
       "gateway",
       () => startGateway({ bus, log, settings, disk, metrics: metrics?.registry }),
