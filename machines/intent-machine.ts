@@ -93,6 +93,17 @@ function keepReports(reports: readonly Report[]): readonly Report[] {
   return kept.toSorted((a, b) => a.index - b.index).map(({ report }) => report);
 }
 
+/** The intent's reports once some of them are dropped; of those a repetition is still known. */
+function withReports(
+  { formerReports }: IntentRecord,
+  all: readonly Report[],
+  kept: readonly Report[],
+): Pick<IntentRecord, "reports" | "formerReports"> {
+  const dropped = all.filter((report) => !kept.includes(report));
+  const former = dropped.map(({ key, outcome, reportedAtMs }) => ({ key, outcome, reportedAtMs }));
+  return { reports: kept, formerReports: [...formerReports, ...former].slice(-STATE_LIMITS.formerReports) };
+}
+
 /**
  * What a report means for money. A decline takes no earlier report back, because the slip may have been printed before
  * it; but a hand-off with a report is not silent any more.
@@ -165,16 +176,16 @@ export const paymentIntentMachine = setup({
     recordPresented: assign(({ context, event }) =>
       event.type === "PRESENT" ? { ...context, presentedAtMs: event.atMs } : context,
     ),
-    recordReport: assign(({ context, event }) =>
-      event.type === "REPORT"
-        ? {
-            ...context,
-            reports: keepReports([...context.reports, event.report]),
-            reportCount: context.reportCount + 1,
-            moneyMayHaveMoved: markedBy(context.moneyMayHaveMoved, doubtOfOutcome(event.report.outcome)),
-          }
-        : context,
-    ),
+    recordReport: assign(({ context, event }) => {
+      if (event.type !== "REPORT") return context;
+      const all = [...context.reports, event.report];
+      return {
+        ...context,
+        ...withReports(context, all, keepReports(all)),
+        reportCount: context.reportCount + 1,
+        moneyMayHaveMoved: markedBy(context.moneyMayHaveMoved, doubtOfOutcome(event.report.outcome)),
+      };
+    }),
     recordAttestation: assign(({ context, event }) =>
       event.type === "ATTEST" ? { ...context, attestation: event.attestation } : context,
     ),
@@ -232,7 +243,7 @@ export const paymentIntentMachine = setup({
             endReason: endReasonOf(event),
             cancelKey: event.type === "CANCEL" ? event.key : "",
             moneyMayHaveMoved: event.type === "OVERTAKEN" ? markedByOvertaking(context) : context.moneyMayHaveMoved,
-            reports: context.reports.slice(-STATE_LIMITS.endedReports),
+            ...withReports(context, context.reports, context.reports.slice(-STATE_LIMITS.endedReports)),
             // Nobody scans it any more, and ended intents are most of a commit.
             provider: context.provider === null ? null : { ...context.provider, qrPayload: "" },
           }

@@ -46,6 +46,9 @@ export interface Report {
   readonly key: string;
 }
 
+/** A report whose text the state keeps no more: as much as a repetition of it needs. */
+export type FormerReport = Pick<Report, "key" | "outcome" | "reportedAtMs">;
+
 /** Why a provider could not be asked for a QR, or did not give one. */
 export const PROVIDER_FAILURES = [
   "provider_refused",
@@ -160,6 +163,8 @@ export interface IntentRecord {
   /** The newest reports, oldest first; `reportCount` counts all that were ever made. */
   readonly reports: readonly Report[];
   readonly reportCount: number;
+  /** The newest of those that are not among `reports` any more, oldest first. */
+  readonly formerReports: readonly FormerReport[];
   readonly attestation: Attestation | null;
   /** Null for all routes but `dynamic_qr`. */
   readonly provider: ProviderPayment | null;

@@ -47,6 +47,11 @@ export const STATE_LIMITS = {
    */
   endedReports: 4,
   /**
+   * Reports of an intent of which only the command and the outcome are kept, so that a repetition is known as one: what a
+   * companion reports within half a minute, at one report a second.
+   */
+  formerReports: 32,
+  /**
    * Characters of references and codes that a state keeps beside the newest: of the older reports of the active intent and
    * of the older ended intents, this many each. A device's text is evidence, as long as a request may be; sixteen of the
    * longest real ones fit, and what does not is in the audit log.

@@ -50,6 +50,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     presentedAtMs: null,
     reports: [],
     reportCount: 0,
+    formerReports: [],
     attestation: null,
     provider: route === "dynamic_qr" ? askedProvider(state) : null,
     moneyMayHaveMoved: "",

@@ -7,7 +7,10 @@ const REVISION_UNKNOWN = 0;
 
 type AttestationFrom1 = Omit<Attestation, "by">;
 type ReportFrom2 = Omit<Report, "key"> & Partial<Pick<Report, "key">>;
-type IntentFrom2 = Omit<PaymentIntent, "moneyMayHaveMoved" | "orderRevision" | "cancelKey" | "reports"> & {
+type IntentFrom2 = Omit<
+  PaymentIntent,
+  "moneyMayHaveMoved" | "orderRevision" | "cancelKey" | "reports" | "formerReports"
+> & {
   readonly reports: readonly ReportFrom2[];
 };
 type IntentFrom1 = Omit<IntentFrom2, "provider" | "endReason" | "attestation"> & {
@@ -66,6 +69,7 @@ export function liftIntent(intent: IntentFrom1 | IntentFrom2 | PaymentIntent): P
     moneyMayHaveMoved: markOf(intent),
     orderRevision: REVISION_UNKNOWN,
     cancelKey: "",
+    formerReports: [],
     ...intent,
   } as const;
   const reports = intent.reports.map((report) => ({ key: "", ...report }));
@@ -91,7 +95,7 @@ function liftRowFrom1(row: IntentRow): IntentRow {
 
 function liftRowFrom2(row: IntentRow): IntentRow {
   const [before, reports, after] = [row.slice(0, 14), row[14], row.slice(15, 21)];
-  return [...before, reports.map(withoutKey), ...after, null, REVISION_UNKNOWN, ""] as unknown as IntentRow;
+  return [...before, reports.map(withoutKey), ...after, null, REVISION_UNKNOWN, "", []] as unknown as IntentRow;
 }
 
 function liftReplyFrom2(row: StoredReplyRow): StoredReplyRow {

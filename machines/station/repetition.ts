@@ -3,7 +3,8 @@
  * created, reported, attested and cancelled. The intent may have left the state long ago; then the host has recalled it.
  */
 import { digestOf } from "../digest.ts";
-import { namedIntent, type StepInput } from "./outcome.ts";
+import type { PaymentIntent, Report } from "../payment-intent.ts";
+import { type Command, namedIntent, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
 import type { StationState } from "./state.ts";
 
@@ -23,9 +24,10 @@ function replyOfIntent(state: StationState, input: StepInput): StationReply | un
   // An intent's id is drawn once for each idempotency key.
   if (type === "intent_create") return { ok: true, type: "intent", intentId, status: "created" };
   const key = digestOf(input.commandId);
-  if (type === "intent_report") {
+  if (command.type === "intent_report") {
     const report = intent.reports.find((earlier) => earlier.key === key && earlier.deviceId === actor.id);
-    return report && { ok: true, type: "report", intentId, report };
+    const repeated = report ?? formerReport(intent, command, key, actor.id);
+    return repeated && { ok: true, type: "report", intentId, report: repeated };
   }
   const isSettled = intent.status === "succeeded" && intent.attestation?.commandId === key;
   if ((type === "intent_attest" || type === "provider_confirm") && isSettled)
@@ -33,4 +35,15 @@ function replyOfIntent(state: StationState, input: StepInput): StationReply | un
   if (type === "intent_cancel" && intent.cancelKey === key)
     return { ok: true, type: "intent", intentId, status: "cancelled" };
   return undefined;
+}
+
+/** A report whose text the state keeps no more: the repetition brings the same text. */
+function formerReport(
+  intent: PaymentIntent,
+  { providerReference, providerCode }: Command<"intent_report">,
+  key: string,
+  deviceId: number,
+): Report | undefined {
+  const former = intent.deviceId === deviceId ? intent.formerReports.find((report) => report.key === key) : undefined;
+  return former && { ...former, deviceId, providerReference, providerCode };
 }

@@ -110,6 +110,7 @@ function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
     presentedAtMs: status === "created" ? null : intent.presentedAtMs,
     reports: fresh ? [] : intent.reports,
     reportCount: fresh ? 0 : intent.reportCount,
+    formerReports: fresh ? [] : intent.formerReports,
     attestation: null,
     moneyMayHaveMoved: fresh ? "" : intent.moneyMayHaveMoved,
     provider: intent.provider === null ? null : providerAsOf(intent.provider, status),

@@ -82,7 +82,10 @@ export type IntentRow = readonly [
   moneyMayHaveMoved: Word | null,
   orderRevision: number,
   cancelKey: string,
+  formerReports: readonly FormerReportRow[],
 ];
+
+type FormerReportRow = readonly [key: string, outcome: Word, reportedAfterMs: number];
 
 export function writeIntent(intent: PaymentIntent): IntentRow {
   const { createdAtMs, attestation, provider, endReason, moneyMayHaveMoved } = intent;
@@ -112,6 +115,11 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     moneyMayHaveMoved === "" ? null : DOUBT_REASONS.indexOf(moneyMayHaveMoved),
     intent.orderRevision,
     intent.cancelKey,
+    intent.formerReports.map(({ key, outcome, reportedAtMs }) => [
+      key,
+      REPORTED_OUTCOMES.indexOf(outcome),
+      reportedAtMs - createdAtMs,
+    ]),
   ];
 }
 
@@ -143,6 +151,11 @@ export function readIntent(row: IntentRow): PaymentIntent {
     endReason: row[20] === null ? "" : word(END_REASONS, row[20]),
     moneyMayHaveMoved: row[21] === null ? "" : word(DOUBT_REASONS, row[21]),
     cancelKey: row[23],
+    formerReports: row[24].map(([key, outcome, afterMs]) => ({
+      key,
+      outcome: word(REPORTED_OUTCOMES, outcome),
+      reportedAtMs: createdAtMs + afterMs,
+    })),
   };
 }
 

@@ -45,17 +45,30 @@ describe("the reports of a collection under way", () => {
   });
 });
 
-describe("a repetition of a long report", () => {
-  it("the newest: it gets the first answer with its text, and nothing happens", () => {
+describe("a repetition of a report whose text has left the state", () => {
+  const report = (counter: Scenario, turn: number) =>
+    counter.reports("reported_unknown", { reference: long(turn), key: `report:${turn}` });
+
+  it.each([
+    ["while the intent is active", (counter: Scenario) => counter],
+    ["after its end", (counter: Scenario) => counter.cancels()],
+  ])("%s: it gets the first answer, and nothing happens", (_, then) => {
     const counter = aServedCounter().picks("smart_pos");
-    for (let turn = 1; turn <= 3; turn += 1)
-      counter.reports("reported_unknown", { reference: long(turn), key: `report:${turn}` });
+    const first = report(counter, 1).reply;
+    for (let turn = 2; turn <= STATE_LIMITS.formerReports; turn += 1) report(counter.waits(1_000), turn);
+    then(counter);
     const before = counter.state;
-    expect(counter.reports("reported_declined", { key: "report:3" }).reply).toMatchObject({
-      type: "report",
-      report: { outcome: "reported_unknown", providerReference: long(3) },
-    });
+    expect(before?.ended[0]?.reports ?? counter.intent?.reports).not.toContainEqual(
+      expect.objectContaining({ providerReference: long(1) }),
+    );
+    expect(report(counter, 1).reply).toEqual(first);
     expect([counter.repeated, counter.state]).toEqual([true, before]);
+  });
+
+  it("many of them: as many as the bound allows are known", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    for (let turn = 1; turn <= 50; turn += 1) report(counter, turn);
+    expect(counter.intent?.formerReports).toHaveLength(STATE_LIMITS.formerReports);
   });
 });
 

@@ -204,6 +204,7 @@ function created(route: Route): IntentRecord {
     expiresAtMs: CREATED_AT_MS + 180_000,
     presentedAtMs: null,
     reports: [],
+    formerReports: [],
     reportCount: 0,
     attestation: null,
     provider:

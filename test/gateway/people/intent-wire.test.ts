@@ -44,6 +44,7 @@ function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
     expiresAtMs: NOW_MS + 170_000,
     presentedAtMs: null,
     reports: [],
+    formerReports: [],
     reportCount: 0,
     attestation: null,
     provider: null,
