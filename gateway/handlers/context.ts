@@ -131,6 +131,8 @@ export interface Reply {
   /** Instead of `body`: JSON text that is ready, or a file's bytes with its own `Content-Type` header. */
   readonly ready?: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The values of `Set-Cookie` headers. */
+  readonly cookies?: readonly string[];
 }
 
 export type Handler<TBody = undefined, TQuery = undefined> = (

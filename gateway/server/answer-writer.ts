@@ -62,9 +62,10 @@ export class AnswerWriter {
   }
 }
 
-function writeHead(res: HttpResponse, answer: Pick<Answer, "status" | "headers">): void {
+function writeHead(res: HttpResponse, answer: Pick<Answer, "status" | "headers" | "cookies">): void {
   res.writeStatus(statusLine(answer.status));
   for (const name in answer.headers) res.writeHeader(name, answer.headers[name] as string);
+  for (const cookie of answer.cookies ?? []) res.writeHeader("Set-Cookie", cookie);
 }
 
 function endWithoutBody(res: HttpResponse, answer: Answer): void {
@@ -78,7 +79,7 @@ function endWithoutBody(res: HttpResponse, answer: Answer): void {
  * Writes the end of the head, and the body, as part of the last header's value: the server writes a value as it is and
  * ends it with a line break, which is the empty line behind a head and white space behind JSON.
  */
-function closeBehind(res: HttpResponse, { status, headers, body }: Answer, options: WriteOptions): void {
+function closeBehind(res: HttpResponse, { status, headers, cookies, body }: Answer, options: WriteOptions): void {
   let isOver = false;
   res.onAborted(() => {
     isOver = true;
@@ -87,7 +88,7 @@ function closeBehind(res: HttpResponse, { status, headers, body }: Answer, optio
   // The server's own `end` would write it.
   const date = new Date().toUTCString();
   res.cork(() => {
-    writeHead(res, { status, headers });
+    writeHead(res, { status, headers, cookies });
     res.writeHeader("Connection", "close");
     if (status === 204 || status === 304) res.writeHeader("Date", `${date}\r\n`);
     else {

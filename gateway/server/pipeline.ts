@@ -160,6 +160,7 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
       ...(facts.secure ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
       ...reply.headers,
     },
+    cookies: reply.cookies,
     body: text,
   };
 }

@@ -9,6 +9,8 @@ export type Headers = Readonly<Record<string, string>>;
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
+  /** The values of `Set-Cookie` headers. */
+  readonly cookies?: readonly string[] | undefined;
   /** Text or bytes; undefined is no body. */
   readonly body: string | Uint8Array | undefined;
   /** Of a refusal. */

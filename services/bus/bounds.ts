@@ -13,6 +13,10 @@ export const BOUNDS = {
   emailCharacters: 320,
   /** Shorter than this can be guessed; longer than the most only costs hashing (NIST SP 800-63B asks for 64 at least). */
   passwordCharacters: { min: 12, max: 1_000 },
+  /** People whom one browser is known by at a log-in: the cashiers of a station's shifts. */
+  browserTokens: 8,
+  /** A person who has not logged in in a browser for this long is no longer known there. */
+  knownBrowserDays: 90,
   /** A currency by its ISO 4217 code. */
   currencyCharacters: 3,
   /** Someone must be able to type the code, and a code that was forgotten in a drawer must have ended. */

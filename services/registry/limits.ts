@@ -38,6 +38,8 @@ export const REGISTRY_LIMITS = {
   knownAddressesPerUser: 20,
   /** A person who has not logged in from an address for this long is no longer known there. */
   knownAddressDays: 90,
+  /** Browsers that one person is known in. A further one replaces the one used longest ago. */
+  knownBrowsersPerUser: 20,
   /** How long a stopping service waits for requests it has begun. */
   drainTimeoutMs: 5_000,
 } as const;
@@ -46,11 +48,11 @@ export const REGISTRY_LIMITS = {
 export const LOGIN_LIMITS = {
   /** One address, all accounts: a restaurant's whole staff behind one router still gets in. */
   perAddress: { attempts: 30, windowSeconds: 60 },
-  /** One account from one address: a person mistyping, or a program guessing. Success resets it. */
+  /** One account from one address, or in one known browser: a person mistyping, or a program guessing. Success resets it. */
   perAccountAndAddress: { attempts: 10, windowSeconds: 900 },
   /** One account from all addresses that it is not known at: stops guessing from many of them. */
   perAccount: { attempts: 25, windowSeconds: 900 },
-  /** One account from one address that it is known at, right or wrong: bounds a script that logs in again and again. */
+  /** One account at one address or in one browser that it is known at, right or wrong: bounds a script that logs in again and again. */
   perKnownAddress: { attempts: 30, windowSeconds: 60 },
   /** One session, to prove the old password: a person mistyping, or a person who found a session open. */
   perSession: { attempts: 10, windowSeconds: 900 },

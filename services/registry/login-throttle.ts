@@ -3,9 +3,11 @@
  *
  *   unknown address   the address over all accounts, the account from that address, and the account from all of them
  *   known address     the account from that address, and nothing that others can use up elsewhere
+ *   known browser     the account in that browser, and nothing that others can use up from the same address either
  *   valid session     the session
  *
- * A known address is one from which this account has logged in before. So guesses from elsewhere can keep a person from a
+ * A known address is one from which this account has logged in before, a known browser one in which it has: it sends a
+ * cookie that only this browser has. So guesses from elsewhere can keep a person from a
  * new address while they go on, but never from the restaurant. Accounts that do not exist are counted in the same way; they
  * have no known addresses. Only who shares a known address with a person can find out, at the cost of a whole budget,
  * that the person has logged in there.
@@ -24,12 +26,14 @@ export interface LoginAttempt {
   readonly email: string;
   /** Whether the account has logged in from there before. */
   readonly isKnownAddress: boolean;
+  /** The browser it comes from, where the account has logged in before; then the address does not count. */
+  readonly browserHash?: Buffer | undefined;
 }
 
 export interface LoginThrottle {
-  /** Counts an attempt, of an unknown account just as of a known one; throws `login_throttled` when there were too many. */
-  readonly consume: (attempt: LoginAttempt) => Promise<void>;
-  /** A log-in that succeeded gives the account's attempts from that address back. */
+  /** Counts an attempt, of an unknown account just as of a known one; throws `login_throttled` when there were too many. Resolves to how many the account has left at this place. */
+  readonly consume: (attempt: LoginAttempt) => Promise<number>;
+  /** A log-in that succeeded gives the account's attempts at that place back. */
   readonly succeeded: (attempt: LoginAttempt) => Promise<void>;
   /** Counts an attempt of a person with a valid session to prove their password; throws `login_throttled`. */
   readonly consumeOfSession: (sessionId: number) => Promise<void>;
@@ -52,41 +56,47 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
       inMemoryBlockOnConsumed: most,
     });
   const perAddress = limiter("address", LOGIN_LIMITS.perAddress, LOGIN_LIMITS.writesPerAddress);
-  const perAccountAndAddress = limiter("account-address", LOGIN_LIMITS.perAccountAndAddress);
+  const perAccountAndPlace = limiter("account-place", LOGIN_LIMITS.perAccountAndAddress);
   const perAccount = limiter("account", LOGIN_LIMITS.perAccount);
-  const perKnownAddress = limiter("known-address", LOGIN_LIMITS.perKnownAddress);
+  const perKnownPlace = limiter("known-place", LOGIN_LIMITS.perKnownAddress);
   const perSession = limiter("session", LOGIN_LIMITS.perSession);
 
   return {
     consume: async (attempt) => {
       const keys = keysOf(attempt);
-      if (attempt.isKnownAddress) {
-        await consume(perKnownAddress, keys.accountAndAddress);
-        await consume(perAccountAndAddress, keys.accountAndAddress);
-        return;
+      if (isKnownPlace(attempt)) {
+        await consume(perKnownPlace, keys.accountAndPlace);
+        return consume(perAccountAndPlace, keys.accountAndPlace);
       }
       // In this order: an address that has used up its own budget uses up nothing of the account's.
       await consume(perAddress, keys.address);
-      await consume(perAccountAndAddress, keys.accountAndAddress);
+      const left = await consume(perAccountAndPlace, keys.accountAndPlace);
       await consume(perAccount, keys.account);
+      return left;
     },
     succeeded: async (attempt) => {
       const keys = keysOf(attempt);
-      await perAccountAndAddress.delete(keys.accountAndAddress);
-      if (!attempt.isKnownAddress) await perAccount.reward(keys.account, 1);
+      await perAccountAndPlace.delete(keys.accountAndPlace);
+      if (!isKnownPlace(attempt)) await perAccount.reward(keys.account, 1);
     },
-    consumeOfSession: (sessionId) => consume(perSession, String(sessionId)),
+    consumeOfSession: async (sessionId) => {
+      await consume(perSession, String(sessionId));
+    },
   };
 }
 
+function isKnownPlace({ isKnownAddress, browserHash }: LoginAttempt): boolean {
+  return isKnownAddress || browserHash !== undefined;
+}
+
 /** Hashed, because an address of a mail box or of a client is nothing to store, and may be of any length. */
-function keysOf(attempt: LoginAttempt): Record<"address" | "account" | "accountAndAddress", string> {
+function keysOf(attempt: LoginAttempt): Record<"address" | "account" | "accountAndPlace", string> {
   const email = canonicalEmail(attempt.email);
   const block = addressBlock(attempt.address);
   return {
     address: digest(block),
     account: digest(email),
-    accountAndAddress: digest(`${email}\n${block}`),
+    accountAndPlace: digest(`${email}\n${attempt.browserHash?.toString("hex") ?? block}`),
   };
 }
 
@@ -94,9 +104,9 @@ function digest(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
 }
 
-async function consume(limiter: RateLimiterPostgres, key: string): Promise<void> {
+async function consume(limiter: RateLimiterPostgres, key: string): Promise<number> {
   try {
-    await limiter.consume(key);
+    return (await limiter.consume(key)).remainingPoints;
   } catch (error) {
     if (!(error instanceof RateLimiterRes)) throw error;
     throw new RefusedError({ code: "login_throttled", retryAfterMs: error.msBeforeNext });

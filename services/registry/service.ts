@@ -1,4 +1,5 @@
 /** The registry: people, places and devices; PostgreSQL is its truth, the outbox tells the bus. */
+import { BOUNDS } from "../bus/bounds.ts";
 import { registryHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
@@ -13,6 +14,7 @@ import { serveRegistry } from "./operations.ts";
 import { createPasswords } from "./secrets/password.ts";
 import { registrySettingsSchema } from "./settings.ts";
 import { deleteOldKnownAddresses } from "./sql/known-addresses.ts";
+import { deleteOldKnownBrowsers } from "./sql/known-browsers.ts";
 import { deleteOldLoginAttempts } from "./sql/login-attempts.ts";
 import { deleteOldSessions } from "./sql/sessions.ts";
 
@@ -50,6 +52,7 @@ export async function keepHouse(sql: Database, log: RegistryLog): Promise<void> 
     const sessions = await deleteOldSessions(sql, REGISTRY_LIMITS.endedSessionRetentionDays);
     await deleteOldLoginAttempts(sql);
     await deleteOldKnownAddresses(sql, REGISTRY_LIMITS.knownAddressDays);
+    await deleteOldKnownBrowsers(sql, BOUNDS.knownBrowserDays);
     log.info({ sessions }, "removed what has outlived its retention");
   } catch (error) {
     log.error({ err: error }, "housekeeping failed");

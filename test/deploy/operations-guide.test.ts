@@ -7,6 +7,7 @@ import { readSettings } from "../../deploy/settings.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import { LIVE_LIMITS } from "../../gateway/live/limits.ts";
 import { DISK_FAULTS } from "../../gateway/readiness.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { DISK_TIERS, type DiskTier } from "../../services/runtime/disk-watch.ts";
 import { LOG_LIMITS } from "../../services/runtime/limits.ts";
@@ -40,6 +41,8 @@ describe("the operators' guide", () => {
       ["an account from one address", LOGIN_LIMITS.perAccountAndAddress],
       ["an account from all addresses that are new to it", LOGIN_LIMITS.perAccount],
       ["an account from one address that it is known at, right or wrong", LOGIN_LIMITS.perKnownAddress],
+      ["an account in one browser that it is known in", LOGIN_LIMITS.perAccountAndAddress],
+      ["an account in one browser that it is known in, right or wrong", LOGIN_LIMITS.perKnownAddress],
       ["a change of the password, by session", LOGIN_LIMITS.perSession],
     ] as const;
     for (const [what, { attempts, windowSeconds }] of rows) {
@@ -49,6 +52,9 @@ describe("the operators' guide", () => {
     const { knownAddressDays, knownAddressesPerUser, passwordChecksAtOnce } = REGISTRY_LIMITS;
     expect(operationsGuide).toContain(
       `for ${knownAddressDays} days after a log-in from there, at ${knownAddressesPerUser} `,
+    );
+    expect(operationsGuide).toContain(
+      `in that browser for ${BOUNDS.knownBrowserDays} days, in ${REGISTRY_LIMITS.knownBrowsersPerUser} browsers at most`,
     );
     expect([passwordChecksAtOnce, operationsGuide.includes("checks three passwords at once")]).toEqual([3, true]);
   });

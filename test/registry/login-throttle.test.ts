@@ -1,5 +1,6 @@
 /** Attempts to log in: guessing is stopped, and who has logged in before is not locked out by those who guess. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 import { login } from "../../services/bus/messages/registry.ts";
 import { changePassword } from "../../services/bus/messages/user-access.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
@@ -8,6 +9,7 @@ import { handleLogin } from "../../services/registry/handlers/login.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { createLoginThrottle, type LoginAttempt, type LoginThrottle } from "../../services/registry/login-throttle.ts";
 import type { Passwords } from "../../services/registry/secrets/password.ts";
+import { hashSecret } from "../../services/registry/secrets/secret-hash.ts";
 import { keepHouse, startRegistryService } from "../../services/registry/service.ts";
 import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
@@ -224,6 +226,88 @@ describe("a person who has logged in from an address before", () => {
       where user_id = ${userId}`;
     expect(await codeOf(email, password, newest)).toBe("login_throttled");
   });
+});
+
+describe("a person in a browser where they have logged in before", () => {
+  const permission = "payments.collect";
+  const inBrowser = (email: string, password: string, address: string, ...browserTokens: string[]) =>
+    fixture.ask(login, { email, password, address, permission, browserTokens });
+  const codeIn = (...attempt: Parameters<typeof inBrowser>): Promise<string> =>
+    codeOfTry(inBrowser(...attempt)).then((code) => (code === "counted" ? "ok" : code));
+  const budget = LOGIN_LIMITS.perAccountAndAddress.attempts;
+
+  test("logs in while others use up every other budget, also that of the same known address", async () => {
+    const { email, password } = await newPerson();
+    const restaurant = newAddress();
+    const { browserToken } = await inBrowser(email, password, restaurant);
+    await attempts(budget, () => ({ email, address: restaurant, isKnownAddress: true }));
+    await guessFromEverywhere(email);
+    expect(await codeOf(email, password, restaurant)).toBe("login_throttled");
+    expect(await codeIn(email, "mistyped", restaurant, browserToken)).toBe("login_failed");
+    expect(await codeIn(email, password, restaurant, browserToken)).toBe("ok");
+    const elsewhere = await inBrowser(email, password, newAddress(), "another person's", browserToken);
+    expect(elsewhere.browserToken, "is known further").toBe(browserToken);
+  });
+
+  test("is limited there by the browser's own budget; when that is used up the browser is forgotten", async () => {
+    const { email, password, userId } = await newPerson();
+    const home = newAddress();
+    const { browserToken } = await inBrowser(email, password, home);
+    const browserHash = hashSecret(browserToken);
+    await attempts(budget - 2, () => ({ email, isKnownAddress: true, browserHash }));
+    expect(await codeIn(email, "wrong", home, browserToken)).toBe("login_failed");
+    expect(await browsersOf(userId)).toBe(1);
+    expect(await codeIn(email, "wrong", home, browserToken)).toBe("login_failed");
+    expect(await browsersOf(userId)).toBe(0);
+    // From here on the browser counts as its address, which none of these attempts has used up.
+    expect(await codeIn(email, "wrong", home, browserToken)).toBe("login_failed");
+    const fresh = await inBrowser(email, password, home, browserToken);
+    expect(fresh.browserToken).not.toBe(browserToken);
+  });
+
+  test("is limited there also with the right password: a script that logs in again and again", async () => {
+    const attempt = { email: "scripted@sandbox.example", address: newAddress(), isKnownAddress: false };
+    const browserHash = hashSecret("a script's browser");
+    for (let index = 0; index < LOGIN_LIMITS.perKnownAddress.attempts; index += 1) {
+      await throttle.consume({ ...attempt, browserHash });
+      await throttle.succeeded({ ...attempt, browserHash });
+    }
+    expect((await refusalOf(throttle.consume({ ...attempt, browserHash }))).code).toBe("login_throttled");
+  });
+
+  test("another account's or an invented browser: counts for nothing", async () => {
+    const [person, other] = [await newPerson(), await newPerson()];
+    const { browserToken } = await inBrowser(other.email, other.password, newAddress());
+    await guessFromEverywhere(person.email);
+    for (const token of [browserToken, "invented"])
+      expect(await codeIn(person.email, person.password, newAddress(), token)).toBe("login_throttled");
+  });
+
+  test("is known there for a bounded time, and in a bounded number of browsers: the newest", async () => {
+    const { email, password, userId } = await newPerson();
+    const home = newAddress();
+    const { browserToken: first } = await inBrowser(email, password, home);
+    await fixture.sql`update known_browsers set last_login_at = now() - interval '1 day' where user_id = ${userId}`;
+    await fixture.sql`
+      insert into known_browsers (user_id, token_hash)
+      select ${userId}, sha256(number::text::bytea)
+      from generate_series(1, ${REGISTRY_LIMITS.knownBrowsersPerUser - 1}::int) number`;
+    const { browserToken: newest } = await inBrowser(email, password, home);
+    expect(await browsersOf(userId)).toBe(REGISTRY_LIMITS.knownBrowsersPerUser);
+    await guessFromEverywhere(email);
+    expect(await codeIn(email, password, newAddress(), first)).toBe("login_throttled");
+    expect(await codeIn(email, password, newAddress(), newest)).toBe("ok");
+    await fixture.sql`
+      update known_browsers set last_login_at = now() - ${BOUNDS.knownBrowserDays}::int * interval '1 day'
+      where user_id = ${userId}`;
+    expect(await codeIn(email, password, newAddress(), newest)).toBe("login_throttled");
+    await keepHouse(fixture.sql, fixture.serviceDeps.log);
+    expect(await browsersOf(userId)).toBe(0);
+  });
+
+  async function browsersOf(userId: number): Promise<number> {
+    return (await fixture.sql`select from known_browsers where user_id = ${userId}`).length;
+  }
 });
 
 describe("a person with a valid session", () => {

@@ -4,20 +4,22 @@ import type { Permission } from "../../../services/bus/messages/caller.ts";
 import { login } from "../../../services/bus/messages/registry.ts";
 import type { logInBodySchema, newSessionSchema } from "../../contract/session.ts";
 import { toTimestamp } from "../../contract/shared.ts";
+import { browserCookie, browserTokens } from "../browser-cookie.ts";
 import { type Handler, ok } from "../context.ts";
 import { sessionCookie } from "../session-cookie.ts";
 
 /**
- * Answers with the token and sets the cookie as well, so that a page and a program log in alike. A person without the
- * permission gets no session. Refusals: `login_failed`, `login_throttled`, `permission_denied`.
+ * Answers with the token and sets the cookie as well, so that a page and a program log in alike. Another cookie marks the
+ * browser as one where this person has logged in. A person without the permission gets no session. Refusals: `login_failed`, `login_throttled`, `permission_denied`.
  */
 export const logIn =
-  (permission: Permission): Handler<z.infer<typeof logInBodySchema>> =>
+  (permission: Permission, path: string): Handler<z.infer<typeof logInBodySchema>> =>
   async (context) => {
     const { email, password } = context.body;
     const { deps, address, secure } = context;
-    const request = { email, password, address, permission };
-    const { token, expiresAtMs, user, organizationId } = await deps.bus.call(login, request);
+    const earlier = browserTokens(context.header("cookie"));
+    const request = { email, password, address, permission, browserTokens: [...earlier] };
+    const { token, browserToken, expiresAtMs, user, organizationId } = await deps.bus.call(login, request);
     const session: z.infer<typeof newSessionSchema> = {
       token,
       expires_at: toTimestamp(expiresAtMs),
@@ -29,5 +31,9 @@ export const logIn =
         organization_id: organizationId,
       },
     };
-    return ok(session, { "set-cookie": sessionCookie(token, { maxAgeMs: expiresAtMs - deps.nowMs(), secure }) });
+    const cookies = [
+      sessionCookie(token, { maxAgeMs: expiresAtMs - deps.nowMs(), secure }),
+      browserCookie(browserToken, { earlier, path, secure }),
+    ];
+    return { ...ok(session), cookies };
   };

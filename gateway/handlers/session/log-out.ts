@@ -5,5 +5,5 @@ import { endedSessionCookie } from "../session-cookie.ts";
 
 export const logOut: SessionHandler = async ({ caller, deps, secure }) => {
   await deps.bus.call(logout, { caller, sessionId: caller.sessionId });
-  return noContent({ "set-cookie": endedSessionCookie(secure) });
+  return { ...noContent(), cookies: [endedSessionCookie(secure)] };
 };

@@ -67,9 +67,13 @@ export const login = defineOperation(
     address: z.string(),
     /** What the person wants to do; `permission_denied` without it. */
     permission: permissionSchema,
+    /** What the browser is known by; opens nothing. */
+    browserTokens: z.array(z.string().max(64)).max(BOUNDS.browserTokens).optional(),
   }),
   z.object({
     token: z.string(),
+    /** What the browser is known by from now on: one of those that were sent, or a new one. */
+    browserToken: z.string(),
     expiresAtMs: z.number(),
     user: userSchema,
     organizationId: id,

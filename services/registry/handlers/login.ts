@@ -1,4 +1,5 @@
 import { addressBlock } from "../../bus/address-block.ts";
+import { BOUNDS } from "../../bus/bounds.ts";
 import type { login, logout } from "../../bus/messages/registry.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -7,15 +8,18 @@ import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
 import { permissionsOf } from "../permissions.ts";
+import { mintBrowserToken } from "../secrets/browser-token.ts";
 import { hashKnownAddress } from "../secrets/known-address.ts";
 import { organizationParty } from "../secrets/password.ts";
 import type { Party } from "../secrets/password-turns.ts";
+import { hashSecret } from "../secrets/secret-hash.ts";
 import { mintSessionToken } from "../secrets/session-token.ts";
 import { announceSessionEnds } from "../session-ends.ts";
 import { rememberAddress } from "../sql/known-addresses.ts";
+import { forgetBrowser, rememberBrowser } from "../sql/known-browsers.ts";
 import { recordEvent, userActor } from "../sql/registry-events.ts";
 import { endOlderSessions, endSession, insertSession } from "../sql/sessions.ts";
-import { type CheckableUser, findUserAtAddress, lockUsers } from "../sql/users.ts";
+import { findUserAtPlace, lockUsers, type UserAtPlace } from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";
 
 /**
@@ -28,16 +32,24 @@ export async function handleLogin(
 ): Promise<ReplyOf<typeof login>> {
   const { email, address } = request;
   const addressHash = hashKnownAddress({ email, address }, deps.settings.ENROLLMENT_CODE_KEY);
-  const knownDays = REGISTRY_LIMITS.knownAddressDays;
-  const user = await findUserAtAddress(deps.sql, { email, addressHash, knownDays });
-  const attempt = { email, address, isKnownAddress: user?.is_known_address ?? false };
-  // The place comes before the budgets: an attempt that finds none uses up nothing.
-  const matches = await deps.passwords.hold(partyOf(address, user), async (checks) => {
-    await deps.loginThrottle.consume(attempt);
-    return checks.verify(user?.password_hash, request.password);
+  const sentBrowsers = (request.browserTokens ?? []).map(browserOf);
+  const user = await findUserAtPlace(deps.sql, {
+    email,
+    addressHash,
+    knownDays: REGISTRY_LIMITS.knownAddressDays,
+    browserHashes: sentBrowsers.map(({ hash }) => hash),
+    browserDays: BOUNDS.knownBrowserDays,
   });
+  const browser = sentBrowsers.find(({ hash }) => user?.known_browser?.equals(hash));
+  const attempt = { email, address, isKnownAddress: user?.is_known_address ?? false, browserHash: browser?.hash };
+  // The place comes before the budgets: an attempt that finds none uses up nothing.
+  const { matches, attemptsLeft } = await deps.passwords.hold(partyOf(address, user), async (checks) => ({
+    attemptsLeft: await deps.loginThrottle.consume(attempt),
+    matches: await checks.verify(user?.password_hash, request.password),
+  }));
   if (user === undefined || !matches) {
     // Not as `userId`: whoever typed this is not known to be that person.
+    if (user && browser && attemptsLeft === 0) await forgetBrowser(deps.sql, user.user_id, browser.hash);
     deps.log.info({ refusal: "login_failed", address, accountId: user?.user_id }, "log-in refused");
     throw new RefusedError({ code: "login_failed" });
   }
@@ -53,14 +65,26 @@ export async function handleLogin(
     deps.log.info({ refusal: "permission_denied", address, userId: user.user_id, permission }, "log-in denied");
     throw new RefusedError({ code: "permission_denied" });
   }
-  const { keys, ...session } = await openSession(deps, user, addressHash);
+  const { keys, ...session } = await openSession(deps, user, {
+    addressHash,
+    browser: browser ?? browserOf(mintBrowserToken()),
+  });
   return { ...session, barrier: await flush(deps, ...keys) };
 }
 
 /** Who shares turns at the password checks: the organization where the account is known, else the address. */
-function partyOf(address: string, user: Awaited<ReturnType<typeof findUserAtAddress>>): Party {
-  if (user?.is_known_address === true) return organizationParty(user.organization_id);
+function partyOf(address: string, user: UserAtPlace | undefined): Party {
+  if (user?.is_known_address === true || user?.known_browser) return organizationParty(user.organization_id);
   return { lane: "others", key: addressBlock(address) };
+}
+
+interface Browser {
+  readonly token: string;
+  readonly hash: Buffer;
+}
+
+function browserOf(token: string): Browser {
+  return { token, hash: hashSecret(token) };
 }
 
 function suspended(): RefusedError {
@@ -69,10 +93,11 @@ function suspended(): RefusedError {
 
 async function openSession(
   deps: RegistryDeps,
-  user: CheckableUser,
-  addressHash: Buffer,
+  user: UserAtPlace,
+  place: { readonly addressHash: Buffer; readonly browser: Browser },
 ): Promise<Omit<ReplyOf<typeof login>, "barrier"> & { readonly keys: readonly OutboxKey[] }> {
   const { token, hash } = mintSessionToken();
+  const { addressHash, browser } = place;
   const { user_id: userId, organization_id: organizationId, role } = user;
   return deps.sql.begin(async (tx) => {
     // What was checked may have changed meanwhile; the sessions were ended then, and this is no new one.
@@ -88,6 +113,7 @@ async function openSession(
       lifetimeMs: REGISTRY_LIMITS.sessionLifetimeMs,
     });
     await rememberAddress(tx, { userId, addressHash }, REGISTRY_LIMITS.knownAddressesPerUser);
+    await rememberBrowser(tx, { userId, browserHash: browser.hash }, REGISTRY_LIMITS.knownBrowsersPerUser);
     const ended = await endOlderSessions(tx, userId, REGISTRY_LIMITS.sessionsPerUser);
     const sessionId = session.session_id;
     const expiresAtMs = session.expires_at.getTime();
@@ -106,7 +132,7 @@ async function openSession(
       entry: { sessionId, expiresAtMs, userId, name, organizationId, role, permissions },
     };
     const keys = await announceSessionEnds(tx, { userId, ended, by: { userId, name, role }, more: [put] });
-    return { token, expiresAtMs, user: userOnWire(held), organizationId, keys };
+    return { token, browserToken: browser.token, expiresAtMs, user: userOnWire(held), organizationId, keys };
   });
 }
 

@@ -69,17 +69,35 @@ export async function findUserByEmail(sql: Queryable, email: string): Promise<Ch
   return row;
 }
 
-/** For a log-in, whose caller has no organization yet: the user, and whether they have logged in from this address lately. */
-export async function findUserAtAddress(
+/** A user, and where of the place of an attempt to log in they have logged in lately. */
+export interface UserAtPlace extends CheckableUser {
+  readonly is_known_address: boolean;
+  readonly known_browser: Buffer | null;
+}
+
+/** For a log-in, whose caller has no organization yet. */
+export async function findUserAtPlace(
   sql: Queryable,
-  attempt: { readonly email: string; readonly addressHash: Buffer; readonly knownDays: number },
-): Promise<(CheckableUser & { readonly is_known_address: boolean }) | undefined> {
-  const { email, addressHash, knownDays } = attempt;
-  const [row] = await sql<(CheckableUser & { is_known_address: boolean })[]>`
+  attempt: {
+    readonly email: string;
+    readonly addressHash: Buffer;
+    readonly knownDays: number;
+    readonly browserHashes: readonly Buffer[];
+    readonly browserDays: number;
+  },
+): Promise<UserAtPlace | undefined> {
+  const { email, addressHash, knownDays, browserHashes, browserDays } = attempt;
+  const hexHashes = browserHashes.map((hash) => hash.toString("hex"));
+  const [row] = await sql<UserAtPlace[]>`
     select ${userColumns(sql)}, password_hash, exists (
       select from known_addresses
       where known_addresses.user_id = users.user_id and address_hash = ${addressHash}
-        and last_login_at > now() - ${knownDays}::float8 * interval '1 day') as is_known_address
+        and last_login_at > now() - ${knownDays}::float8 * interval '1 day') as is_known_address, (
+      select token_hash from known_browsers
+      where known_browsers.user_id = users.user_id
+        and token_hash in (select decode(hash, 'hex') from unnest(${hexHashes}::text[]) hash)
+        and last_login_at > now() - ${browserDays}::float8 * interval '1 day'
+      order by last_login_at desc limit 1) as known_browser
     from users where email = ${canonicalEmail(email)}`;
   return row;
 }

@@ -37,8 +37,11 @@ describe("logging in", () => {
       organization_id: system.sandbox.organizationId,
     });
     expect(Date.parse(expires_at)).toBeGreaterThan(Date.now() + 3_600_000);
-    const cookie = answer.headers.get("set-cookie") ?? "";
+    const [cookie, browserCookie] = answer.headers.getSetCookie();
     expect(cookie).toMatch(new RegExp(`^dp_session=${token}; Path=/; Max-Age=\\d+; HttpOnly; SameSite=Strict$`));
+    expect(browserCookie).toMatch(
+      /^dp_browser=[\w-]{22}; Path=\/api\/cashier\/v1\/session\/; Max-Age=7776000; HttpOnly; SameSite=Strict$/,
+    );
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 
@@ -140,7 +143,8 @@ describe("the cookie of a page", () => {
 });
 
 describe("guessing a password", () => {
-  it("is stopped with a time to wait", async () => {
+  it("is stopped with a time to wait, but not in a browser where the person has logged in before", async () => {
+    const cookie = browserCookieOf(await open("backoffice", system.owner));
     const answers = [];
     for (let attempt = 0; attempt < 12; attempt += 1)
       answers.push(await open("backoffice", { ...system.owner, password: `guess number ${attempt}` }));
@@ -149,5 +153,40 @@ describe("guessing a password", () => {
     expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
     // Not even the right password passes while the door is shut.
     expect(await open("backoffice", system.owner)).toMatchObject({ status: 429 });
+    const again = await open("backoffice", system.owner, { cookie });
+    expect(again.status).toBe(200);
+    expect(browserCookieOf(again), "the cookie is renewed").toBe(cookie);
   });
+
+  it("one browser of two people: keeps both, and at most eight", async () => {
+    const first = browserCookieOf(await open("cashier", system.cashier));
+    const others = Array.from({ length: 7 }, (_, index) => String(index).repeat(22));
+    const cookie = ["theme=dark; dp_browser=", others.join("."), ".", first.replace("dp_browser=", "")].join("");
+    const second = browserCookieOf(await open("cashier", system.cashier, { cookie }));
+    expect(second).toBe([first, ...others].join("."));
+    const third = browserCookieOf(
+      await open("cashier", system.cashier, { cookie: second.replace(first, "dp_browser=x") }),
+    );
+    expect(third).toMatch(/^dp_browser=[\w-]{22}$/);
+    const unknown = ["7".repeat(22), ...others];
+    const fourth = browserCookieOf(
+      await open("cashier", system.cashier, { cookie: `dp_browser=${unknown.join(".")}` }),
+    );
+    expect(fourth.split(".").slice(1)).toEqual(unknown.slice(0, 7));
+    for (const broken of [
+      `dp_browser=${"x".repeat(2_000)}`,
+      "dp_browser=a.b",
+      `${first}; dp_browser=${"1".repeat(22)}`,
+    ])
+      expect((await open("cashier", system.cashier, { cookie: broken })).status, broken).toBe(200);
+  });
+
+  it("a browser's cookie: opens nothing", async () => {
+    const cookie = browserCookieOf(await open("cashier", system.cashier));
+    expect(await current({ cookie })).toMatchObject({ status: 401, body: { code: "session_missing" } });
+    expect(await open("cashier", { ...system.cashier, password: "wrong" }, { cookie })).toMatchObject({ status: 401 });
+  });
+
+  const browserCookieOf = ({ headers }: { readonly headers: Headers }): string =>
+    headers.getSetCookie()[1]?.split(";")[0] as string;
 });
