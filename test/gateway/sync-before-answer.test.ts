@@ -2,11 +2,12 @@
  * What is answered is on the disk (I4): the answer to a command leaves the gateway after nats-server has synced the commits
  * of that command. The system calls of both show when each happened.
  */
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { freePort } from "../../deploy/embedded/free-port.ts";
+import type { StationEvent } from "../../machines/station/event.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
@@ -20,25 +21,39 @@ async function keyed(person: Person, path: string, key: string, body: object): P
   return await person.good("POST", path, { key, body, headers: { "x-request-id": key } });
 }
 
-/** Two collections, each of two commands. Returns the keys of the commands. */
-async function collect(baseUrl: string, system: TestSystem): Promise<string[]> {
+/** A command that was answered, and the commits that its answer stands for, each by its first event. */
+interface AnsweredCommand {
+  readonly key: string;
+  readonly intentId: number;
+  readonly events: readonly StationEvent["type"][];
+}
+
+/** Two collections, each of two commands. */
+async function collect(baseUrl: string, system: TestSystem): Promise<AnsweredCommand[]> {
   const cashier = await logIn(baseUrl, "cashier", system.cashier);
   const station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`, { body: {} });
-  const keys: string[] = [];
+  const commands: AnsweredCommand[] = [];
   for (const [route, body] of [
     ["cash", {}],
     ["attested_terminal", { reference: "SLIP-1" }],
   ] as const) {
     const [createKey, attestKey] = [randomUUID(), randomUUID()];
-    keys.push(createKey, attestKey);
     const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
     const order = await cashier.good("POST", `${station}/orders/`, { body: { lines } });
     const intent = await keyed(cashier, `${station}/intents/`, createKey, { order_id: order["order_id"], route });
-    const attest = `${station}/intents/${String(intent["intent_id"])}/attest/`;
+    const intentId = Number(intent["intent_id"]);
+    const attest = `${station}/intents/${intentId}/attest/`;
     expect(await keyed(cashier, attest, attestKey, body)).toMatchObject({ status: "succeeded" });
+    commands.push({ key: createKey, intentId, events: ["intent_created"] });
+    commands.push({ key: attestKey, intentId, events: ["settlement_started", "intent_succeeded"] });
   }
-  return keys;
+  return commands;
+}
+
+/** The list of events of the commit that begins with this one, as it is written. */
+function beginningOf(event: StationEvent["type"], intentId: number): string {
+  return `"events":[${JSON.stringify({ type: event, intentId }).slice(0, -1)},`;
 }
 
 describe.runIf(onlyWhere(isLinux, "the order of system calls"))("a command over HTTP", () => {
@@ -69,25 +84,23 @@ describe.runIf(onlyWhere(isLinux, "the order of system calls"))("a command over 
     tracers.gateway.remove();
   });
 
-  test("a command: answered after its commits are synced", async () => {
-    const keys = await collect(baseUrl, system);
+  test("a command: answered after each of its commits is synced", async () => {
+    const commands = await collect(baseUrl, system);
     gateway.process.kill("SIGTERM");
     await gateway.ended;
     await system.stop();
     isStopped = true;
     const [natsCalls, gatewayCalls] = [await tracers.nats.calls(), await tracers.gateway.calls()];
     const answers = sent(gatewayCalls).filter(({ data }) => data.subarray(0, 8).toString() === "HTTP/1.1");
-    for (const key of keys) {
+    for (const { key, intentId, events } of commands) {
       const [answer, ...more] = answers.filter(({ data }) => data.includes(key));
       expect(more, `further answers to ${key}`).toEqual([]);
       if (answer === undefined) throw new Error(`The gateway sent no answer to ${key}.`);
-      const digest = createHash("sha256").update(key).digest("base64url");
-      const commits = durableWrites(natsCalls, "/streams/STATION_LOG/msgs/", digest).filter(
-        ({ write }) => write.began.atUs < answer.began.atUs,
-      );
-      expect(commits.length, `commits of ${key} before its answer`).toBeGreaterThan(0);
-      for (const { sync } of commits) {
-        expect(sync?.ended?.atUs ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(answer.began.atUs);
+      for (const event of events) {
+        const commits = durableWrites(natsCalls, "/streams/STATION_LOG/msgs/", beginningOf(event, intentId));
+        expect(commits, `commits of ${event}`).toHaveLength(1);
+        const syncedAtUs = commits[0]?.sync?.ended?.atUs ?? Number.POSITIVE_INFINITY;
+        expect(syncedAtUs, `${event} is synced before its answer`).toBeLessThanOrEqual(answer.began.atUs);
       }
     }
   });
