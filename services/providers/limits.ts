@@ -77,16 +77,16 @@ export const PROVIDER_LIMITS = {
   /** How often due tasks are looked for; what must be at once is started by whoever wrote it. */
   taskIntervalMs: 250,
   /**
-   * Tasks of one process that run at once, in each of two lanes: questions to providers, and commands to stations. A
-   * provider that does not answer holds a slot for `callMs`; so one config has at most its share of a lane.
+   * Tasks of one process that run at once. Two lanes have half of them each: questions to providers, and commands to
+   * stations. A provider that does not answer holds a slot for `callMs`, so one config has at most its share of a lane.
    */
   tasksAtOnce: 64,
   tasksAtOncePerConfig: 8,
   /** Due tasks that are read at once to choose from, so that one config with many of them hides no other for long. */
   dueTasksRead: 1_000,
   /**
-   * Tasks that wait in one process for those at work, a few hundred bytes each: many seconds of callbacks at their
-   * busiest. One that has waited this long is left, so that it ends well within its claim.
+   * Tasks that wait in one process for those at work, a few hundred bytes each, half of them in each lane: many seconds of
+   * callbacks at their busiest. One that has waited this long is left, so that it ends well within its claim.
    */
   tasksWaiting: 4_096,
   tasksWaitingPerConfig: 1_024,
@@ -115,8 +115,10 @@ export const PROVIDER_LIMITS = {
   callbacksWaitingPerConfig: 192,
   callbackWaitMs: 4_000,
   /**
-   * Callbacks that are refused for want of a slot still count as in flight until the process has read all that the bus
-   * sent at once, some 300 messages. With 16 KiB each these are 22 MB.
+   * More than the bus's general limit of 256, because a callback waits for its slot inside its request: with 12 at work,
+   * 384 that wait for these and 256 of the others, 652 are in flight. Callbacks that are refused for want of a slot count
+   * as in flight too, until the process has read all that the bus sent at once, some 300 messages. With the general limit
+   * a burst of 400 wrong callbacks makes the bus answer `busy` to a right one. With 16 KiB each, 1,024 are 22 MB.
    */
   callbackRequestsInFlight: 1_024,
   doubtfulCallbacksAtOnce: 256,

@@ -20,7 +20,7 @@ afterAll(async () => {
   await drop();
 });
 
-test("a burst of tasks beyond those at work is begun as soon as others have ended, each once", async () => {
+test("a burst of tasks of both lanes beyond those at work: begun as soon as others have ended, each once", async () => {
   const { tasksAtOnce } = PROVIDER_LIMITS;
   const begun: number[] = [];
   let most = 0;
@@ -42,13 +42,22 @@ test("a burst of tasks beyond those at work is begun as soon as others have ende
       return { outcome: "settled" };
     },
   });
+  const isPoll = (intentId: number): boolean => intentId % 2 === 0;
   const ids = Array.from({ length: tasksAtOnce * 3 }, (_, index) => index + 1);
   for (const intentId of ids)
-    runner.start({ intentId, kind: "confirm", configId: intentId, detail: {}, attempts: 1, createdAt: new Date() });
+    runner.start({
+      intentId,
+      kind: isPoll(intentId) ? "poll" : "confirm",
+      configId: intentId,
+      detail: {},
+      attempts: 1,
+      createdAt: new Date(),
+    });
   await waitFor("the tasks that have a slot", () => begun.length >= tasksAtOnce, 5_000);
   release();
   await waitFor("every task was begun", () => begun.length >= ids.length, 5_000);
-  expect(begun).toEqual(ids);
   expect(most).toBe(tasksAtOnce);
+  expect(begun.filter(isPoll)).toEqual(ids.filter(isPoll));
+  expect(begun.filter((intentId) => !isPoll(intentId))).toEqual(ids.filter((intentId) => !isPoll(intentId)));
   await runner.stop();
 });

@@ -53,9 +53,9 @@ export function startTaskRunner({ database, log, figures, run }: TaskRunnerOptio
     (kinds): Lane => ({
       kinds,
       slots: new FairSlots({
-        total: PROVIDER_LIMITS.tasksAtOnce,
+        total: PROVIDER_LIMITS.tasksAtOnce / LANES.length,
         perKey: PROVIDER_LIMITS.tasksAtOncePerConfig,
-        waiting: PROVIDER_LIMITS.tasksWaiting,
+        waiting: PROVIDER_LIMITS.tasksWaiting / LANES.length,
         waitingPerKey: PROVIDER_LIMITS.tasksWaitingPerConfig,
       }),
     }),
