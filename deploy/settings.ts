@@ -3,6 +3,7 @@ import { z } from "zod";
 import { LOG_LEVELS } from "../services/runtime/log.ts";
 import { databaseAddress, natsAddress } from "../services/runtime/settings.ts";
 import { UserError } from "../services/runtime/user-error.ts";
+import { checkPartSettings } from "./part-settings.ts";
 
 const LAST_PORT = 65_535;
 /** Each of the five processes answers Prometheus on a port of its own: METRICS_PORT and the ones after it. */
@@ -75,9 +76,11 @@ export interface Settings {
   diskReserveMb: number;
   metricsPort: number | undefined;
   metricsHost: string;
+  /** The files with which the gateway speaks TLS. */
+  tls: { keyFile: string; certFile: string } | undefined;
 }
 
-/** Reads the settings from environment variables. Throws UserError `invalid_setting` naming the variable; never its value, which may hold a password. */
+/** Reads the settings from environment variables, and checks what only a part reads. Throws UserError `invalid_setting` naming the variable; never its value, which may hold a password. */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const parsed = settingsSchema.safeParse(environment);
   if (!parsed.success) {
@@ -86,6 +89,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   }
   const values = parsed.data;
   refuseSharedPort(values.PORT, values.METRICS_PORT);
+  const { tls } = checkPartSettings(environment);
   return {
     port: values.PORT,
     host: values.HOST,
@@ -97,6 +101,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     logMaxBytes: values.LOG_MAX_MB * 1_024 ** 2,
     metricsPort: values.METRICS_PORT,
     metricsHost: values.METRICS_HOST,
+    tls,
   };
 }
 

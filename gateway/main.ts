@@ -6,11 +6,11 @@ import { createLog } from "../services/runtime/log.ts";
 import { startMetrics } from "../services/runtime/metrics.ts";
 import { diskSettingsSchema, parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
 import { startGateway } from "./app.ts";
-import { gatewaySettingsSchema } from "./settings.ts";
+import { readGatewaySettings } from "./settings.ts";
 
 async function main(): Promise<void> {
   const shared = parseSettings(sharedSettingsSchema, process.env);
-  const settings = parseSettings(gatewaySettingsSchema, process.env);
+  const settings = readGatewaySettings(process.env);
   const log = createLog({ service: "gateway", level: shared.logLevel });
   await runProcess({ name: "gateway", log }, async (run) => {
     const bus = await run.step(

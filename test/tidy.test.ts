@@ -47,6 +47,8 @@ const EXAMPLES: Record<string, Examples> = {
       ["clients/a.ts", 'import "../services/bus/b.ts";'],
       ["deploy/a.ts", 'import { b } from "../services/registry/b.ts";'],
       ["deploy/embedded/a.ts", 'import { b } from "../../gateway/b.ts";'],
+      ["deploy/a.ts", 'import { b } from "../services/registry/sql/settings.ts";'],
+      ["services/relay/a.ts", 'import { b } from "../registry/settings.ts";'],
     ],
     allowed: [
       ["machines/station/a.ts", 'import { b } from "../b.ts";'],
@@ -58,6 +60,8 @@ const EXAMPLES: Record<string, Examples> = {
       ["gateway/a.ts", 'import { b } from "../services/bus/b.ts";'],
       ["clients/a.ts", 'import { b } from "./b.ts";'],
       ["deploy/a.ts", 'import { b } from "../services/runtime/b.ts";'],
+      ["deploy/a.ts", 'import { b } from "../services/registry/settings.ts";'],
+      ["deploy/a.ts", 'import { b } from "../gateway/settings.ts";'],
       ["test/stations/a.ts", 'import { b } from "../../services/stations/b.ts";'],
       ["gateway/a.ts", `const example = 'import { b } from "../services/db/b.ts";';`],
       ["gateway/a.ts", '// never: import { b } from "../services/db/b.ts";'],

@@ -30,6 +30,7 @@ import { NO_OPERATION, type RequestFigures } from "./request-figures.ts";
 import { requestIdFrom } from "./request-id.ts";
 import { errorAnswer, SECURITY_HEADERS } from "./response.ts";
 import { connectionsByAddress } from "./tcp-table.ts";
+import { refusedTlsFiles, type TlsFiles } from "./tls-files.ts";
 import { UnsentAnswers } from "./unsent-answers.ts";
 
 const FAULT_DETAIL =
@@ -44,7 +45,7 @@ export interface ServerDeps {
   readonly polls: Omit<PollDeps, "isDraining" | "isCrowded" | "writer">;
   readonly connectionBounds: ConnectionsDeps["bounds"];
   readonly clientAddress: ClientAddress;
-  readonly tls: { readonly keyFile: string; readonly certFile: string } | undefined;
+  readonly tls: TlsFiles | undefined;
   readonly figures: RequestFigures;
   /** Undefined where no row takes an upgrade. */
   readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "figures" | "log" | "isDraining" | "writer" | "connections">;
@@ -65,8 +66,7 @@ export class Server {
 
   constructor(deps: ServerDeps, routes: readonly Route[]) {
     this.#deps = deps;
-    this.#app =
-      deps.tls === undefined ? App() : SSLApp({ key_file_name: deps.tls.keyFile, cert_file_name: deps.tls.certFile });
+    this.#app = deps.tls === undefined ? App() : secureApp(deps.tls);
     this.#connections = new Connections({
       bounds: deps.connectionBounds,
       isTrustedProxy: (address) => deps.clientAddress.isTrustedProxy(address),
@@ -265,6 +265,15 @@ export class Server {
 
   #isCrowded(res: HttpResponse): boolean {
     return this.#connections.isCrowded(() => addressBlock(addressText(new Uint8Array(res.getRemoteAddress()))));
+  }
+}
+
+/** Throws UserError `invalid_setting` when the library refuses the files. */
+function secureApp({ keyFile, certFile }: TlsFiles): TemplatedApp {
+  try {
+    return SSLApp({ key_file_name: keyFile, cert_file_name: certFile });
+  } catch (error) {
+    throw refusedTlsFiles(error);
   }
 }
 

@@ -7,6 +7,6 @@ export const registrySettingsSchema = z.object({
    * reads a plain hash from a stolen backup could find either by trying; with a key that is not in the database they
    * cannot. Left out, the hashes are plain SHA-256.
    */
-  ENROLLMENT_CODE_KEY: z.string().min(16).optional(),
+  ENROLLMENT_CODE_KEY: z.string().min(16, "it must have at least 16 characters").optional(),
 });
 export type RegistrySettings = z.infer<typeof registrySettingsSchema>;

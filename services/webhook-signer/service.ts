@@ -12,7 +12,7 @@ import { createKeyring } from "../runtime/keyring.ts";
 import { repeat } from "../runtime/repeat.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
-import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { requireDatabaseUrl } from "../runtime/settings.ts";
 import { type Clock, startClock } from "./clock.ts";
 import { getOwn, list, listOwn } from "./deliveries/read-deliveries.ts";
 import { redeliver } from "./deliveries/redeliver.ts";
@@ -32,7 +32,7 @@ import { SIGNER_LIMITS } from "./limits.ts";
 import { openSecrets } from "./secrets/endpoint-secrets.ts";
 import { resealSecrets } from "./secrets/reseal.ts";
 import { startOwners } from "./sending/owners.ts";
-import { signerSettingsSchema } from "./settings.ts";
+import { readSignerSettings } from "./settings.ts";
 import { summarizeDue } from "./sql/housekeeping.ts";
 
 const NAME = "webhook-signer";
@@ -45,7 +45,7 @@ export async function startWebhookSignerService({
   environment,
   metrics,
 }: ServiceDeps): Promise<Service> {
-  const own = parseSettings(signerSettingsSchema, environment);
+  const own = readSignerSettings(environment);
   const keyring = createKeyring(own.WEBHOOK_SECRETS_KEY, own.WEBHOOK_SECRETS_OLD_KEYS);
   const allowLoopback = own.WEBHOOK_ALLOW_LOOPBACK;
   if (allowLoopback) {

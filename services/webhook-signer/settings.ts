@@ -1,7 +1,8 @@
 /** What an operator sets about the webhook signer. */
 import { z } from "zod";
 import { oldSecretsKeys, secretsKey } from "../runtime/secrets-key.ts";
-import { wholeNumber } from "../runtime/settings.ts";
+import { parseSettings, wholeNumber } from "../runtime/settings.ts";
+import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "./http/sender-settings.ts";
 
 export const signerSettingsSchema = z.object({
   /** Encrypts the secrets of webhook endpoints. Without it nothing could be signed, so the service does not start. */
@@ -26,3 +27,12 @@ export const signerSettingsSchema = z.object({
   WEBHOOK_RETENTION_DAYS: wholeNumber(1, 365).default(30),
 });
 export type SignerSettings = z.infer<typeof signerSettingsSchema>;
+
+/** Throws UserError `invalid_setting`, for what the sender cannot use as well. */
+export function readSignerSettings(environment: NodeJS.ProcessEnv): SignerSettings {
+  const settings = parseSettings(signerSettingsSchema, environment);
+  trustedRoots(settings.WEBHOOK_CA_FILE);
+  checkedNameServers(settings.WEBHOOK_DNS_SERVERS ?? []);
+  ownNetworkBlocks(settings.WEBHOOK_OWN_NETWORKS ?? []);
+  return settings;
+}

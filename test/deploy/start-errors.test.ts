@@ -123,6 +123,16 @@ describe("npm start refuses with one sentence and exit code 1", () => {
     expect(program.output()).toBe(`The setting ${name} is not usable: ${rule}.\n`);
   });
 
+  test("when only a part reads the unusable setting, before it starts anything", async () => {
+    const dataDir = join(folder(), "data");
+    const program = run(START, { STATION_LEASE_MS: "99999999", DATA_DIR: dataDir });
+    expect(await program.ended).toBe(1);
+    expect(program.output()).toBe(
+      "The setting STATION_LEASE_MS is not usable: it must be a whole number from 1000 to 3600000.\n",
+    );
+    expect(existsSync(dataDir)).toBe(false);
+  });
+
   test("when a setting is unusable, without printing its value", async () => {
     const program = run(START, { DATABASE_URL: "mysql://user:hidden@host/db" });
     expect(await program.ended).toBe(1);

@@ -124,14 +124,20 @@ describe("a port", () => {
   );
 });
 
+const tlsFile = (name: string): string => join(import.meta.dirname, "tls", name);
+
 describe("TLS at the gateway itself", () => {
   it("answers over HTTPS and asks browsers to stay with it", async () => {
     // A certificate for localhost that is good for nothing but this test.
-    const file = (name: string): string => join(import.meta.dirname, "tls", name);
-    const environment = { TLS_KEY_FILE: file("key.pem"), TLS_CERT_FILE: file("cert.pem") };
+    const environment = { TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("cert.pem") };
     const gateway = await startGatewayProcess(world.nats.url, environment);
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const options = { port: gateway.port, host: "127.0.0.1", path: "/healthz", ca: readFileSync(file("cert.pem")) };
+      const options = {
+        port: gateway.port,
+        host: "127.0.0.1",
+        path: "/healthz",
+        ca: readFileSync(tlsFile("cert.pem")),
+      };
       get(options, resolve).once("error", reject);
     });
     answer.resume();
@@ -149,6 +155,8 @@ describe("a setting", () => {
     [{ TRUSTED_PROXIES: "10.0.0.0/33" }, "TRUSTED_PROXIES"],
     [{ TRUSTED_PROXIES: "proxy.example" }, "TRUSTED_PROXIES"],
     [{ TLS_KEY_FILE: "key.pem" }, "TLS_KEY_FILE"],
+    [{ TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("nope.pem") }, "TLS_CERT_FILE"],
+    [{ TLS_KEY_FILE: tlsFile("cert.pem"), TLS_CERT_FILE: tlsFile("cert.pem") }, "TLS_KEY_FILE"],
   ])("that is not usable is named: %o", async (environment, name) => {
     const failed = await startGatewayProcess(world.nats.url, environment as Record<string, string>).catch(
       (error: unknown) => error,

@@ -1,4 +1,5 @@
 /** What an operator sets about the sender, read once. All throw UserError `invalid_setting`. */
+import { X509Certificate } from "node:crypto";
 import { Resolver } from "node:dns";
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
@@ -11,9 +12,16 @@ import { type Block, blocks } from "../target/address-rule.ts";
  */
 export function trustedRoots(caFile: string | undefined): SecureContext {
   return read("WEBHOOK_CA_FILE", "it must name a file of certificates in PEM", () => {
-    const own = caFile === undefined ? [] : [readFileSync(caFile, "utf8")];
+    const own = caFile === undefined ? [] : certificatesOf(readFileSync(caFile, "utf8"));
     return createSecureContext({ ca: [...getCACertificates("default"), ...own], minVersion: "TLSv1.2" });
   });
+}
+
+/** The certificates of a PEM text; throws when there is none or one is damaged. OpenSSL would pass over both. */
+function certificatesOf(text: string): readonly string[] {
+  const found = text.match(/-----BEGIN CERTIFICATE-----[^]*?-----END CERTIFICATE-----/g) ?? [];
+  if (found.length === 0) throw new Error("The file holds no certificate.");
+  return found.map((certificate) => new X509Certificate(certificate).toString());
 }
 
 /** The same name servers, when all can be read. */
