@@ -28,8 +28,21 @@ export const LIMITS = {
   sweepIntervalMs: 250,
   /** Nested deeper than this is nobody's request, and recursion over it costs stack. */
   jsonDepth: 32,
-  /** Requests that wait for something other than memory; beyond it the gateway answers `busy` at once. */
+  /**
+   * Requests that wait for something other than memory and their body; beyond it the gateway answers `busy` at once. Callers
+   * that are not known may hold this part of them, so that the rest stays free for devices and people.
+   */
   requestsInFlight: 4_096,
+  unknownRequestsInFlight: 2_048,
+  /**
+   * Requests whose body has not arrived, in all; with one more the connection of the oldest is closed. Of one address as
+   * many as it may have connections: who is closed early comes back at once, and that costs more than to wait for 5 s.
+   */
+  unreadBodies: 16_384,
+  /** No more than this share of all connections may wait for a body. */
+  unreadBodiesShare: 0.5,
+  /** Bytes that have arrived of bodies that are not whole: 4,096 of the largest bodies that most operations take. */
+  unreadBodyBytes: 64 * 1_024 * 1_024,
   /**
    * Callbacks of those, in all and for one provider config: while the providers service does not answer, a flood of
    * callbacks must leave room for all other requests, and one config's flood room for the other configs.

@@ -11,7 +11,7 @@ import type { Server } from "./server/server.ts";
 
 export interface GatewayFacts {
   readonly replicas: Replicas;
-  readonly server: Pick<Server, "connections" | "requestsInFlight" | "unsent">;
+  readonly server: Pick<Server, "connections" | "requestsInFlight" | "unreadBodies" | "unsent">;
   readonly pollCounts: PollCounts;
   readonly liveSockets: Pick<LiveSockets, "size">;
   /** Requests that were throttled so far, by what was counted. */
@@ -60,9 +60,10 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
   addGauge(
     metrics,
     "gateway_requests_in_flight",
-    "Requests that wait for something other than memory.",
+    "Requests that wait for something other than memory and their body.",
     () => server.requestsInFlight,
   );
+  addUnreadBodyMetrics(metrics, server);
 }
 
 function addConnectionFigures(metrics: Registry | undefined, { connections, unsent }: GatewayFacts["server"]): void {
@@ -97,6 +98,23 @@ function addConnectionFigures(metrics: Registry | undefined, { connections, unse
     },
     () => perKey("bound", connections.madeRoom),
   );
+  addUnsentMetrics(metrics, unsent);
+}
+
+function addUnreadBodyMetrics(metrics: Registry | undefined, { unreadBodies }: GatewayFacts["server"]): void {
+  addGauge(metrics, "gateway_unread_bodies", "Requests whose body has not arrived yet.", () => unreadBodies.size);
+  addReadCount(
+    metrics,
+    {
+      name: "gateway_unread_bodies_closed_total",
+      help: "Requests that were ended because too many bodies were awaited, by the bound that was met.",
+      labels: ["bound"],
+    },
+    () => perKey("bound", unreadBodies.closed),
+  );
+}
+
+function addUnsentMetrics(metrics: Registry | undefined, unsent: GatewayFacts["server"]["unsent"]): void {
   addGauge(
     metrics,
     "gateway_unsent_answers",

@@ -62,6 +62,8 @@ export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema
   readonly awaitsEffect?: boolean;
   /** Called so often that its good answers are logged at `debug` only. */
   readonly quiet?: boolean;
+  /** Answered when all slots are taken too: what shows whether this process is well. */
+  readonly needsNoSlot?: boolean;
   /** The path also takes an upgrade to a WebSocket (`gateway/live/`); the row says what a plain GET gets. */
   readonly upgrades?: boolean;
   /** Left out of the OpenAPI document: pages and their files. */

@@ -21,6 +21,7 @@ export const serviceRoutes: readonly Route[] = [
     replies: { 200: { description: "It is.", schema: healthSchema } },
     errors: [],
     quiet: true,
+    needsNoSlot: true,
     handler: health,
   }),
   route({
@@ -41,6 +42,7 @@ export const serviceRoutes: readonly Route[] = [
     },
     errors: [],
     quiet: true,
+    needsNoSlot: true,
     handler: ready,
   }),
   route({

@@ -21,7 +21,7 @@ export interface WriteOptions {
   /** A known caller's connection stays open behind an answer without a body. */
   readonly isKnownCaller?: boolean;
   /** Called when the answer is written or, where that ends the connection, when it is closed. */
-  readonly onWritten?: (() => void) | undefined;
+  readonly onWritten?: ((isClosed: boolean) => void) | undefined;
 }
 
 export class AnswerWriter {
@@ -48,7 +48,7 @@ export class AnswerWriter {
         this.#unsent.send(res, body);
       });
     }
-    onWritten?.();
+    onWritten?.(false);
   }
 
   /** Ends a response whose head is written. */
@@ -83,7 +83,7 @@ function closeBehind(res: HttpResponse, { status, headers, cookies, body }: Answ
   let isOver = false;
   res.onAborted(() => {
     isOver = true;
-    options.onWritten?.();
+    options.onWritten?.(true);
   });
   // The server's own `end` would write it.
   const date = new Date().toUTCString();

@@ -1,9 +1,11 @@
 /** Reads a request body, bounded in size and time. Must be called before the first await of its request. */
 
+import { addressBlock } from "../../services/bus/address-block.ts";
 import { Refusal } from "../handlers/context.ts";
 import { LIMITS } from "../limits.ts";
 import type { Route } from "../route.ts";
 import type { Exchange } from "./exchange.ts";
+import type { UnreadBody } from "./unread-bodies.ts";
 
 /** The client went away while its body was awaited: nobody is left to answer. */
 export class ClientGoneError extends Error {
@@ -26,10 +28,18 @@ export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer>
     if (isDone) return;
     isDone = true;
     exchange.onGone = () => undefined;
+    exchange.unread.end(body);
     exchange.deadlineMs = exchange.startedAtMs + LIMITS.requestTimeoutMs;
     act();
   };
+  const body: UnreadBody = {
+    block: addressBlock(exchange.facts.address),
+    isKnownCaller: exchange.isKnownCaller,
+    close: () => settle(() => closeSoon(exchange, reject)),
+    bytes: 0,
+  };
   exchange.readsBody = true;
+  exchange.isBodyUnread = true;
   exchange.deadlineMs = exchange.startedAtMs + LIMITS.bodyTimeoutMs;
   exchange.onDeadline = () => settle(() => reject(new Refusal("request_timeout")));
   exchange.onGone = () => settle(() => reject(new ClientGoneError()));
@@ -42,9 +52,20 @@ export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer>
     }
     // The chunk's memory is the server's and is taken back after this call.
     chunks.push(Buffer.from(new Uint8Array(chunk)));
-    if (isLast) settle(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
+    if (!isLast) return exchange.unread.add(body, chunk.byteLength);
+    exchange.isBodyUnread = false;
+    settle(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
   });
+  exchange.unread.begin(body);
   return promise;
+}
+
+/** Not at once: the server may be in the middle of this connection's data. */
+function closeSoon(exchange: Exchange, reject: (error: Error) => void): void {
+  reject(new ClientGoneError());
+  setImmediate(() => {
+    if (!exchange.isOver) exchange.res.close();
+  });
 }
 
 /** Whether the headers announce more than is accepted, so that it need not even be sent. */

@@ -7,12 +7,16 @@ import type { AnswerWriter } from "./answer-writer.ts";
 import type { Connections } from "./connections.ts";
 import type { RequestFacts } from "./facts.ts";
 import { CONNECTION_LIMITS } from "./limits.ts";
+import type { RequestSlots, Slot } from "./request-slots.ts";
 import { type Answer, errorAnswer } from "./response.ts";
+import type { UnreadBodies } from "./unread-bodies.ts";
 
 export interface ExchangeDeps {
   readonly isDraining: () => boolean;
   readonly connections: Pick<Connections, "isCrowded" | "unused">;
   readonly writer: AnswerWriter;
+  readonly slots: RequestSlots;
+  readonly unread: UnreadBodies;
   readonly onOver: (exchange: Exchange) => void;
 }
 
@@ -34,8 +38,11 @@ export class Exchange {
   isKnownCaller = false;
   /** Whether the body was read, so that an unused connection must be recognised (`unused-connections.ts`). */
   readsBody = false;
+  /** Whether bytes of the body may still arrive, so that the connection must end with the answer. */
+  isBodyUnread = false;
   #isOver = false;
   #isGone = false;
+  #slot: Slot = "none";
   readonly #deps: ExchangeDeps;
 
   constructor(res: HttpResponse, facts: RequestFacts, deps: ExchangeDeps) {
@@ -45,12 +52,27 @@ export class Exchange {
     this.#deps = deps;
     res.onAborted(() => {
       this.#isGone = true;
-      this.#recognise();
+      this.#recognise(true);
       if (this.#isOver) return;
       this.#isOver = true;
       this.onGone();
+      this.#releaseSlot();
       this.#deps.onOver(this);
     });
+  }
+
+  /** Where a request is counted whose body has not arrived. */
+  get unread(): UnreadBodies {
+    return this.#deps.unread;
+  }
+
+  /** Takes a slot until the request is over, for a known caller one of theirs; false when there is none. */
+  takeSlot(): boolean {
+    if (this.#isOver) return true;
+    const wanted = this.isKnownCaller ? "known" : "unknown";
+    if (!this.#deps.slots.exchange(this.#slot, wanted)) return false;
+    this.#slot = wanted;
+    return true;
   }
 
   /** Answered, or the client is gone: nothing may be written any more. */
@@ -62,6 +84,7 @@ export class Exchange {
   answer(answer: Answer, options: { readonly close?: boolean } = {}): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#releaseSlot();
     const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
     const close = options.close === true || isCrowded || this.#deps.isDraining();
     // A file is what can wait first, and its connection cannot be closed before all of it has arrived.
@@ -85,13 +108,18 @@ export class Exchange {
       isHead: this.facts.method === "HEAD",
       close: close || (mustRecognise && !hasBody),
       isKnownCaller: this.isKnownCaller,
-      onWritten: mustRecognise ? () => this.#recognise() : undefined,
+      onWritten: mustRecognise ? (isClosed) => this.#recognise(isClosed) : undefined,
     });
     this.#deps.onOver(this);
   }
 
-  #recognise(): void {
-    if (this.readsBody) this.#deps.connections.unused.recognise(this.#block());
+  #releaseSlot(): void {
+    this.#deps.slots.release(this.#slot);
+    this.#slot = "none";
+  }
+
+  #recognise(isClosed: boolean): void {
+    if (this.readsBody) this.#deps.connections.unused.recognise(this.#block(), isClosed);
   }
 
   /** The other end of the connection as `Connections` counts it. */
@@ -100,7 +128,7 @@ export class Exchange {
   }
 }
 
-/** All exchanges under way: bounded in number, looked over for deadlines, waited for at shutdown. */
+/** All exchanges under way: checked for deadlines, waited for at shutdown. Slots and bodies bound their number. */
 export class Exchanges {
   readonly #open = new Set<Exchange>();
   readonly #sweep: NodeJS.Timeout;

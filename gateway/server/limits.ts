@@ -22,6 +22,8 @@ export const CONNECTION_LIMITS = {
   crowdedShare: 0.75,
   /** The same for one address and its share of what it may hold. */
   crowdedShareOfAddress: 0.5,
+  /** Connections without a request that are remembered of one address, so that some can make room for a new one. */
+  unusedPerAddress: 128,
   /**
    * How often the connections of each address are counted anew at most. The kernel writes a line for each connection of
    * the machine: 10 ms of its time for 20,000.

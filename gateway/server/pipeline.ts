@@ -1,7 +1,7 @@
 /**
  * A request that is not answered from memory:
  *
- *   facts copied ──► caller ──► body read, parsed, validated ──► handler ──► reply or refusal ──► one log line
+ *   facts copied ──► caller ──► body read ──► slot ──► parsed, validated ──► handler ──► reply or refusal ──► one log line
  *
  * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
  */
@@ -50,12 +50,16 @@ export async function runExchange(deps: PipelineDeps, route: Route, exchange: Ex
   let code: string | undefined;
   try {
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    // Another service is asked who a consumer is.
+    if (route.who.kind === "consumer") requireSlot(exchange);
     const found = findCaller(deps, route, facts, slot);
     // A body can be read before the first await only, so there is none where a row has one.
     who = found instanceof Promise ? await found : found;
     exchange.isKnownCaller = route.who.kind !== "anyone";
     const hasBody = route.body !== undefined || route.rawBody === true;
-    const body = hasBody ? await takeBody(route, exchange) : undefined;
+    const bytes = hasBody ? await takeBytes(route, exchange) : null;
+    if (route.needsNoSlot !== true) requireSlot(exchange);
+    const body = hasBody ? bodyOf(route, facts, bytes) : undefined;
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
     const effect: Effect = { isEffective: true };
     const reply = await handlerOf(route)({
@@ -108,25 +112,28 @@ function findCaller(
   }
 }
 
-async function takeBody(route: Route, exchange: Exchange): Promise<unknown> {
-  const { headers } = exchange.facts;
+function requireSlot(exchange: Exchange): void {
+  if (!exchange.takeSlot()) throw new Refusal("busy");
+}
+
+/** Null where the body is beyond the bound and its handler refuses it. */
+async function takeBytes(route: Route, exchange: Exchange): Promise<Buffer | null> {
   const mostBytes = mostBytesOf(route);
-  if (route.rawBody === true) return await takeBytes(exchange, mostBytes);
-  if (announcesTooMuch(headers["content-length"], mostBytes)) throw new Refusal("body_too_large");
-  const bytes = await readBody(exchange, mostBytes);
+  try {
+    if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) throw new Refusal("body_too_large");
+    return await readBody(exchange, mostBytes);
+  } catch (error) {
+    if (route.rawBody === true && error instanceof Refusal && error.code === "body_too_large") return null;
+    throw error;
+  }
+}
+
+function bodyOf(route: Route, { headers }: RequestFacts, bytes: Buffer | null): unknown {
+  if (route.rawBody === true || bytes === null) return bytes;
   if (bytes.length === 0 && route.bodyOptional === true) return {};
   const value = parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
   if (route.unstorableText !== "kept") requireStorableText(value);
   return value;
-}
-
-/** Null where the body is beyond the bound: its handler refuses it. */
-async function takeBytes(exchange: Exchange, mostBytes: number): Promise<Buffer | null> {
-  if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) return null;
-  return await readBody(exchange, mostBytes).catch((error: unknown) => {
-    if (error instanceof Refusal && error.code === "body_too_large") return null;
-    throw error;
-  });
 }
 
 /** A row of a poll has a handler only where memory may not be enough. */
@@ -140,7 +147,7 @@ function refuse(log: Log, exchange: Exchange, error: unknown): string {
   const { requestId, url } = exchange.facts;
   if (isUnexpected) log.error({ err: error, requestId, url }, "a request failed unexpectedly");
   // A body that was not read to its end would be taken for the next request.
-  const close = code === "body_too_large" || code === "request_timeout";
+  const close = code === "body_too_large" || exchange.isBodyUnread;
   exchange.answer(errorAnswer(code, requestId, facts), { close });
   return code;
 }

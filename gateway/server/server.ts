@@ -28,9 +28,11 @@ import { MissingSlashes } from "./missing-slashes.ts";
 import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
 import { NO_OPERATION, type RequestFigures } from "./request-figures.ts";
 import { requestIdFrom } from "./request-id.ts";
+import { RequestSlots } from "./request-slots.ts";
 import { errorAnswer, SECURITY_HEADERS } from "./response.ts";
 import { connectionsByAddress } from "./tcp-table.ts";
 import { refusedTlsFiles, type TlsFiles } from "./tls-files.ts";
+import { UnreadBodies, unreadBodyBounds } from "./unread-bodies.ts";
 import { UnsentAnswers } from "./unsent-answers.ts";
 
 const FAULT_DETAIL =
@@ -57,6 +59,8 @@ export class Server {
   readonly #app: TemplatedApp;
   readonly #deps: ServerDeps;
   readonly #exchanges = new Exchanges();
+  readonly #slots = new RequestSlots(LIMITS);
+  readonly #unread: UnreadBodies;
   readonly #unsent = new UnsentAnswers();
   readonly #writer = new AnswerWriter(this.#unsent);
   readonly #connections: Connections;
@@ -67,6 +71,7 @@ export class Server {
   constructor(deps: ServerDeps, routes: readonly Route[]) {
     this.#deps = deps;
     this.#app = deps.tls === undefined ? App() : secureApp(deps.tls);
+    this.#unread = new UnreadBodies(unreadBodyBounds(deps.connectionBounds));
     this.#connections = new Connections({
       bounds: deps.connectionBounds,
       isTrustedProxy: (address) => deps.clientAddress.isTrustedProxy(address),
@@ -94,9 +99,13 @@ export class Server {
     return this.#unsent;
   }
 
-  /** Requests that wait for something other than memory. */
+  /** Requests that wait for something other than memory and their body. */
   get requestsInFlight(): number {
-    return this.#exchanges.size;
+    return this.#slots.size;
+  }
+
+  get unreadBodies(): Pick<UnreadBodies, "size" | "bounds" | "closed"> {
+    return this.#unread;
   }
 
   /** Listens and returns the port. Throws UserError `port_taken`. With `shared`, several gateways listen on one port (Linux). */
@@ -206,12 +215,13 @@ export class Server {
   }
 
   #run(row: Route, res: HttpResponse, req: HttpRequest, parameterCount: number, slot?: number): void {
-    if (this.#exchanges.size >= LIMITS.requestsInFlight) return this.#refuse(res, req, "busy", {}, row.operationId);
     const facts = copyRequest(res, req, parameterCount, this.#deps.clientAddress);
     const exchange = new Exchange(res, facts, {
       isDraining: () => this.#isDraining,
       connections: this.#connections,
       writer: this.#writer,
+      slots: this.#slots,
+      unread: this.#unread,
       onOver: (over) => {
         this.#exchanges.remove(over);
         this.#deps.figures.done(row.operationId, over.status, over.code, performance.now() - over.startedAtMs);
@@ -243,20 +253,14 @@ export class Server {
     this.#refuse(res, req, "trailing_slash_missing", { detail });
   }
 
-  #refuse(
-    res: HttpResponse,
-    req: HttpRequest,
-    code: ErrorCode,
-    facts: RefusalFacts = {},
-    operation: string = NO_OPERATION,
-  ): void {
+  #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, facts: RefusalFacts = {}): void {
     const requestId = requestIdFrom(this.#head.requestId);
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
     // A body may follow that no handler reads; only a connection that ends cannot take it for a request.
     const close = this.#isDraining || this.#head.announcesBody || this.#isCrowded(res);
     const answer = errorAnswer(code, requestId, facts);
     this.#writer.write(res, answer, { isHead, close });
-    this.#deps.figures.refused(operation, answer.status, code);
+    this.#deps.figures.refused(NO_OPERATION, answer.status, code);
     this.#deps.pipeline.log.debug(
       { requestId, method: req.getCaseSensitiveMethod(), url: req.getUrl(), refusal: code },
       "refused",

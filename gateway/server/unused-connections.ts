@@ -1,6 +1,7 @@
 /**
  * Connections on which no request has arrived yet, oldest first: what a flood of idle connections consists of, and what is
- * closed to make room. The server closes an idle connection by itself, but only after ten seconds.
+ * closed to make room. The server closes an idle connection by itself, but only after ten seconds. Of one address some are
+ * kept here and no more, because `recognise` has to check each: when one of them is closed, the next that opens is kept.
  *
  * The server gives each connection to `filter` when it opens, as an object that refers to its memory. The object is not
  * marked when a later request ends or its connection closes, and using it then is a use of freed memory. So it is kept
@@ -18,6 +19,7 @@
  * it is written waits for the turn behind `onData` (`exchange.ts`).
  */
 import type { HttpResponse } from "uWebSockets.js";
+import { CONNECTION_LIMITS } from "./limits.ts";
 
 interface UnusedConnection {
   readonly res: HttpResponse;
@@ -40,11 +42,12 @@ export class UnusedConnections {
     return this.#all.size;
   }
 
-  /** Takes a connection that has just been opened. `onClosed` is called if it closes before its first request. */
+  /** Takes a connection that has just been opened, unless its address has enough here. `onClosed` is called if it closes before its first request. */
   add(res: HttpResponse, block: string, onClosed: () => void): void {
+    const ofBlock = this.#byBlock.get(block) ?? new Set();
+    if (ofBlock.size >= CONNECTION_LIMITS.unusedPerAddress) return void res.onAborted(onClosed);
     const connection = { res, block };
     this.#all.add(connection);
-    const ofBlock = this.#byBlock.get(block) ?? new Set();
     ofBlock.add(connection);
     this.#byBlock.set(block, ofBlock);
     res.onAborted(() => {
@@ -76,12 +79,12 @@ export class UnusedConnections {
     return true;
   }
 
-  /** A request of this address whose body was read is over: its connection is not an unused one. */
-  recognise(block: string): void {
+  /** A request of this address whose body was read is over: its connection is not an unused one. `isClosed`: it was closed. */
+  recognise(block: string, isClosed: boolean): void {
     for (const connection of this.#byBlock.get(block) ?? []) {
       const { res } = connection;
-      const isClosed = res.getRemoteAddress().byteLength === 0;
-      if (isClosed || res.getWriteOffset() > 0) this.#forget(connection);
+      // A remote address costs a system call.
+      if (res.getWriteOffset() > 0 || (isClosed && res.getRemoteAddress().byteLength === 0)) this.#forget(connection);
     }
   }
 
