@@ -2,7 +2,10 @@
 import postgres from "postgres";
 import type { LogIn, TestSystem } from "./system.ts";
 
-/** Adds it with an owner whose password is the sandbox owner's; there is no endpoint for this, operators do it by SQL. */
+/**
+ * Adds it with an owner whose password is the sandbox owner's. By SQL, because the endpoint needs the platform key, which
+ * most tests' systems do not have; `test/gateway/people/organizations.test.ts` tests the endpoint.
+ */
 export async function addOrganization(system: TestSystem): Promise<{ owner: LogIn }> {
   const email = "owner@elsewhere.example";
   const sql = postgres(system.database.url, { max: 1 });

@@ -1,4 +1,4 @@
-/** Every route of the people's APIs, by the route table: who may not call it, and that no other organization is reached. */
+/** Every route for people and for the operator, by the route table: who may not call it, and that no other organization is reached. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
@@ -10,6 +10,10 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const guarded = routes.filter(({ who }) => who.kind === "session");
 const peopleRoutes = guarded.filter(({ tag }) => tag === "cashier" || tag === "backoffice");
+
+/** By their paths, so that a route that is not guarded as the others are is found. */
+const platformRoutes = routes.filter(({ path }) => path.startsWith("/api/platform/"));
+const PLATFORM_KEY = "platform-key-of-the-access-test-32";
 
 const FREEZES = ["organization", "station", "device", "provider"].flatMap((what) => [
   `backoffice_${what}_freeze`,
@@ -27,7 +31,7 @@ let ids: Readonly<Record<string, number>>;
 let bodies: Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
-  const environment = { WEBHOOK_ALLOW_LOOPBACK: "true" };
+  const environment = { WEBHOOK_ALLOW_LOOPBACK: "true", PLATFORM_KEY };
   system = await startSystem({ webhookSigner: true, environment });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
@@ -71,6 +75,7 @@ beforeAll(async () => {
   );
   const { task_id } = await offerTask(owner, fleet, { valid_for_seconds: 3_600 });
   ids = {
+    organization_id: system.sandbox.organizationId,
     consumer_id,
     task_id,
     filial_id: filialId,
@@ -241,5 +246,54 @@ describe("every route of the people's APIs", () => {
       [strangers.cashier, "stations/"],
     ] as const)
       expect(JSON.stringify(await stranger.good("GET", path))).not.toMatch(foreign);
+  });
+});
+
+describe("every route of the platform's API", () => {
+  const ask = (row: (typeof routes)[number], options: Parameters<typeof send>[3]) =>
+    send(system.baseUrl, row.method, pathOf(row.path), options);
+
+  it("the organizations and the platform's kill switch: are in this test's view", () => {
+    expect(platformRoutes.map(({ operationId }) => operationId).toSorted()).toEqual([
+      "platform_freeze",
+      "platform_kill_switch",
+      "platform_organization",
+      "platform_organization_create",
+      "platform_organizations",
+      "platform_unfreeze",
+    ]);
+  });
+
+  it("without the platform key, also with a session's cookie: 401", async () => {
+    for (const row of platformRoutes)
+      for (const headers of [{}, { cookie: `dp_session=${owner.token}` }] as Record<string, string>[])
+        expect(await ask(row, { headers }), row.operationId).toMatchObject({
+          status: 401,
+          body: { code: "platform_key_missing" },
+        });
+  });
+
+  it("for owners, cashiers and devices: 401", async () => {
+    for (const row of platformRoutes)
+      for (const token of [owner.token, cashier.token, "dp_00_not-a-platform-key"])
+        expect(await ask(row, { token }), row.operationId).toMatchObject({
+          status: 401,
+          body: { code: "platform_key_invalid" },
+        });
+  });
+
+  it("with the platform key: taken, and a route with a body asks for it", async () => {
+    for (const row of platformRoutes) {
+      const json = row.body === undefined ? {} : { json: {} };
+      const answer = await ask(row, { token: PLATFORM_KEY, ...json });
+      expect(answer.status, row.operationId).toBe(row.body === undefined ? 200 : 400);
+    }
+  });
+
+  it("the platform key at the people's routes: no session", async () => {
+    for (const { method, path, operationId } of guarded) {
+      const answer = await send(system.baseUrl, method, pathOf(path), sending(operationId, PLATFORM_KEY));
+      expect(answer, operationId).toMatchObject({ status: 401, body: { code: "session_invalid" } });
+    }
   });
 });
