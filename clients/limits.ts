@@ -1,6 +1,6 @@
 /** Every wait, size and count of the virtual devices and of the robotics command, with its reason. Times are in milliseconds. */
 export const clientLimits = {
-  /** Log lines that wait for whoever reads them; a device writes a few lines a minute. */
+  /** Log lines that wait for their reader; a device writes a few lines a minute. */
   logWaitingBytes: 64 * 1_024,
   /** A device that needs more than one request per second is misbehaving (contract, "Limits" 1). */
   requestGapMs: 1_000,

@@ -13,7 +13,7 @@ export interface ChildOptions {
   command: string;
   args: string[];
   spawn: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
-  /** A child that tells its parent about itself. */
+  /** A child that reports its state to its parent. */
   ipc?: boolean;
   /** Where its output goes; without it, only its last lines are kept in memory. */
   log?: LogSpec | undefined;
@@ -21,7 +21,7 @@ export interface ChildOptions {
   stopSignal: "SIGINT" | "SIGTERM";
   /** How long it may take over that before it is killed. */
   stopMs: number;
-  /** Ends it when nobody waits any more; SIGKILL unless it can end at once by itself, and take its own children with it. */
+  /** Ends it when no caller waits any more; SIGKILL unless it can end at once by itself, and take its own children with it. */
   immediateSignal?: "SIGQUIT";
   /** What it gets when this process is killed; `"0"` when it notices by itself. */
   orphanSignal: "INT" | "TERM" | "0";

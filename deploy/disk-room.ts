@@ -1,6 +1,6 @@
 /**
  * Whether the disk of the data folder has room for a server to start, and words for a person about what is short. A part
- * that ended for want of space is started again when there is room, however long that takes, and is never given up for it.
+ * that ended for want of space is started again when there is room, however long that takes: a lack of space never counts as a crash loop.
  */
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";

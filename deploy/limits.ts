@@ -68,7 +68,7 @@ export const deployLimits = {
   logTailBytes: 16 * 1024,
   /** Package lists and one package of a few megabytes. */
   aptDownloadMs: 180_000,
-  /** A mirror that sends nothing for this long is given up for the next one. In whole seconds. */
+  /** After this long without a byte from a mirror the next one is tried. In whole seconds. */
   aptSilenceS: 15,
   /** One more try hides a single lost connection; the next mirror hides the rest. */
   aptRetries: 1,

@@ -26,7 +26,7 @@ const MEGABYTE = 1_024 ** 2;
 
 /**
  * Watches the disk of the data folder, and says so when it gets short. Everything else waits here until a server can
- * start at all: nobody has to start it again after freeing space.
+ * start at all: it needs no new start after space is free.
  */
 export function diskStep(context: ApplicationContext): Step {
   return {

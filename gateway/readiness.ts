@@ -132,7 +132,7 @@ function ofClock({ clock }: Bus): Readiness["dependencies"]["clock"] {
 /** How each tier of the disk is called in `/readyz`. */
 export const DISK_FAULTS = { ok: null, low: "disk_low", reserve: "disk_below_reserve", full: "disk_full" } as const;
 
-/** The disk that this gateway watches, which its services share where they run beside it. It is measured, not heard. */
+/** The disk that this gateway watches, which its services share where they run beside it. The gateway measures it; it comes in no message. */
 function ofDisk(disk: Disk): Readiness["dependencies"]["disk"] {
   const detail = DISK_FAULTS[disk.tier()];
   return { ready: detail === null, required: false, silent_ms: null, detail, free_bytes: disk.freeBytes() ?? null };

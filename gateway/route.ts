@@ -103,7 +103,7 @@ export interface SessionRoute<TBody extends Schema, TQuery extends Schema> exten
   readonly who: { readonly kind: "session"; readonly permission: Permission | null };
   readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
-/** Whoever operates the installation, with the platform key; where none is set, there is nothing at the path. */
+/** The operator of the installation, with the platform key; where none is set, there is nothing at the path. */
 export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "platform" };
   readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
@@ -171,7 +171,7 @@ export const poll = (row: PollRoute): Route => row;
 
 export const anyone = { kind: "anyone" } as const;
 export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;
-/** Whoever holds the platform key. */
+/** The operator, who has the platform key. */
 export const platform = { kind: "platform" } as const;
 /** A robotics consumer whom the owner has let in. */
 export const consumer = { kind: "consumer" } as const;

@@ -1,8 +1,8 @@
 /** Short names of longer texts, for a bounded state. */
 
 /**
- * 53 bits (cyrb53): of the few texts that are remembered of one intent no two are alike by chance. Who looks for two
- * that are would only keep a report or a repetition of their own out.
+ * 53 bits (cyrb53): of the few texts that are remembered of one intent no two are alike by chance. A client that
+ * searches for two that are alike only excludes a report or a repetition of its own.
  */
 export function digestOf(content: string): string {
   let low = 0xdeadbeef;

@@ -22,7 +22,7 @@ export async function debianMirrors(environment: NodeJS.ProcessEnv): Promise<str
   return [...new Set([...configured.slice(0, deployLimits.debianMirrors), PUBLIC_MIRROR])];
 }
 
-/** First what the machine's package lists name as Debian's archive, then what only looks like it by its path. */
+/** First what the machine's package lists name as Debian's archive, then what only resembles it by its path. */
 async function configuredMirrors(environment: NodeJS.ProcessEnv): Promise<string[]> {
   const described = await packageSources(environment, []);
   // apt leaves out sources whose lists it does not have yet, as in a fresh container, unless it need not describe them.

@@ -24,7 +24,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   robotics: "What the fleets that carry out serving tasks call.",
   provider: "What a payment provider calls.",
   reconciliation: "Money that does not fit, for who looks after it.",
-  platform: "What whoever operates the installation calls with the platform key.",
+  platform: "What the operator of the installation calls with the platform key.",
   service: "The gateway itself.",
 };
 

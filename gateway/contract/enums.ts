@@ -56,7 +56,7 @@ export const blockedReasonSchema = z
 export const withdrawalReasonSchema = z.enum(WITHDRAWAL_REASONS).meta({
   id: "WithdrawalReason",
   description:
-    "`no_companion`: the station has none. `device_offline`: the companion is not heard. `device_not_enrolled`: its enrollment code was not claimed. `capability_missing`: it lacks `handoff_present` or `outcome_report`. `provider_not_configured`: no payment provider serves the station. `provider_frozen`: it is frozen by a kill switch. The others as in `BlockedReason`.",
+    "`no_companion`: the station has none. `device_offline`: the companion sends no heartbeat. `device_not_enrolled`: its enrollment code was not claimed. `capability_missing`: it lacks `handoff_present` or `outcome_report`. `provider_not_configured`: no payment provider serves the station. `provider_frozen`: it is frozen by a kill switch. The others as in `BlockedReason`.",
 });
 export const leaseLossSchema = z.enum(LEASE_LOSSES).meta({
   id: "LeaseLoss",

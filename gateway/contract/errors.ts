@@ -34,7 +34,7 @@ export const ERROR_CODES = [...HTTP_ERROR_CODES, ...BUS_REFUSAL_CODES] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
- * A station refuses with the first two whoever feeds it; of a station that the bus has lost HTTP says `replica_stale`. Of a
+ * A station refuses the services that feed it with the first two; of a station that the bus has lost HTTP says `replica_stale`. Of a
  * session that ended while its request was under way HTTP says `session_invalid`.
  */
 const NOT_OVER_HTTP = [

@@ -1,4 +1,4 @@
-/** Organizations on the wire, for whoever holds the platform key (design §5). */
+/** Organizations on the wire, for the operator (design §5). */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { userSchema } from "./backoffice.ts";

@@ -24,7 +24,7 @@ const FAULTS_EXPLAINED = [
   "`disconnected`: the connection to the bus is down.",
   "`silent`: the feed is not heard, or what it has told is not complete.",
   "`not_told`: the bus was started or made anew, and the relay has yet to say that it has told it everything of this.",
-  "`no_answer`: no process of the service answers in time, or none that could tell; a database that begins to hang is first seen so.",
+  "`no_answer`: no process of the service answers in time, or none that knows; a database that begins to hang is first reported as this.",
   "`database_unreachable`: PostgreSQL does not answer the service.",
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",

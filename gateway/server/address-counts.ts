@@ -1,6 +1,6 @@
 /**
  * How many connections each address holds. The server reports the address of a connection that opens, but not of one that
- * closes. So an address is known to hold no fewer than were opened from it less all that were closed, whoever closed them;
+ * closes. So an address is known to hold no fewer than were opened from it less all that were closed from any address;
  * a recount by the kernel's table of connections makes the numbers exact again.
  */
 export class AddressCounts {

@@ -25,7 +25,7 @@ export const CONNECTION_LIMITS = {
   /** Connections without a request that are remembered of one address, so that some can make room for a new one. */
   unusedPerAddress: 128,
   /**
-   * How often the connections of each address are counted anew at most. The kernel writes a line for each connection of
+   * How often the connections of each address are counted again at most. The kernel writes a line for each connection of
    * the machine: 10 ms of its time for 20,000.
    */
   recountMs: 2_000,

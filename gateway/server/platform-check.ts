@@ -1,4 +1,4 @@
-/** Whether a request comes from whoever operates the installation: the platform key as a bearer token. */
+/** Whether a request comes from the operator of the installation: the platform key as a bearer token. */
 import { hash, timingSafeEqual } from "node:crypto";
 import { Refusal } from "../handlers/context.ts";
 import type { AddressThrottle } from "../throttle/address-throttle.ts";
@@ -24,7 +24,7 @@ export class PlatformCheck {
   /**
    * Throws `path_not_found` where no key is set, `platform_key_missing`, `platform_key_invalid`, or `throttled` for a wrong
    * key when its address has sent too many. The right key is never counted nor kept waiting: the emergency freeze must
-   * work beside whoever guesses from the operator's own address. Digests are compared, in constant time, so that neither
+   * work beside guesses from the operator's own address. Digests are compared, in constant time, so that neither
    * the key's length nor its beginning can be found out by the clock.
    */
   check(facts: RequestFacts): void {

@@ -40,7 +40,7 @@ export function addDoubt(state: StationState, doubt: Doubt): StationState {
 }
 
 /**
- * The station after a refused report by which money may have moved. The order of an ended intent is in doubt from
+ * The station after a refused report by which money may have moved. The order of an ended intent has the mark from
  * here on; where the order is paid or voided already, the intent that was overtaken keeps the reason itself.
  */
 export function addLateReason(state: StationState, intent: PaymentIntent, reason: DoubtReason): StationState {

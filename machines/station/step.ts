@@ -161,7 +161,7 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
       // A confirmation is answered when the seam has spoken, unless its money came too late: that is answered at once.
       return !reply.ok;
     case "intent_report":
-      // The intent has its reports. A device that is not blocked any more is heard under the same key.
+      // The intent has its reports. A device that is not blocked any more may report under the same key.
       return !reply.ok && reply.code === "intent_not_actionable";
     case "lease_acquire":
     case "lease_release":

@@ -21,7 +21,7 @@ export interface BusClock {
   nowMs(): number;
   /**
    * The latest time that it may be. It differs from `nowMs` after this machine slept, or after its clock was set, until
-   * the next measurement: the steady clock stands still while a machine sleeps.
+   * the next measurement: the steady clock does not count while a machine sleeps.
    */
   latestMs(): number;
   /** By how much this machine's clock is ahead of the bus; undefined before the first measurement. */

@@ -9,7 +9,7 @@ export const BUS_LIMITS = {
    * after which replicas are stale, and none is dialled more than four times a second for long.
    */
   redial: { firstMs: 100, longestMs: 500 },
-  /** A connection that lasted this long was a good one: the pauses begin anew. */
+  /** A connection that lasted this long was a good one: the pauses begin again. */
   goodConnectionMs: 2_000,
   /** How long the end of a process waits for the server to confirm what was sent. */
   closeMs: 1_000,

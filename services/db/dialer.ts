@@ -61,7 +61,7 @@ export class DialGate {
     }
   }
 
-  /** A statement was answered: the server is there, and whoever waits may dial. */
+  /** A statement was answered: the server is there, and all that wait may dial. */
   answered(): void {
     this.#answers += 1;
     this.#unanswered = 0;

@@ -37,9 +37,9 @@ export const DATABASE_LIMITS = {
   unacknowledgedMs: 6_000,
   /** Shutdown waits this long for running statements before it cuts them off: a process ends within 2 s of Ctrl-C. */
   closeTimeoutSeconds: 1,
-  /** How long a starting process tries to reach PostgreSQL before it gives up with a sentence, as with the bus. */
+  /** How long a starting process tries to reach PostgreSQL before it ends with a sentence, as with the bus. */
   startDeadlineMs: 10_000,
-  /** The longest statement of a migration: one that writes a large table anew. Longer means that no answer comes any more. */
+  /** The longest statement of a migration: one that rewrites a large table. Longer means that no answer comes any more. */
   migrationStatementMs: 30 * 60_000,
   /** How long one program waits for another that migrates the same database. */
   migrationLockTimeoutMs: 30_000,

@@ -17,7 +17,7 @@ interface SessionEnd {
 }
 
 /**
- * Writes the outbox rows of ended sessions, so that each gateway and each station hears of the end, whatever crashes.
+ * Writes the outbox rows of ended sessions, so that each gateway and each station receives the end, whatever crashes.
  * Returns the keys that wait for delivery. Comes last in a transaction, as every outbox row.
  */
 export async function announceSessionEnds(

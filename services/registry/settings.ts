@@ -3,9 +3,9 @@ import { z } from "zod";
 
 export const registrySettingsSchema = z.object({
   /**
-   * Keys the hashes of enrollment codes and of known addresses. A code has 50 bits only, an IPv4 address 32, so whoever
-   * reads a plain hash from a stolen backup could find either by trying; with a key that is not in the database they
-   * cannot. Left out, the hashes are plain SHA-256.
+   * Keys the hashes of enrollment codes and of known addresses. A code has 50 bits only, an IPv4 address 32, so a
+   * thief of a backup could find either from a plain hash by trying; with a key that is not in the database they cannot.
+   * Left out, the hashes are plain SHA-256.
    */
   ENROLLMENT_CODE_KEY: z.string().min(16, "it must have at least 16 characters").optional(),
 });

@@ -86,7 +86,7 @@ export async function readToldSequences(
 }
 
 /**
- * Says in the bucket that everything has been told to this server; until then its readers take nothing for missing. It
+ * Notes in the bucket that everything has been published to this server; until then its readers take nothing for missing. It
  * demands that the words still stand as they were seen: one that comes late, from a relay that was stalled meanwhile, speaks
  * of a bucket that may have lost something since. Returns how they stand now; undefined when they stood differently. Throws
  * when it is not known to be stored.

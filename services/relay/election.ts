@@ -109,7 +109,7 @@ async function standOnce(candidate: Candidate): Promise<void> {
   }
 }
 
-/** By both clocks: the steady one stands still while a machine sleeps, and the other one may be set back. */
+/** By both clocks: the steady one does not count while a machine sleeps, and the other one may be set back. */
 interface Moment {
   readonly steadyMs: number;
   readonly wallMs: number;

@@ -14,7 +14,7 @@ import { errorCode, UserError } from "./user-error.ts";
 
 /** How long all steps together may take to stop before the process ends anyway: longer than any single request. */
 const STOP_MS = 10_000;
-/** The same after SIGINT, because a person waits, and during the start, when nobody is being served yet. */
+/** The same after SIGINT, because a person waits, and during the start, when no request is served yet. */
 const SHORT_STOP_MS = 1_300;
 /** How long the end waits for the step that is just starting; one that heeds `stopping` needs no more. */
 const ABANDONED_STEP_MS = 500;
@@ -22,9 +22,9 @@ const ABANDONED_STEP_MS = 500;
 const EXIT_UNEXPECTED = 70;
 
 export interface Run {
-  /** Ends the process with this error, as one that nobody catches does. */
+  /** Ends the process with this error, as an uncaught one does. */
   fail(error: unknown): void;
-  /** Aborted as soon as the process is asked to end: a step that waits for something gives up then. */
+  /** Aborted as soon as the process is asked to end: a step that waits for something ends its wait then. */
   readonly stopping: AbortSignal;
   /** Starts one step and remembers how to stop it. Rejects when the process was asked to end meanwhile. */
   step<T>(name: string, start: () => Promise<T>, stop: (started: T) => Promise<void>): Promise<T>;
@@ -55,7 +55,7 @@ export async function runProcess(
     }
   };
   const end = (exitCode: number, reason: string): Promise<never> => {
-    // A person who loses patience with an orderly end shortens it.
+    // Ctrl-C during an orderly end shortens it.
     if (reason === "SIGINT" || !isReady) forceAfter(SHORT_STOP_MS, exitCode);
     ending ??= (async () => {
       forceAfter(STOP_MS, exitCode);
@@ -81,7 +81,7 @@ export async function runProcess(
     return end(expected ? error.exitCode : EXIT_UNEXPECTED, "a fatal error");
   };
 
-  // What is printed is for whoever reads it: a reader that is gone, or a full disk, ends no process.
+  // A reader that is gone, or a full disk, ends no process.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   process.once("SIGTERM", () => void end(0, "SIGTERM"));
   process.once("SIGINT", () => void end(0, "SIGINT"));

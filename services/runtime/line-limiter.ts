@@ -75,7 +75,7 @@ export class LineLimiter {
     return false;
   }
 
-  /** Reports what was left out and starts to count anew. */
+  /** Reports what was left out and starts to count again. */
   endWindow(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,6 +1,6 @@
 /**
  * Where the log of a process goes: standard output, never in the way of the process. A line waits in memory until
- * whoever reads takes it. When the reader is slow, stalled or gone, or the disk is full, lines beyond a bound are
+ * its reader takes it. When the reader is slow, stalled or gone, or the disk is full, lines beyond a bound are
  * dropped and counted, and one line says how many as soon as lines get through again.
  *
  *   log line ──► waiting lines (bounded) ──► one write at a time ──► pipe, terminal or file

@@ -16,7 +16,7 @@ import { UserError } from "./user-error.ts";
 export type StartService = (deps: ServiceDeps) => Promise<Service>;
 /**
  * Resolves when the database that the named services need has answered, with the installation that it belongs to;
- * undefined: they need none. Gives up when the signal is aborted.
+ * undefined: they need none. Rejects when the signal is aborted.
  */
 export type ReachDatabase = (
   names: readonly string[],

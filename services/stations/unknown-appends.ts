@@ -54,7 +54,7 @@ export class UnknownAppends {
 
   /** Reads the station until the outcome is known. */
   watch(stationId: number, append: UnknownAppend): void {
-    // The append that rules another one out had no answer either; the first one's condition tells for both.
+    // The append that rules another one out had no answer either; the first one's condition decides for both.
     if (this.#watches.has(stationId)) return;
     const pauseMs = STATION_LIMITS.unknownPauseMs;
     const watch: Watch = { ...append, stationId, sinceMs: performance.now(), pauseMs, timer: undefined, isOver: false };

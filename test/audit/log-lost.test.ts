@@ -136,7 +136,7 @@ describe("an intent that only the lost commits knew", () => {
       log: createLog({ service: "settlement", level: "silent" }),
     };
     const recall = async (intentId: number) => (await findIntent(deps, { stationId, intentId })).intent;
-    // The station has it still, so whoever asks has lost it: nobody knows yet how it ends.
+    // The station has it still, so the caller has lost it: how it ends is not known yet.
     await expect(recall(402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
 
     await lose(copy);

@@ -1,5 +1,5 @@
 /**
- * `npm start` on a small disk that becomes full while cashiers collect, and has space again later: nobody does anything,
+ * `npm start` on a small disk that becomes full while cashiers collect, and has space again later: without manual action,
  * nothing acknowledged is lost, and money is consistent.
  */
 import { randomUUID } from "node:crypto";

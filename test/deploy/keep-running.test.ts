@@ -126,7 +126,7 @@ describe("a part that ends while the disk is full", () => {
     expect(clerk.fail).not.toHaveBeenCalled();
   });
 
-  test("more often than a part may end: is not given up, however the space comes and goes", async () => {
+  test("more often than a part may end: does not end the service, however the space comes and goes", async () => {
     const disk: Disk = { freeBytes: () => ENOUGH_BYTES, tier: () => "ok" };
     const clerk = await keep(["dies", "dies", "dies", "dies", "well"], { disk, spaceIsShort: true });
     await vi.waitFor(() => expect(clerk.pids).toHaveLength(QUICK.restartMaxEnds + 2), WAIT);

@@ -94,7 +94,7 @@ describe("a held lease", () => {
     expect(take(leaseMachine, HELD, renewal)?.context.holder).toEqual({ ...CASEY, sessionId: 69, expiresAtMs: 99_000 });
   });
 
-  it("acquired again by its holder: it is extended, not begun anew", () => {
+  it("acquired again by its holder: it is extended and does not begin again", () => {
     const again = { ...CASEY, sessionId: 69, acquiredAtMs: 5_000, expiresAtMs: 65_000 };
     const extended = take(leaseMachine, HELD, { type: "ACQUIRE", holder: again });
     expect(extended?.context.holder).toEqual({ ...CASEY, sessionId: 69, expiresAtMs: 65_000 });

@@ -31,7 +31,7 @@ const activeOwners = async ({ organizationId }: Caller): Promise<number> => {
 };
 
 describe("an organization keeps an owner", () => {
-  test("two owners who give up their role at once: one stays", async () => {
+  test("two owners who leave the role at once: one stays", async () => {
     for (let round = 0; round < 5; round += 1) {
       const [first, second] = await twoOwners();
       const tried = await Promise.allSettled(
@@ -42,7 +42,7 @@ describe("an organization keeps an owner", () => {
     }
   });
 
-  test("an owner who gives up the role while suspending the other: one of the two is refused", async () => {
+  test("an owner who leaves the role while suspending the other: one of the two is refused", async () => {
     for (let round = 0; round < 5; round += 1) {
       const [first, second] = await twoOwners();
       await Promise.allSettled([
@@ -59,7 +59,7 @@ describe("an organization keeps an owner", () => {
     expect(await refusalOf(change(first, first.userId, { role: "cashier" }))).toMatchObject({ code: "conflict" });
   });
 
-  test("who is no owner any more changes, suspends and resets nobody, whatever the session says", async () => {
+  test("a former owner: changes, suspends and resets no account, whatever the session contains", async () => {
     const [first, second] = await twoOwners();
     await change(first, second.userId, { role: "cashier" });
     const { userId } = first;

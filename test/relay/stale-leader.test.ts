@@ -128,7 +128,7 @@ describe("what only the relay with the lease may write", () => {
     expect(await selectPendingAnnouncements(sql)).toEqual([]);
   });
 
-  test("the word that a bucket is told: one that comes after another relay's is not stored", async () => {
+  test("the note that a bucket is complete: one that comes after another relay's is not stored", async () => {
     const seen = await readToldSequences(fixture.bus, SESSIONS);
     const other = await noteTold(fixture.bus, SESSIONS, { serverId: "newer" });
     expect(await noteTold(fixture.bus, SESSIONS, { serverId: "older" }, seen)).toBeUndefined();

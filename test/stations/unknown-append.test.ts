@@ -1,4 +1,4 @@
-/** What becomes of a station when nobody can say whether a commit is stored. */
+/** What becomes of a station when it is unknown whether a commit is stored. */
 import { headers } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
@@ -89,7 +89,7 @@ describe("an append whose outcome cannot be read back", () => {
     await eventually(() => host.stationsWithUnknownAppend() === 1);
     expect((await world.newest(stationId)).state.intent?.status).toBe("settling");
     restore();
-    // Nobody asks again: without the check of the append, the settlement starts at the intent's deadline in three minutes.
+    // No request follows: without the check of the append, the settlement starts at the intent's deadline in three minutes.
     await eventually(() => isPaid(orderId));
     await eventually(() => host.stationsWithUnknownAppend() === 0);
     await asked;
@@ -150,7 +150,7 @@ describe("an append whose outcome cannot be read back", () => {
     await providers.stop();
   });
 
-  it("is a lease that is stored late: it lapses at its deadline, although nobody asks the station", async () => {
+  it("is a lease that is stored late: it lapses at its deadline, although no request comes", async () => {
     const running = await world.startHost();
     stationId = await world.openStation({ lease: false });
     await endScan(running);

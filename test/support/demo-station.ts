@@ -5,7 +5,7 @@ import { expect, vi } from "vitest";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { logIn, type Person } from "./people.ts";
 
-/** Whoever asks in the moment after a part came back may be answered that it is unavailable, and asks again. */
+/** A caller in the moment after a part came back may be answered that it is unavailable, and calls again. */
 const AGAIN = { timeout: 45_000, interval: 250 };
 
 export function sandboxFacts(dataDir: string): SandboxFacts {

@@ -28,7 +28,7 @@ const COMPRESS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Promise<Ui
 interface StaticFile {
   readonly bytes: Uint8Array;
   readonly etag: string;
-  /** Each is made once, whoever waits for it. */
+  /** Each is made once, for all requests that wait for it. */
   readonly compressed: Map<ContentCoding, Promise<Uint8Array>>;
 }
 

@@ -1,4 +1,4 @@
-/** Organizations and their first owners, for whoever holds the platform key. */
+/** Organizations and their first owners, for the operator. */
 import type { z } from "zod";
 import {
   createOrganization,

@@ -142,7 +142,7 @@ const MONEY_KEY_CHARACTERS = 300;
 /**
  * The payment seam: the only way a transaction comes into being (I2). Idempotent by intent id. A refusal is for good for
  * the attestation that got it: an intent that was refused can be paid by a new attestation only. A provider's money pays
- * one intent, whoever asks and whichever config of its account tells of it. A reference that has settled another order of
+ * one intent, whichever host asks and whichever config of its account reports it. A reference that has settled another order of
  * the filial is refused with `reference_already_used` until the attestation confirms it.
  */
 export const settle = defineOperation(

@@ -81,7 +81,7 @@ function verdictOf(
 }
 
 /**
- * Works on a callback in a slot of its config. Callbacks that look wrong have slots of their own, so that they delay no
+ * Works on a callback in a slot of its config. Callbacks that are probably wrong have slots of their own, so that they delay no
  * right one. Refuses with `busy` when there is no slot: nothing was recorded, and the provider sends it again.
  */
 async function inSlot(

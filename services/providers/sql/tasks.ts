@@ -99,7 +99,7 @@ export interface PaidPayment {
 
 /**
  * Writes a task that is to be done again although it was done before, as taken by whoever writes it: due for others after
- * `dueInMs`. Whoever works on the one before has lost it; what that one has noted (`noteInTask`) stays.
+ * `dueInMs`. The worker of the one before has lost it; what that one has noted (`noteInTask`) stays.
  */
 export async function armTask(
   sql: Queryable,

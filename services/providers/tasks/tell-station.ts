@@ -109,7 +109,7 @@ async function obstacleToClearing(
   return (await findOpenIssueOf(database, intentId)) === undefined ? undefined : "issue_open";
 }
 
-/** Notifies the station once more of the newest issue, under a command id of its own, so that it counts anew. */
+/** Notifies the station once more of the newest issue, under another command id, so that it counts again. */
 async function notifyAgain(deps: ProvidersDeps, payment: PaymentRow): Promise<void> {
   const { intent_id: intentId, assertions } = payment;
   const issue = (await findOpenIssueOf(deps.database, intentId)) ?? (await newestNotified(deps, intentId));

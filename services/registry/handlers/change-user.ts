@@ -31,7 +31,7 @@ async function change(
 ): Promise<{ readonly user: UserRow; readonly keys: readonly OutboxKey[] }> {
   const { caller, userId } = request;
   const { organizationId } = caller;
-  // Owners as well: of two owners who give up their role at once one stays.
+  // Owners as well: of two owners who leave the role at once one stays.
   const held = await lockUsersAndOwners(tx, organizationId, [caller.userId, userId]);
   const owners = held.filter(({ role, status }) => role === "owner" && status === "active");
   if (!owners.some((owner) => owner.user_id === caller.userId)) throw new RefusedError({ code: "permission_denied" });

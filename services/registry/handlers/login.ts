@@ -48,7 +48,7 @@ export async function handleLogin(
     matches: await checks.verify(user?.password_hash, request.password),
   }));
   if (user === undefined || !matches) {
-    // Not as `userId`: whoever typed this is not known to be that person.
+    // Not as `userId`: it is not known that this person typed it.
     if (user && browser && attemptsLeft === 0) await forgetBrowser(deps.sql, user.user_id, browser.hash);
     deps.log.info({ refusal: "login_failed", address, accountId: user?.user_id }, "log-in refused");
     throw new RefusedError({ code: "login_failed" });

@@ -1,4 +1,4 @@
-/** Organizations, for whoever operates the installation. */
+/** Organizations, for the operator. */
 import { BOUNDS } from "../../bus/bounds.ts";
 import type { createOrganization, getOrganization, listOrganizations } from "../../bus/messages/organizations.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";

@@ -34,7 +34,7 @@ export async function createPasswords(): Promise<Passwords> {
   };
 }
 
-/** Whoever operates the installation. */
+/** The operator of the installation. */
 export const OPERATOR_PARTY: Party = { lane: "known", key: "operator" };
 
 /** A person of the organization at a known address or with a valid session: so one tenant does not keep others waiting. */

@@ -191,7 +191,7 @@ class Guard {
     const saidForMs = performance.now() - (this.#saidAtMs.get(part) ?? Number.NEGATIVE_INFINITY);
     if (bucket === null || this.#isInDoubt || saidForMs < RELAY_LIMITS.toldAgainMs) return;
     const stand = await noteTold(this.#deps, bucket, { serverId: this.#serverId }, this.#toldSequences.get(part));
-    // Another relay has written meanwhile, or the bucket was made anew.
+    // Another relay has written meanwhile, or the bucket was created again.
     if (stand === undefined) return this.doubt(true);
     this.#toldSequences = new Map([...this.#toldSequences, [part, stand]]);
     this.#saidAtMs.set(part, performance.now());

@@ -21,7 +21,7 @@ export async function selectPendingAnnouncements(sql: Database): Promise<Pending
     order by array_position(${[...ANNOUNCED_PARTS]}::text[], part)`;
 }
 
-/** Notes how far a part is told, and whether that is all of it. Throws `LeaseLostError`. */
+/** Notes how far a part is published, and whether that is all of it. Throws `LeaseLostError`. */
 export async function noteAnnounced(
   sql: Database,
   epoch: number,

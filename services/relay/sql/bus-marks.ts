@@ -17,8 +17,8 @@ export async function selectMarks(sql: Database): Promise<Map<string, Mark>> {
 }
 
 /**
- * Notes the new marks, and asks for these parts to be told from their beginning, also where they are being told: what was
- * lost now may be told already. One statement, so that a relay that stalls holds no lock. Throws `LeaseLostError`.
+ * Notes the new marks, and asks for these parts to be published from their beginning, also where that is under way: what was
+ * lost now may be published already. One statement, so that a relay that stalls holds no lock. Throws `LeaseLostError`.
  */
 export async function noteMarks(
   sql: Database,

@@ -74,7 +74,7 @@ function exampleOf(operationId: string): Example {
   return { path: row.path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => String(ids[name] ?? 1)), body };
 }
 
-/** The answer to that request by whoever may send it. */
+/** The answer to that request by a caller who may send it. */
 async function answerTo(operationId: string): Promise<{ status: number; code: unknown; retryAfter: string | null }> {
   const { path, body } = exampleOf(operationId);
   const tokens = { backoffice: owner.token, cashier: cashier.token, robotics: fleetCredential, platform: PLATFORM_KEY };

@@ -96,7 +96,7 @@ describe("a person", () => {
     ]);
   });
 
-  it("the last owner: keeps the role; with a second owner it can be given up", async () => {
+  it("the last owner: keeps the role; with a second owner they may leave it", async () => {
     const body = { role: "cashier" };
     expect((await owner.refused("conflict", "PATCH", `users/${owner.userId}/`, { body })).status).toBe(409);
     const second = await newPerson("owner");
