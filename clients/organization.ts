@@ -5,14 +5,22 @@
  */
 import { userInfo } from "node:os";
 import { HELP, parseCommand, UsageError } from "./organization/arguments.ts";
-import { createOrganization, listOrganizations, PlatformError, readPlatformKey } from "./organization/platform-api.ts";
+import {
+  createOrganization,
+  findService,
+  listOrganizations,
+  PlatformError,
+  readPlatformKey,
+} from "./organization/platform-api.ts";
+import { trustCertificate } from "./trusted-certificate.ts";
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function run(args: readonly string[]): Promise<void> {
   const command = parseCommand(args);
   if (command.name === "help") return void process.stdout.write(HELP);
-  const baseUrl = command.baseUrl ?? (process.env["BASE_URL"] || "http://127.0.0.1:8480");
+  const { baseUrl, certificateFile } = findService(command.baseUrl, process.env);
+  if (certificateFile !== undefined) trustCertificate(certificateFile);
   const access = { baseUrl, key: readPlatformKey(process.env) };
   if (command.name === "list") {
     const organizations = await listOrganizations(access);

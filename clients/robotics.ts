@@ -15,6 +15,7 @@ import { checkLocalTarget } from "./robotics/local-target.ts";
 import { logIn } from "./robotics/owner.ts";
 import { newSecret } from "./robotics/signature.ts";
 import { trigger } from "./robotics/trigger.ts";
+import { trustCertificate } from "./trusted-certificate.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -23,7 +24,9 @@ async function run(command: Command, signal: AbortSignal): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
-  const { baseUrl, credential, owner: details, consumerId, lookedIn } = readAccess(command.access, process.env);
+  const access = readAccess(command.access, process.env);
+  const { baseUrl, credential, owner: details, consumerId, lookedIn } = access;
+  if (access.certificateFile !== undefined) trustCertificate(access.certificateFile);
   const nothingThere = `${lookedIn} has none for ${baseUrl}`;
   const pace = createPace(clientLimits.roboticsGapMs);
   if (command.name === "listen") {

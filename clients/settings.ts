@@ -5,6 +5,8 @@ import { DeviceStopped } from "./device-error.ts";
 const settingsSchema = z.object({
   /** Where the service is, without a path. */
   BASE_URL: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8480"),
+  /** The certificate of the service in PEM, trusted beside the authorities of Node. */
+  GATEWAY_CERTIFICATE_FILE: z.string().optional(),
   /** Needed on the first start and after a reset; ignored while the stored credential is good. */
   ENROLLMENT_CODE: z.string().optional(),
   CREDENTIAL_FILE: z.string().min(1).optional(),
@@ -13,6 +15,7 @@ const settingsSchema = z.object({
 
 export interface DeviceSettings {
   readonly baseUrl: string;
+  readonly certificateFile: string | undefined;
   readonly enrollmentCode: string | undefined;
   readonly credentialFile: string;
   readonly logLevel: string;
@@ -25,9 +28,10 @@ export function readSettings(name: string, env: NodeJS.ProcessEnv): DeviceSettin
     const names = [...new Set(parsed.error.issues.map((issue) => String(issue.path[0])))].join(", ");
     throw new DeviceStopped(`The ${name} cannot start: check the setting ${names}.`);
   }
-  const { BASE_URL, ENROLLMENT_CODE, CREDENTIAL_FILE, LOG_LEVEL } = parsed.data;
+  const { BASE_URL, GATEWAY_CERTIFICATE_FILE, ENROLLMENT_CODE, CREDENTIAL_FILE, LOG_LEVEL } = parsed.data;
   return {
     baseUrl: BASE_URL,
+    certificateFile: GATEWAY_CERTIFICATE_FILE || undefined,
     enrollmentCode: ENROLLMENT_CODE === "" ? undefined : ENROLLMENT_CODE,
     credentialFile: CREDENTIAL_FILE ?? `.data/${name}.json`,
     logLevel: LOG_LEVEL,

@@ -9,6 +9,7 @@ import { clientLimits } from "./limits.ts";
 import { createDeviceLog } from "./log.ts";
 import { createPace } from "./pace.ts";
 import { readSettings } from "./settings.ts";
+import { trustCertificate } from "./trusted-certificate.ts";
 
 export interface DeviceKind {
   /** Also the log's name and, without CREDENTIAL_FILE, the credential file's. */
@@ -49,6 +50,7 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   const { signal } = stopping;
   try {
     const settings = readSettings(kind.name, process.env);
+    if (settings.certificateFile !== undefined) trustCertificate(settings.certificateFile);
     const log = createDeviceLog({ name: kind.name, level: settings.logLevel });
     const transport = createTransport({ baseUrl: settings.baseUrl, pace: createPace(clientLimits.requestGapMs) });
     const onReady = (): void => {

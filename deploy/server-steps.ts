@@ -69,10 +69,11 @@ export function portStep(context: ApplicationContext): Step {
   return {
     name: "port",
     start: async () => {
-      const { host, port, metricsHost, dataDir } = context.settings;
+      const { host, port, metricsHost, dataDir, tls } = context.settings;
       await checkPort(host, port, { port: "PORT", host: "HOST" });
       const { addresses, environment } = context;
-      addresses.set("gateway", `http://${reachableHost(host)}:${port === 0 ? await freePort(host) : port}`);
+      const scheme = tls === undefined ? "http" : "https";
+      addresses.set("gateway", `${scheme}://${reachableHost(host)}:${port === 0 ? await freePort(host) : port}`);
       addresses.set(
         "sandboxProvider",
         environment.SANDBOX_PROVIDER_URL || `http://127.0.0.1:${await keptPort(dataDir, "sandboxProvider")}`,

@@ -83,12 +83,18 @@ export function gatewayStep(context: ApplicationContext): Step {
     name,
     start: async (control) => {
       const { host } = context.settings;
-      const { port } = new URL(context.addresses.get("gateway"));
+      // The port of a scheme's default is left out of a URL.
+      const { port, protocol } = new URL(context.addresses.get("gateway"));
       const options = {
         name,
         script: join(context.checkout, "gateway", "main.ts"),
         args: [],
-        environment: { ...baseEnvironment(context, name), ...platformKey(context), HOST: host, PORT: port },
+        environment: {
+          ...baseEnvironment(context, name),
+          ...platformKey(context),
+          HOST: host,
+          PORT: port || (protocol === "https:" ? "443" : "80"),
+        },
         ...logFor(context, name),
       };
       const { room } = context;
@@ -132,10 +138,11 @@ function baseEnvironment(context: ApplicationContext, name: string): NodeJS.Proc
   const rest = Object.entries(context.environment).filter(
     ([variable]) => variable !== "METRICS_PORT" && !SECRET_SETTINGS.includes(variable),
   );
-  const { logLevel, metricsPort, dataDir, diskReserveMb, natsUrl, databaseUrl } = context.settings;
+  const { logLevel, metricsPort, dataDir, diskReserveMb, natsUrl, databaseUrl, tls } = context.settings;
   return {
     ...Object.fromEntries(rest),
     ...metricsEnvironment(metricsPort, name),
+    ...(tls === undefined ? {} : { GATEWAY_CERTIFICATE_FILE: tls.certFile }),
     NATS_URL: context.addresses.get("nats"),
     LOG_LEVEL: logLevel,
     DISK_FOLDER: dataDir,

@@ -101,7 +101,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     logMaxBytes: values.LOG_MAX_MB * 1_024 ** 2,
     metricsPort: values.METRICS_PORT,
     metricsHost: values.METRICS_HOST,
-    tls,
+    tls: tls && { keyFile: resolve(tls.keyFile), certFile: resolve(tls.certFile) },
   };
 }
 

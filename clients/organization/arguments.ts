@@ -16,7 +16,8 @@ export const HELP = `Makes and lists organizations, by the platform's API.
       Lists the organizations by id.
 
   --json                  one JSON object on standard output, for programs
-  --base-url URL          where the service is: BASE_URL, or http://127.0.0.1:8480
+  --base-url URL          where the service is: BASE_URL, or what \`npm start\` wrote to
+                          sandbox.json of DATA_DIR, or http://127.0.0.1:8480
   PLATFORM_KEY            the platform key, as an environment variable; left out, the
                           one that \`npm start\` keeps in secrets.json of DATA_DIR
 

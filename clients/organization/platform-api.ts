@@ -34,6 +34,29 @@ export interface PlatformAccess {
   readonly key: string;
 }
 
+const DEFAULT_BASE_URL = "http://127.0.0.1:8480";
+const placeSchema = z.object({ baseUrl: z.url(), certificate: z.object({ file: z.string() }).nullable() });
+
+/** Where the service is: by option, by environment, or as `npm start` wrote it; with the certificate that it shows there. */
+export function findService(
+  option: string | undefined,
+  env: NodeJS.ProcessEnv,
+): { readonly baseUrl: string; readonly certificateFile: string | undefined } {
+  const written = readPlace(resolve(env["DATA_DIR"] || ".data", "sandbox.json"));
+  const baseUrl = option ?? (env["BASE_URL"] || written?.baseUrl || DEFAULT_BASE_URL);
+  const isWritten = written !== undefined && URL.parse(baseUrl)?.origin === new URL(written.baseUrl).origin;
+  const file = isWritten ? written.certificate?.file : undefined;
+  return { baseUrl, certificateFile: env["GATEWAY_CERTIFICATE_FILE"] || file };
+}
+
+function readPlace(path: string): z.infer<typeof placeSchema> | undefined {
+  try {
+    return placeSchema.safeParse(JSON.parse(readFileSync(path, "utf8"))).data;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The key of the environment, else the one that `npm start` keeps. Throws `PlatformError` when there is none. */
 export function readPlatformKey(env: NodeJS.ProcessEnv): string {
   const given = env["PLATFORM_KEY"];

@@ -8,6 +8,7 @@ import { CommandError } from "./command-error.ts";
 const DEFAULT_BASE_URL = "http://127.0.0.1:8480";
 const sandboxSchema = z.object({
   baseUrl: z.url(),
+  certificate: z.object({ file: z.string() }).nullable(),
   owner: z.object({ email: z.string(), password: z.string() }),
   robotics: z.object({ consumerId: z.int(), credential: z.string() }),
 });
@@ -15,6 +16,8 @@ type Sandbox = z.infer<typeof sandboxSchema>;
 
 export interface Access {
   readonly baseUrl: string;
+  /** The certificate of the service, trusted beside the authorities of Node. */
+  readonly certificateFile: string | undefined;
   readonly credential: string | undefined;
   readonly owner: { readonly email: string; readonly password: string } | undefined;
   /** Where the sandbox's facts were looked for, for a person who lacks one. */
@@ -39,6 +42,7 @@ export function readAccess(options: AccessOptions, env: NodeJS.ProcessEnv): Acce
     throw new CommandError("Give both the owner's e-mail address and password, or neither.");
   return {
     baseUrl,
+    certificateFile: env["GATEWAY_CERTIFICATE_FILE"] || sandbox?.certificate?.file,
     credential: options.credential ?? (env["ROBOTICS_CREDENTIAL"] || sandbox?.robotics.credential),
     owner: email === undefined || password === undefined ? sandbox?.owner : { email, password },
     lookedIn,

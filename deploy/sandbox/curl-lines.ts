@@ -89,7 +89,7 @@ export function servingTaskLines(facts: SandboxFacts): readonly string[] {
     `ROBOTS=${credential}`,
     ownerLine(facts),
     "# The owner offers a task; the fleet has two minutes to accept it.",
-    `TASK=$(curl -sS $BASE/api/backoffice/v1/serving-tasks/ ${AS_OWNER} ${JSON_TYPE} -d '${JSON.stringify(offer)}' | field task_id); echo "task $TASK"`,
+    `ANSWER=$(curl -sS $BASE/api/backoffice/v1/serving-tasks/ ${AS_OWNER} ${JSON_TYPE} -d '${JSON.stringify(offer)}'); TASK=$(echo "$ANSWER" | field task_id); echo "task $(echo "$ANSWER" | field display_number) (task_id $TASK)"`,
     "# The fleet sees it in its list, accepts it, and says when it is done.",
     `curl -sS ${tasks} ${asRobots}; echo`,
     `curl -sS -X POST ${tasks}$TASK/accept/ ${asRobots}; echo`,

@@ -28,6 +28,8 @@ export interface MagicBehaviourFacts {
 
 export interface SandboxFacts {
   readonly baseUrl: string;
+  /** What the gateway shows when it speaks TLS itself: a PEM file, and the public key as curl pins it. */
+  readonly certificate: { readonly file: string; readonly publicKeyPin: string } | null;
   readonly owner: { readonly email: string; readonly password: string };
   readonly cashier: { readonly email: string; readonly password: string };
   /** Who attributes or closes money that does not fit. */

@@ -41,27 +41,37 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
     "",
     `A whole collection at "${facts.station.name}", to paste into a shell (${howOften(facts.station)}):`,
     "",
-    ...collectionLines(facts),
+    ...pinned(collectionLines(facts), facts),
     "",
     `A collection at "${facts.demoStation.name}", where the virtual devices do their part (as often as you like):`,
     "",
-    ...demoLines(facts),
+    ...pinned(demoLines(facts), facts),
     "",
     `A QR collection at "${facts.demoStation.name}", with the guest's page (as often as you like):`,
     "",
-    ...qrLines(facts, shellWord(paths.displayCredential)),
+    ...pinned(qrLines(facts, shellWord(paths.displayCredential)), facts),
     "",
     `A QR collection at "${facts.demoStation.name}" whose money does not fit, and what an operator does (as often as you like):`,
     "",
-    ...operatorLines(facts),
+    ...pinned(operatorLines(facts), facts),
     "",
     "A serving task for a fleet of robots, which lists, accepts and completes it (as often as you like):",
     "",
-    ...servingTaskLines(facts),
+    ...pinned(servingTaskLines(facts), facts),
     "",
     "Ctrl-C drains and stops; the data stays.",
     "",
   ].join("\n");
+}
+
+/**
+ * Where the gateway speaks TLS itself, each line takes its certificate and no other: by its public key, whatever names it
+ * has and whoever signed it. The guest's page is at the sandbox provider.
+ */
+function pinned(lines: readonly string[], { certificate }: SandboxFacts): readonly string[] {
+  if (certificate === null) return lines;
+  const curl = `curl --insecure --pinnedpubkey ${certificate.publicKeyPin} `;
+  return lines.map((line) => line.replaceAll(/\bcurl (?!-sS (?:-o \/dev\/null )?"\$QR")/g, curl));
 }
 
 /** In columns: the name's ending, the amount's, and what the companion does. */

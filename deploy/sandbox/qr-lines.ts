@@ -9,6 +9,7 @@ import {
   cashierPath,
   DEVICES,
   FIELD,
+  intentEcho,
   intentLine,
   JSON_TYPE,
   leaseLines,
@@ -68,7 +69,7 @@ export function operatorLines(facts: SandboxFacts): readonly string[] {
     ...issueLines(),
     `curl -sS ${issues}$ISSUE/close/ ${AS_OPERATOR} ${JSON_TYPE} -d '{"reason":"Paid back at the counter."}'; echo`,
     intentLine(path, "dynamic_qr"),
-    `CASH=$(curl -sS ${path}/intents/ ${AS_CASHIER} ${JSON_TYPE} -d '{"order_id":'$ORDER',"route":"cash","confirms_money_may_have_moved":true}' | field intent_id); echo "intent $CASH"`,
+    `ANSWER=$(curl -sS ${path}/intents/ ${AS_CASHIER} ${JSON_TYPE} -d '{"order_id":'$ORDER',"route":"cash","confirms_money_may_have_moved":true}'); CASH=$(echo "$ANSWER" | field intent_id); ${intentEcho("$CASH")}`,
     `curl -sS -X POST ${path}/intents/$CASH/attest/ ${AS_CASHIER}; echo`,
   ];
 }

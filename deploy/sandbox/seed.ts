@@ -1,5 +1,6 @@
 /** Seeds the sandbox through the services, as often as the system starts: ids stay, passwords stay, nothing doubles. */
-import { createHash } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
@@ -18,6 +19,8 @@ export interface SeedDeps {
   readonly natsUrl: string;
   readonly dataDir: string;
   readonly baseUrl: string;
+  /** Undefined where the gateway does not speak TLS itself. */
+  readonly certificateFile: string | undefined;
   readonly sandboxProviderUrl: string;
   /** The folder of the product, for the virtual companion's table. */
   readonly checkout: string;
@@ -48,6 +51,7 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
     if (station === undefined || demoStation === undefined) throw new Error("The registry seeded no stations.");
     return {
       baseUrl: deps.baseUrl,
+      certificate: deps.certificateFile === undefined ? null : describeCertificate(deps.certificateFile),
       owner: { ...seeded.owner, password: passwords.ownerPassword },
       cashier: { ...seeded.cashier, password: passwords.cashierPassword },
       operator: { ...seeded.operator, password: passwords.operatorPassword },
@@ -83,4 +87,9 @@ async function readMagicAmounts(sandboxProviderUrl: string): Promise<SandboxFact
   const url = new URL("/magic-amounts", sandboxProviderUrl);
   const answer = await fetch(url, { signal: AbortSignal.timeout(deployLimits.seedMs) });
   return magicAmountsSchema.parse(await answer.json()).magic_amounts;
+}
+
+function describeCertificate(file: string): SandboxFacts["certificate"] {
+  const publicKey = new X509Certificate(readFileSync(file)).publicKey.export({ type: "spki", format: "der" });
+  return { file, publicKeyPin: `sha256//${createHash("sha256").update(publicKey).digest("base64")}` };
 }

@@ -36,12 +36,17 @@ export function leaseLines(path: string): string[] {
 }
 
 export function orderLine(path: string, line: object): string {
-  return `ORDER=$(curl -sS ${path}/orders/ ${AS_CASHIER} ${JSON_TYPE} -d '${JSON.stringify({ lines: [line] })}' | field order_id); echo "order $ORDER"`;
+  return `ANSWER=$(curl -sS ${path}/orders/ ${AS_CASHIER} ${JSON_TYPE} -d '${JSON.stringify({ lines: [line] })}'); ORDER=$(echo "$ANSWER" | field order_id); echo "order $(echo "$ANSWER" | field order_display_number) (order_id $ORDER)"`;
 }
 
 /** Begins a collection, or says in words why it was not begun. */
 export function intentLine(path: string, route: "smart_pos" | "dynamic_qr"): string {
-  return `ANSWER=$(curl -sS ${path}/intents/ ${AS_CASHIER} ${JSON_TYPE} -d '{"order_id":'$ORDER',"route":"${route}"}'); INTENT=$(echo "$ANSWER" | field intent_id); if [ -n "$INTENT" ]; then echo "intent $INTENT"; else echo "No collection was begun: $(echo "$ANSWER" | field detail) ($(echo "$ANSWER" | field code))"; fi`;
+  return `ANSWER=$(curl -sS ${path}/intents/ ${AS_CASHIER} ${JSON_TYPE} -d '{"order_id":'$ORDER',"route":"${route}"}'); INTENT=$(echo "$ANSWER" | field intent_id); if [ -n "$INTENT" ]; then ${intentEcho("$INTENT")}; else echo "No collection was begun: $(echo "$ANSWER" | field detail) ($(echo "$ANSWER" | field code))"; fi`;
+}
+
+/** Names the collection of the last answer by its number at the station, as timelines do, and by its id, as paths do. */
+export function intentEcho(id: string): string {
+  return `echo "intent $(echo "$ANSWER" | field intent_display_number) (intent_id ${id})"`;
 }
 
 /** Reads the collection once a second until its answer holds this text, and shows the last answer. */

@@ -22,6 +22,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
           natsUrl: addresses.get("nats"),
           dataDir: settings.dataDir,
           baseUrl: addresses.get("gateway"),
+          certificateFile: settings.tls?.certFile,
           sandboxProviderUrl: addresses.get("sandboxProvider"),
           checkout: context.checkout,
         });

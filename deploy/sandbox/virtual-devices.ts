@@ -1,7 +1,9 @@
 /** The virtual companion and display of the demo station: ordinary clients of the device API, in processes of their own. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fetch } from "undici";
 import { z } from "zod";
+import { agentTrusting } from "../../services/runtime/trusted-certificate.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { type ApplicationContext, logFor } from "../application-context.ts";
 import { keepRunning } from "../keep-running.ts";
@@ -59,6 +61,7 @@ async function startDevice(
     environment: {
       PATH: context.environment["PATH"],
       BASE_URL: facts.baseUrl,
+      ...(facts.certificate === null ? {} : { GATEWAY_CERTIFICATE_FILE: facts.certificate.file }),
       CREDENTIAL_FILE: ownCredential,
       ENROLLMENT_CODE: await enrollmentCode(facts, device, ownCredential),
       LOG_LEVEL: context.settings.logLevel,
@@ -107,7 +110,9 @@ async function post<T>(
   body: object,
   token?: string,
 ): Promise<T> {
+  const dispatcher = agentTrusting(facts.certificate?.file);
   const response = await fetch(`${facts.baseUrl}/api/backoffice/v1/${path}`, {
+    dispatcher,
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -116,5 +121,7 @@ async function post<T>(
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(deployLimits.seedMs),
   });
-  return schema.parse(await response.json());
+  const answer = await response.json();
+  await dispatcher.close();
+  return schema.parse(answer);
 }

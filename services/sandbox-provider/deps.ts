@@ -9,6 +9,8 @@ export interface SandboxDeps {
   readonly installationKeyHash: Buffer;
   readonly decidesAfterMs: number;
   readonly callbackOrigin: string;
+  /** The certificate that is trusted there beside the authorities of Node. */
+  readonly certificateFile: string | undefined;
   /** Of a payment's guest page. Known once the server listens. */
   readonly guestUrl: (paymentId: string) => string;
 }

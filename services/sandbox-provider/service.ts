@@ -28,6 +28,7 @@ export async function startSandboxProviderService(shared: ServiceDeps): Promise<
     installationKeyHash: apiKeyHash(own.SANDBOX_PROVIDER_INSTALLATION_KEY.toString("base64url")),
     decidesAfterMs: own.SANDBOX_PROVIDER_DECIDES_AFTER_MS,
     callbackOrigin: new URL(own.PROVIDER_CALLBACK_BASE_URL).origin,
+    certificateFile: own.GATEWAY_CERTIFICATE_FILE,
     guestUrl: (paymentId) => new URL(`/pay/${paymentId}`, publicUrl).href,
   };
   const host = own.SANDBOX_PROVIDER_HOST;

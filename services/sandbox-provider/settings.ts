@@ -1,6 +1,7 @@
 /** What an operator sets about the sandbox provider. */
 import { z } from "zod";
 import { webAddress, wholeNumber } from "../runtime/settings.ts";
+import { holdsCertificate } from "../runtime/trusted-certificate.ts";
 
 const KEY_SENTENCE = "it must be 32 random bytes in base64url (43 characters)";
 
@@ -23,5 +24,10 @@ export const sandboxProviderSettingsSchema = z.object({
   SANDBOX_PROVIDER_DECIDES_AFTER_MS: wholeNumber(0, 600_000).default(1_500),
   /** The only origin that it sends callbacks to: it must not become a way to reach other addresses. */
   PROVIDER_CALLBACK_BASE_URL: webAddress("https://payments.example.com").default("http://127.0.0.1:8480"),
+  /** The certificate of the gateway in PEM, trusted there beside the authorities of Node. */
+  GATEWAY_CERTIFICATE_FILE: z
+    .string()
+    .refine(holdsCertificate, "it must name a file with a certificate in PEM")
+    .optional(),
 });
 export type SandboxProviderSettings = z.infer<typeof sandboxProviderSettingsSchema>;

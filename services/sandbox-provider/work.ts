@@ -1,6 +1,6 @@
 /** What the sandbox provider does by itself: deciding payments and delivering callbacks, from PostgreSQL alone. */
 import { setTimeout as delay } from "node:timers/promises";
-import { Agent } from "undici";
+import { agentTrusting } from "../runtime/trusted-certificate.ts";
 import { decideDue } from "./deciding.ts";
 import { startDueCallbacks } from "./deliver-callbacks.ts";
 import type { SandboxDeps } from "./deps.ts";
@@ -14,7 +14,8 @@ export interface Work {
 export function startWork(deps: SandboxDeps): Work {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const agent = new Agent({ connections: SANDBOX_LIMITS.callbacksAtOnce, pipelining: 1 });
+  const connections = SANDBOX_LIMITS.callbacksAtOnce;
+  const agent = agentTrusting(deps.certificateFile, { connections, pipelining: 1 });
   const atWork = new Set<Promise<void>>();
   const turn = async (): Promise<void> => {
     await decideDue(deps.database);

@@ -85,7 +85,7 @@ async function startCompanion(
   const { promise: ready, resolve: onReady, reject } = Promise.withResolvers<void>();
   const kind = { name: "companion", createTurn: createCompanionTurn, isSilent: isSilentName };
   const running = runDevice(kind, {
-    settings: { baseUrl, enrollmentCode, credentialFile, logLevel: "silent" },
+    settings: { baseUrl, certificateFile: undefined, enrollmentCode, credentialFile, logLevel: "silent" },
     transport: watched(createTransport({ baseUrl, pace: createPace(clientLimits.requestGapMs) }), exchanges),
     log: { info: () => undefined, warn: () => undefined },
     signal: stopping.signal,

@@ -56,7 +56,13 @@ it("attaching: a credential that is not yet effective is stored, tried again aft
   const credentialFile = join(folder.path, "display.json");
   const warnings: object[] = [];
   const attached = await attach({
-    settings: { baseUrl, enrollmentCode: "7K3QX-9M2TB", credentialFile, logLevel: "silent" },
+    settings: {
+      baseUrl,
+      certificateFile: undefined,
+      enrollmentCode: "7K3QX-9M2TB",
+      credentialFile,
+      logLevel: "silent",
+    },
     transport: createTransport({ baseUrl, pace: async () => undefined }),
     log: { info: () => undefined, warn: (fields) => warnings.push(fields) },
     signal: new AbortController().signal,

@@ -79,7 +79,10 @@ function expectWholeCollection(output: string): void {
   expect(output).toContain('"outcome":"reported_success"');
   expect(output).toContain('"status":"succeeded"');
   expect(output).toContain('"state":"paid"');
-  expect(output).toMatch(/EUR 12\.50 for order \d+ was collected by smart POS/);
+  const [, printed] = /^order (\d+) \(order_id \d+\)$/m.exec(output) ?? [];
+  const [, told] = /EUR 12\.50 for order (\d+) was collected by smart POS/.exec(output) ?? [];
+  expect(printed, "the number that the display and the timeline show").toMatch(/^\d+$/);
+  expect(told).toBe(printed);
 }
 
 /** What forces an outcome, of the provider and of the virtual companion: the tables themselves, printed and in the facts. */
@@ -125,7 +128,7 @@ async function expectDemoTwice(program: RunningProgram): Promise<void> {
   for (const before of ["", upToIntent]) {
     await run(before);
     const demo = await run(lines);
-    expect(demo).toMatch(/^intent \d+$/m);
+    expect(demo).toMatch(/^intent \d+ \(intent_id \d+\)$/m);
     expect(demo).toContain('"provider_reference":"VIRT-');
     expect(demo).toContain('"status":"succeeded"');
   }
@@ -138,7 +141,7 @@ async function expectDemoTwice(program: RunningProgram): Promise<void> {
 
 /** The display shows the QR, the guest approves on the page behind it, and the display shows that it is paid. */
 function expectWholeQr(output: string): void {
-  expect(output).toMatch(/^intent \d+$/m);
+  expect(output).toMatch(/^intent \d+ \(intent_id \d+\)$/m);
   expect(output).toContain('"state":"qr"');
   expect(output).toContain("12.03 EUR");
   expect(output).toMatch(/"attestation":\{"by":"provider"/);
@@ -155,7 +158,7 @@ function expectIssuesResolved(output: string): void {
 }
 
 function expectWholeTask(output: string): void {
-  expect(output).toMatch(/^task \d+$/m);
+  expect(output).toMatch(/^task \d+ \(task_id \d+\)$/m);
   expect(output).toContain('"manifest":[{"name":"Soup of the day","quantity":2}],"destination":{"name":"Table 12"');
   for (const status of ["offered", "accepted", "completed"]) expect(output).toContain(`"status":"${status}"`);
 }
@@ -210,7 +213,7 @@ test("the printed lines collect a payment, a restart keeps it, and nothing is le
   expectWholeCollection(output);
   expect(output).not.toContain("was not reset");
   expect(output).not.toContain("did not enroll");
-  expect(Number(/^order (\d+)$/m.exec(output)?.[1])).toBeGreaterThan(2);
+  expect(Number(/^order \d+ \(order_id (\d+)\)$/m.exec(output)?.[1])).toBeGreaterThan(2);
 
   second.process.kill("SIGKILL");
   await second.ended;

@@ -1,0 +1,97 @@
+/** `npm start` with TLS at the gateway itself, by a certificate that no authority has signed and that names another host. */
+import { execFile } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
+import { selfSigned } from "../support/certificates.ts";
+import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const LINES_MS = 45_000;
+/** A whole start, on a machine that is busy with other tests. */
+const TEST_MS = 120_000;
+const folder = temporaryFolder("tls-start");
+const certFile = join(folder.path, "cert.pem");
+const keyFile = join(folder.path, "key.pem");
+let program: RunningProgram;
+
+const run = promisify(execFile);
+const paste = async (lines: string): Promise<string> => {
+  const { stdout, stderr } = await run("bash", ["-c", lines], { timeout: LINES_MS });
+  return stdout + stderr;
+};
+const facts = (): SandboxFacts => JSON.parse(readFileSync(join(folder.path, "sandbox.json"), "utf8")) as SandboxFacts;
+/** One client of `clients/`, with nothing but the data folder. */
+const client = (name: string, ...args: readonly string[]): Promise<string> =>
+  run(process.execPath, [join(CHECKOUT, "clients", `${name}.ts`), ...args], {
+    env: { PATH: process.env["PATH"], DATA_DIR: folder.path },
+    timeout: LINES_MS,
+  }).then(({ stdout }) => stdout);
+
+beforeAll(async () => {
+  const { cert, key } = selfSigned({ names: ["pay.example"] });
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: "0", DATA_DIR: folder.path };
+  program = runProgram(process.execPath, [join(CHECKOUT, "deploy", "start.ts")], {
+    env: { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile },
+  });
+  await program.waitFor(/Ctrl-C drains and stops/);
+}, TEST_MS);
+afterAll(async () => {
+  if (isRunning(program.pid)) program.process.kill("SIGTERM");
+  await program.ended;
+  folder.remove();
+});
+
+test("start with TLS: the virtual devices attach, and every printed address of the gateway is https", () => {
+  const output = program.output();
+  expect(output).toContain("virtual-companion: up.");
+  expect(output).toContain("virtual-display: up.");
+  const { baseUrl, links } = facts();
+  expect(baseUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+  expect(Object.values(links).filter((link) => link.startsWith(baseUrl))).toHaveLength(4);
+  expect(output).toContain(`Device payments is running at ${baseUrl}`);
+  expect(output).not.toContain(baseUrl.replace("https:", "http:"));
+});
+
+test("start with TLS: the printed lines collect by QR, whose callback comes over TLS too", {
+  timeout: TEST_MS,
+}, async () => {
+  const [, , , qr = ""] = program.output().split(/^A .*(?:collection at|serving task for) .*:$/m);
+  const output = await paste(qr);
+  expect(output).toContain('"state":"qr"');
+  expect(output).toMatch(/"attestation":\{"by":"provider"/);
+  expect(output).toContain('"state":"paid"');
+});
+
+test("start with TLS: the printed lines send nothing to a server with another certificate", async () => {
+  const other = selfSigned({ names: ["127.0.0.1"] });
+  let requests = 0;
+  const server = createServer(other, (_request, response) => {
+    requests += 1;
+    response.end();
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const [, , demo = ""] = program.output().split(/^A .*(?:collection at|serving task for) .*:$/m);
+  const login = demo.split("\n").find((line) => line.startsWith("CASHIER=")) ?? "";
+  expect(login).toContain("curl ");
+  const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect(await paste(`BASE=${base}\nfield() { cat; }\n${login}; echo "<$CASHIER>"`)).toContain("<>");
+  expect(requests).toBe(0);
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+});
+
+test("start with TLS: the commands find the service and trust its certificate", { timeout: TEST_MS }, async () => {
+  expect(await client("organization", "list")).toMatch(/^\d+\tSandbox/m);
+  expect(await client("robotics", "trigger", "serving_task.offered")).not.toBe("");
+});
