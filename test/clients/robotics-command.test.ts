@@ -50,7 +50,7 @@ afterAll(async () => {
 });
 
 function writeSandbox(baseUrl: string): void {
-  const facts = { baseUrl, owner: system.owner, robotics: { consumerId, credential } };
+  const facts = { baseUrl, certificate: null, owner: system.owner, robotics: { consumerId, credential } };
   writeFileSync(join(folder.path, "sandbox.json"), JSON.stringify(facts));
 }
 
