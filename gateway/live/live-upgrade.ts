@@ -80,7 +80,7 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     if (isUnexpected) deps.log.error({ err: error, requestId, url }, "a request failed unexpectedly");
     else deps.log.debug({ requestId, url, refusal: code }, "refused");
     const answer = errorAnswer(code, requestId, refusalFacts);
-    deps.writer.write(res, answer, { isHead: false, close: true });
+    deps.writer.writeSoon(res, answer, { isHead: false, close: true });
     deps.figures.done(row.operationId, answer.status, code, durationMs());
   };
   try {

@@ -141,7 +141,7 @@ export class Poll {
     const answer = errorAnswer(code, requestId, facts);
     const isUnknownCaller = answer.status === 401;
     const close = this.#deps.isDraining() || (isUnknownCaller && this.#deps.isCrowded(res));
-    this.#deps.writer.write(res, answer, { isHead, close });
+    this.#deps.writer.writeSoon(res, answer, { isHead, close });
     this.#count.refuse(code);
     this.#deps.onRefused(this.#path, code, requestId);
     return ANSWERED;

@@ -8,6 +8,11 @@
  * The second way does not use the server's own flag to close a connection: with it the server first answers what else has
  * arrived in the same packet, and never closes if the client does not read. Here the response counts as pending until it
  * is closed, so a request behind it closes the connection at once.
+ *
+ * All but the polls of known devices, which their throttle bounds, are answered in the turn behind their request: the server
+ * handles all requests that it has read of a connection in one turn, thousands of them, and keeps everyone else waiting. As
+ * long as one is not answered, the next one behind it closes the connection. So of requests that a client sends without
+ * waiting for answers one is handled in a turn, and the connection ends.
  */
 import type { HttpResponse } from "uWebSockets.js";
 import { CONNECTION_LIMITS } from "./limits.ts";
@@ -30,6 +35,17 @@ export class AnswerWriter {
 
   constructor(unsent: UnsentAnswers) {
     this.#unsent = unsent;
+  }
+
+  /** For an answer within the turn of its request: writes it in the next turn. */
+  writeSoon(res: HttpResponse, answer: Answer, options: WriteOptions): void {
+    let isGone = false;
+    res.onAborted(() => {
+      isGone = true;
+    });
+    setImmediate(() => {
+      if (!isGone) this.write(res, answer, options);
+    });
   }
 
   write(res: HttpResponse, answer: Answer, options: WriteOptions): void {

@@ -6,7 +6,7 @@ import { LIMITS } from "../limits.ts";
 import type { AnswerWriter } from "./answer-writer.ts";
 import type { Connections } from "./connections.ts";
 import type { RequestFacts } from "./facts.ts";
-import { CONNECTION_LIMITS } from "./limits.ts";
+import { mayHideBody } from "./framing.ts";
 import type { RequestSlots, Slot } from "./request-slots.ts";
 import { type Answer, errorAnswer } from "./response.ts";
 import type { UnreadBodies } from "./unread-bodies.ts";
@@ -86,15 +86,14 @@ export class Exchange {
     this.#isOver = true;
     this.#releaseSlot();
     const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
-    const close = options.close === true || isCrowded || this.#deps.isDraining();
+    const hidesBody = mayHideBody(this.facts.method, this.facts.headers["content-length"] !== undefined);
+    const close = options.close === true || hidesBody || isCrowded || this.#deps.isDraining();
     // A file is what can wait first, and its connection cannot be closed before all of it has arrived.
     const given = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
     this.status = given.status;
     this.code = given.code;
-    const length = Buffer.byteLength(given.body ?? "");
-    if (length > 0 && length <= CONNECTION_LIMITS.closingAnswerBytes) return this.#write(given, close);
-    // Not within the turn of the request (`unused-connections.ts`): a large answer may close its connection while it is
-    // written, and an answer without a body leaves no trace of having been written.
+    // Not within the turn of the request (`answer-writer.ts`, `unused-connections.ts`): a large answer may close its connection
+    // while it is written, and an answer without a body leaves no trace of having been written.
     setImmediate(() => {
       if (this.#isGone) this.#deps.onOver(this);
       else this.#write(given, close);

@@ -4,7 +4,8 @@
  * another's (request smuggling), or would send it to another host; so what has more than one reading is refused.
  *
  * The parser accepts chunked bodies whose chunks do not end as they must, and does not show their bytes. So a body needs
- * its length in advance: any `Transfer-Encoding` is refused. `docs/edge.md` has what the parser itself refuses.
+ * its length in advance: any `Transfer-Encoding` is refused. The parser also hides all lines behind one without a name, so
+ * a request that may have a body and announces none ends its connection. `docs/edge.md` has what the parser itself refuses.
  */
 import type { HttpRequest } from "uWebSockets.js";
 
@@ -84,6 +85,11 @@ export class RequestHead {
     if (!this.#isClear || this.#hosts !== 1 || this.#lengths > 1 || this.#credentials > 1) return "invalid_request";
     return this.#encodings > 0 ? "length_required" : undefined;
   }
+}
+
+/** Whether what follows a request may be a body of it that the parser does not know of. */
+export function mayHideBody(method: string, announcesBody: boolean): boolean {
+  return !announcesBody && method !== "GET" && method !== "HEAD";
 }
 
 /** Whether the path and the query are as a URI writes them. A path that a route names in full is. */

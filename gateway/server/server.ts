@@ -22,7 +22,7 @@ import { addressText, type ClientAddress } from "./client-address.ts";
 import { Connections, type ConnectionsDeps } from "./connections.ts";
 import { Exchange, Exchanges } from "./exchange.ts";
 import { copyRequest } from "./facts.ts";
-import { type HeadFault, isStrictTarget, RequestHead } from "./framing.ts";
+import { type HeadFault, isStrictTarget, mayHideBody, RequestHead } from "./framing.ts";
 import { CONNECTION_LIMITS } from "./limits.ts";
 import { MissingSlashes } from "./missing-slashes.ts";
 import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
@@ -233,7 +233,7 @@ export class Server {
 
   #answerOptions(res: HttpResponse, allow: string): void {
     const headers = { Allow: allow, "X-Request-Id": requestIdFrom(this.#head.requestId), ...SECURITY_HEADERS };
-    this.#writer.write(res, { status: 204, headers, body: undefined }, { isHead: false, close: true });
+    this.#writer.writeSoon(res, { status: 204, headers, body: undefined }, { isHead: false, close: true });
   }
 
   /** What follows may belong to this request or be the next one, so the connection ends as well. */
@@ -243,7 +243,7 @@ export class Server {
     this.#deps.pipeline.log.debug({ requestId, url: req.getUrl(), refusal: fault }, "refused: the head is not valid");
     const facts = fault === "invalid_request" ? { detail: FAULT_DETAIL } : {};
     const answer = errorAnswer(fault, requestId, facts);
-    this.#writer.write(res, answer, { isHead, close: true });
+    this.#writer.writeSoon(res, answer, { isHead, close: true });
     this.#deps.figures.refused(NO_OPERATION, answer.status, answer.code);
   }
 
@@ -255,16 +255,15 @@ export class Server {
 
   #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, facts: RefusalFacts = {}): void {
     const requestId = requestIdFrom(this.#head.requestId);
-    const isHead = req.getCaseSensitiveMethod() === "HEAD";
+    const method = req.getCaseSensitiveMethod();
+    const isHead = method === "HEAD";
     // A body may follow that no handler reads; only a connection that ends cannot take it for a request.
-    const close = this.#isDraining || this.#head.announcesBody || this.#isCrowded(res);
+    const mayHaveBody = this.#head.announcesBody || mayHideBody(method, false);
+    const close = this.#isDraining || mayHaveBody || this.#isCrowded(res);
     const answer = errorAnswer(code, requestId, facts);
-    this.#writer.write(res, answer, { isHead, close });
+    this.#writer.writeSoon(res, answer, { isHead, close });
     this.#deps.figures.refused(NO_OPERATION, answer.status, code);
-    this.#deps.pipeline.log.debug(
-      { requestId, method: req.getCaseSensitiveMethod(), url: req.getUrl(), refusal: code },
-      "refused",
-    );
+    this.#deps.pipeline.log.debug({ requestId, method, url: req.getUrl(), refusal: code }, "refused");
   }
 
   #isCrowded(res: HttpResponse): boolean {

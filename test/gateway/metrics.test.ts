@@ -215,7 +215,7 @@ describe("labels", () => {
       failure: ["no_answer", "busy", "unavailable"],
       replica: ["stations", "credentials", "sessions", "switches"],
       throttle: ["credential", "address", "consumer"],
-      bound: ["address", "all"],
+      bound: ["address", "all", "bytes"],
       reason: ["stalled", "connection_full", "all_full"],
       type: [...STATION_COMMAND_TYPES, "liveness"],
       result: ["accepted", "succeeded", "settled", "delivered", "refused", "failed", ...ERROR_CODES],

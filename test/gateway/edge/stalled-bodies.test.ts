@@ -74,7 +74,7 @@ async function statusOf(method: string, path: string, headers: Record<string, st
     method,
     headers: { connection: "close", "content-type": "application/json", ...headers },
     ...body,
-    signal: AbortSignal.timeout(4_000),
+    signal: AbortSignal.timeout(10_000),
   });
   await response.text();
   return response.status;

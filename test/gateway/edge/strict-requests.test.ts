@@ -95,6 +95,85 @@ describe("the rest of a head", () => {
   });
 });
 
+describe("a header line without a name, behind which the server hides all lines", () => {
+  const hiding = (first: string, ...hidden: string[]): string =>
+    head(first, ["Host: a", `Authorization: Bearer ${credential}`, "Content-Type: application/json", ": x", ...hidden]);
+  const length = `Content-Length: ${NEXT.length}`;
+  const methods = [
+    `POST ${ENROLL}`,
+    "POST /nothing/",
+    "POST /healthz",
+    "PUT /healthz",
+    `PATCH ${DISPLAY}`,
+    "DELETE /api/cashier/v1/session/",
+    "PROPFIND /healthz",
+  ];
+
+  it.each(methods)(
+    "%s with a hidden length: its connection ends, and the body is not taken for a request",
+    async (first) => {
+      const { port } = world.gateway;
+      const together = await sendRaw(port, [hiding(first, length) + NEXT]);
+      expect([together.isClosed, together.head + together.body]).toEqual([true, expect.not.stringMatching(/ 200 /)]);
+      const apart = await sendRaw(port, [hiding(first, length), NEXT]);
+      expect([apart.isClosed, apart.status]).toEqual([true, expect.toSatisfy((status) => status >= 400)]);
+      expect(apart.head).toMatch(/\r\nConnection: close\r\n/);
+      expect(apart.body).not.toMatch(/HTTP/);
+    },
+  );
+
+  it("a hidden chunked body: its connection ends, and the chunks are not taken for a request", async () => {
+    const apart = await sendRaw(world.gateway.port, [hiding(`POST ${ENROLL}`, "Transfer-Encoding: chunked"), NEXT]);
+    expect([apart.isClosed, apart.status, apart.body]).toEqual([true, 400, expect.not.stringMatching(/HTTP/)]);
+  });
+
+  it("GET with a hidden length and its body in one piece: the body is not answered", async () => {
+    const answer = await sendRaw(world.gateway.port, [hiding("GET /healthz", length) + NEXT]);
+    expect([answer.isClosed, answer.status]).toEqual([true, 0]);
+  });
+
+  // What the server does not show: a proxy in front must refuse such a line (docs/edge.md).
+  it("GET with a hidden length and its body apart, or a known device's poll: the body is taken for a request", async () => {
+    const { port } = world.gateway;
+    const apart = await sendRaw(port, [hiding("GET /healthz", length), NEXT], { pauseMs: 20 });
+    expect(apart.body).toMatch(/HTTP\/1.1 200 /);
+    const poll = await sendRaw(port, [hiding(`GET ${DISPLAY}`, length) + NEXT]);
+    expect([poll.status, poll.body]).toEqual([200, expect.stringMatching(/HTTP\/1.1 200 /)]);
+  });
+
+  it("a hidden second Host: ignored, and a hidden first Host is none", async () => {
+    const { port } = world.gateway;
+    expect((await sendRaw(port, [hiding("GET /healthz", "Host: evil")])).status).toBe(200);
+    expect((await sendRaw(port, [head("GET /healthz", [": x", "Host: a"])])).status).toBe(400);
+  });
+});
+
+describe("a request that may have a body and announces none", () => {
+  it.each(["POST /api/cashier/v1/stations/1/lease/", "DELETE /api/cashier/v1/session/"])(
+    "%s: is answered, and its connection ends",
+    async (first) => {
+      const answer = await sendRaw(world.gateway.port, [head(first, ["Host: a"])]);
+      expect([answer.isClosed, answer.status]).toEqual([true, 401]);
+      expect(answer.head).toMatch(/\r\nConnection: close\r\n/);
+    },
+  );
+
+  it("with a length of 0: is answered, and its connection stays", async () => {
+    const lines = ["Host: a", `Authorization: Bearer ${credential}`, "Content-Length: 0"];
+    const answer = await sendRaw(world.gateway.port, [head("POST /api/payments/v1/devices/heartbeat/", lines)]);
+    expect([answer.status, answer.isClosed]).toEqual([200, false]);
+  });
+});
+
+describe("a head without a Host", () => {
+  it("with another line: 400, and with no line at all: nothing, and what follows is not answered", async () => {
+    const { port } = world.gateway;
+    expect((await sendRaw(port, [head("GET /healthz", ["X-A: b"])])).status).toBe(400);
+    const bare = await sendRaw(port, [head("GET /healthz", []), NEXT], { waitMs: 300 });
+    expect([bare.status, bare.isClosed]).toEqual([0, false]);
+  });
+});
+
 describe("a chunked body", () => {
   it("that ends as it must not: refused, and the request that it smuggles is not answered", async () => {
     const lines = ["Host: a", "Content-Type: application/json", "Transfer-Encoding: chunked"];
