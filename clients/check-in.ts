@@ -7,6 +7,10 @@ export interface CheckIn {
   name(): string;
   /** One heartbeat; or one look at the own snapshot, which makes nobody live, when the name asks for silence. */
   once(signal: AbortSignal): Promise<DeviceSnapshot>;
+  /** From now on the device plays offline for that long: no heartbeat is due. */
+  beQuiet(forMs: number): void;
+  /** How long it still does. */
+  quietMs(): number;
 }
 
 export function createCheckIn(deps: {
@@ -18,6 +22,7 @@ export function createCheckIn(deps: {
   const { client, isSilent } = deps;
   const startedAtMs = performance.now();
   let name = deps.firstName;
+  let quietUntilMs = 0;
   return {
     name: () => name,
     async once(signal) {
@@ -26,5 +31,9 @@ export function createCheckIn(deps: {
       name = snapshot.name;
       return snapshot;
     },
+    beQuiet(forMs) {
+      quietUntilMs = performance.now() + forMs;
+    },
+    quietMs: () => Math.max(0, quietUntilMs - performance.now()),
   };
 }

@@ -53,7 +53,6 @@ export function createCompanionTurn(deps: CompanionDeps): () => Promise<number> 
     if (behaviour === "late_success" || behaviour === "late_decline") late = { intentId, behaviour };
     else await report(deps, intentId, behaviour);
     doneIntentId = intentId;
-    // Requests go out one at a time, so a turn that sleeps keeps the heartbeat away, too.
     if (behaviour === "go_offline") await staySilent(deps, expiresAt, snapshot);
     return clientLimits.companionPollMs;
   };
@@ -96,9 +95,14 @@ function sentence(outcome: string, providerReference: string): string {
 }
 
 /** Sleeps until the collection's deadline has passed, by the service's clock. */
-async function staySilent({ log, signal }: CompanionDeps, expiresAt: string, told: DeviceSnapshot): Promise<void> {
+async function staySilent(
+  { log, signal, checkIn }: CompanionDeps,
+  expiresAt: string,
+  told: DeviceSnapshot,
+): Promise<void> {
   const leftMs = Date.parse(expiresAt) - Date.parse(told.server_time);
   const silentMs = Number.isFinite(leftMs) ? Math.min(Math.max(leftMs, 0), clientLimits.silenceMaxMs) : 0;
   log.info({ silentMs }, "going offline until the collection has ended");
+  checkIn.beQuiet(silentMs + clientLimits.returnAfterMs);
   await pause(silentMs + clientLimits.returnAfterMs, signal);
 }

@@ -1,6 +1,6 @@
 /**
- * The life of an attached device: heartbeat on a timer, one turn of its own work after another, and a calm answer to
- * every failure. Requests go out one at a time, so the pace of the transport is the device's whole request budget.
+ * The life of an attached device: heartbeats at their interval, beside them one turn of its work after another, and a calm
+ * answer to every failure. The pace of the transport is the request budget of both.
  */
 import { needsCode } from "./attach.ts";
 import type { CheckIn } from "./check-in.ts";
@@ -22,39 +22,109 @@ export interface DeviceLoopDeps {
   readonly isLive: boolean;
   /** Called once, after the first accepted check-in: from then on the device counts as live, unless its name asks for silence. */
   readonly onReady: () => void;
-  /** One turn of the device's own work; returns how long to wait until the next. */
+  /** One turn of the device's work; returns how long to wait until the next. */
   readonly turn: () => Promise<number>;
+  /** Another interval than that of `clientLimits`; only in tests. */
+  readonly heartbeatEveryMs?: number;
 }
 
 /** Runs until the signal is aborted. Throws `DeviceStopped` when the credential is revoked. */
 export async function runDeviceLoop(deps: DeviceLoopDeps): Promise<void> {
-  const { checkIn, log, signal } = deps;
-  const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.backoffMaxMs });
-  let heartbeatAtMs = deps.isLive ? performance.now() + clientLimits.heartbeatEveryMs : 0;
-  let isReady = deps.isLive;
-  if (isReady) deps.onReady();
-  let trouble = "";
+  const ended = new AbortController();
+  const signal = AbortSignal.any([deps.signal, ended.signal]);
+  const troubles = createTroubles(deps.log);
+  const live = Promise.withResolvers<void>();
+  const onLive = (): void => {
+    deps.onReady();
+    live.resolve();
+  };
+  if (deps.isLive) onLive();
+  signal.addEventListener("abort", () => live.resolve(), { once: true });
+  const work = live.promise.then(() => repeatTurns(deps, troubles, signal));
+  const heartbeats = sendHeartbeats(deps, troubles, signal, onLive);
+  // The other one may be in a long pause of its turn, which nothing has to wait for.
+  work.catch(() => undefined);
+  heartbeats.catch(() => undefined);
+  try {
+    await Promise.all([heartbeats, work]);
+  } finally {
+    ended.abort();
+  }
+}
+
+/** Never more than an interval apart: a device whose other requests fail must not go offline for that. */
+async function sendHeartbeats(
+  { checkIn, isLive, heartbeatEveryMs = clientLimits.heartbeatEveryMs }: DeviceLoopDeps,
+  troubles: Troubles,
+  signal: AbortSignal,
+  onLive: () => void,
+): Promise<void> {
+  const backoff = newBackoff();
+  let wasAccepted = isLive;
+  if (isLive) await pause(heartbeatEveryMs, signal);
   while (!signal.aborted) {
+    const quietMs = checkIn.quietMs();
+    if (quietMs > 0) {
+      await pause(quietMs, signal);
+      continue;
+    }
     try {
-      if (performance.now() >= heartbeatAtMs) {
-        await checkIn.once(signal);
-        heartbeatAtMs = performance.now() + clientLimits.heartbeatEveryMs;
-        if (!isReady) deps.onReady();
-        isReady = true;
-      }
-      const waitForMs = await deps.turn();
+      await checkIn.once(signal);
       backoff.reset();
-      if (trouble !== "") log.info({}, "the service accepts requests again");
-      trouble = "";
-      await pause(Math.min(waitForMs, Math.max(0, heartbeatAtMs - performance.now())), signal);
+      troubles.over("heartbeats");
+      if (!wasAccepted) onLive();
+      wasAccepted = true;
+      await pause(heartbeatEveryMs, signal);
     } catch (error) {
       if (signal.aborted) return;
-      const failure = describeFailure(error);
-      if (failure.reason !== trouble) log.warn({ reason: failure.reason }, failure.sentence);
-      trouble = failure.reason;
+      const failure = troubles.begin("heartbeats", error);
+      const againMs = waitMs(error, Math.min(backoff.nextMs(), heartbeatEveryMs));
+      await pause(failure.isBlocked ? clientLimits.blockedPollMs : againMs, signal);
+    }
+  }
+}
+
+async function repeatTurns({ turn }: DeviceLoopDeps, troubles: Troubles, signal: AbortSignal): Promise<void> {
+  const backoff = newBackoff();
+  while (!signal.aborted) {
+    try {
+      const waitForMs = await turn();
+      backoff.reset();
+      troubles.over("work");
+      await pause(waitForMs, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      const failure = troubles.begin("work", error);
       await pause(failure.isBlocked ? clientLimits.blockedPollMs : waitMs(error, backoff.nextMs()), signal);
     }
   }
+}
+
+const newBackoff = (): ReturnType<typeof createBackoff> =>
+  createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.backoffMaxMs });
+
+type Source = "heartbeats" | "work";
+
+interface Troubles {
+  /** Logs a failure once for each reason; throws one that the device cannot live with. */
+  begin(source: Source, error: unknown): { readonly isBlocked: boolean };
+  over(source: Source): void;
+}
+
+function createTroubles(log: DeviceLog): Troubles {
+  const reasons = new Map<Source, string>();
+  return {
+    begin(source, error) {
+      const failure = describeFailure(error);
+      const isKnown = [...reasons.values()].includes(failure.reason);
+      reasons.set(source, failure.reason);
+      if (!isKnown) log.warn({ reason: failure.reason }, failure.sentence);
+      return failure;
+    },
+    over(source) {
+      if (reasons.delete(source) && reasons.size === 0) log.info({}, "the service accepts requests again");
+    },
+  };
 }
 
 /** What a failure means for the loop; one that it cannot live with is thrown on. */

@@ -31,11 +31,14 @@ export interface DeviceRun extends AttachDeps {
 
 /** Attaches one device and does its work until the signal is aborted. Throws `DeviceStopped` when it cannot go on. */
 export async function runDevice(kind: DeviceKind, run: DeviceRun): Promise<void> {
-  const { log, signal, onReady } = run;
+  const { log, onReady } = run;
   const { client, isLive, name } = await attach(run);
   const checkIn = createCheckIn({ client, firstName: name, isSilent: kind.isSilent });
+  const ended = new AbortController();
+  const signal = AbortSignal.any([run.signal, ended.signal]);
   const turn = kind.createTurn({ client, log, signal, checkIn });
-  await runDeviceLoop({ checkIn, log, signal, isLive, onReady, turn });
+  // A turn may be in a long pause when a heartbeat is refused for good.
+  await runDeviceLoop({ checkIn, log, signal, isLive, onReady, turn }).finally(() => ended.abort());
 }
 
 /**
