@@ -8,7 +8,7 @@ import { BUS_LIMITS } from "./limits.ts";
 import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
 import { refuseOldServer } from "./server-version.ts";
 import { turnPublisher } from "./turn-publisher.ts";
-import { unreachableBus } from "./unreachable.ts";
+import { busWithoutJetStream, refusedByBus, unreachableBus } from "./unreachable.ts";
 
 /** What the connection logs; pino fits. */
 export interface BusLog {
@@ -59,7 +59,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const pauses = new RedialPauses();
   const nc = await firstConnection(options, pauses);
   try {
-    refuseOldServer(nc.info?.version ?? "");
+    refuseOldServer(nc.info?.version ?? "", nc.getServer());
   } catch (error) {
     await nc.close();
     throw error;
@@ -97,10 +97,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     if (cause instanceof errors.TimeoutError || cause instanceof BusDownError) {
       throw unreachableBus([server], cause);
     }
-    throw new UserError("The NATS server has JetStream switched off, which this service needs.", {
-      code: "nats_without_jetstream",
-      cause,
-    });
+    throw busWithoutJetStream(server, cause);
   });
   await clock.measure();
   return {
@@ -157,7 +154,7 @@ async function firstConnection(
         throw cause;
       }
       if (cause instanceof errors.AuthorizationError) {
-        throw new UserError("The NATS server refuses the credentials in NATS_URL.", { code: "nats_refused", cause });
+        throw refusedByBus(options, cause);
       }
       if (Date.now() >= deadlineMs) throw unreachableBus(options.servers, cause);
       const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));

@@ -7,11 +7,11 @@ import { UserError } from "../runtime/user-error.ts";
  */
 export const OLDEST_NATS_SERVER = "2.12.0";
 
-/** Throws UserError `nats_too_old` for the version that a connected server names. */
-export function refuseOldServer(version: string): void {
+/** Throws UserError `nats_too_old` for the version that a connected server names; `server` as `host:port`. */
+export function refuseOldServer(version: string, server: string): void {
   if (isNatsServerNewEnough(version)) return;
   throw new UserError(
-    `The nats-server at NATS_URL has the version ${version || "unknown"}, and this service needs ${OLDEST_NATS_SERVER} or newer: upgrade it, or set NATS_URL to another one.`,
+    `The nats-server at ${server} (NATS_URL) has the version ${version || "unknown"}, and this service needs ${OLDEST_NATS_SERVER} or newer: upgrade it, or set NATS_URL to another one.`,
     { code: "nats_too_old" },
   );
 }

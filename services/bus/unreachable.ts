@@ -1,12 +1,31 @@
-/** The sentence about a bus that cannot be reached. */
+/** The sentences about a bus that cannot be reached or used. They name servers as `host:port`, without credentials. */
 import { errors } from "nats";
 import { cannotBeUsed, faultOf } from "../runtime/fault.ts";
 import { UserError } from "../runtime/user-error.ts";
 
-/** UserError `nats_unreachable`; `servers` as `host:port`, without credentials. */
+/** UserError `nats_unreachable`. */
 export function unreachableBus(servers: readonly string[], cause: unknown): UserError {
   const subject = `The NATS at ${servers.join(", ")} (NATS_URL)`;
   return new UserError(cannotBeUsed(subject, codedDialError(cause)), { code: "nats_unreachable", cause });
+}
+
+/** UserError `nats_refused`: the server takes none of the credentials. */
+export function refusedByBus(
+  { servers, user, token }: { readonly servers: readonly string[]; readonly user?: unknown; readonly token?: unknown },
+  cause: unknown,
+): UserError {
+  const rule =
+    user === undefined && token === undefined
+      ? "the server asks for credentials and the address has none; name them as in nats://token@127.0.0.1:4222"
+      : "the server refuses the user, the password or the token of the address; correct them";
+  const sentence = `The NATS at ${servers.join(", ")} (NATS_URL) cannot be used: ${rule}.`;
+  return new UserError(sentence, { code: "nats_refused", cause });
+}
+
+/** UserError `nats_without_jetstream`. */
+export function busWithoutJetStream(server: string, cause: unknown): UserError {
+  const sentence = `The NATS at ${server} (NATS_URL) cannot be used: JetStream is switched off there; switch it on in the server's configuration.`;
+  return new UserError(sentence, { code: "nats_without_jetstream", cause });
 }
 
 /** The client's own errors have no code; they get the one that says the same. */

@@ -54,12 +54,16 @@ describe("the connection to the bus", () => {
     await expect(bus.nc.request("anything")).rejects.toBeInstanceOf(BusDownError);
   });
 
-  it("says in one sentence that the credentials are refused", async () => {
+  it.each([
+    ["wrong", "the server refuses the user, the password or the token of the address; correct them"],
+    ["", "the server asks for credentials and the address has none; name them as in nats://token@127.0.0.1:4222"],
+  ])("credentials %o that the server refuses: one sentence with the address and the next step", async (user, rule) => {
     const url = new URL(nats.url);
-    url.username = "wrong";
+    url.username = user;
+    url.password = "";
     await expect(connect(url.href)).rejects.toMatchObject({
       code: "nats_refused",
-      message: "The NATS server refuses the credentials in NATS_URL.",
+      message: `The NATS at ${url.host} (NATS_URL) cannot be used: ${rule}.`,
     });
   });
 
