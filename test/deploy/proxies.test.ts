@@ -126,6 +126,16 @@ function guestAt(address: string, { baseUrl }: ReverseProxy): Guest {
   };
 }
 
+/** What only the operators' network may reach. */
+const OPERATOR_PATHS = ["/readyz", "/api/platform/v1/organizations/"];
+
+/** The status of a GET, and whether the gateway answered it: an error page of a proxy is in no contract. */
+async function get({ agent }: Guest, { baseUrl }: ReverseProxy, path: string) {
+  const response = await agent.request({ origin: baseUrl, path, method: "GET" });
+  await response.body.dump();
+  return { status: response.statusCode, isOfGateway: response.headers["x-request-id"] !== undefined };
+}
+
 /** Claims a code that there is not, and writes headers as if another address had asked. */
 const claim = (who: Guest, forged: string): Promise<Answer<Refused>> =>
   who.send<Refused>("POST", "/api/payments/v1/devices/enroll/", {
@@ -220,6 +230,15 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       const text = (await socket.toArray()).join("");
       // One answer: its body was taken for one, or the line was refused.
       expect(text.split("HTTP/1.1 ")).toHaveLength(2);
+    });
+
+    it("what operators read and change: refused by the proxy from everywhere but their network", async () => {
+      const operator = guestAt("127.0.0.1", proxy);
+      for (const path of OPERATOR_PATHS) {
+        expect(await get(guest, proxy, path), path).toEqual({ status: 403, isOfGateway: false });
+        expect((await get(operator, proxy, path)).isOfGateway, path).toBe(true);
+      }
+      expect((await guest.send("GET", "/healthz")).status).toBe(200);
     });
 
     it("a throttle by address: counts each guest by the address that the proxy saw, whatever the guest has written", async () => {
