@@ -16,6 +16,8 @@ import {
 import { INTENT_ID_DESCRIPTION } from "./intent.ts";
 import { amountSchema, CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
+const CREDENTIAL_EXAMPLE = "dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8";
+const SCOPES_EXAMPLE = ["device:read", "device:heartbeat", "assignment:read", "assignment:report"];
 const SNAPSHOT_EXAMPLE = {
   device_id: 5,
   name: "Counter tablet",
@@ -57,12 +59,15 @@ export const enrollmentSchema = z
   .object({
     credential: z.string().meta({
       description: "The bearer credential; shown this once.",
-      examples: ["dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8"],
+      examples: [CREDENTIAL_EXAMPLE],
     }),
     scopes: z.array(deviceScopeSchema),
     device: deviceSnapshotSchema,
   })
-  .meta({ id: "Enrollment" });
+  .meta({
+    id: "Enrollment",
+    examples: [{ credential: CREDENTIAL_EXAMPLE, scopes: SCOPES_EXAMPLE, device: SNAPSHOT_EXAMPLE }],
+  });
 
 /** How deep a value is nested; text and numbers are 0. */
 function depthOf(value: unknown): number {
@@ -122,7 +127,13 @@ export const assignmentReplySchema = z
     }),
     server_time: timestampSchema,
   })
-  .meta({ id: "AssignmentReply" });
+  .meta({
+    id: "AssignmentReply",
+    examples: [
+      { assignment: ASSIGNMENT_EXAMPLE, server_time: "2026-11-20T12:00:10.000Z" },
+      { assignment: null, server_time: "2026-11-20T12:00:10.000Z" },
+    ],
+  });
 
 const VERBATIM =
   "Kept verbatim, whatever characters it holds and as long as the body may be; escape it where people see it, because it may hold line breaks and marks that override the direction of text.";

@@ -136,7 +136,8 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   invalid_request: { status: 400, sentence: "The request is not valid; `errors` names each field.", ...no },
   not_found: { status: 404, sentence: "There is no such thing here.", ...no },
   conflict: { status: 409, sentence: "This cannot be done in the state that the thing is in.", ...no },
-  already_exists: { status: 409, sentence: "This value is taken.", ...no },
+  // No other value has to be the only one of its kind.
+  already_exists: { status: 409, sentence: "Another person has this e-mail address; use another address.", ...no },
   permission_denied: {
     status: 403,
     sentence: "You do not have the permission for this.",

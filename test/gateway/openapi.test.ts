@@ -137,6 +137,19 @@ describe("examples of the document", () => {
     expect(without.map(({ operationId }) => operationId)).toEqual([]);
   });
 
+  it("each answer of success to a device has a whole one", () => {
+    const without = Object.entries(document.paths)
+      .filter(([path]) => path.startsWith("/api/payments/v1/devices/"))
+      .flatMap(([path, item]) => Object.keys(item).map((method) => [path, method] as const))
+      .flatMap(([path, method]) =>
+        [200, 201]
+          .filter((status) => document.paths[path]?.[method]?.responses[status] !== undefined)
+          .filter((status) => (replyOf(path, method, status).examples ?? []).length === 0)
+          .map((status) => `${method} ${path} ${status}`),
+      );
+    expect(without).toEqual([]);
+  });
+
   it("the answer to a report shows an intent that is processing", () => {
     const [example] = replyOf("/api/payments/v1/devices/assignment/report/", "post", 200).examples ?? [];
     expect(example).toMatchObject({ assignment: { status: "processing" } });

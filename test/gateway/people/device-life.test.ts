@@ -252,7 +252,9 @@ describe("people", () => {
     expect(added).not.toHaveProperty("password");
     const { users } = await owner.good<z.infer<typeof usersSchema>>("GET", "users/");
     expect(users).toContainEqual(added);
-    expect((await owner.refused("already_exists", "POST", "users/", { body })).status).toBe(409);
+    const taken = await owner.refused("already_exists", "POST", "users/", { body });
+    expect(taken.status).toBe(409);
+    expect(taken.body.detail).toBe("Another person has this e-mail address; use another address.");
     for (const changes of [{ password: "short" }, { email: "no address" }, { role: "king" }])
       await owner.refused("invalid_request", "POST", "users/", { body: { ...body, ...changes } });
   });

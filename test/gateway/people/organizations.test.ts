@@ -56,6 +56,7 @@ describe("an organization over HTTP", () => {
   it("a taken address, a wrong field, a wrong key and an unknown id: refused", async () => {
     const taken = await create<Refused>(body(system.owner.email));
     expect([taken.status, taken.body.code]).toEqual([409, "already_exists"]);
+    expect(taken.body.detail).toBe("Another person has this e-mail address; use another address.");
     const wrong = await create<Refused>({ name: "", owner: { email: "x", name: "Kim", role: "owner" } });
     expect(wrong.body.errors?.map(({ pointer }) => pointer).toSorted()).toEqual([
       "/name",

@@ -82,6 +82,7 @@ describe("a person", () => {
     const body = { email: system.cashier.email.toUpperCase() };
     const refused = await owner.refused("already_exists", "PATCH", `users/${user.user_id}/`, { body });
     expect(refused.status).toBe(409);
+    expect(refused.body.detail).toBe("Another person has this e-mail address; use another address.");
   });
 
   it("a field that is not there, or not valid: refused by name", async () => {
