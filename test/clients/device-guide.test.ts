@@ -62,6 +62,23 @@ describe("device guide: the shell lines", () => {
     expect(await runBlock<object>("/report/", variables)).toEqual(first);
     expect(await cashier.good("GET", intentPath)).toMatchObject({ report_count: 1, status: "processing" });
   });
+
+  it("reset a device and issue a code, with which it enrolls again and reads its snapshot", async () => {
+    const display = system.sandbox.stations[0]?.devices.find(({ kind }) => kind === "customer_display");
+    const own: Record<string, string> = {
+      BASE_URL: system.baseUrl,
+      OWNER_EMAIL: system.owner.email,
+      OWNER_PASSWORD: system.owner.password,
+      DEVICE_ID: String(display?.deviceId),
+      CODE: display?.enrollmentCode ?? "",
+    };
+    await runBlock("/enroll/", own);
+    own["OWNER"] = (await runBlock<{ token: string }>("/session/", own)).token;
+    expect(await runBlock<object>("/reset/", own)).toMatchObject({ status: "pending" });
+    own["CODE"] = (await runBlock<{ code: string }>("/enrollment-codes/", own)).code;
+    own["CREDENTIAL"] = (await runBlock<{ credential: string }>("/enroll/", own)).credential;
+    expect(await runBlock<object>("devices/me/", own)).toMatchObject({ device_id: display?.deviceId });
+  });
 });
 
 describe("device guide: the table of answers", () => {
@@ -73,12 +90,26 @@ describe("device guide: the table of answers", () => {
     .flatMap(([, status, codes = ""]) => [...codes.matchAll(/`(\w+)`/g)].map((match) => ({ code: match[1], status })));
 
   it("names each code that a device operation answers with, once and with its status", () => {
-    // A path that does not exist is no operation's answer, and a device maker meets it first.
-    const codes = new Set<ErrorCode>(["path_not_found", ...deviceRoutes.flatMap(errorCodesOf)]);
+    // A wrong path or method is no operation's answer, and a device maker meets it first.
+    const wrongPath = ["path_not_found", "trailing_slash_missing", "method_not_allowed"] as const;
+    const codes = new Set<ErrorCode>([...wrongPath, ...deviceRoutes.flatMap(errorCodesOf)]);
     const expected = [...codes].map((code) => ({ code, status: String(ERRORS[code].status) }));
     const byCode = (a: { code?: string | undefined }, b: { code?: string | undefined }): number =>
       String(a.code).localeCompare(String(b.code));
     expect(rows.toSorted(byCode)).toEqual(expected.toSorted(byCode));
+  });
+
+  it("has a row for a code that it does not name, by the class of its status", () => {
+    expect(deviceGuide).toMatch(/^\| other 4xx \| any \| .*do not repeat it unchanged/m);
+    expect(deviceGuide).toMatch(/^\| other 5xx \| any \| the outcome is unknown/m);
+  });
+
+  it("an answer to a report that is repeated: the ones that its rule names, and no other", () => {
+    const [, named = ""] = /while the answer is ([\d, or]+), or there is none/.exec(deviceGuide) ?? [];
+    const rule = (deviceGuide.match(/^\| \d{3} \| `.*$/gm) ?? [])
+      .filter((row) => /repeat the (same )?request|wait as long as|try again/.test(row))
+      .map((row) => row.slice(2, 5));
+    expect(named.match(/\d{3}/g)).toEqual([...new Set(rule)]);
   });
 
   it("names every reason of a blocked device", () => {
@@ -90,6 +121,11 @@ describe("device guide: the numbers", () => {
   it.each([
     ["the heartbeat", `every ${clientLimits.heartbeatEveryMs / 1_000} seconds, also while the guest pays`],
     ["the silence", `silent for ${DEFAULT_MACHINE_SETTINGS.deviceSilenceMs / 1_000} seconds counts as offline`],
+    [
+      "the heartbeat's back-off",
+      `A heartbeat that fails is repeated after ${clientLimits.heartbeatEveryMs / 1_000} seconds at the latest`,
+    ],
+    ["the longest wait", `1 second, then of 2, 4 and so on up to ${clientLimits.backoffMaxMs / 1_000} seconds`],
     ["the throttle", `${1_000 / CREDENTIAL_RATE.intervalMs} request a second, ${CREDENTIAL_RATE.burst} at once`],
   ])("%s is the program's", (_name, sentence) => {
     expect(deviceGuide).toContain(sentence);
