@@ -1,7 +1,9 @@
 import { createServer } from "node:net";
-import { describe, expect, it } from "vitest";
+import { describe, expect, inject, it } from "vitest";
+import { freePort } from "../../deploy/embedded/free-port.ts";
 import { connectBus } from "../../services/bus/connection.ts";
 import { refuseOldServer } from "../../services/bus/server-version.ts";
+import { runProgram } from "../support/running-program.ts";
 import { QUIET } from "./waiting.ts";
 
 /** A server that greets as nats-server of that version does, and answers pings. Returns its address. */
@@ -37,5 +39,18 @@ describe("the version of nats-server", () => {
       message: `The nats-server at ${new URL(server.url).host} (NATS_URL) has the version 2.11.9, and this service needs 2.12.0 or newer: upgrade it, or set NATS_URL to another one.`,
     });
     server.close();
+  });
+
+  it("connectBus: a server without JetStream is refused with one sentence", async () => {
+    const port = await freePort();
+    const server = runProgram(inject("natsBinary").path, ["--addr", "127.0.0.1", "--port", String(port)]);
+    await server.waitFor(/Server is ready/);
+    const connecting = connectBus({ url: `nats://127.0.0.1:${port}`, name: "test", log: QUIET, patienceMs: 300 });
+    await expect(connecting).rejects.toMatchObject({
+      code: "nats_without_jetstream",
+      message: `The NATS at 127.0.0.1:${port} (NATS_URL) cannot be used: JetStream is switched off there; switch it on in the server's configuration.`,
+    });
+    server.process.kill("SIGINT");
+    await server.ended;
   });
 });
