@@ -7,8 +7,9 @@
  *   tick ──► check starts, the intent stays ──► answer ──► tick: expires or settles
  *                    └── no answer: the intent stays ──► tick after a pause: another check
  *
- * A command about the intent, and a new collection, need the outcome. They wait for the first check, and for none once a
- * check had no answer: then a new collection lets the intent expire, and its order is marked.
+ * A command about the intent, and a new collection, need the outcome as it is now. What an earlier check found out counts
+ * for them only if it was an answer: otherwise they wait for a check of their own, after everything else was gathered. Where
+ * that has no answer either, a new collection lets the intent expire, and its order is marked.
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
@@ -28,11 +29,18 @@ export interface ConfirmationChecksDeps {
   readonly tick: (stationId: number) => void;
 }
 
+/** An answer that never changes: nothing that is recorded later counts as in time. */
+type FinalAnswer = Exclude<RecordedConfirmation, "unknown">;
+/** `early` while the clock of the providers' database is before the deadline, `unknown` without an answer. */
+type Found = FinalAnswer | "early" | "unknown";
+
 interface Check {
   readonly intentId: number;
-  /** What the last check found: `unknown` when it had no answer, undefined while the database's clock is before the deadline. */
-  found: RecordedConfirmation | undefined;
-  running: Promise<RecordedConfirmation> | undefined;
+  answer: FinalAnswer | undefined;
+  /** Whether the newest check that has ended had no answer. */
+  hasFailed: boolean;
+  /** Checks of this intent that are under way. */
+  running: number;
 }
 
 export class ConfirmationChecks {
@@ -57,7 +65,9 @@ export class ConfirmationChecks {
     const isNew = command.type === "intent_create";
     if (!isNew && !("intentId" in command && command.intentId === intentId)) return "unknown";
     const check = this.#checkOf(stationId, intentId);
-    const found = check.found ?? (await (check.running ?? this.#start(stationId, check)));
+    const limitMs = check.hasFailed ? STATION_LIMITS.confirmationRecheckMs : STATION_LIMITS.confirmationCheckMs;
+    const found = check.answer ?? (await this.#run(stationId, check, limitMs));
+    if (found === "early") return "unknown";
     return isNew && found === "unknown" ? "none" : found;
   }
 
@@ -67,42 +77,43 @@ export class ConfirmationChecks {
       if (partitionOf(stationId) === partition) this.#checks.delete(stationId);
   }
 
-  /** An answer is final, so it is used at the next tick. Above the limit the next tick starts the check. */
+  /** An answer is used at the next tick. Above the limit the next tick starts the check. */
   #atTick(stationId: number, intentId: number): RecordedConfirmation {
     const check = this.#checkOf(stationId, intentId);
-    if (check.found !== undefined && check.found !== "unknown") return check.found;
-    if (check.running === undefined && this.#running < STATION_LIMITS.confirmationChecksAtOnce)
-      void this.#start(stationId, check);
+    if (check.answer !== undefined) return check.answer;
+    if (check.running === 0 && this.#running < STATION_LIMITS.confirmationChecksAtOnce)
+      void this.#run(stationId, check, STATION_LIMITS.confirmationCheckMs);
     return "unknown";
   }
 
   #checkOf(stationId: number, intentId: number): Check {
     const known = this.#checks.get(stationId);
     if (known?.intentId === intentId) return known;
-    const check: Check = { intentId, found: undefined, running: undefined };
+    const check: Check = { intentId, answer: undefined, hasFailed: false, running: 0 };
     this.#checks.set(stationId, check);
     return check;
   }
 
-  #start(stationId: number, check: Check): Promise<RecordedConfirmation> {
+  /** Never rejects. Of two checks at once the one with an answer counts. */
+  async #run(stationId: number, check: Check, limitMs: number): Promise<Found> {
     this.#running += 1;
-    check.running = this.#ask(check.intentId).then((found) => {
-      this.#running -= 1;
-      check.running = undefined;
-      check.found = found;
-      const isFinal = found !== undefined && found !== "unknown";
-      if (isFinal && this.#checks.get(stationId) === check) this.#deps.tick(stationId);
-      return found ?? "unknown";
-    });
-    return check.running;
+    check.running += 1;
+    const found = await this.#ask(check.intentId, limitMs);
+    this.#running -= 1;
+    check.running -= 1;
+    check.hasFailed = found === "unknown";
+    if (found === "unknown" || found === "early") return check.answer ?? found;
+    check.answer = found;
+    if (this.#checks.get(stationId) === check) this.#deps.tick(stationId);
+    return found;
   }
 
-  async #ask(intentId: number): Promise<RecordedConfirmation | undefined> {
+  async #ask(intentId: number, limitMs: number): Promise<Found> {
     const { nc, log } = this.#deps;
     try {
-      const found = await call(nc, findRecordedConfirmation, { intentId }, STATION_LIMITS.confirmationCheckMs);
-      if (!found.isOver) return undefined;
-      return found.providerReference === null ? "none" : { providerReference: found.providerReference };
+      const { isOver, providerReference } = await call(nc, findRecordedConfirmation, { intentId }, limitMs);
+      if (!isOver) return "early";
+      return providerReference === null ? "none" : { providerReference };
     } catch (error) {
       log.warn({ err: error, intentId }, "a confirmation could not be checked");
       return "unknown";

@@ -59,8 +59,10 @@ export const STATION_LIMITS = {
   // Providers.
   /** One question to the providers service. A provider may take longer: the next question joins the first one there. */
   providerAskMs: 4_000,
-  /** The check for a recorded confirmation before a QR expires: one row by its key. A cashier's next collection waits for the first. */
+  /** The check for a recorded confirmation before a QR expires: one row by its key. A cashier's next collection waits for one. */
   confirmationCheckMs: 500,
+  /** The same check for a command, after an earlier one had no answer: the service may be back, and most likely is not. */
+  confirmationRecheckMs: 250,
   /** Checks that deadlines have started and that run at once: after a take-over many QRs may be overdue. */
   confirmationChecksAtOnce: 64,
   /** How long a question may stay unanswered: the service's own deadline for a provider and one more question, bearable at a counter. */

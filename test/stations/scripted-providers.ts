@@ -13,7 +13,10 @@ export type Answer = ReplyOf<typeof createProviderPayment>;
 export interface ScriptedProviders {
   /** Every question in the order of its arrival. */
   readonly questions: readonly Question[];
-  /** What was recorded in time, by intent; `unanswered` as if the service were stopped, `hangs` as if it were stalled. */
+  /**
+   * What was recorded in time, by intent; `unanswered` as if the service were stopped, `hangs` as if it were stalled, and
+   * `before the deadline` while the database's clock has not reached it.
+   */
   readonly recorded: Map<number, string>;
   /** Intents whose recorded confirmation was asked for, in order. */
   readonly checked: readonly number[];
@@ -50,6 +53,7 @@ export async function startScriptedProviders(
     const found = recorded.get(intentId);
     if (found === "hangs") await new Promise(() => undefined);
     if (found === "unanswered") throw new Error("The test keeps this answer back.");
+    if (found === "before the deadline") return { isOver: false, providerReference: null };
     return { isOver: true, providerReference: found ?? null };
   });
   serve(deps, withdrawProviderPayment, async ({ intentId }) => {

@@ -20,7 +20,7 @@ describe("a station with an overdue QR, while the providers service takes reques
   });
 
   /** Resolves when the host has asked for the confirmation of the overdue QR as often as this. */
-  const overdueQr = async (checks: number): Promise<{ stationId: number; qrIntentId: number }> => {
+  const overdueQr = async (checks: number): Promise<{ stationId: number; qrIntentId: number; qrOrderId: number }> => {
     const stationId = await world.openStation();
     await world.ask(
       stationId,
@@ -33,7 +33,7 @@ describe("a station with an overdue QR, while the providers service takes reques
     providers.recorded.set(qrIntentId, "hangs");
     const asked = () => providers.checked.filter((intentId) => intentId === qrIntentId).length;
     await eventually(() => asked() >= checks, LIFETIME_MS + 5_000);
-    return { stationId, qrIntentId };
+    return { stationId, qrIntentId, qrOrderId: orderId };
   };
 
   it("commands about anything else: none waits for the check", async () => {
@@ -45,7 +45,7 @@ describe("a station with an overdue QR, while the providers service takes reques
   });
 
   it.each(["cash", "attested_terminal"] as const)(
-    "a collection by %s, once a check had no answer: it is created and settled without a wait",
+    "a collection by %s, once a check had no answer: it is created and settled within the time of one check",
     async (route) => {
       const { stationId, qrIntentId } = await overdueQr(2);
       const orderId = await world.openOrder(stationId);
@@ -60,4 +60,35 @@ describe("a station with an overdue QR, while the providers service takes reques
       expect(doubts).toMatchObject([{ intentId: qrIntentId, reason: "qr_presented" }]);
     },
   );
+
+  describe.concurrent("and answers again while a check of before is still without an answer", () => {
+    it.each([
+      [
+        "a new collection",
+        (_: number, orderId: number) => ({ type: "intent_create", route: "cash", orderId }) as const,
+      ],
+      ["a cancellation", (intentId: number) => ({ type: "intent_cancel", intentId }) as const],
+    ])("%s: a confirmation that was recorded in time settles the QR", async (_name, commandOf) => {
+      const { stationId, qrIntentId, qrOrderId } = await overdueQr(2);
+      providers.recorded.set(qrIntentId, `PAY-${qrIntentId}`);
+      const { reply } = await world.ask(stationId, commandOf(qrIntentId, qrOrderId));
+      expect(reply).toMatchObject({ ok: false, status: "processing" });
+      await eventually(async () => (await statusOf(stationId, qrIntentId)) === "succeeded");
+    });
+
+    it("a new collection, before the database's clock has reached the deadline: the QR stays", async () => {
+      const { stationId, qrIntentId, qrOrderId } = await overdueQr(2);
+      providers.recorded.set(qrIntentId, "before the deadline");
+      const create = { type: "intent_create", route: "cash", orderId: qrOrderId } as const;
+      expect((await world.ask(stationId, create)).reply).toMatchObject({ ok: false, code: "collection_active" });
+      expect(await statusOf(stationId, qrIntentId)).toBe("presented");
+      providers.recorded.set(qrIntentId, `PAY-${qrIntentId}`);
+      await eventually(async () => (await statusOf(stationId, qrIntentId)) === "succeeded");
+    });
+  });
+
+  const statusOf = async (stationId: number, intentId: number): Promise<string | undefined> => {
+    const { intent, ended } = (await world.newest(stationId)).state;
+    return [intent, ...ended].find((known) => known?.intentId === intentId)?.status;
+  };
 });
