@@ -112,18 +112,21 @@ describe("an answer that waits", () => {
   }
 
   it("for a client that reads slowly: arrives whole", () =>
-    startServer({}, async (port, unsent) => {
+    // The client is in this process too: a busy machine may hold both up for a part of a second.
+    startServer({ stalledMs: 1_500 }, async (port, unsent) => {
+      const startedAtMs = performance.now();
       const { socket } = await ask(port, "/text");
       await vi.waitFor(() => expect(unsent.bytes).toBeGreaterThan(0));
       let received = 0;
       socket.on("data", (chunk: Buffer) => {
         received += chunk.length;
         socket.pause();
-        setTimeout(() => socket.resume(), 1);
+        setTimeout(() => socket.resume(), 6);
       });
       socket.resume();
       await vi.waitFor(() => expect(received).toBeGreaterThan(TEXT.length), { timeout: 20_000 });
       expect([unsent.size, unsent.bytes, unsent.closed.stalled]).toEqual([0, 0, 0]);
+      expect(performance.now() - startedAtMs).toBeGreaterThan(1_500);
       socket.destroy();
     }));
 
