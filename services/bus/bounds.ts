@@ -15,6 +15,8 @@ export const BOUNDS = {
   passwordCharacters: { min: 12, max: 1_000 },
   /** People whom one browser is known by at a log-in: the cashiers of a station's shifts. */
   browserTokens: 8,
+  /** 128 random bits are 22 characters; a longer text is no token of ours. */
+  browserTokenCharacters: 64,
   /** A person who has not logged in in a browser for this long is no longer known there. */
   knownBrowserDays: 90,
   /** A currency by its ISO 4217 code. */

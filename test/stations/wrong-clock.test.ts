@@ -43,6 +43,7 @@ it.each([
       (await world.newest(stationId)).events.some(({ type }) => type === "lease_lapsed");
     await eventually(() => hasLapsed(atWrongHost));
     expect(performance.now() - startedAt).toBeGreaterThan(LEASE_MS - CLOCK_ERROR_MS);
+    await eventually(() => hasLapsed(handedOver));
 
     // A lease that the wrong host has given lapses at its time at a host whose clock is right.
     const takenAt = performance.now();

@@ -68,7 +68,7 @@ export const login = defineOperation(
     /** What the person wants to do; `permission_denied` without it. */
     permission: permissionSchema,
     /** What the browser is known by; opens nothing. */
-    browserTokens: z.array(z.string().max(64)).max(BOUNDS.browserTokens).optional(),
+    browserTokens: z.array(z.string().max(BOUNDS.browserTokenCharacters)).max(BOUNDS.browserTokens).optional(),
   }),
   z.object({
     token: z.string(),
