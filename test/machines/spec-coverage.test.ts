@@ -79,7 +79,8 @@ describe("each invariant", () => {
   });
 
   it("of the machines is there, without a gap", () => {
-    const numbers = rows.map(({ number }) => number).filter((number) => number.startsWith("M"));
+    const ofMachines = rows.map(({ number }) => number).filter((number) => number.startsWith("M"));
+    const numbers = [...new Set(ofMachines)];
     expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => `M${index + 1}`));
     expect(numbers.length).toBeGreaterThanOrEqual(13);
   });
