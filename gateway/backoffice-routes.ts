@@ -197,7 +197,7 @@ export const backofficeRoutes: readonly Route[] = [
     tag,
     summary: "Free the station",
     description:
-      "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike.",
+      "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
     who,
     headers: idempotencyHeaderSchema,
     replies: { 200: { description: "The lease after this.", schema: leaseSchema } },

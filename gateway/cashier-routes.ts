@@ -72,13 +72,13 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Take the station",
     description:
-      "The cashier who holds the lease drives the station's collections, from any of their sessions. Taking it again renews it. `take_over_from` takes it over from another cashier.",
+      "The cashier who holds the lease drives the station's collections, from any of their sessions. Taking it again renews it. `take_over_from` takes it over from another cashier. A repetition under the same `Idempotency-Key` takes nothing again and shows the lease as it is now; once that lease has ended it is refused: with `station_leased` while another cashier drives the station, with `lease_required` while it is free. Then send a new key.",
     who,
     headers,
     body: leaseBodySchema,
     bodyOptional: true,
     replies: leaseReply,
-    errors: ["not_found", "station_leased", "station_closed", "conflict"],
+    errors: ["not_found", "station_leased", "lease_required", "station_closed", "conflict", "idempotency_key_reused"],
     handler: acquireLease,
   }),
   route({
@@ -88,9 +88,8 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Keep the station",
     description:
-      "Only its holder can; a lease that has run out is taken again with POST. The new time counts from now.",
+      "Only its holder can; a lease that has run out is taken again with POST. The new time counts from now, also when the request is repeated, so it needs no key.",
     who,
-    headers,
     body: leaseRenewalBodySchema,
     bodyOptional: true,
     replies: leaseReply,
@@ -104,7 +103,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Give the station back",
     description:
-      "A collection under way goes on, and whoever takes the station next attests or cancels it. A free station answers alike.",
+      "A collection under way goes on, and whoever takes the station next attests or cancels it. A free station answers alike. A repetition under the same `Idempotency-Key` releases nothing again and shows the lease as it is now.",
     who,
     headers,
     replies: leaseReply,

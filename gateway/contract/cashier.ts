@@ -13,7 +13,7 @@ import {
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { amountSchema, currencySchema, idSchema, livenessSchema, nameSchema, timestampSchema } from "./shared.ts";
 
-/** Under the same key a command is done once; its repetition gets the same answer. */
+/** Under the same key a command is done once; its repetition gets the same answer, that of a lease the lease as it is now. */
 export const idempotencyHeaderSchema = z.object({
   "Idempotency-Key": z
     .string()

@@ -1,5 +1,6 @@
 /** The id under which a command is done once (I6): the same id gets the same answer. */
 import { createHash, randomUUID } from "node:crypto";
+import { digestOf } from "../../machines/digest.ts";
 import { LIMITS } from "../limits.ts";
 import { Refusal, type SessionContext } from "./context.ts";
 
@@ -23,6 +24,13 @@ export function idempotencyKey(context: Pick<SessionContext, "header">): string 
     throw new Refusal("invalid_request", { errors: [{ pointer: "", detail }] });
   }
   return key;
+}
+
+/** What tells whether a repetition under an `Idempotency-Key` asks for the same; undefined without a key. */
+export function requestDigest(context: SessionContext<object, unknown>): string | undefined {
+  if (idempotencyKey(context) === undefined) return undefined;
+  const members = Object.entries(context.body).filter(([, value]) => value !== undefined);
+  return digestOf(JSON.stringify(members.toSorted(([a], [b]) => (a < b ? -1 : 1))));
 }
 
 /**

@@ -22,8 +22,13 @@ export type StationCommand =
   | { readonly type: "device_seen"; readonly deviceId: number; readonly seenAtMs: number }
   | { readonly type: "device_silent"; readonly deviceId: number; readonly lastSeenAtMs: number }
   // From the cashier; the actor of the command is who asks.
-  /** `takeOverFrom` confirms a take-over: the id of the cashier who holds the lease. */
-  | ({ readonly type: "lease_acquire"; readonly takeOverFrom?: number | undefined } & LeaseTerms)
+  | ({
+      readonly type: "lease_acquire";
+      /** Confirms a take-over: the id of the cashier who holds the lease. */
+      readonly takeOverFrom?: number | undefined;
+      /** The digest of the client's request, which its terms are made from: another one is no repetition. */
+      readonly requestDigest?: string | undefined;
+    } & LeaseTerms)
   | ({ readonly type: "lease_renew" } & LeaseTerms)
   | { readonly type: "lease_release" }
   // From the owner.

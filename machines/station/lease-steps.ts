@@ -9,7 +9,7 @@ import type { LeaseTerms } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import { ACCEPTED, type Command, type Outcome, refuse, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
-import type { EndedSession, StationState } from "./state.ts";
+import type { EndedSession, StationState, StoredReply } from "./state.ts";
 
 /** The refusal when the acting cashier does not hold the lease, or undefined when they do. */
 export function refuseWithoutLease(state: StationState, input: StepInput): Outcome | undefined {
@@ -47,6 +47,21 @@ export function acquireLease(state: StationState, command: Command<"lease_acquir
       expiresAtMs,
     },
   );
+}
+
+/**
+ * An acquisition once more: nothing is acquired again, so that a late repetition takes the lease from no later holder. It is
+ * answered with success only while the cashier holds the lease.
+ */
+export function repeatAcquisition(
+  state: StationState,
+  stored: StoredReply,
+  { actor, atMs, requestDigest }: Pick<StepInput, "actor" | "atMs"> & { readonly requestDigest: string | undefined },
+): StationReply {
+  if (stored.requestDigest !== requestDigest) return { ok: false, code: "idempotency_key_reused" };
+  const { lease } = state;
+  if (lease === null || lease.expiresAtMs <= atMs) return { ok: false, code: "lease_required" };
+  return lease.cashierId === actor.id ? leaseReply(state) : refuseLease(state).reply;
 }
 
 export function renewLease(state: StationState, command: Command<"lease_renew">, input: StepInput): Outcome {
@@ -136,6 +151,6 @@ function move(state: StationState, event: LeaseEvent, record: StationEvent): Out
   return { state: after, events: [record], reply: leaseReply(after) };
 }
 
-function leaseReply({ lease, lostLease }: StationState): StationReply {
+export function leaseReply({ lease, lostLease }: StationState): StationReply {
   return { ok: true, type: "lease", lease, lostLease };
 }

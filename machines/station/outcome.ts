@@ -7,7 +7,7 @@ import type { KillSwitches } from "../standing.ts";
 import type { StationCommand } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
-import { findIntent, type StationState } from "./state.ts";
+import { findIntent, type StationState, type StoredReply } from "./state.ts";
 
 /** One kind of command. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
@@ -67,6 +67,6 @@ export function namedIntent(state: StationState, intentId: number, input: StepIn
 }
 
 /** The replies with one more, the oldest dropped at the bound. */
-export function keepReply(state: StationState, commandId: string, reply: StationReply): StationState["replies"] {
-  return [...state.replies, { commandId, reply }].slice(-STATE_LIMITS.replies);
+export function keepReply(state: StationState, stored: StoredReply): StationState["replies"] {
+  return [...state.replies, stored].slice(-STATE_LIMITS.replies);
 }

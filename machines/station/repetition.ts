@@ -4,14 +4,30 @@
  */
 import { digestOf } from "../digest.ts";
 import type { PaymentIntent, Report } from "../payment-intent.ts";
+import type { StationCommandType } from "./command.ts";
+import { leaseReply, repeatAcquisition } from "./lease-steps.ts";
 import { type Command, namedIntent, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
 import type { StationState } from "./state.ts";
 
 /** Undefined when the command is new, or so old that nothing knows of it any more. */
 export function earlierReply(state: StationState, input: StepInput): StationReply | undefined {
+  return keptReply(state, input) ?? replyOfIntent(state, input);
+}
+
+/** What tells a repetition from another command. */
+interface Repetition extends Pick<StepInput, "commandId" | "actor" | "atMs"> {
+  readonly command: Command<"lease_acquire"> | { readonly type: Exclude<StationCommandType, "lease_acquire"> };
+}
+
+/** The answer to a command whose reply is kept. Of a lease command it shows the lease as it is now. */
+export function keptReply(state: StationState, input: Repetition): StationReply | undefined {
   const kept = state.replies.find((entry) => entry.commandId === input.commandId);
-  return kept === undefined ? replyOfIntent(state, input) : kept.reply;
+  if (kept === undefined) return undefined;
+  const { command } = input;
+  if (command.type === "lease_acquire")
+    return repeatAcquisition(state, kept, { ...input, requestDigest: command.requestDigest });
+  return command.type === "lease_release" || command.type === "lease_break" ? leaseReply(state) : kept.reply;
 }
 
 function replyOfIntent(state: StationState, input: StepInput): StationReply | undefined {

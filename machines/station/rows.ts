@@ -283,10 +283,15 @@ export function readDevice(row: DeviceRow): StationDevice {
 export type StoredReplyRow =
   | readonly [commandId: string, intentId: number, status: Word]
   | readonly [commandId: string, intentId: number, report: ReportRow]
-  | readonly [commandId: string, other: Exclude<StationReply, { type: "intent" | "report" }>];
+  | readonly [
+      commandId: string,
+      other: Exclude<StationReply, { type: "intent" | "report" }>,
+      requestDigest?: string | undefined,
+    ];
 
-export function writeStoredReply({ commandId, reply }: StoredReply): StoredReplyRow {
-  if (!isAboutIntent(reply)) return [commandId, reply];
+export function writeStoredReply({ commandId, reply, requestDigest }: StoredReply): StoredReplyRow {
+  if (!isAboutIntent(reply))
+    return requestDigest === undefined ? [commandId, reply] : [commandId, reply, requestDigest];
   return reply.type === "intent"
     ? [commandId, reply.intentId, INTENT_STATES.indexOf(reply.status)]
     : [commandId, reply.intentId, writeReport(reply.report, 0)];
@@ -294,7 +299,8 @@ export function writeStoredReply({ commandId, reply }: StoredReply): StoredReply
 
 export function readStoredReply(row: StoredReplyRow): StoredReply {
   const [commandId, about, said] = row;
-  if (typeof about !== "number") return { commandId, reply: about };
+  if (typeof about !== "number")
+    return typeof said === "string" ? { commandId, reply: about, requestDigest: said } : { commandId, reply: about };
   const reply: StationReply =
     typeof said === "number"
       ? { ok: true, type: "intent", intentId: about, status: word(INTENT_STATES, said) }

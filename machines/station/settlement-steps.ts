@@ -92,6 +92,6 @@ function answerAttestation(
 ): Outcome {
   const commandId = intent.attestation?.commandId;
   // A success is known by the intent itself.
-  const replies = commandId === undefined || reply.ok ? state.replies : keepReply(state, commandId, reply);
+  const replies = commandId === undefined || reply.ok ? state.replies : keepReply(state, { commandId, reply });
   return { state: { ...state, replies }, events, reply };
 }

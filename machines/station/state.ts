@@ -100,6 +100,8 @@ export interface EndedSession {
 
 export interface StoredReply {
   readonly commandId: string;
+  /** Of a `lease_acquire` with an idempotency key; other commands are known by their intent or have no body. */
+  readonly requestDigest?: string;
   readonly reply: StationReply;
 }
 

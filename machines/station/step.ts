@@ -26,7 +26,7 @@ import { putDevice, putOrder, putProvider, putStation } from "./registry-steps.t
 import { earlierReply } from "./repetition.ts";
 import type { StationReply } from "./reply.ts";
 import { finishSettlement, refuseSettlement } from "./settlement-steps.ts";
-import type { StationState } from "./state.ts";
+import type { StationState, StoredReply } from "./state.ts";
 
 export interface Step {
   readonly state: StationState;
@@ -123,8 +123,13 @@ function finish(
   const events = [...dueEvents, ...(outcome.events ?? [])];
   const did = (outcome.events?.length ?? 0) > 0;
   const replies =
-    did && isRepeatable(input, outcome.reply) ? keepReply(state, input.commandId, outcome.reply) : state.replies;
+    did && isRepeatable(input, outcome.reply) ? keepReply(state, storedReply(input, outcome.reply)) : state.replies;
   return { state: { ...state, replies }, events, reply: outcome.reply, repeated: false };
+}
+
+function storedReply({ commandId, command }: StepInput, reply: StationReply): StoredReply {
+  const requestDigest = command.type === "lease_acquire" ? command.requestDigest : undefined;
+  return requestDigest === undefined ? { commandId, reply } : { commandId, reply, requestDigest };
 }
 
 /**

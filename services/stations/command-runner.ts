@@ -9,6 +9,7 @@ import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import { keptReply } from "../../machines/station/repetition.ts";
 import { type RenderedReply, renderReply, type StationReply } from "../../machines/station/reply.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
@@ -88,8 +89,9 @@ export class CommandRunner {
       if (state === null && command.type !== "station_put") {
         return { reply: { ok: false, code: "station_unknown" }, intent: null, sequence };
       }
-      const stored = state?.replies.find((entry) => entry.commandId === work.commandId);
-      if (stored !== undefined) return await this.#answer(known, stored.reply);
+      const { commandId, actor } = work;
+      const kept = state && keptReply(state, { commandId, actor, command, atMs: this.#nowMs(known) });
+      if (kept) return await this.#answer(known, kept);
       if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
 
       // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze.
@@ -102,7 +104,7 @@ export class CommandRunner {
           ? ({ command } as Gathered)
           : await gather(this.#deps.nc, stationId, state, work.commandId, command);
       if ("answer" in gathered) return { ...gathered.answer, sequence };
-      const atMs = Math.max(this.#deps.clock.nowMs(), known.atMs);
+      const atMs = this.#nowMs(known);
       const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
       const result = step(state, {
         ...gathered,
@@ -140,6 +142,10 @@ export class CommandRunner {
       await new Promise((resolve) => setTimeout(resolve, attempt * STATION_LIMITS.conflictPauseMs));
     }
     return UNAVAILABLE;
+  }
+
+  #nowMs({ atMs }: KnownStation): number {
+    return Math.max(this.#deps.clock.nowMs(), atMs);
   }
 
   async #know(stationId: number, fromLeader: boolean): Promise<KnownStation> {

@@ -71,6 +71,12 @@ describe("a commit", () => {
       const stored = { commandId: "k", reply };
       expect(readStoredReply(JSON.parse(JSON.stringify(writeStoredReply(stored))))).toEqual(stored);
     }
+    const keyed: StoredReply = {
+      commandId: "k",
+      reply: { ok: true, type: "lease", lease: holder, lostLease: null },
+      requestDigest: "1ksqz4x.0jr2vf",
+    };
+    expect(readStoredReply(JSON.parse(JSON.stringify(writeStoredReply(keyed))))).toEqual(keyed);
   });
 });
 

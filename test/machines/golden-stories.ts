@@ -1,10 +1,12 @@
 /** The stations whose commits are kept for every machine version: between them every row and every field is used. */
+import { digestOf } from "../../machines/digest.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { Commit } from "../../machines/station/commit.ts";
 import {
   aCounter,
   aQrCounter,
   aServedCounter,
+  CASEY,
   COMPANION,
   COMPANION_DEVICE,
   DISPLAY_DEVICE,
@@ -90,7 +92,8 @@ function everyKindOfEnd(): Scenario {
     .describesDevice({ ...DISPLAY_DEVICE, status: "revoked", revision: 2 })
     .loses(COMPANION)
     .describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 })
-    .releases();
+    .releases()
+    .send({ type: "lease_acquire", requestDigest: digestOf("{}") }, CASEY, "lease_acquire:31:a");
 }
 
 function everyKindOfQrEnd(): Scenario {

@@ -35,6 +35,7 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
   checkMoney(before, after.state);
   checkProviders(before, input, after);
   checkRepetition(input, after);
+  checkLease(input, after);
   checkForgottenReply(input, after);
   // A repetition does nothing at all; what is overdue then waits for the next command or tick.
   if (!after.repeated) checkDeadline(input, after.state);
@@ -186,14 +187,22 @@ function intentsOf(state: StationState | null): readonly PaymentIntent[] {
 function checkRepetition(input: StepInput, after: Step): void {
   const stored = after.state.replies.findLast((entry) => entry.commandId === input.commandId);
   if (stored === undefined) return;
-  expect(stored.reply, "M10: the stored reply is the given one").toEqual(after.reply);
   const again = step(after.state, { ...input, atMs: input.atMs + 3_600_000 });
-  expect(again, "M10: a repetition is answered alike and does nothing").toEqual({
-    state: after.state,
-    events: [],
-    reply: after.reply,
-    repeated: true,
-  });
+  const nothing = { state: after.state, events: [], repeated: true };
+  expect(again, "M10: a repetition does nothing").toMatchObject(nothing);
+  // A lease is answered as it is now, and an hour later each has ended.
+  if (LEASE_COMMANDS.has(input.command.type)) return;
+  expect(again.reply, "M10: a repetition is answered alike").toEqual(after.reply);
+  if (!after.repeated) expect(stored.reply, "M10: the stored reply is the given one").toEqual(after.reply);
+}
+
+/** Their repetition is answered with the lease as it is now. */
+export const LEASE_COMMANDS: ReadonlySet<string> = new Set(["lease_acquire", "lease_release", "lease_break"]);
+
+function checkLease({ command, actor, atMs }: StepInput, { reply, state }: Step): void {
+  if (command.type !== "lease_acquire" || !reply.ok) return;
+  expect(reply, "M54: the lease is the caller's").toMatchObject({ lease: { cashierId: actor.id } });
+  expect(state.lease?.expiresAtMs, "M54: the lease has not ended").toBeGreaterThan(atMs);
 }
 
 /** What the intent itself has to remember, for when its reply has left the state. */

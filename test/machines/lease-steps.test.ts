@@ -1,7 +1,17 @@
 /** A station's lease by its commands: whom it is bound to, what ends it, and who takes it over. */
 import { describe, expect, it } from "vitest";
 import { ENDED_SESSION_KEPT_MS, LEASE_LIFETIME_BOUNDS_MS, STATE_LIMITS } from "../../machines/settings.ts";
-import { aCounter, aServedCounter, CASEY, CASEYS, CASEYS_OTHER, OWNER, ROBIN, ROBINS } from "./scenario.ts";
+import {
+  aCounter,
+  aServedCounter,
+  CASEY,
+  CASEYS,
+  CASEYS_OTHER,
+  OWNER,
+  ROBIN,
+  ROBINS,
+  type Scenario,
+} from "./scenario.ts";
 
 const HOUR_MS = 3_600_000;
 const aSignedInCounter = () => aCounter().leased(CASEY, undefined, CASEYS).order();
@@ -92,6 +102,70 @@ describe("a take-over", () => {
     const counter = aServedCounter().picks("cash").attests({ key: "31:attest:a" }).takesOver();
     expect(counter.settles().reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(counter.station.lease).toMatchObject({ cashierId: ROBIN.id });
+  });
+});
+
+describe("an acquisition under the same id", () => {
+  const acquires = (counter: Scenario, requestDigest = "first", takeOverFrom?: number) =>
+    counter.send({ type: "lease_acquire", requestDigest, takeOverFrom }, CASEY, "lease_acquire:31:k");
+  const anAcquiredCounter = () => acquires(aCounter());
+
+  it("the lease was renewed: the answer is the lease as it is now, and nothing happens", () => {
+    const counter = acquires(anAcquiredCounter().waits(1_000).renews(CASEY, 1_800_000));
+    expect(counter.happened).toEqual([]);
+    expect(counter.reply).toEqual({ ok: true, type: "lease", lease: counter.station.lease, lostLease: null });
+    expect(counter.station.lease?.expiresAtMs).toBe(counter.atMs + 1_800_000);
+  });
+
+  it.each([
+    ["released", (counter: Scenario) => counter.releases()],
+    ["broken by the owner", (counter: Scenario) => counter.breaksLease()],
+    ["ended with its session", (counter: Scenario) => counter.renews(CASEY, undefined, CASEYS).endsSessions(61)],
+    ["lapsed, and no host has committed it yet", (counter: Scenario) => counter.waits(HOUR_MS)],
+    ["lapsed", (counter: Scenario) => counter.waits(HOUR_MS).ticks()],
+  ])("the lease was %s: refused with lease_required, and nothing happens", (_, end) => {
+    const counter = end(anAcquiredCounter());
+    const { state } = counter;
+    expect(acquires(counter).reply).toEqual({ ok: false, code: "lease_required" });
+    expect(counter.state).toBe(state);
+  });
+
+  it("another cashier has taken it over: refused with the holder, also when it names that holder", () => {
+    const counter = anAcquiredCounter().takesOver(ROBIN);
+    expect(acquires(counter).reply).toEqual({ ok: false, code: "station_leased", holder: "Robin" });
+    expect(acquires(counter, "second", ROBIN.id).reply).toEqual({ ok: false, code: "idempotency_key_reused" });
+    expect(counter.station.lease?.cashierId).toBe(ROBIN.id);
+  });
+
+  it("a take-over that was taken back: its repetition does not take over again", () => {
+    const counter = aCounter().leased(ROBIN);
+    expect(acquires(counter, "first", ROBIN.id).happened).toEqual(["lease_taken_over"]);
+    counter.takesOver(ROBIN, CASEY);
+    expect(acquires(counter, "first", ROBIN.id).reply).toMatchObject({ code: "station_leased", holder: "Robin" });
+    expect(counter.happened).toEqual([]);
+  });
+
+  it("another request: refused while the lease is held", () => {
+    expect(acquires(anAcquiredCounter(), "second").reply).toEqual({ ok: false, code: "idempotency_key_reused" });
+  });
+
+  it("an acquisition that was refused: the id is free for another request", () => {
+    const counter = aCounter().leased(ROBIN);
+    expect(acquires(counter).reply).toMatchObject({ code: "station_leased" });
+    expect(acquires(counter, "second", ROBIN.id).happened).toEqual(["lease_taken_over"]);
+  });
+});
+
+describe("a release and a break under the same id", () => {
+  it.each([
+    ["a release", { type: "lease_release" }, CASEY],
+    ["a break by the owner", { type: "lease_break" }, OWNER],
+  ] as const)("%s: no later lease ends, and the answer is the lease as it is now", (_, command, by) => {
+    const counter = aServedCounter().send(command, by, "k");
+    expect(counter.reply).toMatchObject({ ok: true, lease: null });
+    const { lease } = counter.leased(ROBIN).station;
+    expect(counter.send(command, by, "k").reply).toMatchObject({ ok: true, lease });
+    expect([counter.happened, counter.station.lease]).toEqual([[], lease]);
   });
 });
 

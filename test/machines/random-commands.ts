@@ -153,7 +153,13 @@ const session = fc.tuple(mostly<number | undefined>(61, 62, 63, 64, undefined), 
 );
 
 const PEOPLE: readonly Told[] = [
-  [6, CASHIER, session.map((of) => (at) => ({ type: "lease_acquire", session: of(at) }))],
+  [
+    6,
+    CASHIER,
+    fc
+      .tuple(session, mostly<string | undefined>(undefined, "1ksqz4x.0jr2vf", "other"))
+      .map(([of, requestDigest]) => (at) => ({ type: "lease_acquire", session: of(at), requestDigest })),
+  ],
   [1, CASHIER, fc.constantFrom(31, 32).map((takeOverFrom) => () => ({ type: "lease_acquire", takeOverFrom }))],
   [2, CASHIER, session.map((of) => (at) => ({ type: "lease_renew", lifetimeMs: 600_000, session: of(at) }))],
   [1, always(OWNER), fc.constant(() => ({ type: "lease_break" }))],

@@ -1,12 +1,13 @@
 /** The station's lease: see who holds it, take it or take it over, keep it, give it back. */
+import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import type { LeaseTerms } from "../../../machines/station/command.ts";
+import type { LeaseTerms, StationCommand } from "../../../machines/station/command.ts";
 import type { StationState } from "../../../machines/station/state.ts";
 import { bindStation } from "../../../services/bus/messages/user-access.ts";
 import { RefusedError, UnavailableError } from "../../../services/bus/refusals.ts";
 import type { leaseBodySchema, leaseRenewalBodySchema } from "../../contract/cashier.ts";
 import { LIMITS } from "../../limits.ts";
-import { sessionCommandId } from "../command-id.ts";
+import { requestDigest, sessionCommandId } from "../command-id.ts";
 import { ok, Refusal, type Reply, type SessionContext, type SessionHandler } from "../context.ts";
 import { cashierActor, ownStation } from "../own-station.ts";
 import { stationLeaseWire } from "./lease-wire.ts";
@@ -18,13 +19,23 @@ export const getLease: SessionHandler = async (context) => {
   return ok(stationLeaseWire(await ownStation(context), { userId: caller.userId, nowMs: deps.nowMs() }));
 };
 
-/** Refusals: `station_leased` with the holder's name as `reason`, `station_closed`. */
+/**
+ * Refusals: `station_leased` with the holder's name as `reason`, `station_closed`, `idempotency_key_reused`, and
+ * `lease_required` for a repetition whose lease has ended.
+ */
 export const acquireLease: SessionHandler<z.infer<typeof leaseBodySchema>> = async (context) => {
   const station = await ownStation(context);
   const { lifetime_seconds, take_over_from: takeOverFrom } = context.body;
   const terms = await leaseTerms(context, station, lifetime_seconds);
-  return await moveLease(context, station, { type: "lease_acquire", takeOverFrom, ...terms });
+  const command = { type: "lease_acquire", takeOverFrom, requestDigest: requestDigest(context), ...terms } as const;
+  return await moveLease(context, station, command).catch(asEndedLease);
 };
+
+function asEndedLease(error: unknown): never {
+  if (!(error instanceof Refusal) || error.code !== "lease_required") throw error;
+  const detail = "The lease that this idempotency key acquired has ended; take the station with a new key.";
+  throw new Refusal("lease_required", { detail });
+}
 
 /** Refusals: `lease_required` when it has lapsed, `station_leased` when somebody else holds it. */
 export const renewLease: SessionHandler<z.infer<typeof leaseRenewalBodySchema>> = async (context) => {
@@ -64,14 +75,13 @@ async function leaseTerms(
   }
 }
 
-type LeaseCommand =
-  | ({ readonly type: "lease_acquire"; readonly takeOverFrom: number | undefined } & LeaseTerms)
-  | ({ readonly type: "lease_renew" } & LeaseTerms)
-  | { readonly type: "lease_release" };
+type LeaseCommand = Extract<StationCommand, { type: "lease_acquire" | "lease_renew" | "lease_release" }>;
 
 async function moveLease(context: AnyContext, { stationId }: StationState, command: LeaseCommand): Promise<Reply> {
   const { caller, deps } = context;
-  const commandId = sessionCommandId(context, command.type, stationId);
+  // A renewal counts from now, however often it is repeated: it has no key.
+  const isRenewal = command.type === "lease_renew";
+  const commandId = isRenewal ? `lease_renew:${randomUUID()}` : sessionCommandId(context, command.type, stationId);
   const asked = deps.bus.command(stationId, { commandId, actor: cashierActor(context), command });
   const { reply } = await asked.catch((error: unknown) => {
     throw asSessionRefusal(error);

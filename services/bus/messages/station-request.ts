@@ -70,7 +70,12 @@ const command = z.discriminatedUnion("type", [
   z.object({ type: z.literal("device_seen"), deviceId: id, seenAtMs: ms }),
   z.object({ type: z.literal("device_silent"), deviceId: id, lastSeenAtMs: ms }),
   z.object({ type: z.literal("sessions_ended"), sessionIds: z.array(id).min(1).max(BOUNDS.endedSessions) }),
-  z.object({ type: z.literal("lease_acquire"), takeOverFrom: id.optional(), ...leaseTerms }),
+  z.object({
+    type: z.literal("lease_acquire"),
+    takeOverFrom: id.optional(),
+    requestDigest: text.optional(),
+    ...leaseTerms,
+  }),
   z.object({ type: z.literal("lease_renew"), ...leaseTerms }),
   z.object({ type: z.literal("lease_release") }),
   z.object({ type: z.literal("lease_break") }),
