@@ -43,7 +43,8 @@ export const backofficeUserRoutes: readonly Route[] = [
     operationId: "backoffice_user_create",
     tag,
     summary: "Add a person",
-    description: "The role decides the permissions. An e-mail address names one person in the whole installation.",
+    description:
+      "The role decides the permissions. An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
     who,
     body: createUserBodySchema,
     replies: { 201: { description: "The person.", schema: userSchema } },
@@ -57,7 +58,7 @@ export const backofficeUserRoutes: readonly Route[] = [
     tag,
     summary: "Change a person's name, e-mail address or role",
     description:
-      "What is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. With another name or e-mail address open sessions go on, under the name that they began with. The last active owner keeps the role (`conflict`).",
+      "What is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. With another name or e-mail address open sessions go on, under the name that they began with. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
     who,
     body: changeUserBodySchema,
     replies: userReply,
