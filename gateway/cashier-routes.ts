@@ -268,7 +268,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Attest the payment",
     description:
-      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, which terminals use again each day, only with those of the last 20 hours.",
+      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, which terminals use again each day, only with those of the last 20 hours. When an earlier collection of the order has got a reason why its money may have moved since this one was created, attesting is refused with `money_may_have_moved`, which has `reason` and `earlier_intent_id`, until `confirms_money_may_have_moved` confirms it; `confirmation_needed` of the intent names it before.",
     who,
     headers,
     body: attestBodySchema,
@@ -287,6 +287,7 @@ export const cashierRoutes: readonly Route[] = [
       "order_unknown",
       "money_already_used",
       "reference_already_used",
+      "money_may_have_moved",
       "lease_required",
       "station_leased",
       "idempotency_key_reused",

@@ -242,7 +242,8 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
       "An earlier collection of this order may have moved money; `earlier_intent_id` names it and `reason` gives the reason, where that is still known.",
     retryable: false,
     moneyMayHaveMoved: true,
-    cashierAction: "Find out whether the guest has paid already; to collect again all the same, confirm it explicitly.",
+    cashierAction:
+      "Find out whether the guest has paid already; to collect again or to attest all the same, confirm it explicitly.",
   },
   handoff_not_assigned: { status: 404, sentence: "This intent is not assigned to this device.", ...no },
   intent_unknown: { status: 404, sentence: "There is no such intent here.", ...no },

@@ -46,6 +46,10 @@ export const attestBodySchema = z
       description:
         "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
     }),
+    confirms_money_may_have_moved: z.boolean().optional().meta({
+      description:
+        "An earlier collection of this order may have moved money, and that was learned after this one was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): true settles all the same, and the timeline names who decided it. The refusal is not kept under its `Idempotency-Key`: the confirmed attestation may have the same one.",
+    }),
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
 
@@ -110,6 +114,11 @@ const DOUBT_DESCRIPTION = [
   ...Object.entries(DOUBT_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
 ].join(" ");
 
+const doubtReasonSchema = z.enum(DOUBT_REASONS).meta({
+  id: "MoneyMayHaveMovedReason",
+  description: "Why the money of an earlier collection may have moved; `MoneyMayHaveMoved` explains the words.",
+});
+
 export const intentSchema = z
   .object({
     intent_id: idSchema.meta({ description: INTENT_ID_DESCRIPTION }),
@@ -133,10 +142,15 @@ export const intentSchema = z
         "How many reports were taken as evidence while it was under way. Late evidence, which comes after the end or from a blocked device, is refused, is not counted here and stands in the timeline.",
     }),
     settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
-    settle_obstacle: z.enum(["", ...ORDER_OBSTACLES]).meta({
+    settle_obstacle: z.enum(["", ...ORDER_OBSTACLES, "money_may_have_moved"]).meta({
       id: "SettleObstacle",
       description:
-        "Why settling is not offered although the collection has come that far: its order was paid by another way, voided, or is of another amount now. Empty where nothing of that is known, and once it has ended.",
+        "Why settling is not offered although the collection has come that far: its order was paid by another way, voided, or is of another amount now; or the cashier has to confirm first what `confirmation_needed` names (`money_may_have_moved`). Empty where nothing of that is known, and once it has ended.",
+    }),
+    confirmation_needed: z.object({ reason: doubtReasonSchema, earlier_intent_id: idSchema }).nullable().meta({
+      id: "ConfirmationNeeded",
+      description:
+        "An earlier collection of the order has got a reason why its money may have moved since this one was created or last confirmed, for example by a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it anew with the confirmation. Null while there is nothing to confirm, and once it has ended.",
     }),
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),
@@ -179,6 +193,7 @@ export const intentSchema = z
         report_count: 1,
         settle_offered: true,
         settle_obstacle: "",
+        confirmation_needed: null,
         cancel_offered: true,
         attestation: null,
         provider: null,

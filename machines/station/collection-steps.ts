@@ -3,13 +3,13 @@ import { amountFitsWire } from "../currency.ts";
 import { digestOf } from "../digest.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
-import { doubtOfOrder, isInDoubt } from "./doubts.ts";
+import { confirmDoubts, doubtOfOrder, isInDoubt, unconfirmedDoubt } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
-import type { OrderSnapshot, StationState } from "./state.ts";
+import type { Doubt, OrderSnapshot, StationState } from "./state.ts";
 
 export function createIntent(state: StationState, command: Command<"intent_create">, input: StepInput): Outcome {
   const { order, route } = command;
@@ -28,10 +28,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   const companion = choice?.device;
   const inDoubt = isInDoubt(state, order.orderId);
   const earlier = doubtOfOrder(state, order.orderId);
-  if (inDoubt && command.confirmsMoneyMayHaveMoved !== true) {
-    const named = earlier === undefined ? {} : { reason: earlier.reason, earlierIntentId: earlier.intentId };
-    return refuse("money_may_have_moved", named);
-  }
+  if (inDoubt && command.confirmsMoneyMayHaveMoved !== true) return refuseUnconfirmed(earlier);
   const intent: PaymentIntent = {
     intentId: command.intentId,
     displayNumber: state.nextIntentNumber,
@@ -66,10 +63,15 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   if (inDoubt)
     events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: earlier?.intentId ?? null });
   return {
-    state: { ...state, intent, nextIntentNumber: state.nextIntentNumber + 1 },
+    state: confirmDoubts({ ...state, intent, nextIntentNumber: state.nextIntentNumber + 1 }, intent),
     events,
     reply: { ok: true, type: "intent", intentId, status: intent.status },
   };
+}
+
+function refuseUnconfirmed(earlier: Doubt | undefined): Outcome {
+  const named = earlier === undefined ? {} : { reason: earlier.reason, earlierIntentId: earlier.intentId };
+  return refuse("money_may_have_moved", named);
 }
 
 /**
@@ -109,11 +111,17 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   };
   const next = moveIntent(state, { type: "ATTEST", attestation });
   if (next === undefined) return refuse("evidence_required", { status: wireStatus(intent.status) });
-  return {
-    state: next,
-    events: [{ type: "settlement_started", intentId, cashierId: input.actor.id, reference, ...confirmed }],
-    reply: underWay,
-  };
+  // An earlier collection of the order may have got a reason since this one was created.
+  const earlier = unconfirmedDoubt(state, intent);
+  if (earlier !== undefined && command.confirmsMoneyMayHaveMoved !== true) return refuseUnconfirmed(earlier);
+  const events: StationEvent[] = [
+    { type: "settlement_started", intentId, cashierId: input.actor.id, reference, ...confirmed },
+  ];
+  if (earlier !== undefined) {
+    const { orderId } = intent;
+    events.push({ type: "second_collection_confirmed", intentId, orderId, earlierIntentId: earlier.intentId });
+  }
+  return { state: confirmDoubts(next, intent), events, reply: underWay };
 }
 
 export function cancelIntent(state: StationState, command: Command<"intent_cancel">, input: StepInput): Outcome {

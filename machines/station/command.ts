@@ -52,6 +52,8 @@ export type StationCommand =
       readonly reference?: string | undefined;
       /** The cashier knows that the reference has settled another order, and attests all the same. */
       readonly confirmsReferenceAlreadyUsed?: boolean | undefined;
+      /** The cashier knows what was learned about earlier collections of this order, and attests all the same. */
+      readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
     }
   | { readonly type: "intent_cancel"; readonly intentId: number }
   // From a device; the actor of the command is the device.

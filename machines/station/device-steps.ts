@@ -3,7 +3,7 @@ import { digestOf } from "../digest.ts";
 import { doubtOfLateOutcome } from "../intent-machine.ts";
 import { type DoubtReason, isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
 import { type BlockedReason, blockedReason } from "../standing.ts";
-import { addLateReason, endSilence } from "./doubts.ts";
+import { addLateReason, endSilence, isHeldBack } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { rememberEvidence } from "./late-evidence.ts";
@@ -20,6 +20,7 @@ export function presentIntent(state: StationState, command: Command<"intent_pres
   const { deviceId } = device;
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.deviceId !== deviceId) return refuse("handoff_not_assigned");
+  if (isHeldBack(state, intent)) return refuse("handoff_not_assigned");
   // Only the intent that was fetched may move: another one may have become the active one meanwhile.
   const next = state.intent === intent ? moveIntent(state, { type: "PRESENT", atMs: input.atMs }) : undefined;
   // Presented already, or moved on: the fetch simply shows what is.

@@ -29,14 +29,51 @@ export function doubtAtEnd(intent: PaymentIntent, endReason: EndReason | ""): Do
  * beside it: one reason does not take another one back, but a report takes the place of the silence before it. At the bound
  * the oldest is pushed out, and of it only its order's id is kept, so that what is not known any more is not taken for clear.
  */
-export function addDoubt(state: StationState, doubt: Doubt): StationState {
-  if (isClosed(state, doubt.orderId)) return state;
+export function addDoubt(state: StationState, added: Doubt): StationState {
+  if (isClosed(state, added.orderId)) return state;
+  // The same reason of the same intent once more is nothing new: what a cashier has confirmed of it stays confirmed.
+  const isSame = (other: Doubt): boolean => other.intentId === added.intentId && other.reason === added.reason;
+  const doubt = { ...added, ...state.doubts.find(isSame) };
   const others = state.doubts.filter(
     (other) => other.intentId !== doubt.intentId || (other.reason !== doubt.reason && !isSilence(other)),
   );
-  const doubts = [...others, doubt].slice(-STATE_LIMITS.doubts);
-  const forgotten = others.slice(0, others.length + 1 - doubts.length).map(({ orderId }) => orderId);
-  return { ...state, doubts, doubtsForgottenThrough: Math.max(state.doubtsForgottenThrough, ...forgotten) };
+  const [oldest] = others;
+  if (oldest === undefined || others.length < STATE_LIMITS.doubts) return { ...state, doubts: [...others, doubt] };
+  // What the collection under way has yet to confirm must not leave, while anything else can.
+  const waits = (other: Doubt): boolean => state.intent !== null && isUnconfirmed(other, state.intent);
+  const forgotten = others.find((other) => !waits(other)) ?? oldest;
+  const doubts = [...others.filter((other) => other !== forgotten), doubt];
+  return { ...state, doubts, doubtsForgottenThrough: Math.max(state.doubtsForgottenThrough, forgotten.orderId) };
+}
+
+/** The station once the cashier has confirmed for this intent all that is known now about its order. */
+export function confirmDoubts(state: StationState, { intentId, orderId }: CollectionOfOrder): StationState {
+  const doubts = state.doubts.map((doubt) =>
+    doubt.orderId === orderId ? { ...doubt, confirmedFor: intentId } : doubt,
+  );
+  return { ...state, doubts };
+}
+
+/**
+ * What the cashier has to confirm before an active intent is settled or handed to anybody: the strongest reason that an
+ * earlier collection of its order has got since this one was created, or since the last confirmation for it.
+ */
+export function unconfirmedDoubt(
+  { doubts }: Pick<StationState, "doubts">,
+  intent: CollectionOfOrder,
+): Doubt | undefined {
+  return strongestDoubt(doubts.filter((doubt) => isUnconfirmed(doubt, intent)));
+}
+
+/** Whether a hand-off that its device has not fetched yet is held back: the guest may have paid by an earlier collection. */
+export function isHeldBack(station: Pick<StationState, "doubts">, intent: PaymentIntent): boolean {
+  return intent.status === "created" && unconfirmedDoubt(station, intent) !== undefined;
+}
+
+type CollectionOfOrder = Pick<PaymentIntent, "intentId" | "orderId">;
+
+function isUnconfirmed(doubt: Doubt, { intentId, orderId }: CollectionOfOrder): boolean {
+  return doubt.orderId === orderId && doubt.intentId !== intentId && doubt.confirmedFor !== intentId;
 }
 
 /**

@@ -196,14 +196,22 @@ function readProvider([configId, providerReference, confirmedAfterMs]: ProviderR
   return { configId, qrPayload: "", providerReference, confirmedAtMs };
 }
 
-export type DoubtRow = readonly [orderId: number, intentId: number, reason: Word];
+export type DoubtRow = readonly [
+  orderId: number,
+  intentId: number,
+  reason: Word,
+  /** Left out where no cashier has confirmed it. */
+  confirmedFor?: number,
+];
 
-export function writeDoubt({ orderId, intentId, reason }: Doubt): DoubtRow {
-  return [orderId, intentId, DOUBT_REASONS.indexOf(reason)];
+export function writeDoubt({ orderId, intentId, reason, confirmedFor }: Doubt): DoubtRow {
+  const row = [orderId, intentId, DOUBT_REASONS.indexOf(reason)] as const;
+  return confirmedFor === undefined ? row : [...row, confirmedFor];
 }
 
-export function readDoubt([orderId, intentId, reason]: DoubtRow): Doubt {
-  return { orderId, intentId, reason: word(DOUBT_REASONS, reason) };
+export function readDoubt([orderId, intentId, reason, confirmedFor]: DoubtRow): Doubt {
+  const doubt = { orderId, intentId, reason: word(DOUBT_REASONS, reason) };
+  return confirmedFor === undefined ? doubt : { ...doubt, confirmedFor };
 }
 
 export type WaitingOrderRow = readonly [

@@ -78,6 +78,8 @@ export interface Doubt {
   /** The intent that ended, or whose money came after its end. */
   readonly intentId: number;
   readonly reason: DoubtReason;
+  /** The newest collection of the order for which the cashier has confirmed this reason; left out when there is none. */
+  readonly confirmedFor?: number;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The assignment of a companion: the active intent that was handed to it, else null (design §4, "assignment"). */
 import { formatAmount } from "../currency.ts";
 import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { isHeldBack } from "../station/doubts.ts";
 import type { StationState } from "../station/state.ts";
 
 export interface AssignmentView {
@@ -29,9 +30,13 @@ export function assignmentView(intent: PaymentIntent): AssignmentView {
   };
 }
 
-/** The intent that a device is to collect, or null. A lapsed one is not offered even before its expiry is committed. */
+/**
+ * The intent that a device is to collect, or null. A lapsed one is not offered even before its expiry is committed. One that was
+ * not fetched yet is held back while the cashier has to confirm that an earlier collection may have taken the money.
+ */
 export function assignedIntent(state: StationState, deviceId: number, nowMs: number): PaymentIntent | null {
   const { intent } = state;
   if (intent === null || intent.deviceId !== deviceId || isEnded(intent.status)) return null;
+  if (isHeldBack(state, intent)) return null;
   return intent.status !== "settling" && intent.expiresAtMs <= nowMs ? null : intent;
 }

@@ -3,6 +3,7 @@ import { formatAmount } from "../currency.ts";
 import { type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { PAID_SHOWN_MS } from "../settings.ts";
 import { blockedReason, type KillSwitches } from "../standing.ts";
+import { unconfirmedDoubt } from "../station/doubts.ts";
 import type { StationDevice, StationState } from "../station/state.ts";
 
 export interface DisplayView {
@@ -28,7 +29,7 @@ export function displayView(state: StationState, nowMs: number, rendersQr: boole
   const { intent, order } = state;
   if (intent !== null && (intent.status === "settling" || intent.expiresAtMs > nowMs)) {
     const total = totalView(intent.orderDisplayNumber, intent.amountMinor, intent.currency, wireStatus(intent.status));
-    const qrPayload = rendersQr ? shownQr(intent) : "";
+    const qrPayload = rendersQr ? shownQr(state, intent) : "";
     const view: DisplayView = qrPayload === "" ? total : { ...total, state: "qr", qr_payload: qrPayload };
     return { view, validUntilMs: intent.status === "settling" ? null : intent.expiresAtMs };
   }
@@ -80,15 +81,20 @@ export function mayShowQr(
 }
 
 /**
- * Whether the guest's money deviates from what was asked for, as its provider says: shown further, the same QR would be
- * paid a second time. It is shown again when the provider says that nothing has moved.
+ * Whether the guest may have paid otherwise: by money that differs from what was asked for, as its provider says, or by an
+ * earlier collection of the order that has got a reason since. Shown further, the QR would be a second payment. It is shown
+ * again when that turns out to be wrong.
  */
-export function isPaidOtherwise({ moneyMayHaveMoved }: Pick<PaymentIntent, "moneyMayHaveMoved">): boolean {
-  return moneyMayHaveMoved === "money_differs";
+export function isPaidOtherwise(
+  station: Pick<StationState, "doubts">,
+  intent: Pick<PaymentIntent, "intentId" | "orderId" | "moneyMayHaveMoved">,
+): boolean {
+  return intent.moneyMayHaveMoved === "money_differs" || unconfirmedDoubt(station, intent) !== undefined;
 }
 
-function shownQr(intent: PaymentIntent): string {
-  return intent.status === "presented" && !isPaidOtherwise(intent) ? (intent.provider?.qrPayload ?? "") : "";
+function shownQr(station: StationState, intent: PaymentIntent): string {
+  const isShown = intent.status === "presented" && !isPaidOtherwise(station, intent);
+  return isShown ? (intent.provider?.qrPayload ?? "") : "";
 }
 
 function totalView(

@@ -5,6 +5,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ReportedOutcome } from "../../machines/payment-intent.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { assignedIntent } from "../../machines/views/assignment.ts";
 import { aQrCounter, COMPANION, type Scenario } from "./scenario.ts";
 
 /** How often each happens, of all of them together. */
@@ -163,5 +165,142 @@ describe("a guest who may have paid", () => {
     );
     expect(confirmed, "guests who have paid are charged again by confirmation").toBeGreaterThan(2);
     expect(refused, "and the station asks before").toBeGreaterThan(2);
+  });
+});
+
+/** What may be learned about an ended collection while another one of its order is under way. */
+const NEWS_OF: Readonly<Record<string, (counter: Scenario, intentId: number) => Scenario>> = {
+  "a success": (counter, intentId) => counter.reports("reported_success", { intentId }),
+  "an unknown outcome": (counter, intentId) => counter.reports("reported_unknown", { intentId }),
+  "a decline": (counter, intentId) => counter.reports("reported_declined", { intentId }),
+  "late money": (counter, intentId) => counter.confirms({ intentId, reference: `PAY-${intentId}` }),
+  "other money": (counter, intentId) => counter.differs("amount_mismatch", { intentId }),
+  "the provider's word": (counter, intentId) => counter.clears(intentId),
+};
+/** A collection of the order, what is learned while it is under way, and an attempt to attest it. */
+const collection = fc.record({
+  route: fc.constantFrom("smart_pos", "dynamic_qr", "cash", "attested_terminal"),
+  news: fc.array(fc.tuple(fc.constantFrom(...Object.keys(NEWS_OF)), fc.integer({ min: 0, max: 1 })), {
+    minLength: 2,
+    maxLength: 4,
+  }),
+  confirms: fc.boolean(),
+  isDeclined: fc.boolean(),
+});
+
+describe("a late report between creation and attestation", () => {
+  it("any evidence about any collections of one order: a cashier settles only what is confirmed since", () => {
+    let asked = 0;
+    let confirmed = 0;
+    fc.assert(
+      fc.property(fc.array(collection, { minLength: 3, maxLength: 5 }), (collections) => {
+        const counter = aQrCounter();
+        for (const { route, news, confirms, isDeclined } of collections) {
+          counter.picks(route).picks(route, { confirms: true });
+          const intentId = counter.station.intent?.intentId ?? 0;
+          counter.fetches({ intentId }).givesQr({ intentId });
+          for (const [what, back] of news) NEWS_OF[what]?.(counter, counter.station.ended[back]?.intentId ?? 0);
+          if (isDeclined) counter.reports("reported_declined", { intentId });
+          // The scenario checks M57 after each step.
+          counter.attests({ intentId, reference: "SLIP-9", confirmsMoney: confirms });
+          if (counter.reply?.ok === false && counter.reply.code === "money_may_have_moved") asked += 1;
+          if (counter.happened.includes("second_collection_confirmed")) confirmed += 1;
+          counter.refusesToSettle("order_changed", { intentId }).fails("payment_declined", { intentId });
+          counter.cancels({ intentId });
+        }
+      }),
+      { numRuns: 30 },
+    );
+    expect([asked > 0, confirmed > 0], `${asked} asked, ${confirmed} confirmed`).toEqual([true, true]);
+  });
+
+  const declined = (outcome: ReportedOutcome = "reported_declined"): Scenario =>
+    aQrCounter().picks("smart_pos").fetches().reports(outcome).cancels();
+  const reportsLate = (counter: Scenario, outcome: ReportedOutcome = "reported_success"): Scenario =>
+    counter.reports(outcome, { intentId: 1_001, reference: "RRN-1" });
+  const NEWS = { ok: false, code: "money_may_have_moved", reason: "late_success", earlierIntentId: 1_001 };
+
+  it.each([
+    ["reported_declined", "cash"],
+    ["reported_cancelled", "attested_terminal"],
+  ] as const)("a success after %s: %s is attested only by the cashier's confirmation", (first, route) => {
+    const counter = declined(first).picks(route);
+    expect(counter.happened).toEqual(["intent_created"]);
+    expect(reportsLate(counter).happened).toEqual(["late_evidence_kept"]);
+    expect([counter.attests({ reference: "SLIP-9" }).reply, counter.happened]).toEqual([NEWS, []]);
+    expect(counter.attests({ reference: "SLIP-9", confirms: true }).reply, "another confirmation").toEqual(NEWS);
+    counter.attests({ reference: "SLIP-9", confirmsMoney: true });
+    expect(counter.happened).toEqual(["settlement_started", "second_collection_confirmed"]);
+    expect(counter.commits.at(-1)?.events[1]).toMatchObject({ earlierIntentId: 1_001 });
+    expect(counter.settles().intent?.status).toBe("succeeded");
+  });
+
+  it("the confirmation of the creation is older than the report: the attestation asks again", () => {
+    const counter = aQrCounter().picks("smart_pos").fetches().cancels().picks("cash", { confirms: true });
+    expect(reportsLate(counter).attests().reply).toEqual(NEWS);
+  });
+
+  it("a confirmation holds for what was known: not for a later reason, and for no other collection", () => {
+    const counter = reportsLate(declined().picks("cash")).attests({ confirmsMoney: true }).refusesToSettle();
+    expect(counter.attests().happened, "after the seam has refused").toEqual(["settlement_started"]);
+    counter.refusesToSettle();
+    reportsLate(counter, "reported_unknown");
+    expect(counter.attests().reply).toEqual({ ...NEWS, reason: "late_evidence" });
+    expect(counter.cancels().picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
+  });
+
+  it("the same key: the refusal is not kept, and the confirmed attestation is answered once more alike", () => {
+    const counter = reportsLate(declined().picks("cash")).attests({ key: "a" });
+    expect(counter.reply).toEqual(NEWS);
+    const settling = counter.attests({ key: "a", confirmsMoney: true }).reply;
+    expect(settling).toMatchObject({ ok: true, status: "settling" });
+    expect([counter.attests({ key: "a" }).reply, counter.happened]).toEqual([settling, []]);
+    expect(counter.settles().attests({ key: "a" }).reply).toMatchObject({ ok: true, status: "succeeded" });
+  });
+
+  it("an active QR: no display shows it any more, and its provider's right money settles it", () => {
+    const counter = declined().picks("dynamic_qr").givesQr();
+    expect(counter.display.state).toBe("qr");
+    expect(reportsLate(counter).display).toMatchObject({ state: "total", qr_payload: "" });
+    expect(counter.confirms().reply).toMatchObject({ ok: true, status: "settling" });
+    expect(counter.refusesToSettle().attests().reply).toEqual(NEWS);
+    expect(counter.attests({ confirmsMoney: true }).settles().intent?.status).toBe("succeeded");
+  });
+
+  it("a hand-off that its device has not fetched: it is held back; one that was fetched stays", () => {
+    const isAssigned = ({ station, atMs }: Scenario) => assignedIntent(station, COMPANION.id, atMs) !== null;
+    const counter = declined().picks("smart_pos");
+    expect([isAssigned(counter), isAssigned(reportsLate(counter))]).toEqual([true, false]);
+    expect(counter.fetches().reply).toEqual({ ok: false, code: "handoff_not_assigned" });
+    const fetched = reportsLate(declined().picks("smart_pos").fetches());
+    expect([isAssigned(fetched), fetched.reports("reported_success").attests().reply]).toEqual([true, NEWS]);
+  });
+
+  it("an earlier QR's money that its provider takes back: nothing is left to confirm", () => {
+    const counter = aQrCounter().picks("dynamic_qr").givesQr().fails("payment_declined").picks("cash");
+    counter.differs("amount_mismatch", { intentId: 1_001 });
+    expect(counter.attests().reply).toMatchObject({ code: "money_may_have_moved", reason: "money_differs" });
+    expect(counter.clears(1_001).attests().happened).toEqual(["settlement_started"]);
+  });
+
+  it("a flood of late money of other orders: what the collection under way has to confirm is not pushed out", () => {
+    const counter = aQrCounter();
+    const orderId = 900;
+    for (let turn = 1; turn <= STATE_LIMITS.doubts; turn += 1)
+      counter
+        .order({ orderId: 600 + turn })
+        .picks("dynamic_qr")
+        .givesQr()
+        .cancels()
+        .tellsEnd();
+    counter.order({ orderId }).picks("smart_pos").fetches().reports("reported_declined").cancels().picks("cash");
+    counter.reports("reported_success", { intentId: counter.intentId - 1 });
+    const others = counter.station.ended.filter((intent) => intent.orderId !== orderId);
+    for (let turn = 0; turn < STATE_LIMITS.doubts; turn += 1) {
+      counter.recalled = { ...(others[0] as (typeof others)[0]), intentId: 400 + turn };
+      counter.differs("amount_mismatch", { intentId: 400 + turn });
+    }
+    expect(counter.station.doubts).toHaveLength(STATE_LIMITS.doubts);
+    expect(counter.attests().reply).toMatchObject({ code: "money_may_have_moved", reason: "late_success" });
   });
 });

@@ -8,7 +8,7 @@ import { REFUSAL_CODES, type StationReply } from "../../machines/station/reply.t
 import type { StationState } from "../../machines/station/state.ts";
 import { type Step, step } from "../../machines/station/step.ts";
 import { checkStep, deepFreeze, LEASE_COMMANDS } from "./invariants.ts";
-import { MoneyWitness } from "./provider-invariants.ts";
+import { MoneyWitness, NewsWitness } from "./provider-invariants.ts";
 import { type Happening, inputOf, LIFE_BEGINS_MS, life, OPENING } from "./random-commands.ts";
 import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
 
@@ -25,6 +25,7 @@ interface Lived {
 function live(told: readonly Happening[], check: typeof checkStep | undefined): readonly Lived[] {
   const lived: Lived[] = [];
   const money = new MoneyWitness();
+  const news = new NewsWitness();
   let state: StationState | null = null;
   let atMs = LIFE_BEGINS_MS;
   let nextIntentId = 1_000;
@@ -37,6 +38,7 @@ function live(told: readonly Happening[], check: typeof checkStep | undefined): 
     if (after.state === null) continue;
     check?.(state, input, after);
     money.see(after);
+    news.see(after);
     lived.push({ command: input.command.type, commandId: input.commandId, before: state, step: after });
     state = after.state;
   }

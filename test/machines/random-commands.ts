@@ -195,6 +195,8 @@ const PEOPLE: readonly Told[] = [
       type: "intent_attest",
       intentId: id(at),
       reference: typed,
+      // One cashier in three confirms whatever an earlier collection may have moved.
+      confirmsMoneyMayHaveMoved: typed === "RRN-2",
     })),
   ],
   [2, CASHIER, intentId.map((id) => (at) => ({ type: "intent_cancel", intentId: id(at) }))],

@@ -31,7 +31,7 @@ import {
 import { type Step, step } from "../../machines/station/step.ts";
 import { type DisplayView, displayView } from "../../machines/views/display.ts";
 import { checkStep, deepFreeze } from "./invariants.ts";
-import { MoneyWitness } from "./provider-invariants.ts";
+import { MoneyWitness, NewsWitness } from "./provider-invariants.ts";
 
 export const START_MS = Date.UTC(2026, 10, 21, 12);
 
@@ -105,6 +105,7 @@ export class Scenario {
   readonly commits: Commit[] = [];
   #last: Step | { readonly state: null; readonly reply: StationReply } | undefined;
   readonly #money = new MoneyWitness();
+  readonly #news = new NewsWitness();
   #commands = 0;
   #intents = 1_000;
   #shown: OrderSnapshot = ORDER;
@@ -128,6 +129,7 @@ export class Scenario {
     if (after.state === null) return this;
     checkStep(before, input, after);
     this.#money.see(after);
+    this.#news.see(after);
     this.state = after.state;
     if (after.events.length > 0) {
       const { commandId, actor, atMs } = input;
@@ -200,9 +202,10 @@ export class Scenario {
       more.key,
     );
   }
-  attests(more: Sending & { reference?: string; confirms?: boolean } = {}): this {
-    const { intentId = this.#intents, reference, confirms: confirmsReferenceAlreadyUsed } = more;
-    const command = { type: "intent_attest", intentId, reference, confirmsReferenceAlreadyUsed } as const;
+  attests(more: Sending & { reference?: string; confirms?: boolean; confirmsMoney?: boolean } = {}): this {
+    const { intentId = this.#intents, reference, confirms: confirmsReferenceAlreadyUsed, confirmsMoney } = more;
+    const confirms = { confirmsReferenceAlreadyUsed, confirmsMoneyMayHaveMoved: confirmsMoney };
+    const command = { type: "intent_attest", intentId, reference, ...confirms } as const;
     return this.send(command, more.by ?? CASEY, more.key);
   }
   cancels(more: Sending = {}): this {

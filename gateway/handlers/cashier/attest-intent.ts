@@ -10,7 +10,7 @@ import { decidedIntentWire } from "./intent-wire.ts";
 
 /**
  * Answers once the payment seam has spoken. Refusals: `evidence_required`, `reference_required`, `order_changed`,
- * `order_already_paid`, `order_voided`, `money_already_used`, `reference_already_used`, `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
+ * `order_already_paid`, `order_voided`, `money_already_used`, `reference_already_used`, `money_may_have_moved` with `reason` and `earlier_intent_id`, `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
  * `lease_required`, `station_leased`, `idempotency_key_reused`.
  */
 export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (context) => {
@@ -18,12 +18,22 @@ export const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = as
   const station = await ownStation(context);
   const { stationId } = station;
   const intentId = context.id("intent_id");
-  const { reference, confirms_reference_already_used: confirms } = body;
+  const {
+    reference,
+    confirms_reference_already_used: confirms,
+    confirms_money_may_have_moved: confirmsMoneyMayHaveMoved,
+  } = body;
   const response = await deps.bus.command(stationId, {
     // The answer to an attestation is kept, also that its reference is used already: confirming it is another command.
     commandId: sessionCommandId(context, confirms === true ? "intent_attest_confirmed" : "intent_attest", intentId),
     actor: cashierActor(context),
-    command: { type: "intent_attest", intentId, reference, confirmsReferenceAlreadyUsed: confirms },
+    command: {
+      type: "intent_attest",
+      intentId,
+      reference,
+      confirmsReferenceAlreadyUsed: confirms,
+      confirmsMoneyMayHaveMoved,
+    },
   });
   const intent = spokenOf(response);
   if (isOtherBody(context, intent, reference)) throw new Refusal("idempotency_key_reused");

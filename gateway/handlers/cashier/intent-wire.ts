@@ -11,7 +11,7 @@ import {
 } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
-import { doubtAtEnd, isOvertaken, strongestDoubt } from "../../../machines/station/doubts.ts";
+import { doubtAtEnd, isOvertaken, strongestDoubt, unconfirmedDoubt } from "../../../machines/station/doubts.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
@@ -35,7 +35,10 @@ export interface IntentFacts {
 }
 
 export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentWire {
-  const obstacle = isEnded(intent.status) ? undefined : orderObstacle(station, intent);
+  const hasEnded = isEnded(intent.status);
+  const toConfirm = hasEnded ? undefined : unconfirmedDoubt(station, intent);
+  const doubted = toConfirm === undefined ? undefined : "money_may_have_moved";
+  const obstacle = hasEnded ? undefined : (orderObstacle(station, intent) ?? doubted);
   return {
     intent_id: intent.intentId,
     intent_display_number: intent.displayNumber,
@@ -53,6 +56,8 @@ export function intentWire(intent: PaymentIntent, { station, switches, nowMs }: 
     report_count: intent.reportCount,
     settle_offered: obstacle === undefined && isPossible(intent, attestNow(intent, nowMs), nowMs),
     settle_obstacle: obstacle ?? "",
+    confirmation_needed:
+      toConfirm === undefined ? null : { reason: toConfirm.reason, earlier_intent_id: toConfirm.intentId },
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs, key: "" }, nowMs),
     attestation: attestationWire(intent),
     provider: providerWire(intent, station, switches),
@@ -129,7 +134,7 @@ const ALL_FROZEN: KillSwitches = { ...NO_KILL_SWITCHES, platform: true };
 function providerWire(intent: PaymentIntent, station: StationFacts, switches: KillSwitches): IntentWire["provider"] {
   const { provider } = intent;
   if (provider === null) return null;
-  const maySee = mayShowQr(station, provider, switches) && !isPaidOtherwise(intent);
+  const maySee = mayShowQr(station, provider, switches) && !isPaidOtherwise(station, intent);
   return {
     config_id: provider.configId,
     qr_payload: maySee ? provider.qrPayload : "",

@@ -92,6 +92,7 @@ const command = z.discriminatedUnion("type", [
     intentId: id,
     reference: text.optional(),
     confirmsReferenceAlreadyUsed: z.boolean().optional(),
+    confirmsMoneyMayHaveMoved: z.boolean().optional(),
   }),
   z.object({ type: z.literal("intent_cancel"), intentId: id }),
   z.object({ type: z.literal("intent_present"), intentId: id }),

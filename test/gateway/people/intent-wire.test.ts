@@ -162,6 +162,36 @@ describe("an intent on the wire", () => {
     });
   });
 
+  describe("whose order has an earlier collection that may have moved money", () => {
+    const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
+    const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
+    const by = (doubt: Partial<Doubt>) => ({
+      ...FACTS,
+      station: { ...STATION, doubts: [{ orderId: 42, intentId: 6, reason: "late_success", ...doubt } as Doubt] },
+    });
+    it.each([
+      ["learned since", {}, [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""]],
+      ["confirmed for it", { confirmedFor: 7 }, [true, "", null, "000201"]],
+      [
+        "confirmed for another one",
+        { confirmedFor: 5 },
+        [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""],
+      ],
+      ["of another order", { orderId: 43 }, [true, "", null, "000201"]],
+    ])("%s: settling and the QR follow the confirmation", (_what, doubt, expected) => {
+      const cash = intentWire(intent({ route: "cash" }), by(doubt));
+      const shown = intentWire(qr, by(doubt)).provider?.qr_payload;
+      expect([cash.settle_offered, cash.settle_obstacle, cash.confirmation_needed, shown]).toEqual(expected);
+    });
+
+    it("ended: there is nothing to confirm", () => {
+      expect(intentWire(intent({ status: "expired" }), by({}))).toMatchObject({
+        settle_obstacle: "",
+        confirmation_needed: null,
+      });
+    });
+  });
+
   it("shows no QR while its provider is frozen", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });

@@ -1,0 +1,76 @@
+/** A companion's word that comes late, through the real service: the cashier is asked before the guest is charged again. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { z } from "zod";
+import type { orderSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
+import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { logIn, type Person } from "../../support/people.ts";
+import { startSystem, type TestSystem } from "../../support/system.ts";
+
+type Order = z.infer<typeof orderSchema>;
+type Intent = z.infer<typeof intentSchema>;
+
+let system: TestSystem;
+let cashier: Person;
+let companion: TestDevice;
+let station: string;
+
+beforeAll(async () => {
+  system = await startSystem();
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const [first] = system.sandbox.stations;
+  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
+  companion = await enrollDevice(system.baseUrl, code);
+  station = `stations/${first?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  await companion.good("POST", "heartbeat/", { body: {} });
+});
+afterAll(() => system.stop());
+
+const read = ({ intent_id }: Intent): Promise<Intent> => cashier.good("GET", `${station}/intents/${intent_id}/`);
+const collect = (order_id: number, route: Intent["route"], confirms_money_may_have_moved?: boolean): Promise<Intent> =>
+  cashier.good("POST", `${station}/intents/`, { body: { order_id, route, confirms_money_may_have_moved } });
+const attestPath = ({ intent_id }: Intent): string => `${station}/intents/${intent_id}/attest/`;
+
+/** A hand-off that its companion fetched and that the cashier cancelled, after this report of the companion. */
+async function cancelled(outcome?: string): Promise<Intent> {
+  await vi.waitUntil(async () => {
+    const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
+    return routes.some(({ route, offered }) => route === "smart_pos" && offered);
+  });
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "9.00" }] };
+  const { order_id } = await cashier.good<Order>("POST", `${station}/orders/`, { body });
+  const intent = await collect(order_id, "smart_pos");
+  await companion.good("GET", "assignment/");
+  if (outcome !== undefined)
+    await companion.good("POST", "assignment/report/", { body: reportOf(intent, outcome, "first") });
+  return cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`, {});
+}
+
+const reportOf = ({ intent_id }: Intent, outcome: string, key: string): object => ({
+  intent_id,
+  outcome,
+  provider_reference: "RRN-1",
+  client_idempotency_key: key,
+});
+const reportLate = (intent: Intent, outcome: string): Promise<unknown> =>
+  companion.refused("intent_not_actionable", "POST", "assignment/report/", { body: reportOf(intent, outcome, "late") });
+
+describe("a success that is reported between the creation of the next collection and its attestation", () => {
+  it("attesting is refused until the cashier confirms, under the same key too; the intent and the live view name why", async () => {
+    const earlier = await cancelled("reported_declined");
+    const cash = await collect(earlier.order_id, "cash");
+    expect(cash).toMatchObject({ settle_offered: true, settle_obstacle: "", confirmation_needed: null });
+    await reportLate(earlier, "reported_success");
+    const named = { reason: "late_success", earlier_intent_id: earlier.intent_id };
+    const held = { settle_offered: false, settle_obstacle: "money_may_have_moved", confirmation_needed: named };
+    await vi.waitFor(async () => expect(await read(cash)).toMatchObject({ ...held, cancel_offered: true }));
+    expect(await cashier.good("GET", `${station}/live/`)).toMatchObject({ active_intent: held });
+    const { status, body } = await cashier.refused("money_may_have_moved", "POST", attestPath(cash), { key: "k" });
+    expect([status, body]).toMatchObject([409, named]);
+    const confirmed = { key: "k", body: { confirms_money_may_have_moved: true } };
+    const paid = await cashier.good<Intent>("POST", attestPath(cash), confirmed);
+    expect(paid).toMatchObject({ status: "succeeded", settle_obstacle: "", confirmation_needed: null });
+    expect(await cashier.good("POST", attestPath(cash), { key: "k" })).toEqual(paid);
+  });
+});
