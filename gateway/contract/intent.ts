@@ -40,7 +40,7 @@ export const attestBodySchema = z
   .strictObject({
     reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
       description:
-        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`.",
+        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`; a reference that is left out is not compared.",
     }),
     confirms_reference_already_used: z.boolean().optional().meta({
       description:

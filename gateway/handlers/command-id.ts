@@ -26,7 +26,7 @@ export function idempotencyKey(context: Pick<SessionContext, "header">): string 
   return key;
 }
 
-/** What tells whether a repetition under an `Idempotency-Key` asks for the same; undefined without a key. */
+/** What shows whether a repetition under an `Idempotency-Key` asks for the same; undefined without a key. */
 export function requestDigest(context: SessionContext<object, unknown>): string | undefined {
   if (idempotencyKey(context) === undefined) return undefined;
   const members = Object.entries(context.body).filter(([, value]) => value !== undefined);

@@ -15,7 +15,7 @@ export function earlierReply(state: StationState, input: StepInput): StationRepl
   return keptReply(state, input) ?? replyOfIntent(state, input);
 }
 
-/** What tells a repetition from another command. */
+/** What a repetition is known by. */
 interface Repetition extends Pick<StepInput, "commandId" | "actor" | "atMs"> {
   readonly command: Command<"lease_acquire"> | { readonly type: Exclude<StationCommandType, "lease_acquire"> };
 }
