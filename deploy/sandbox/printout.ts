@@ -65,8 +65,8 @@ export function printout(facts: SandboxFacts, paths: PrintedPaths): string {
 }
 
 /**
- * Where the gateway speaks TLS itself, each line takes its certificate and no other: by its public key, whatever names it
- * has and whoever signed it. The guest's page is at the sandbox provider.
+ * Where the gateway speaks TLS itself, each line takes its certificate and no other: by its public key, whatever names
+ * and authority it has. The guest's page is at the sandbox provider.
  */
 function pinned(lines: readonly string[], { certificate }: SandboxFacts): readonly string[] {
   if (certificate === null) return lines;
