@@ -1,0 +1,116 @@
+/**
+ * One direction of dialling between two servers of a cluster: a TCP proxy that carries bytes, holds them back, or refuses.
+ * A link that is cut says nothing, as a network does; what was sent meanwhile arrives when it is joined again.
+ */
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+/** What a cut link holds back in each direction; beyond it the sender is not read any more, as by a full socket. */
+const HELD_BYTES = 4 * 1_024 * 1_024;
+
+export class Link {
+  readonly #targetPort: number;
+  readonly #server: Server;
+  readonly #pipes = new Set<Pipe>();
+  #isCut = false;
+
+  private constructor(targetPort: number) {
+    this.#targetPort = targetPort;
+    this.#server = createServer({ pauseOnConnect: true }, (client) => this.#carry(client));
+  }
+
+  /** A link to this port of 127.0.0.1. */
+  static async open(targetPort: number): Promise<Link> {
+    const link = new Link(targetPort);
+    link.#server.listen(0, "127.0.0.1");
+    await once(link.#server, "listening");
+    return link;
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("The link is closed.");
+    return address.port;
+  }
+
+  /** Connections that go through it now. */
+  get connections(): number {
+    return this.#pipes.size / 2;
+  }
+
+  cut(): void {
+    this.#isCut = true;
+    for (const pipe of this.#pipes) pipe.hold();
+  }
+
+  join(): void {
+    this.#isCut = false;
+    for (const pipe of this.#pipes) pipe.release();
+  }
+
+  async close(): Promise<void> {
+    for (const pipe of this.#pipes) pipe.end();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+
+  #carry(client: Socket): void {
+    const upstream = connect(this.#targetPort, "127.0.0.1");
+    for (const pipe of [new Pipe(client, upstream), new Pipe(upstream, client)]) {
+      this.#pipes.add(pipe);
+      pipe.from.once("close", () => this.#pipes.delete(pipe));
+      if (this.#isCut) pipe.hold();
+    }
+    client.resume();
+  }
+}
+
+/** One direction of a connection. */
+class Pipe {
+  readonly from: Socket;
+  readonly #to: Socket;
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  #isHolding = false;
+
+  constructor(from: Socket, to: Socket) {
+    this.from = from;
+    this.#to = to;
+    from.setNoDelay(true);
+    from.on("error", () => from.destroy());
+    from.once("close", () => {
+      // The other side of a cut link does not learn of the end before the link is joined again.
+      if (!this.#isHolding) to.destroy();
+    });
+    to.on("drain", () => from.resume());
+    from.on("data", (chunk: Buffer) => this.#pass(chunk));
+  }
+
+  hold(): void {
+    this.#isHolding = true;
+  }
+
+  release(): void {
+    this.#isHolding = false;
+    for (const chunk of this.#held) this.#to.write(chunk);
+    this.#held = [];
+    this.#heldBytes = 0;
+    if (this.from.destroyed) this.#to.destroy();
+    else this.from.resume();
+  }
+
+  end(): void {
+    this.from.destroy();
+    this.#to.destroy();
+  }
+
+  #pass(chunk: Buffer): void {
+    if (!this.#isHolding) {
+      if (!this.#to.write(chunk)) this.from.pause();
+      return;
+    }
+    this.#held.push(chunk);
+    this.#heldBytes += chunk.length;
+    if (this.#heldBytes > HELD_BYTES) this.from.pause();
+  }
+}

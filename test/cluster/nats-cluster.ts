@@ -1,0 +1,201 @@
+/**
+ * Three nats-server processes that form one cluster with JetStream. Each dials the two others through a link of its own,
+ * so that any pair of servers can be separated. A server advertises an address where nothing listens: otherwise the
+ * servers would learn each other's real addresses and go around the links.
+ */
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { inject } from "vitest";
+import { type Child, startChild } from "../../deploy/child.ts";
+import { freePort } from "../../deploy/embedded/free-port.ts";
+import { waitForNats } from "../../deploy/embedded/nats.ts";
+import { serverFolder, type TemporaryFolder } from "../support/temporary-folder.ts";
+import { Link } from "./link.ts";
+
+export const NODES = ["n0", "n1", "n2"] as const;
+export type NodeName = (typeof NODES)[number];
+
+const START_MS = 10_000;
+const FORM_MS = 30_000;
+const STOP_MS = 5_000;
+const POLL_MS = 50;
+
+interface Ports {
+  readonly client: number;
+  readonly cluster: number;
+  readonly monitor: number;
+}
+
+export class NatsCluster {
+  readonly #folder: TemporaryFolder = serverFolder("cluster");
+  readonly #token = randomBytes(12).toString("hex");
+  readonly #ports = new Map<NodeName, Ports>();
+  /** By the server that dials and the one that is dialled. */
+  readonly #links = new Map<`${NodeName}>${NodeName}`, Link>();
+  readonly #children = new Map<NodeName, Child>();
+
+  /** Starts the servers and waits until they have elected a leader for their streams. */
+  static async start(): Promise<NatsCluster> {
+    const cluster = new NatsCluster();
+    try {
+      await cluster.#prepare();
+      await Promise.all(NODES.map((node) => cluster.startNode(node)));
+      await cluster.#formed();
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+    return cluster;
+  }
+
+  /** All servers, this one first. */
+  url(first: NodeName = "n0"): string {
+    const nodes = [first, ...NODES.filter((node) => node !== first)];
+    return nodes.map((node) => this.nodeUrl(node)).join(",");
+  }
+
+  /** One server alone. */
+  nodeUrl(node: NodeName): string {
+    return `nats://${this.#token}@127.0.0.1:${this.#portsOf(node).client}`;
+  }
+
+  logFile(node: NodeName): string {
+    return join(this.#folder.path, `${node}.log`);
+  }
+
+  /** Starts a server that does not run; resolves when it answers. */
+  async startNode(node: NodeName): Promise<void> {
+    const { client } = this.#portsOf(node);
+    const child = await startChild({
+      command: inject("natsBinary").path,
+      args: ["--config", join(this.#folder.path, `${node}.conf`)],
+      spawn: { cwd: this.#folder.path },
+      stopSignal: "SIGTERM",
+      stopMs: STOP_MS,
+      orphanSignal: "TERM",
+    });
+    this.#children.set(node, child);
+    const ended = new AbortController();
+    void child.exited.then(() => ended.abort());
+    if (!(await waitForNats("127.0.0.1", client, { timeoutMs: START_MS, signal: ended.signal }))) {
+      throw new Error(`The server ${node} did not start; its log is ${this.logFile(node)}.\n${child.output.tail()}`);
+    }
+  }
+
+  /** SIGTERM, as an operator or a rolling update sends it. */
+  async stopNode(node: NodeName): Promise<void> {
+    await this.#childOf(node).stop();
+  }
+
+  async killNode(node: NodeName): Promise<void> {
+    await this.#childOf(node).kill();
+  }
+
+  signalNode(node: NodeName, signal: "SIGSTOP" | "SIGCONT"): void {
+    process.kill(this.#childOf(node).pid, signal);
+  }
+
+  /** Separates two servers; neither learns that the other is away but by its silence. */
+  cut(one: NodeName, other: NodeName): void {
+    for (const link of this.#between(one, other)) link.cut();
+  }
+
+  join(one: NodeName, other: NodeName): void {
+    for (const link of this.#between(one, other)) link.join();
+  }
+
+  /** Separates a server from both others. */
+  isolate(node: NodeName): void {
+    for (const other of NODES) if (other !== node) this.cut(node, other);
+  }
+
+  reunite(node: NodeName): void {
+    for (const other of NODES) if (other !== node) this.join(node, other);
+  }
+
+  /** Connections that go through each pair's links now. */
+  connectionsBetween(one: NodeName, other: NodeName): number {
+    return this.#between(one, other).reduce((sum, link) => sum + link.connections, 0);
+  }
+
+  /** What a server's monitoring answers, for example `connz` or `jsz?streams=1`. Rejects when it does not within a second. */
+  async monitor<T>(node: NodeName, path: string): Promise<T> {
+    const url = `http://127.0.0.1:${this.#portsOf(node).monitor}/${path}`;
+    const answer = await fetch(url, { signal: AbortSignal.timeout(1_000) });
+    return (await answer.json()) as T;
+  }
+
+  /** Ends the servers and removes their data. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#children.values()].map((child) => child.kill()));
+    await Promise.all([...this.#links.values()].map((link) => link.close()));
+    this.#folder.remove();
+  }
+
+  async #prepare(): Promise<void> {
+    for (const node of NODES) {
+      const [client, cluster, monitor] = [await freePort(), await freePort(), await freePort()];
+      this.#ports.set(node, { client, cluster, monitor });
+    }
+    for (const from of NODES) {
+      for (const to of NODES) {
+        if (from !== to) this.#links.set(`${from}>${to}`, await Link.open(this.#portsOf(to).cluster));
+      }
+    }
+    for (const node of NODES) writeFileSync(join(this.#folder.path, `${node}.conf`), this.#configuration(node));
+  }
+
+  #configuration(node: NodeName): string {
+    const { client, cluster, monitor } = this.#portsOf(node);
+    const routes = NODES.filter((other) => other !== node).map(
+      (other) => `nats-route://127.0.0.1:${this.#links.get(`${node}>${other}`)?.port}`,
+    );
+    return `server_name: ${node}
+listen: "127.0.0.1:${client}"
+http: "127.0.0.1:${monitor}"
+authorization { token: ${JSON.stringify(this.#token)} }
+log_file: ${JSON.stringify(this.logFile(node))}
+jetstream { store_dir: ${JSON.stringify(join(this.#folder.path, node))}, sync_interval: always, max_file_store: 1PB }
+cluster {
+  name: restaurant
+  listen: "127.0.0.1:${cluster}"
+  advertise: "127.0.0.1:1"
+  no_advertise: true
+  routes: [${routes.map((route) => JSON.stringify(route)).join(", ")}]
+}
+`;
+  }
+
+  /** Resolves when a leader of JetStream knows all three servers. */
+  async #formed(): Promise<void> {
+    const deadlineMs = performance.now() + FORM_MS;
+    for (;;) {
+      const size = await this.monitor<{ meta_cluster?: { leader?: string; cluster_size?: number } }>("n0", "jsz").catch(
+        () => undefined,
+      );
+      const meta = size?.meta_cluster;
+      if (meta?.leader !== undefined && meta.leader !== "" && meta.cluster_size === NODES.length) return;
+      if (performance.now() > deadlineMs) throw new Error("The NATS cluster did not elect a leader.");
+      await delay(POLL_MS);
+    }
+  }
+
+  #between(one: NodeName, other: NodeName): Link[] {
+    const found = [this.#links.get(`${one}>${other}`), this.#links.get(`${other}>${one}`)];
+    return found.filter((link) => link !== undefined);
+  }
+
+  #portsOf(node: NodeName): Ports {
+    const ports = this.#ports.get(node);
+    if (ports === undefined) throw new Error(`There is no server ${node}.`);
+    return ports;
+  }
+
+  #childOf(node: NodeName): Child {
+    const child = this.#children.get(node);
+    if (child === undefined) throw new Error(`The server ${node} was never started.`);
+    return child;
+  }
+}
