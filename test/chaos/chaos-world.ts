@@ -29,6 +29,13 @@ export interface ChaosWorld {
 /** The system and its people, without stations yet. */
 export type ChaosPeople = Omit<ChaosWorld, "stations">;
 
+/** Who opens stations, and where. */
+export interface StationMakers {
+  readonly system: Pick<TestSystem, "baseUrl" | "sandbox">;
+  readonly owner: ApiClient;
+  readonly cashier: ApiClient;
+}
+
 /** Starts it; the cashier holds every station's lease and every companion has been heard. */
 export async function startChaosWorld(stationCount: number): Promise<ChaosWorld> {
   const people = await startChaosSystem();
@@ -43,7 +50,7 @@ export async function startChaosSystem(): Promise<ChaosPeople> {
 }
 
 /** Opens stations, each with its two devices. */
-export async function addStations({ system, owner, cashier }: ChaosPeople, count: number): Promise<ChaosStation[]> {
+export async function addStations({ system, owner, cashier }: StationMakers, count: number): Promise<ChaosStation[]> {
   const stations: ChaosStation[] = [];
   for (let index = 0; index < count; index += 1) {
     const body = { filial_id: system.sandbox.filialId, name: `Counter ${index}`, currency: "EUR" };
@@ -72,8 +79,8 @@ export function exampleAddress(nth: number): string {
 }
 
 async function enroll(wish: {
-  readonly system: TestSystem;
-  readonly owner: Person;
+  readonly system: StationMakers["system"];
+  readonly owner: ApiClient;
   readonly stationId: number;
   readonly kind: string;
   readonly nth: number;

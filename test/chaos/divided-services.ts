@@ -4,12 +4,11 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Child } from "../../deploy/child.ts";
-import { startServiceProcess } from "../../deploy/service-process.ts";
-import type { TestProcess, TestSystem } from "../support/system.ts";
+import type { TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startTestProcess, type TestProcess } from "../support/test-process.ts";
 
-const SCRIPT = join(import.meta.dirname, "..", "..", "services", "main.ts");
+const SCRIPT = "services/main.ts";
 const DIVISION = {
   services: ["registry", "settlement", "audit", "relay"],
   providers: ["providers"],
@@ -39,7 +38,7 @@ export async function divideServices(
     ...settings,
   };
   const start = (part: Part) =>
-    startPart({ name: part, script: SCRIPT, args: [...DIVISION[part]], environment, logFile: logFile(part) });
+    startTestProcess({ name: part, script: SCRIPT, args: DIVISION[part], environment, logFile: logFile(part) });
   const [services, providers, sandboxProvider] = await Promise.all([
     start("services"),
     start("providers"),
@@ -51,30 +50,6 @@ export async function divideServices(
     async stop() {
       await Promise.all([services.stop(), providers.stop(), sandboxProvider.stop()]);
       folder.remove();
-    },
-  };
-}
-
-async function startPart(options: {
-  readonly name: string;
-  readonly script: string;
-  readonly args: string[];
-  readonly environment: NodeJS.ProcessEnv;
-  readonly logFile: string;
-}): Promise<TestProcess> {
-  const launch = async (): Promise<Child> =>
-    (await startServiceProcess({ ...options, control: { stopping: new AbortController().signal } })).child;
-  let child = await launch();
-  return {
-    pid: () => child.pid,
-    async kill9() {
-      await child.kill();
-    },
-    async stop() {
-      await child.stop();
-    },
-    async restart() {
-      child = await launch();
     },
   };
 }

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isRunning } from "../support/running-program.ts";
 import type { TestServer } from "../support/servers.ts";
-import type { TestProcess } from "../support/system.ts";
+import type { TestProcess } from "../support/test-process.ts";
 import type { Random } from "./random.ts";
 
 export const TARGETS = ["stations", "gateway", "services", "providers", "sandboxProvider", "nats", "postgres"] as const;

@@ -13,9 +13,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Child } from "../../deploy/child.ts";
 import { freePort } from "../../deploy/embedded/free-port.ts";
-import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
@@ -23,8 +21,8 @@ import { call, type ReplyOf } from "../../services/bus/operation.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { cloneDatabase, startNats, startPostgres, type TestDatabase, type TestServer } from "./servers.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
+import { startTestProcess, type TestProcess } from "./test-process.ts";
 
-const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;
 /** How the pieces are divided into processes, as `npm start` does it. */
@@ -35,17 +33,6 @@ const KEY_BYTES = 32;
 export interface LogIn {
   readonly email: string;
   readonly password: string;
-}
-
-/** One process of the system. */
-export interface TestProcess {
-  pid(): number;
-  /** SIGKILL; resolves when it has ended. */
-  kill9(): Promise<void>;
-  /** SIGTERM, as an orderly shutdown would send it; resolves when it has ended. */
-  stop(): Promise<void>;
-  /** Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. */
-  restart(): Promise<void>;
 }
 
 export interface TestSystem {
@@ -110,7 +97,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     DATABASE_URL: database.url,
   };
   const start = (name: string, script: string, args: string[], env: NodeJS.ProcessEnv) =>
-    startTestProcess({ name, script: join(CHECKOUT, script), args, environment: env, logFile: logFile(name) });
+    startTestProcess({ name, script, args, environment: env, logFile: logFile(name) });
   const relayApart = options.relayApart === true;
   const named = (options.services ?? SERVICES).filter((name) => !relayApart || name !== "relay");
   const [services, relay] = await Promise.all([
@@ -167,33 +154,4 @@ async function openStore(options: SystemOptions): Promise<Pick<TestSystem, "data
   const postgres = await startPostgres();
   await migrate({ databaseUrl: postgres.url, log: () => undefined });
   return { database: { url: postgres.url, drop: postgres.stop }, postgres };
-}
-
-interface TestProcessOptions {
-  readonly name: string;
-  readonly script: string;
-  readonly args: string[];
-  readonly environment: NodeJS.ProcessEnv;
-  readonly logFile: string;
-}
-
-async function startTestProcess(options: TestProcessOptions): Promise<TestProcess> {
-  const launch = async (): Promise<Child> => {
-    // A process that ends by itself shows as the failed request or the failed restart that follows.
-    const control = { stopping: new AbortController().signal };
-    return (await startServiceProcess({ ...options, control })).child;
-  };
-  let child = await launch();
-  return {
-    pid: () => child.pid,
-    async kill9() {
-      await child.kill();
-    },
-    async stop() {
-      await child.stop();
-    },
-    async restart() {
-      child = await launch();
-    },
-  };
 }
