@@ -8,9 +8,12 @@ export interface Request {
   /** Sent as `Idempotency-Key`. */
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number;
 }
 
 export interface ApiClient {
+  /** The same caller at another gateway, such as `http://127.0.0.1:8481`. */
+  at(origin: string): ApiClient;
   /** Any request, whatever comes of it. */
   call<T = Record<string, unknown>>(method: string, path: string, request?: Request): Promise<Answer<T>>;
   /** The body of a request that is expected to succeed. */
@@ -23,14 +26,16 @@ export interface ApiClient {
 export function apiClient(root: string, token: string): ApiClient {
   const { origin, pathname } = new URL(root);
   const call = <T>(method: string, path: string, request: Request = {}): Promise<Answer<T>> => {
-    const { body, key, headers } = request;
+    const { body, key, headers, timeoutMs } = request;
     return send<T>(origin, method, pathname + path, {
       token,
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
       ...(body === undefined ? {} : { json: body }),
       headers: key === undefined ? { ...headers } : { ...headers, "idempotency-key": key },
     });
   };
   return {
+    at: (other) => apiClient(other + pathname, token),
     call,
     async good<T>(method: string, path: string, request?: Request): Promise<T> {
       const answer = await call<T>(method, path, request);

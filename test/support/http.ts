@@ -10,6 +10,8 @@ export interface Sending {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as a bearer token. */
   readonly token?: string;
+  /** Rejects with a TimeoutError when the whole answer is not there by then; unset: waits. */
+  readonly timeoutMs?: number;
   /** How it connects: by another source address, or to a server with a certificate of the test's. */
   readonly dispatcher?: Dispatcher;
 }
@@ -44,8 +46,9 @@ export async function send<T = Record<string, unknown>>(
   if (sending.token !== undefined) headers.set("authorization", `Bearer ${sending.token}`);
   if (sending.json !== undefined) headers.set("content-type", "application/json");
   const body = sending.json === undefined ? (sending.body ?? null) : JSON.stringify(sending.json);
-  const init = { method, headers: Object.fromEntries(headers), body, redirect: "manual" } as const;
-  const { dispatcher } = sending;
+  const { dispatcher, timeoutMs } = sending;
+  const signal = timeoutMs === undefined ? null : AbortSignal.timeout(timeoutMs);
+  const init = { method, headers: Object.fromEntries(headers), body, redirect: "manual", signal } as const;
   const response =
     dispatcher === undefined
       ? await fetch(baseUrl + path, init)

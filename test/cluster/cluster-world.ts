@@ -1,0 +1,138 @@
+/** The whole service on a cluster of three NATS servers: two processes of each kind, a PostgreSQL, and stations with devices. */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, vi } from "vitest";
+import { freePort } from "../../deploy/embedded/free-port.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureBucket, ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { seedSandbox } from "../../services/bus/messages/registry.ts";
+import { call } from "../../services/bus/operation.ts";
+import { BUCKETS, INSTALLATION, STREAMS } from "../../services/bus/streams.ts";
+import { migrate } from "../../services/db/migrate.ts";
+import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-world.ts";
+import { logIn, type Person } from "../support/people.ts";
+import { startPostgres, type TestServer } from "../support/servers.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startTestProcess, type TestProcess } from "../support/test-process.ts";
+import { NatsCluster, NODES } from "./nats-cluster.ts";
+
+/** The kinds of processes and the services that each runs; `gateway` is a program of its own. */
+export const KINDS = ["gateway", "stations", "registry", "settlement", "audit", "relay", "providers"] as const;
+export type Kind = (typeof KINDS)[number];
+/** `gateway-0`, `gateway-1`, … */
+export type ProcessName = `${Kind}-${0 | 1}`;
+
+const COPIES = [0, 1] as const;
+const REPLICAS = 3;
+/** Seeding hashes two passwords beside many processes that start. */
+const SEED_MS = 30_000;
+const KEY_BYTES = 32;
+/** A new cluster elects a leader for each stream. */
+const STREAMS_MS = 30_000;
+
+export interface ClusterWorld {
+  readonly nats: NatsCluster;
+  readonly postgres: TestServer;
+  /** A connection of the test's own, for what has no HTTP endpoint and for reading what is stored. */
+  readonly bus: Bus;
+  readonly processes: ReadonlyMap<ProcessName, TestProcess>;
+  /** The addresses of the two gateways. */
+  readonly gateways: readonly [string, string];
+  readonly owner: Person;
+  readonly cashier: Person;
+  readonly filialId: number;
+  readonly stations: readonly ChaosStation[];
+  /** What a process has logged so far: JSON lines. */
+  log(name: ProcessName): string;
+  stop(): Promise<void>;
+}
+
+/** Starts it; every station's lease is held, and every companion has been heard. */
+export async function startClusterWorld(stationCount: number): Promise<ClusterWorld> {
+  const folder = temporaryFolder("cluster-world");
+  mkdirSync(folder.path, { recursive: true });
+  const logFile = (name: string): string => join(folder.path, `${name}.log`);
+  const [nats, postgres] = await Promise.all([NatsCluster.start(), startPostgres()]);
+  await migrate({ databaseUrl: postgres.url, log: () => undefined });
+  const ports = [await freePort(), await freePort()] as const;
+  const gateways = [`http://127.0.0.1:${ports[0]}`, `http://127.0.0.1:${ports[1]}`] as const;
+  const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
+  const shared = {
+    ...process.env,
+    LOG_LEVEL: "info",
+    NATS_REPLICAS: String(REPLICAS),
+    DATABASE_URL: postgres.url,
+    PROVIDER_SECRETS_KEY: newKey(),
+    PROVIDER_CALLBACK_BASE_URL: gateways[0],
+    ...BEHIND_PROXY,
+  };
+  const processes = new Map<ProcessName, TestProcess>();
+  const start = async (kind: Kind, copy: 0 | 1, nth: number): Promise<void> => {
+    const name: ProcessName = `${kind}-${copy}`;
+    const environment = { ...shared, NATS_URL: nats.url(NODES[nth % NODES.length]) };
+    const program =
+      kind === "gateway"
+        ? { script: "gateway/main.ts", args: [], environment: { ...environment, PORT: String(ports[copy]) } }
+        : { script: "services/main.ts", args: [kind], environment };
+    processes.set(name, await startTestProcess({ name, logFile: logFile(name), ...program }));
+  };
+  const bus = await connectBus({
+    url: nats.url(),
+    name: "trial",
+    log: { info: () => undefined, warn: () => undefined },
+  });
+  await makeStreams(bus);
+  // Kind after kind: two cores start no more at once.
+  let nth = 0;
+  for (const kind of KINDS.toReversed()) {
+    await Promise.all(COPIES.map((copy) => start(kind, copy, nth++)));
+  }
+  const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
+  const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
+  const baseUrl = gateways[0];
+  const owner = await logIn(baseUrl, "backoffice", { email: sandbox.owner.email, password: passwords.ownerPassword });
+  const cashier = await logIn(baseUrl, "cashier", {
+    email: sandbox.cashier.email,
+    password: passwords.cashierPassword,
+  });
+  const stations = await addStations({ system: { baseUrl, sandbox }, owner, cashier }, stationCount);
+  return {
+    nats,
+    postgres,
+    bus,
+    processes,
+    gateways,
+    owner,
+    cashier,
+    filialId: sandbox.filialId,
+    stations,
+    log: (name) => readFileSync(logFile(name), "utf8"),
+    async stop() {
+      await bus.close();
+      await Promise.all([...processes.values()].map((one) => one.kill9()));
+      await Promise.all([nats.stop(), postgres.stop()]);
+      folder.remove();
+    },
+  };
+}
+
+/** Makes the streams and buckets before any process starts, and waits until each has a leader that answers. */
+async function makeStreams(bus: Bus): Promise<void> {
+  await ensureBucket(bus, INSTALLATION, { replicas: REPLICAS });
+  await ensureStreams(bus, { replicas: REPLICAS });
+  const names = [...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
+  for (const name of names) {
+    await vi.waitFor(
+      async () => {
+        const { cluster } = await bus.jsm.streams.info(name);
+        expect(cluster?.leader, name).toBeTruthy();
+        expect(
+          cluster?.replicas?.every(({ current }) => current),
+          name,
+        ).toBe(true);
+      },
+      { timeout: STREAMS_MS, interval: 100 },
+    );
+  }
+}

@@ -1,0 +1,79 @@
+/** After a trial: what was acknowledged, held against the log, its copy and the transactions. Each disagreement is a sentence. */
+import postgres from "postgres";
+import { readTrail } from "../chaos/intent-trail.ts";
+import { newestSequence, readStationLog } from "../chaos/station-log-read.ts";
+import type { ClusterWorld } from "./cluster-world.ts";
+import type { EndedCollection, History } from "./history.ts";
+
+interface Sale {
+  readonly transaction_id: string;
+  readonly intent_id: string;
+  readonly order_id: string;
+}
+
+export interface Judgement {
+  readonly lost: readonly string[];
+  readonly doubled: readonly string[];
+  readonly stuck: readonly string[];
+}
+
+export async function judge(world: ClusterWorld, history: History): Promise<Judgement> {
+  const sql = postgres(world.postgres.url, { max: 2, onnotice: () => undefined });
+  try {
+    const sales = await sql<Sale[]>`select transaction_id, intent_id, order_id from transactions`;
+    const trail = await readTrail(sql);
+    const lost = [
+      ...history.ended.flatMap((one) => missingSale(one, sales)),
+      ...history.ended.flatMap((one) => {
+        const types = (trail.get(one.stationId) ?? []).flatMap(({ intentId, type }) =>
+          intentId === one.intentId ? [type] : [],
+        );
+        const missing = one.events.filter((type) => !types.includes(type));
+        return missing.map((type) => `Intent ${one.intentId}: ${type} was acknowledged and is not in the audit copy.`);
+      }),
+      ...(await behind(world, sql)),
+    ];
+    return { lost, doubled: doubled(history, sales), stuck: [...history.stuck, ...(await unfinished(world))] };
+  } finally {
+    await sql.end();
+  }
+}
+
+function missingSale({ end, orderId, intentId, transactionId }: EndedCollection, sales: readonly Sale[]): string[] {
+  if (end !== "paid") return [];
+  const found = sales.find((sale) => Number(sale.transaction_id) === transactionId);
+  if (found !== undefined && Number(found.intent_id) === intentId) return [];
+  return [`Order ${orderId}: transaction ${transactionId} was acknowledged and is not there.`];
+}
+
+function doubled(history: History, sales: readonly Sale[]): string[] {
+  const paid = new Map(history.ended.filter(({ end }) => end === "paid").map((one) => [one.orderId, one]));
+  const byOrder = Map.groupBy(sales, ({ order_id }) => Number(order_id));
+  return [...byOrder].flatMap(([orderId, ofOrder]) => {
+    if (ofOrder.length > 1) return [`Order ${orderId} has ${ofOrder.length} transactions.`];
+    return paid.has(orderId) ? [] : [`Order ${orderId} has a transaction that no attestation was answered with.`];
+  });
+}
+
+async function unfinished(world: ClusterWorld): Promise<string[]> {
+  const sentences: string[] = [];
+  for (const { stationId } of world.stations) {
+    const log = await readStationLog(world.bus, stationId);
+    const versions = log.map(({ version }) => version);
+    const first = versions[0] ?? 0;
+    if (versions.some((version, index) => version !== first + index)) {
+      sentences.push(`Station ${stationId} counts its commits ${JSON.stringify(versions)}.`);
+    }
+    const intent = log.at(-1)?.state.intent;
+    if (intent !== null)
+      sentences.push(`Station ${stationId} still has intent ${intent?.intentId}, ${intent?.status}.`);
+  }
+  return sentences;
+}
+
+async function behind(world: ClusterWorld, sql: postgres.Sql): Promise<string[]> {
+  const [position] = await sql<{ sequence: string }[]>`select sequence from audit_position`;
+  const newest = await newestSequence(world.bus);
+  if (Number(position?.sequence) === newest) return [];
+  return [`The audit copy is at ${position?.sequence} and the log at ${newest}.`];
+}

@@ -1,0 +1,102 @@
+/**
+ * A client behind a load balancer: it repeats what may be repeated, with the same key, at the other gateway after each
+ * failure. Everything that it sees goes into the history.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { ApiClient, Request } from "../support/api-client.ts";
+import type { Answer, Refused } from "../support/http.ts";
+import type { History } from "./history.ts";
+
+/** A till or a device gives an attempt up after this long. */
+const ATTEMPT_MS = 5_000;
+/** Longer than any outage that is allowed: then the station counts as stuck. */
+const STUCK_MS = 90_000;
+const PAUSE_MS = 250;
+/** Statuses that say "later". */
+const LATER: ReadonlySet<number> = new Set([408, 429, 503]);
+
+export class StuckError extends Error {}
+
+export class TrialClient {
+  readonly #clients: readonly ApiClient[];
+  readonly #gateways: readonly string[];
+  readonly #history: History;
+  readonly #stationId: number;
+  #current: number;
+
+  constructor(deps: {
+    readonly caller: ApiClient;
+    readonly gateways: readonly string[];
+    readonly history: History;
+    readonly stationId: number;
+  }) {
+    this.#gateways = deps.gateways;
+    this.#clients = deps.gateways.map((gateway) => deps.caller.at(gateway));
+    this.#history = deps.history;
+    this.#stationId = deps.stationId;
+    this.#current = deps.stationId % deps.gateways.length;
+  }
+
+  /** The gateway that the next attempt goes to. */
+  get gateway(): string {
+    return this.#gateways[this.#current] as string;
+  }
+
+  /**
+   * Sends until there is a good answer. An error that a client would take for final is recorded as wrong unless `isRight`
+   * says that it is true, and the request is repeated all the same. Throws StuckError.
+   */
+  async send<T>(
+    step: string,
+    method: string,
+    path: string,
+    request: Request = {},
+    isRight: (answer: Answer<Refused>) => boolean = () => false,
+  ): Promise<Answer<T>> {
+    const startedAtMs = performance.now();
+    let failedAtMs: number | undefined;
+    for (;;) {
+      const answer = await this.#attempt<T>(method, path, request);
+      if (answer !== undefined && answer.status < 400) {
+        const endedAtMs = performance.now();
+        this.#history.steps.push({ stationId: this.#stationId, step, startedAtMs, endedAtMs, failedAtMs });
+        return answer;
+      }
+      failedAtMs ??= performance.now();
+      if (answer !== undefined && !LATER.has(answer.status)) {
+        if (isRight(answer as Answer<Refused>)) return answer;
+        this.#history.wrongErrors.push({
+          stationId: this.#stationId,
+          step,
+          atMs: performance.now(),
+          gateway: this.gateway,
+          status: answer.status,
+          text: answer.text.slice(0, 300),
+        });
+      }
+      if (performance.now() - startedAtMs > STUCK_MS) {
+        const sentence = `Station ${this.#stationId}: ${method} ${path} had no good answer in ${STUCK_MS} ms; the last was ${answer?.text ?? "none"}.`;
+        this.#history.stuck.push(sentence);
+        throw new StuckError(sentence);
+      }
+      if (answer?.status !== 429) this.#current = (this.#current + 1) % this.#gateways.length;
+      await delay(PAUSE_MS);
+    }
+  }
+
+  async #attempt<T>(method: string, path: string, request: Request): Promise<Answer<T> | undefined> {
+    const client = this.#clients[this.#current] as ApiClient;
+    try {
+      const answer = await client.call<T>(method, path, { ...request, timeoutMs: ATTEMPT_MS });
+      if (LATER.has(answer.status)) {
+        this.#history.countLater(`${answer.status} ${(answer.body as { readonly code: string }).code}`);
+      }
+      return answer;
+    } catch (error) {
+      // `fetch` rejects with a TypeError when the connection fails, and with a TimeoutError when time is over.
+      if (!(error instanceof TypeError) && (error as Error).name !== "TimeoutError") throw error;
+      this.#history.countLater(error instanceof TypeError ? "no connection" : "no answer");
+      return undefined;
+    }
+  }
+}

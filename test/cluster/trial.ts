@@ -1,0 +1,120 @@
+/** A trial: stations at work on a cluster while one fault follows another, then the judgement of what was seen. */
+import { setTimeout as delay } from "node:timers/promises";
+import { Random } from "../chaos/random.ts";
+import { type ClusterWorld, startClusterWorld } from "./cluster-world.ts";
+import { drawFaults } from "./faults.ts";
+import { History, staleAnswers } from "./history.ts";
+import { type Judgement, judge } from "./judge.ts";
+import { StationDriver } from "./station-driver.ts";
+
+export interface TrialOptions {
+  readonly seed: number;
+  readonly faults: number;
+  readonly stations: number;
+  /** Called with each line of the table as it is known. */
+  readonly print: (line: string) => void;
+}
+
+/** What one fault did to the clients. */
+export interface FaultResult {
+  readonly name: string;
+  readonly target: string;
+  /** The longest time without success of a cashier or companion, of a display, and of how many stations. */
+  readonly commandOutageMs: number;
+  readonly pollOutageMs: number;
+  readonly stationsWithGap: number;
+  readonly wrongErrors: number;
+}
+
+export interface TrialResult extends Judgement {
+  readonly faults: readonly FaultResult[];
+  readonly history: History;
+  readonly stale: readonly string[];
+}
+
+/** Work before the first fault, and after each, so that one fault's outage is not counted as the next one's. */
+const CALM_MS = 4_000;
+/** From the end of a fault to work at every station. */
+const RECOVERED_WITHIN_MS = 90_000;
+const POLL_MS = 200;
+/** How long the log's copy may take at the end. */
+const JUDGED_WITHIN_MS = 60_000;
+/** A shorter failure is one attempt that was repeated, not an outage. */
+const GAP_MS = 1_000;
+
+const isPoll = (step: string): boolean => step === "display";
+const isCommand = (step: string): boolean => !isPoll(step) && step !== "heartbeat";
+
+export async function runTrial(options: TrialOptions): Promise<TrialResult> {
+  const world = await startClusterWorld(options.stations);
+  try {
+    return await tryFaults(world, options);
+  } finally {
+    await world.stop();
+  }
+}
+
+async function tryFaults(world: ClusterWorld, { seed, faults, print }: TrialOptions): Promise<TrialResult> {
+  const random = new Random(seed);
+  const history = new History();
+  const drivers = world.stations.map(
+    (station, index) => new StationDriver(world, station, history, new Random(seed + 1 + index)),
+  );
+  const work = Promise.all(drivers.map((driver) => driver.run()));
+  work.catch(() => undefined);
+  const results: FaultResult[] = [];
+  print("| fault | target | commands ms | displays ms | stations | wrong errors |");
+  print("| --- | --- | --- | --- | --- | --- |");
+  for (const draw of drawFaults(faults, random)) {
+    await delay(CALM_MS);
+    const fault = await draw(world, random);
+    const fromMs = performance.now();
+    const wrongBefore = history.wrongErrors.length;
+    await fault.run();
+    await workAgain(world, history);
+    const toMs = performance.now();
+    const commands = history.outages(fromMs, toMs, isCommand);
+    const polls = history.outages(fromMs, toMs, isPoll);
+    const result: FaultResult = {
+      name: fault.name,
+      target: fault.target,
+      commandOutageMs: Math.round(Math.max(0, ...commands.values())),
+      pollOutageMs: Math.round(Math.max(0, ...polls.values())),
+      stationsWithGap: [...commands.values()].filter((ms) => ms > GAP_MS).length,
+      wrongErrors: history.wrongErrors.length - wrongBefore,
+    };
+    results.push(result);
+    print(
+      `| ${result.name} | ${result.target} | ${result.commandOutageMs} | ${result.pollOutageMs} | ${result.stationsWithGap} | ${result.wrongErrors} |`,
+    );
+  }
+  for (const driver of drivers) driver.stop();
+  await work;
+  return { ...(await settled(world, history)), faults: results, history, stale: staleAnswers(history) };
+}
+
+/** Resolves when each station has had a command and a poll answered that began after now, or when time is over. */
+async function workAgain({ stations }: ClusterWorld, { steps }: History): Promise<void> {
+  const sinceMs = performance.now();
+  const deadlineMs = sinceMs + RECOVERED_WITHIN_MS;
+  const works = (isOfKind: (step: string) => boolean): boolean => {
+    const done = new Set<number>();
+    for (let index = steps.length - 1; index >= 0; index -= 1) {
+      const step = steps[index];
+      if (step === undefined || step.endedAtMs < sinceMs) break;
+      if (step.startedAtMs >= sinceMs && isOfKind(step.step)) done.add(step.stationId);
+    }
+    return done.size === stations.length;
+  };
+  while (performance.now() < deadlineMs && !(works(isCommand) && works(isPoll))) await delay(POLL_MS);
+}
+
+/** The judgement once the copy of the log has caught up, or as it is when time is over. */
+async function settled(world: ClusterWorld, history: History): Promise<Judgement> {
+  const deadlineMs = performance.now() + JUDGED_WITHIN_MS;
+  for (;;) {
+    const judgement = await judge(world, history);
+    if (judgement.lost.length === 0 || performance.now() > deadlineMs) return judgement;
+    await delay(1_000);
+  }
+}
