@@ -8,9 +8,9 @@ import type { ClusterWorld } from "./cluster-world.ts";
 import type { EndedCollection, History } from "./history.ts";
 import { StuckError, TrialClient } from "./trial-client.ts";
 
-/** The companion's pace: the throttle lets one request a second through. */
-const COMPANION_POLL_MS = 1_100;
-const DISPLAY_POLL_MS = 1_000;
+/** The companion's pace, heartbeats included: the throttle lets one request a second through. */
+const COMPANION_POLL_MS = 1_300;
+const DISPLAY_POLL_MS = 1_100;
 const HEARTBEAT_MS = 8_000;
 /** A device is offline after 25 s of silence; what is said before that of a companion that was heard is wrong. */
 const OFFLINE_AFTER_MS = 25_000;
@@ -117,6 +117,7 @@ export class StationDriver {
     const events = ["intent_created"];
     if (route === "smart_pos") {
       await this.#fetch(intent);
+      await delay(COMPANION_POLL_MS);
       await this.#companion.send("report", "POST", "assignment/report/", {
         body: {
           intent_id: intent.intent_id,
@@ -170,9 +171,9 @@ export class StationDriver {
 
   async #fetch({ intent_id }: Intent): Promise<void> {
     for (;;) {
+      await delay(COMPANION_POLL_MS);
       const { body } = await this.#companion.send<AssignmentReply>("assignment", "GET", "assignment/");
       if (body.assignment?.intent_id === intent_id) return;
-      await delay(COMPANION_POLL_MS);
     }
   }
 }

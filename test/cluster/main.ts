@@ -1,0 +1,23 @@
+/**
+ * `npm run chaos`: the long form of the trial on a cluster, once for each seed; it prints a table of faults.
+ *
+ *   npm run chaos -- --faults=100 --seeds=1,2 --stations=12
+ */
+import { parseArgs } from "node:util";
+import { runCommand } from "../../deploy/run-command.ts";
+
+const { values } = parseArgs({
+  options: {
+    faults: { type: "string", default: "100" },
+    seeds: { type: "string", default: "1,2" },
+    stations: { type: "string", default: "12" },
+  },
+});
+
+for (const seed of values.seeds.split(",")) {
+  process.env["CLUSTER_FAULTS"] = values.faults;
+  process.env["CLUSTER_STATIONS"] = values.stations;
+  process.env["CLUSTER_SEED"] = seed;
+  const { code } = await runCommand("vitest", ["run", "--project", "services", "test/cluster/trial.test.ts"]);
+  if (code !== 0) process.exitCode = 1;
+}
