@@ -18,6 +18,6 @@ for (const seed of values.seeds.split(",")) {
   process.env["CLUSTER_FAULTS"] = values.faults;
   process.env["CLUSTER_STATIONS"] = values.stations;
   process.env["CLUSTER_SEED"] = seed;
-  const { code } = await runCommand("vitest", ["run", "--project", "services", "test/cluster/trial.test.ts"]);
+  const { code } = await runCommand("vitest", ["run", "--project", "timed", "test/cluster/trial.test.ts"]);
   if (code !== 0) process.exitCode = 1;
 }

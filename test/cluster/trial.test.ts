@@ -7,9 +7,9 @@
 import { expect, test } from "vitest";
 import { runTrial } from "./trial.ts";
 
-const FAULTS = Number(process.env.CLUSTER_FAULTS ?? "4");
+const FAULTS = Number(process.env.CLUSTER_FAULTS ?? "2");
 const SEED = Number(process.env.CLUSTER_SEED ?? "20261122");
-const STATIONS = Number(process.env.CLUSTER_STATIONS ?? "6");
+const STATIONS = Number(process.env.CLUSTER_STATIONS ?? "4");
 
 test(
   `${FAULTS} faults (CLUSTER_SEED=${SEED}): nothing is lost, doubled, stuck, wrong or stale`,
