@@ -170,10 +170,15 @@ export interface IntentRecord {
   readonly provider: ProviderPayment | null;
   /**
    * Why money may have moved, as soon as anything has said so; what says it may leave the bounded state, this does not.
-   * Empty while nothing has. Of an active intent only the provider's word that nothing moved takes it away again; of an
-   * intent that its order's payment or void overtook, a late report changes it.
+   * Empty while nothing has. Only the provider's word that nothing moved takes it away again, and nothing changes it once the
+   * intent has ended.
    */
   readonly moneyMayHaveMoved: DoubtReason | "";
+  /**
+   * Why money may have moved since it ended unpaid: the reason at its end, then what was learned later. It stays when another
+   * collection pays the order, because the guest may have paid twice. Empty before the end and where nothing says so.
+   */
+  readonly reasonSinceEnd: DoubtReason | "";
   readonly endedAtMs: number | null;
   /** Why somebody other than its cashier or its deadline ended it; else empty. */
   readonly endReason: EndReason | "";

@@ -10,6 +10,7 @@ import {
   stationStatusSchema,
   withdrawalReasonSchema,
 } from "./enums.ts";
+import { UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
 import { amountSchema, currencySchema, idSchema, livenessSchema, nameSchema, timestampSchema } from "./shared.ts";
 
@@ -218,6 +219,7 @@ export const orderSchema = z
       z.object({ name: z.string(), quantity: z.int().min(1), unit_amount: amountSchema, line_amount: amountSchema }),
     ),
     transaction: transactionSchema.nullable().meta({ description: "The one sale that paid the order." }),
+    unclear_collections: z.array(unclearCollectionSchema).meta({ description: UNCLEAR_DESCRIPTION }),
     opened_at: timestampSchema,
   })
   .meta({
@@ -233,6 +235,7 @@ export const orderSchema = z
         total: "25.00",
         lines: [{ name: "Soup of the day", quantity: 2, unit_amount: "12.50", line_amount: "25.00" }],
         transaction: null,
+        unclear_collections: [],
         opened_at: "2026-11-20T12:00:00.000Z",
       },
     ],

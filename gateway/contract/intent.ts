@@ -110,7 +110,7 @@ const DOUBT_MEANINGS: Readonly<Record<DoubtReason, string>> = {
     "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
 };
 const DOUBT_DESCRIPTION = [
-  "Why money may have moved without being settled; empty where nothing says so, and once the order is paid, save for a collection that the payment overtook.",
+  "Why money may have moved without being settled; empty where nothing says so. It stays when another collection pays the order: then the guest may have paid twice.",
   ...Object.entries(DOUBT_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
 ].join(" ");
 
@@ -118,6 +118,13 @@ const doubtReasonSchema = z.enum(DOUBT_REASONS).meta({
   id: "MoneyMayHaveMovedReason",
   description: "Why the money of an earlier collection may have moved; `MoneyMayHaveMoved` explains the words.",
 });
+
+/** An ended collection that may have moved money without settling. */
+export const unclearCollectionSchema = z
+  .object({ intent_id: idSchema, order_id: idSchema, reason: doubtReasonSchema })
+  .meta({ id: "UnclearCollection" });
+export const UNCLEAR_DESCRIPTION =
+  "Ended collections that may have moved money without settling, the newest first, also of an order that another collection has paid: there the guest may have been charged twice, and `late_success` or `late_money` says that a payment was reported. A person finds out and refunds where it is due. Only those that the station has at hand; the timeline of each collection has all evidence, late reports too.";
 
 export const intentSchema = z
   .object({
@@ -139,7 +146,7 @@ export const intentSchema = z
     }),
     report_count: z.int().min(0).meta({
       description:
-        "How many reports were taken as evidence while it was under way. Late evidence, which comes after the end or from a blocked device, is refused, is not counted here and stands in the timeline.",
+        "How many reports were taken as evidence while it was under way. Late evidence, which comes after the end or from a blocked device, is refused, is not counted here: `money_may_have_moved` follows it, and the timeline (`GET /api/backoffice/v1/intents/{intent_id}/timeline/`) has its text and reference.",
     }),
     settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
     settle_obstacle: z.enum(["", ...ORDER_OBSTACLES, "money_may_have_moved"]).meta({

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { companionSchema, leaseHolderSchema, lostLeaseSchema, routeOfferSchema } from "./cashier.ts";
 import { blockedReasonSchema, orderStatusSchema, stationStatusSchema } from "./enums.ts";
-import { intentSchema } from "./intent.ts";
+import { intentSchema, UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
 /** The open order that the station shows; its lines are at `cashier_order`. */
@@ -34,6 +34,7 @@ export const liveStateSchema = z
     order: shownOrderSchema.nullable(),
     active_intent: intentSchema.nullable(),
     last_ended_intent: intentSchema.nullable().meta({ description: "What became of the collection before." }),
+    unclear_collections: z.array(unclearCollectionSchema).meta({ description: UNCLEAR_DESCRIPTION }),
     server_time: timestampSchema,
   })
   .meta({ id: "LiveState" });

@@ -8,6 +8,7 @@ import { readinessOf } from "../handlers/cashier/companion-readiness.ts";
 import { intentWire } from "../handlers/cashier/intent-wire.ts";
 import { leaseWire, lostLeaseWire } from "../handlers/cashier/lease-wire.ts";
 import { type RoutesFacts, routesWire } from "../handlers/cashier/routes-wire.ts";
+import { unclearCollections } from "../handlers/cashier/unclear-wire.ts";
 
 export interface LiveFacts extends RoutesFacts {
   /** Who looks. */
@@ -31,6 +32,7 @@ export function liveWire(state: StationState, facts: LiveFacts): LiveState {
     order: state.order === null ? null : shownOrderWire(state.order),
     active_intent: intent === null ? null : intentWire(intent, intentFacts),
     last_ended_intent: last === undefined ? null : intentWire(last, intentFacts),
+    unclear_collections: [...unclearCollections(state)],
     server_time: toTimestamp(nowMs),
   };
 }

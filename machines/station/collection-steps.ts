@@ -51,6 +51,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     attestation: null,
     provider: route === "dynamic_qr" ? askedProvider(state) : null,
     moneyMayHaveMoved: "",
+    reasonSinceEnd: "",
     endedAtMs: null,
     endReason: "",
     cancelKey: "",

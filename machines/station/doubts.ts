@@ -77,14 +77,14 @@ function isUnconfirmed(doubt: Doubt, { intentId, orderId }: CollectionOfOrder): 
 }
 
 /**
- * The station after a refused report by which money may have moved. The order of an ended intent has the mark from
- * here on; where the order is paid or voided already, the intent that was overtaken keeps the reason itself.
+ * The station after evidence about an ended intent by which money may have moved. Its order has the reason from here on,
+ * unless it is paid or voided; the intent itself keeps it in any case, unless it has a stronger one.
  */
 export function addLateReason(state: StationState, intent: PaymentIntent, reason: DoubtReason): StationState {
   const { intentId, orderId } = intent;
   const ended = state.ended.map((other) =>
-    other.intentId === intentId && isOvertaken(other) && other.moneyMayHaveMoved !== "late_success"
-      ? { ...other, moneyMayHaveMoved: reason }
+    other.intentId === intentId && isAtLeastAsStrong(reason, other.reasonSinceEnd)
+      ? { ...other, reasonSinceEnd: reason }
       : other,
   );
   return addDoubt({ ...state, ended }, { orderId, intentId, reason });
@@ -94,20 +94,29 @@ export function addLateReason(state: StationState, intent: PaymentIntent, reason
  * The station once the device of an ended intent has reported that it took no money, or undefined when that changes
  * nothing. It answers the silence alone: the reason of an earlier report stays.
  */
-export function endSilence(state: StationState, { intentId }: PaymentIntent): StationState | undefined {
-  const doubts = state.doubts.filter((doubt) => doubt.intentId !== intentId || !isSilence(doubt));
+export function endSilence(state: StationState, intent: PaymentIntent): StationState | undefined {
+  return withoutReasons(state, intent.intentId, (reason) => reason === "handoff_presented");
+}
+
+/** The station once a provider has said that nothing moved for an ended intent, or undefined when that changes nothing. */
+export function endProviderReasons(state: StationState, intentId: number): StationState | undefined {
+  return withoutReasons(state, intentId, (reason) => PROVIDER_REASONS.has(reason));
+}
+
+function withoutReasons(
+  state: StationState,
+  intentId: number,
+  isCleared: (reason: DoubtReason) => boolean,
+): StationState | undefined {
+  const doubts = state.doubts.filter((doubt) => doubt.intentId !== intentId || !isCleared(doubt.reason));
   const isMarked = (other: PaymentIntent): boolean =>
-    other.intentId === intentId && isOvertaken(other) && other.moneyMayHaveMoved === "handoff_presented";
+    other.intentId === intentId && other.reasonSinceEnd !== "" && isCleared(other.reasonSinceEnd);
   if (doubts.length === state.doubts.length && !state.ended.some(isMarked)) return undefined;
-  const ended = state.ended.map((other) => (isMarked(other) ? { ...other, moneyMayHaveMoved: "" as const } : other));
+  const ended = state.ended.map((other) => (isMarked(other) ? { ...other, reasonSinceEnd: "" as const } : other));
   return { ...state, doubts, ended };
 }
 
-/** Whether a reason is about a provider's payment; the others are about a companion. */
-export function isOfProvider({ reason }: Doubt): boolean {
-  return PROVIDER_REASONS.has(reason);
-}
-
+/** The reasons about a provider's payment; the others are about a companion. */
 const PROVIDER_REASONS: ReadonlySet<DoubtReason> = new Set([
   "qr_presented",
   "provider_confirmed",
@@ -117,11 +126,6 @@ const PROVIDER_REASONS: ReadonlySet<DoubtReason> = new Set([
 
 function isSilence({ reason }: Doubt): boolean {
   return reason === "handoff_presented";
-}
-
-/** Whether the payment or the void of its order ended an intent: it keeps its own reason, because its order has none. */
-export function isOvertaken({ endReason }: Pick<PaymentIntent, "endReason">): boolean {
-  return endReason === "order_already_paid" || endReason === "order_voided";
 }
 
 function isClosed({ knownOrders }: StationState, orderId: number): boolean {
@@ -154,6 +158,10 @@ const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
   qr_presented: 0,
   handoff_presented: 0,
 };
+
+function isAtLeastAsStrong(reason: DoubtReason, other: DoubtReason | ""): boolean {
+  return other === "" || WEIGHTS[reason] >= WEIGHTS[other];
+}
 
 /** The doubt that a person must know first: the strongest one, of several the newest. */
 export function strongestDoubt(doubts: readonly Doubt[]): Doubt | undefined {

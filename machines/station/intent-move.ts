@@ -7,7 +7,7 @@ import { type IntentState, isEnded, type OrderObstacle, type PaymentIntent } fro
 import { take } from "../pure-transition.ts";
 import { textOfIntent, withinText } from "../report-text.ts";
 import { STATE_LIMITS } from "../settings.ts";
-import { addDoubt, doubtAtEnd, isOvertaken } from "./doubts.ts";
+import { addDoubt, doubtAtEnd } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import type { StationState } from "./state.ts";
 
@@ -19,13 +19,13 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   if (next === undefined) return undefined;
   const intent: PaymentIntent = { ...next.context, status: next.value as IntentState };
   if (!isEnded(intent.status)) return { ...state, intent };
-  const ended = { ...state, intent: null, ended: [intent, ...keepEnded(state.ended)] };
-  if (intent.status === "succeeded") return ended;
   const { orderId, intentId, provider, endReason } = intent;
+  const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(state.intent, endReason);
+  const filed: PaymentIntent = { ...intent, reasonSinceEnd: reason ?? "" };
+  const ended = { ...state, intent: null, ended: [filed, ...keepEnded(state.ended)] };
+  if (intent.status === "succeeded") return ended;
   const untold = provider === null ? ended : addUntoldEnd(ended, intentId);
   // An order that is paid or voided is in no doubt; the intent itself keeps that its money may have moved.
-  if (isOvertaken({ endReason })) return untold;
-  const reason = doubtAtEnd(state.intent, endReason);
   return reason === undefined ? untold : addDoubt(untold, { orderId, intentId, reason });
 }
 

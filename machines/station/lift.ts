@@ -9,7 +9,7 @@ type AttestationFrom1 = Omit<Attestation, "by">;
 type ReportFrom2 = Omit<Report, "key"> & Partial<Pick<Report, "key">>;
 type IntentFrom2 = Omit<
   PaymentIntent,
-  "moneyMayHaveMoved" | "orderRevision" | "cancelKey" | "reports" | "formerReports"
+  "moneyMayHaveMoved" | "reasonSinceEnd" | "orderRevision" | "cancelKey" | "reports" | "formerReports"
 > & {
   readonly reports: readonly ReportFrom2[];
 };
@@ -67,6 +67,7 @@ export function liftIntent(intent: IntentFrom1 | IntentFrom2 | PaymentIntent): P
     provider: null,
     endReason: "",
     moneyMayHaveMoved: markOf(intent),
+    reasonSinceEnd: "",
     orderRevision: REVISION_UNKNOWN,
     cancelKey: "",
     formerReports: [],
@@ -95,7 +96,7 @@ function liftRowFrom1(row: IntentRow): IntentRow {
 
 function liftRowFrom2(row: IntentRow): IntentRow {
   const [before, reports, after] = [row.slice(0, 14), row[14], row.slice(15, 21)];
-  return [...before, reports.map(withoutKey), ...after, null, REVISION_UNKNOWN, "", []] as unknown as IntentRow;
+  return [...before, reports.map(withoutKey), ...after, null, REVISION_UNKNOWN, "", [], null] as unknown as IntentRow;
 }
 
 function liftReplyFrom2(row: StoredReplyRow): StoredReplyRow {

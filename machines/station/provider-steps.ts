@@ -1,10 +1,10 @@
 /** What a payment provider brings about: its QR, its confirmation, its failure, and its word that no money moved. */
 import { isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { confirmedBy } from "./deadlines.ts";
-import { addDoubt, isOfProvider } from "./doubts.ts";
+import { addLateReason, endProviderReasons } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
 import { ACCEPTED, type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
-import { type Doubt, findIntent, type StationState } from "./state.ts";
+import { findIntent, type StationState } from "./state.ts";
 
 /** The provider has answered with its QR: displays show it from this commit on. */
 export function presentQr(state: StationState, command: Command<"qr_ready">, atMs: number): Outcome {
@@ -78,7 +78,6 @@ export function keepDifferingMoney(
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.provider === null || input.actor.kind !== "provider")
     return refuse("intent_unknown");
-  const { orderId } = intent;
   const status = wireStatus(intent.status);
   // Right money that came too late differs in nothing else: the cashier reads what its confirmation has said already.
   const reason = isEnded(intent.status) && issue === "late_money" ? "late_money" : "money_differs";
@@ -90,7 +89,7 @@ export function keepDifferingMoney(
   let next = state;
   if (!isEnded(intent.status)) next = moveIntent(state, { type: "MARK", reason }) ?? state;
   // An order that this intent has paid is in no doubt.
-  else if (status !== "succeeded") next = addDoubt(state, { orderId, intentId, reason });
+  else if (status !== "succeeded") next = addLateReason(state, intent, reason);
   return { state: next, events: [{ type: "money_differs", intentId, issue, status }], reply: ACCEPTED };
 }
 
@@ -103,12 +102,12 @@ export function clearDoubt(state: StationState, command: Command<"provider_clear
   const active =
     state.intent?.intentId === intentId && state.intent.moneyMayHaveMoved !== "" ? state.intent : undefined;
   const unmarked = active === undefined ? undefined : moveIntent(state, { type: "CLEAR" });
-  const isCleared = (doubt: Doubt): boolean => doubt.intentId === intentId && isOfProvider(doubt);
-  const orderId = state.doubts.find(isCleared)?.orderId ?? (unmarked === undefined ? undefined : active?.orderId);
-  if (orderId === undefined) return { reply: ACCEPTED };
-  const doubts = state.doubts.filter((doubt) => !isCleared(doubt));
+  const cleared = endProviderReasons(unmarked ?? state, intentId) ?? unmarked;
+  const orderId =
+    findIntent(state, intentId)?.orderId ?? state.doubts.find((doubt) => doubt.intentId === intentId)?.orderId;
+  if (cleared === undefined || orderId === undefined) return { reply: ACCEPTED };
   return {
-    state: { ...(unmarked ?? state), doubts },
+    state: cleared,
     events: [{ type: "doubt_cleared", intentId, orderId }],
     reply: ACCEPTED,
   };
@@ -133,11 +132,11 @@ function isAskedOf(intent: PaymentIntent, { actor }: StepInput): boolean {
 }
 
 function keepLateMoney(state: StationState, intent: PaymentIntent, providerReference: string): Outcome {
-  const { intentId, orderId } = intent;
+  const { intentId } = intent;
   const status = wireStatus(intent.status);
   return {
     // A second payment of an order that is paid is an issue for a person, and no reason to hold up a collection.
-    state: status === "succeeded" ? state : addDoubt(state, { orderId, intentId, reason: "late_money" }),
+    state: status === "succeeded" ? state : addLateReason(state, intent, "late_money"),
     events: [{ type: "late_money_kept", intentId, providerReference, status }],
     reply: { ok: false, code: "intent_not_actionable", status },
   };

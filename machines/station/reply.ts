@@ -113,6 +113,7 @@ function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
     formerReports: fresh ? [] : intent.formerReports,
     attestation: null,
     moneyMayHaveMoved: fresh ? "" : intent.moneyMayHaveMoved,
+    reasonSinceEnd: "",
     provider: intent.provider === null ? null : providerAsOf(intent.provider, status),
     endedAtMs: null,
     endReason: "",

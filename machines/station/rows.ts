@@ -83,12 +83,13 @@ export type IntentRow = readonly [
   orderRevision: number,
   cancelKey: string,
   formerReports: readonly FormerReportRow[],
+  reasonSinceEnd: Word | null,
 ];
 
 type FormerReportRow = readonly [key: string, outcome: Word, reportedAfterMs: number];
 
 export function writeIntent(intent: PaymentIntent): IntentRow {
-  const { createdAtMs, attestation, provider, endReason, moneyMayHaveMoved } = intent;
+  const { createdAtMs, attestation, provider, endReason, moneyMayHaveMoved, reasonSinceEnd } = intent;
   const after = (atMs: number | null): number | null => (atMs === null ? null : atMs - createdAtMs);
   return [
     intent.intentId,
@@ -120,6 +121,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
       REPORTED_OUTCOMES.indexOf(outcome),
       reportedAtMs - createdAtMs,
     ]),
+    reasonSinceEnd === "" ? null : DOUBT_REASONS.indexOf(reasonSinceEnd),
   ];
 }
 
@@ -150,6 +152,7 @@ export function readIntent(row: IntentRow): PaymentIntent {
     provider: row[19] === null ? null : readProvider(row[19], createdAtMs),
     endReason: row[20] === null ? "" : word(END_REASONS, row[20]),
     moneyMayHaveMoved: row[21] === null ? "" : word(DOUBT_REASONS, row[21]),
+    reasonSinceEnd: row[25] === null ? "" : word(DOUBT_REASONS, row[25]),
     cancelKey: row[23],
     formerReports: row[24].map(([key, outcome, afterMs]) => ({
       key,

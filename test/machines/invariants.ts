@@ -133,19 +133,17 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
   }
 }
 
-/** An ended intent stays as it is, except that a report changes the mark of one that its order overtook. */
+/** An ended intent stays as it is, except that late evidence changes the reason why its money may have moved. */
 function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: StepInput): void {
-  const { moneyMayHaveMoved } = intent;
-  expect(intent, "M4: an ended intent never changes but for its mark").toEqual({ ...was, moneyMayHaveMoved });
-  if (moneyMayHaveMoved === was.moneyMayHaveMoved) return;
-  expect(command, "M4: only a late report changes a mark").toMatchObject({
-    type: "intent_report",
-    intentId: intent.intentId,
-  });
-  expect(["order_already_paid", "order_voided"], "M4: of an intent that its order overtook").toContain(was.endReason);
-  expect(was.moneyMayHaveMoved, "M4: a success that was reported late stays").not.toBe("late_success");
-  if (moneyMayHaveMoved === "")
-    expect(was.moneyMayHaveMoved, "M4: only silence is taken back").toBe("handoff_presented");
+  const { reasonSinceEnd } = intent;
+  expect(intent, "M4: an ended intent never changes but for its reason").toEqual({ ...was, reasonSinceEnd });
+  if (reasonSinceEnd === was.reasonSinceEnd) return;
+  expect(was.status, "M4: of an unpaid intent").not.toBe("succeeded");
+  expect(command, "M4: by evidence about it").toMatchObject({ intentId: intent.intentId });
+  const byProvider = ["provider_confirm", "provider_cleared", "provider_money_differs"];
+  expect(intent.route === "dynamic_qr" ? byProvider : ["intent_report"], "M4: by its own side").toContain(command.type);
+  if (reasonSinceEnd === "" && intent.route !== "dynamic_qr")
+    expect(was.reasonSinceEnd, "M4: only silence is taken back").toBe("handoff_presented");
 }
 
 /** What cancels an intent, by whose doing it was. What becomes of an order is told by order truth or by the seam's word. */

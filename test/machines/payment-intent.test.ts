@@ -210,6 +210,7 @@ function created(route: Route): IntentRecord {
     provider:
       route === "dynamic_qr" ? { configId: 81, qrPayload: "", providerReference: "", confirmedAtMs: null } : null,
     moneyMayHaveMoved: "",
+    reasonSinceEnd: "",
     endedAtMs: null,
     endReason: "",
     cancelKey: "",

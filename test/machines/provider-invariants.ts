@@ -152,18 +152,23 @@ export class MoneyWitness {
   }
 
   #check(
-    { intentId, orderId, status }: PaymentIntent,
+    { intentId, orderId, status, reasonSinceEnd }: PaymentIntent,
     { knownOrders, doubts, doubtsForgottenThrough }: StationState,
   ): void {
     const said = this.#said.get(intentId);
     if (said === undefined || status === "succeeded") return;
+    const { confirmed, byDevice, silent, byProvider, shown } = said;
+    const mayHaveMoved = confirmed || byDevice || silent || byProvider || shown;
+    // Whatever becomes of the order: paid by another collection, it may have been paid twice.
+    expect(reasonSinceEnd !== "", "M58: an intent that ended unpaid keeps that its money may have moved").toBe(
+      mayHaveMoved,
+    );
     const order = knownOrders.find((known) => known.orderId === orderId);
     const isPaid = order === undefined || order.status !== "open" || this.#settledLate.has(orderId);
     if (isPaid || orderId <= doubtsForgottenThrough) return;
-    const { confirmed, byDevice, silent, byProvider, shown } = said;
     const isInDoubt = doubts.some((doubt) => doubt.intentId === intentId);
     expect(isInDoubt, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
-      confirmed || byDevice || silent || byProvider || shown,
+      mayHaveMoved,
     );
   }
 }

@@ -135,7 +135,8 @@ describe("late evidence", () => {
       ended.reports("reported_success", { key: "late", reference: "RRN-9" });
       expect(ended.reply).toEqual({ ok: false, code: "intent_not_actionable", status: before?.status });
       expect(ended.happened).toEqual(["late_evidence_kept"]);
-      expect(ended.intent).toEqual(before);
+      const reasonSinceEnd = before?.status === "succeeded" ? "" : "late_success";
+      expect(ended.intent).toEqual({ ...before, reasonSinceEnd });
       expect(ended.reports("reported_success", { key: "late" }).happened).toEqual([]);
     }
   });

@@ -1,7 +1,7 @@
 /** A companion that has fetched a collection and then reports nothing: the guest may have paid, so the next collection asks. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { aServedCounter, COMPANION, COMPANION_DEVICE, type Scenario } from "./scenario.ts";
+import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, type Scenario } from "./scenario.ts";
 
 const SILENT = [[1_001, "handoff_presented"]];
 const LIFETIME_MS = 180_000;
@@ -166,25 +166,71 @@ describe("two collections of one order that may both have moved money", () => {
 describe("a silent hand-off whose order was voided or paid by another way", () => {
   const voided = (): Scenario => fetched().order({ status: "voided", revision: 2 });
 
-  it("a late decline takes the mark of the collection away", () => {
+  it("a late decline: it takes the reason of the collection away", () => {
     const counter = voided();
-    expect(counter.intent?.moneyMayHaveMoved).toBe("handoff_presented");
+    expect(counter.intent?.reasonSinceEnd).toBe("handoff_presented");
     expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept", "doubt_cleared"]);
-    expect(counter.intent?.moneyMayHaveMoved).toBe("");
+    expect(counter.intent?.reasonSinceEnd).toBe("");
   });
 
   it.each([
     ["reported_success", "late_success"],
     ["reported_unknown", "late_evidence"],
-  ] as const)("a late %s makes the mark of the collection %s", (outcome, mark) => {
+  ] as const)("a late %s: the reason of the collection becomes %s", (outcome, reason) => {
     const counter = voided().reports(outcome);
-    expect([counter.happened, counter.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], mark]);
+    expect([counter.happened, counter.intent?.reasonSinceEnd]).toEqual([["late_evidence_kept"], reason]);
     expect(counter.station.doubts).toEqual([]);
-    expect(counter.reports("reported_declined").intent?.moneyMayHaveMoved).toBe(mark);
+    expect(counter.reports("reported_declined").intent?.reasonSinceEnd).toBe(reason);
   });
 
-  it("never fetched, and a success is reported all the same: the mark is late_success", () => {
+  it("never fetched, and a success is reported all the same: the reason is late_success", () => {
     const counter = aServedCounter().picks("smart_pos").order({ status: "paid", revision: 2 });
-    expect(counter.reports("reported_success").intent?.moneyMayHaveMoved).toBe("late_success");
+    expect(counter.reports("reported_success").intent?.reasonSinceEnd).toBe("late_success");
+  });
+});
+
+describe("an order that another collection has paid", () => {
+  const reasonOf = ({ station }: Scenario, intentId = 1_001) =>
+    station.ended.find((intent) => intent.intentId === intentId)?.reasonSinceEnd;
+  const paidInCash = (counter: Scenario): Scenario =>
+    counter.cancels().picks("cash", { confirms: true }).attests().settles();
+
+  it.each([
+    ["is silent", (counter: Scenario) => counter, "handoff_presented"],
+    ["reported a success", (counter: Scenario) => counter.reports("reported_success"), "success_reported"],
+    ["reported an unknown outcome", (counter: Scenario) => counter.reports("reported_unknown"), "outcome_unknown"],
+    ["reported a decline", (counter: Scenario) => counter.reports("reported_declined"), ""],
+  ] as const)(
+    "the earlier collection %s: it keeps its reason, and a late success is named there",
+    (_what, says, reason) => {
+      const counter = paidInCash(says(fetched()));
+      expect([reasonOf(counter), reasonsOf(counter)]).toEqual([reason, []]);
+      counter.reports("reported_success", { intentId: 1_001, reference: "RRN-9" });
+      expect([counter.happened, reasonOf(counter), reasonsOf(counter)]).toEqual([
+        ["late_evidence_kept"],
+        "late_success",
+        [],
+      ]);
+      expect(counter.reports("reported_declined", { intentId: 1_001 }).happened).toEqual(["late_evidence_kept"]);
+      expect([reasonOf(counter), reasonOf(counter, 1_002)]).toEqual(["late_success", ""]);
+    },
+  );
+
+  it("the earlier collection was silent, and declines late: nothing is left to find out", () => {
+    const counter = paidInCash(fetched()).reports("reported_declined", { intentId: 1_001 });
+    expect([counter.happened, reasonOf(counter)]).toEqual([["late_evidence_kept", "doubt_cleared"], ""]);
+  });
+
+  it("the earlier collection is a QR: late money is named there until its provider takes it back", () => {
+    const counter = paidInCash(aQrCounter().picks("dynamic_qr").givesQr());
+    expect(reasonOf(counter)).toBe("qr_presented");
+    expect(reasonOf(counter.confirms({ intentId: 1_001 }))).toBe("late_money");
+    expect(reasonOf(counter.differs("amount_mismatch", { intentId: 1_001 }))).toBe("money_differs");
+    expect([counter.clears(1_001).happened, reasonOf(counter)]).toEqual([["doubt_cleared"], ""]);
+  });
+
+  it("an unknown outcome after a reported success: the success stays the reason", () => {
+    const counter = paidInCash(fetched().reports("reported_success")).reports("reported_unknown", { intentId: 1_001 });
+    expect(reasonOf(counter)).toBe("success_reported");
   });
 });

@@ -21,13 +21,13 @@ export const listOwnOrders: SessionHandler<undefined, z.infer<typeof ownOrdersQu
   const { station_id: stationId, status, before_id: beforeId, limit } = query;
   if (stationId !== undefined) await requireOwnStation(context, stationId);
   const { orders, hasMore } = await deps.bus.call(listOrders, { caller, stationId, status, beforeId, limit });
-  return ok({ orders: orders.map(orderWire), has_more: hasMore });
+  return ok({ orders: orders.map((order) => orderWire(order, deps.station(order.stationId))), has_more: hasMore });
 };
 
 export const getOwnOrder: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { order } = await deps.bus.call(getOrder, { caller, orderId: context.id("order_id") });
-  return ok(orderWire(order));
+  return ok(orderWire(order, deps.station(order.stationId)));
 };
 
 type StationPageContext = SessionContext<undefined, z.infer<typeof stationPageQuerySchema>>;

@@ -4,6 +4,7 @@ import { formatAmount } from "../../../machines/currency.ts";
 import { type IntentEvent, paymentIntentMachine } from "../../../machines/intent-machine.ts";
 import {
   type Attestation,
+  type DoubtReason,
   isEnded,
   type PaymentIntent,
   type Report,
@@ -11,7 +12,7 @@ import {
 } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
-import { doubtAtEnd, isOvertaken, strongestDoubt, unconfirmedDoubt } from "../../../machines/station/doubts.ts";
+import { doubtAtEnd, strongestDoubt, unconfirmedDoubt } from "../../../machines/station/doubts.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
@@ -100,15 +101,16 @@ const NOTHING_KNOWN: StationFacts = {
 };
 
 /**
- * Why money may have moved without being settled: what an active intent says of itself, and what its station still holds
- * against an ended one. The payment of an order ends its doubts, except that the collection which it overtook had been
- * handed over: that one keeps its own word.
+ * Why money may have moved without being settled: what an active intent says of itself, and what was known at the end of one
+ * that ended unpaid or learned since. That stays when another collection pays the order: the guest may have paid twice.
  */
-function doubtNow(intent: PaymentIntent, { doubts }: StationFacts): IntentWire["money_may_have_moved"] {
-  const { intentId, status, moneyMayHaveMoved } = intent;
+export function doubtNow(intent: PaymentIntent, { doubts }: Pick<StationState, "doubts">): DoubtReason | "" {
+  const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
   if (status === "succeeded") return "";
-  if (!isEnded(status) || isOvertaken(intent)) return moneyMayHaveMoved;
-  return strongestDoubt(doubts.filter((doubt) => doubt.intentId === intentId))?.reason ?? "";
+  if (!isEnded(status)) return moneyMayHaveMoved;
+  const said = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
+  // The station may know more of one that has left its state.
+  return strongestDoubt([...said, ...doubts.filter((doubt) => doubt.intentId === intentId)])?.reason ?? "";
 }
 
 /** As the intent was created: what could be done then is part of the answer, which a repetition gets as well. */
@@ -122,10 +124,9 @@ export function createdIntentWire(intent: PaymentIntent): IntentWire {
  * commit, or newer by what the provider has said since, and a repetition is answered alike (I6).
  */
 export function decidedIntentWire(intent: PaymentIntent, station: StationFacts, nowMs: number): IntentWire {
-  const { intentId, orderId, status, endReason } = intent;
-  const reason = status === "succeeded" ? undefined : doubtAtEnd(intent, endReason);
-  const doubts = reason === undefined ? [] : [{ intentId, orderId, reason }];
-  return intentWire(intent, { station: { ...station, doubts }, switches: ALL_FROZEN, nowMs });
+  const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(intent, intent.endReason);
+  const asEnded = { ...intent, reasonSinceEnd: reason ?? ("" as const) };
+  return intentWire(asEnded, { station: { ...station, doubts: [] }, switches: ALL_FROZEN, nowMs });
 }
 
 /** Where switches are not known, nothing is shown that one of them could forbid. */

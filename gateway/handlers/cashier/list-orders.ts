@@ -7,9 +7,10 @@ import { ownStation } from "../own-station.ts";
 import { orderWire } from "./order-wire.ts";
 
 export const listCashierOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
-  const { stationId } = await ownStation(context);
+  const station = await ownStation(context);
+  const { stationId } = station;
   const { caller, deps, query } = context;
   const { status, before_id: beforeId, limit } = query;
   const { orders, hasMore } = await deps.bus.call(listOrders, { caller, stationId, status, beforeId, limit });
-  return ok({ orders: orders.map(orderWire), has_more: hasMore });
+  return ok({ orders: orders.map((order) => orderWire(order, station)), has_more: hasMore });
 };

@@ -1,16 +1,20 @@
 /** An order for the wire, and the lines that a cashier typed as minor units. */
 import type { z } from "zod";
 import { amountFitsWire, currencyExponent, formatAmount, parseAmount } from "../../../machines/currency.ts";
+import type { StationState } from "../../../machines/station/state.ts";
 import type { Order, orderLineInputSchema, transactionSchema } from "../../../services/bus/messages/settlement.ts";
 import type { FieldError } from "../../../services/bus/refusals.ts";
 import type { orderLinesBodySchema, orderSchema } from "../../contract/cashier.ts";
 import { toTimestamp } from "../../contract/shared.ts";
 import { Refusal } from "../context.ts";
+import { unclearCollections } from "./unclear-wire.ts";
 
 export type OrderWire = z.infer<typeof orderSchema>;
 type OrderLineInput = z.infer<typeof orderLineInputSchema>;
 
-export function orderWire(order: Order): OrderWire {
+/** Without its station, which has the collections, when the order has none yet or the replica does not have the station. */
+export function orderWire(order: Order, station?: StationState): OrderWire {
+  const unclear = station === undefined ? [] : unclearCollections(station);
   return {
     order_id: order.orderId,
     order_display_number: order.orderDisplayNumber,
@@ -26,6 +30,7 @@ export function orderWire(order: Order): OrderWire {
       line_amount: formatAmount(BigInt(line.unitAmountMinor) * BigInt(line.quantity), order.currency),
     })),
     transaction: order.transaction === null ? null : transactionWire(order.transaction),
+    unclear_collections: unclear.filter(({ order_id }) => order_id === order.orderId),
     opened_at: toTimestamp(order.openedAtMs),
   };
 }

@@ -8,7 +8,7 @@ import { orderLinesFromWire, orderWire } from "./order-wire.ts";
 export const getCashierOrder: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { order } = await deps.bus.call(getOrder, { caller, orderId: context.id("order_id") });
-  return ok(orderWire(order));
+  return ok(orderWire(order, deps.station(order.stationId)));
 };
 
 /** A collection under way is not stopped: attesting it is refused with `order_changed`. Refusals: `conflict`, and the station's standing. */
@@ -19,12 +19,12 @@ export const changeCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySch
   const { order: before } = await deps.bus.call(getOrder, { caller, orderId });
   const lines = [...orderLinesFromWire(body, before.currency)];
   const { order } = await deps.bus.call(changeOrderLines, { caller, orderId, lines });
-  return ok(orderWire(order));
+  return ok(orderWire(order, deps.station(order.stationId)));
 };
 
 /** Refusal: `conflict` for a paid or voided order. */
 export const voidCashierOrder: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { order } = await deps.bus.call(voidOrder, { caller, orderId: context.id("order_id") });
-  return ok(orderWire(order));
+  return ok(orderWire(order, deps.station(order.stationId)));
 };

@@ -74,3 +74,36 @@ describe("a success that is reported between the creation of the next collection
     expect(await cashier.good("POST", attestPath(cash), { key: "k" })).toEqual(paid);
   });
 });
+
+describe("a success that is reported after another collection has paid the order", () => {
+  it.each([
+    ["the companion was silent", undefined, "handoff_presented"],
+    ["the companion had declined", "reported_declined", ""],
+    ["the companion had reported a success", "reported_success", "success_reported"],
+  ])(
+    "%s: cashier and owner read at the intent, the order and the live view that the guest may have paid twice",
+    async (_what, outcome, before) => {
+      const earlier = await cancelled(outcome);
+      const { order_id, intent_id } = earlier;
+      const cash = await collect(order_id, "cash", true);
+      await cashier.good("POST", attestPath(cash));
+      const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+      const shown = async (reason: string): Promise<void> => {
+        const entry = { intent_id, order_id, reason };
+        const unclear = reason === "" ? [] : [entry];
+        await vi.waitFor(async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }));
+        const order = await cashier.good<Order>("GET", `orders/${order_id}/`);
+        expect(order).toMatchObject({ status: "paid", unclear_collections: unclear });
+        expect(await owner.good("GET", `orders/${order_id}/`)).toEqual(order);
+        const live = await cashier.good<{ unclear_collections: object[] }>("GET", `${station}/live/`);
+        expect(live.unclear_collections.filter((each) => "order_id" in each && each.order_id === order_id)).toEqual(
+          unclear,
+        );
+      };
+      await shown(before);
+      await reportLate(earlier, "reported_success");
+      await shown("late_success");
+      expect(await read(cash)).toMatchObject({ status: "succeeded", money_may_have_moved: "" });
+    },
+  );
+});

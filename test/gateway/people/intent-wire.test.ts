@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { intentSchema } from "../../../gateway/contract/intent.ts";
 import { decidedIntentWire, intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
 import { leaseWire } from "../../../gateway/handlers/cashier/lease-wire.ts";
+import { unclearCollections } from "../../../gateway/handlers/cashier/unclear-wire.ts";
 import type {
   DoubtReason,
   IntentState,
@@ -50,6 +51,7 @@ function intent(changes: Partial<PaymentIntent> = {}): PaymentIntent {
     provider: null,
     endedAtMs: null,
     moneyMayHaveMoved: "",
+    reasonSinceEnd: "",
     endReason: "",
     cancelKey: "",
     status: "created",
@@ -242,7 +244,7 @@ describe("an intent on the wire", () => {
     });
 
     it("after its end by what its station holds against it, money that differs first", () => {
-      const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs" } as const;
+      const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs", reasonSinceEnd: "" } as const;
       expect(told(ended)).toBe("");
       expect(told(ended, doubts("late_evidence", "late_money"))).toBe("late_money");
       expect(told(ended, doubts("money_differs", "late_money"))).toBe("money_differs");
@@ -250,12 +252,32 @@ describe("an intent on the wire", () => {
       expect(told(ended, other as typeof FACTS)).toBe("");
     });
 
-    it("when its order was paid by another way after it had been handed over, and not when it was paid itself", () => {
-      const overtaken = { ...qr, status: "cancelled", moneyMayHaveMoved: "handoff_presented" } as const;
-      expect(told({ ...overtaken, endReason: "order_already_paid" })).toBe("handoff_presented");
-      expect(
-        told({ ...overtaken, status: "succeeded", moneyMayHaveMoved: "money_differs" }, doubts("late_money")),
-      ).toBe("");
+    it("when another collection paid its order after it had been handed over, and not when it was paid itself", () => {
+      const ended = { ...qr, status: "cancelled", reasonSinceEnd: "handoff_presented" } as const;
+      expect(told({ ...ended, endReason: "order_already_paid" })).toBe("handoff_presented");
+      expect(told({ ...ended, reasonSinceEnd: "late_success" })).toBe("late_success");
+      expect(told({ ...ended, status: "succeeded", moneyMayHaveMoved: "money_differs" }, doubts("late_money"))).toBe(
+        "",
+      );
+    });
+  });
+
+  describe("among the unclear collections of its station", () => {
+    const ended = intent({ status: "cancelled", reasonSinceEnd: "success_reported" });
+
+    it("with its strongest reason; the paid ones and those without a reason are not there", () => {
+      const paid = intent({ intentId: 8, status: "succeeded", moneyMayHaveMoved: "success_reported" });
+      const clear = intent({ intentId: 6, status: "expired" });
+      const doubts: Doubt[] = [
+        { orderId: 40, intentId: 3, reason: "late_evidence" },
+        { orderId: 42, intentId: 7, reason: "late_success" },
+        { orderId: 41, intentId: 4, reason: "late_money" },
+      ];
+      expect(unclearCollections({ ended: [paid, ended, clear], doubts })).toEqual([
+        { intent_id: 7, order_id: 42, reason: "late_success" },
+        { intent_id: 4, order_id: 41, reason: "late_money" },
+        { intent_id: 3, order_id: 40, reason: "late_evidence" },
+      ]);
     });
   });
 
