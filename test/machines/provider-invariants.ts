@@ -1,4 +1,4 @@
-/** What holds of every single step about providers and about money in doubt (machines/SPEC.md, M9, M20–M24 and M26). */
+/** What holds of every single step about providers and about money in doubt (machines/SPEC.md, M9, M20–M24, M26, M57 and M58). */
 import { expect } from "vitest";
 import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
