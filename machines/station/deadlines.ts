@@ -26,7 +26,6 @@ export function needsConfirmationCheck({ intent }: StationState, atMs: number): 
 
 /** What a deadline is applied with. */
 export interface DeadlineInput {
-  readonly commandId: string;
   readonly atMs: number;
   readonly recordedConfirmation: RecordedConfirmation;
 }
@@ -65,12 +64,13 @@ export function applyDeadlines(
 function endOrConfirm(
   state: StationState,
   { intentId }: PaymentIntent,
-  { commandId, atMs, recordedConfirmation }: DeadlineInput,
+  { atMs, recordedConfirmation }: DeadlineInput,
 ): { readonly state: StationState; readonly event: StationEvent } | undefined {
   if (needsConfirmationCheck(state, atMs) && recordedConfirmation !== "none") {
     if (recordedConfirmation === "unknown") return undefined;
     const { providerReference } = recordedConfirmation;
-    const attestation = confirmedBy(commandId, providerReference, atMs);
+    // Not the id of the command that came with it: that command may be refused, and its repetition is refused as well.
+    const attestation = confirmedBy(`recorded:${intentId}`, providerReference, atMs);
     const confirmed = moveIntent(state, { type: "CONFIRM", atMs, attestation, providerReference });
     if (confirmed === undefined) return undefined;
     return { state: confirmed, event: { type: "provider_confirmed", intentId, providerReference } };

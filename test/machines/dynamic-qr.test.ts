@@ -28,6 +28,16 @@ describe("M41 an overdue QR", () => {
     expect(counter.confirms({ key: "again" }).reply).toMatchObject(SUCCEEDED);
   });
 
+  it("settles by the recorded confirmation: a command that comes with it and is refused, is refused when repeated", () => {
+    const other = { key: "second-money", reference: "PAY-2" };
+    const counter = recordedOf(overdue()).confirms(other);
+    expect(counter.happened).toEqual(["provider_confirmed"]);
+    expect(counter.reply).toMatchObject({ code: "settlement_in_progress" });
+    counter.settles().confirms(other);
+    expect(counter.happened).toEqual(["late_money_kept"]);
+    expect(counter.reply).toMatchObject({ code: "intent_not_actionable", status: "succeeded" });
+  });
+
   it("expires when nothing was recorded in time, and what comes then is late", () => {
     const counter = overdue().ticks();
     expect(counter.happened).toEqual(["intent_expired"]);
