@@ -57,9 +57,12 @@ export const PROVIDER_LIMITS = {
   /** A provider that cannot be asked after the deadline is asked again for this long; then the doubt stays with the cashier. */
   pollGiveUpMs: 3_600_000,
 
-  /** First and longest pause before a cancellation is tried again, doubling, and for how long. */
+  /**
+   * First and longest pause before a cancellation is tried again, doubling, and for how long. The longest is that of the
+   * polls: a guest may pay the QR until the provider knows of its end.
+   */
   withdrawPauseMs: 2_000,
-  longestWithdrawPauseMs: 300_000,
+  longestWithdrawPauseMs: 30_000,
   withdrawGiveUpMs: 24 * 3_600_000,
 
   /** One attempt to tell a station, and the first and longest pause before the next; telling it never ends. */
