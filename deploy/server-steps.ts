@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { connectBus } from "../services/bus/connection.ts";
+import { type ConnectOptions, connectBus } from "../services/bus/connection.ts";
 import { reachDatabase } from "../services/db/reach-database.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
@@ -91,9 +91,9 @@ export function natsStep(context: ApplicationContext): Step {
   return {
     name: "NATS",
     start: async (control) => {
-      const { natsUrl, dataDir } = context.settings;
+      const { natsUrl, natsAccess, dataDir } = context.settings;
       if (natsUrl !== undefined) {
-        await checkNats(natsUrl, control.stopping);
+        await checkNats({ url: natsUrl, access: natsAccess, signal: control.stopping });
         context.addresses.set("nats", natsUrl);
         return undefined;
       }
@@ -192,8 +192,8 @@ function reachableHost(host: string): string {
 }
 
 /** Throws UserError unless NATS_URL leads to a bus that this program can use; the sentence leaves credentials out. */
-async function checkNats(url: string, signal: AbortSignal): Promise<void> {
+async function checkNats(where: Pick<ConnectOptions, "url" | "access" | "signal">): Promise<void> {
   const log = { info: () => undefined, warn: () => undefined };
-  const bus = await connectBus({ url, name: "start", log, patienceMs: deployLimits.externalServerMs, signal });
+  const bus = await connectBus({ ...where, name: "start", log, patienceMs: deployLimits.externalServerMs });
   await bus.close();
 }

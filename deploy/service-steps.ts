@@ -32,7 +32,13 @@ export function installationStep(context: ApplicationContext): Step {
     start: async ({ stopping }) => {
       const installation = await readInstallation(context.addresses.get("database"));
       const log = { info: () => undefined, warn: () => undefined };
-      const bus = await connectBus({ url: context.addresses.get("nats"), name: "start", log, signal: stopping });
+      const bus = await connectBus({
+        url: context.addresses.get("nats"),
+        access: context.settings.natsAccess,
+        name: "start",
+        log,
+        signal: stopping,
+      });
       try {
         await claimBus({ bus, installation, replicas: 1 });
       } finally {

@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import type { ServerAccess } from "../services/bus/server-access.ts";
 import { LOG_LEVELS } from "../services/runtime/log.ts";
-import { databaseAddress, natsAddress } from "../services/runtime/settings.ts";
+import { busAccessSchema, databaseAddress, natsAddress, parseSettings } from "../services/runtime/settings.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import { checkPartSettings } from "./part-settings.ts";
 
@@ -70,6 +71,8 @@ export interface Settings {
   host: string;
   dataDir: string;
   natsUrl: string | undefined;
+  /** For the NATS of `natsUrl`. */
+  natsAccess: ServerAccess;
   databaseUrl: string | undefined;
   logLevel: string;
   logMaxBytes: number;
@@ -95,6 +98,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     host: values.HOST,
     dataDir: resolve(values.DATA_DIR),
     natsUrl: values.NATS_URL,
+    natsAccess: parseSettings(busAccessSchema, environment),
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
     diskReserveMb: values.DISK_RESERVE_MB,

@@ -7,6 +7,7 @@ import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/robotics.ts";
 import { call } from "../../services/bus/operation.ts";
+import type { ServerAccess } from "../../services/bus/server-access.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { deployLimits } from "../limits.ts";
 import { openSecrets } from "../secrets.ts";
@@ -17,6 +18,7 @@ export interface SeedDeps {
   /** Ends the wait for the bus. */
   readonly signal: AbortSignal;
   readonly natsUrl: string;
+  readonly natsAccess: ServerAccess;
   readonly dataDir: string;
   readonly baseUrl: string;
   /** Undefined where the gateway does not speak TLS itself. */
@@ -38,7 +40,8 @@ export async function seed(deps: SeedDeps): Promise<SandboxFacts> {
     operatorPassword: secrets.value("sandboxOperator"),
   };
   const silent = { info: () => undefined, warn: () => undefined };
-  const bus = await connectBus({ url: deps.natsUrl, name: "start", log: silent, signal: deps.signal });
+  const { natsUrl: url, natsAccess: access, signal } = deps;
+  const bus = await connectBus({ url, access, name: "start", log: silent, signal });
   try {
     const seeded = await call(bus.nc, seedSandbox, passwords, deployLimits.seedMs);
     const { organizationId, filialId } = seeded;

@@ -20,6 +20,7 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
         facts = await seed({
           signal: stopping,
           natsUrl: addresses.get("nats"),
+          natsAccess: context.settings.natsAccess,
           dataDir: settings.dataDir,
           baseUrl: addresses.get("gateway"),
           certificateFile: settings.tls?.certFile,

@@ -6,6 +6,7 @@ import { UserError } from "../runtime/user-error.ts";
 import { type BusClock, startBusClock } from "./bus-clock.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
+import { accessOptions, type ServerAccess } from "./server-access.ts";
 import { refuseOldServer } from "./server-version.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 import { busWithoutJetStream, refusedByBus, unreachableBus } from "./unreachable.ts";
@@ -32,6 +33,8 @@ export interface Bus {
 
 export interface ConnectOptions {
   readonly url: string;
+  /** Files beside the address; none when it is left out. */
+  readonly access?: ServerAccess | undefined;
   /** Shown by the server's monitoring. */
   readonly name: string;
   readonly log: BusLog;
@@ -138,10 +141,10 @@ async function within(limitMs: number, work: Promise<void>): Promise<void> {
 }
 
 async function firstConnection(
-  { url, name, patienceMs, signal }: ConnectOptions,
+  { url, access, name, patienceMs, signal }: ConnectOptions,
   pauses: RedialPauses,
 ): Promise<NatsConnection> {
-  const options = connectionOptions(url, name, pauses);
+  const options = connectionOptions({ url, access, name }, pauses);
   const deadlineMs = Date.now() + (patienceMs ?? BUS_LIMITS.firstConnectMs);
   const stopped = whenAborted(signal);
   for (let attempt = 1; ; attempt += 1) {
@@ -201,7 +204,10 @@ class RedialPauses {
 }
 
 /** The client does not read credentials from a URL, so they are taken out of it here. */
-function connectionOptions(url: string, name: string, pauses: RedialPauses): ConnectionOptions & { servers: string[] } {
+function connectionOptions(
+  { url, access = {}, name }: Pick<ConnectOptions, "url" | "access" | "name">,
+  pauses: RedialPauses,
+): ConnectionOptions & { servers: string[] } {
   const address = parseNatsAddress(url);
   if (address === undefined) {
     throw new UserError(`The setting NATS_URL is not usable: ${NATS_ADDRESS_RULE}.`, { code: "invalid_setting" });
@@ -209,7 +215,7 @@ function connectionOptions(url: string, name: string, pauses: RedialPauses): Con
   return {
     servers: address.servers.map(hostAndPort),
     name,
-    ...(address.isTls ? { tls: {} } : {}),
+    ...accessOptions(access, { isTls: address.isTls, hosts: address.servers.map(({ host }) => host) }),
     ...address.credentials,
     timeout: BUS_LIMITS.dialMs,
     maxReconnectAttempts: -1,

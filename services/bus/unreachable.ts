@@ -6,18 +6,25 @@ import { UserError } from "../runtime/user-error.ts";
 /** UserError `nats_unreachable`. */
 export function unreachableBus(servers: readonly string[], cause: unknown): UserError {
   const subject = `The NATS at ${servers.join(", ")} (NATS_URL)`;
-  return new UserError(cannotBeUsed(subject, codedDialError(cause)), { code: "nats_unreachable", cause });
+  const sentence = cannotBeUsed(subject, codedDialError(cause)).replace("NODE_EXTRA_CA_CERTS", "NATS_CA_FILE");
+  return new UserError(sentence, { code: "nats_unreachable", cause });
+}
+
+interface Refused {
+  readonly servers: readonly string[];
+  readonly user?: unknown;
+  readonly token?: unknown;
+  readonly authenticator?: unknown;
 }
 
 /** UserError `nats_refused`: the server takes none of the credentials. */
-export function refusedByBus(
-  { servers, user, token }: { readonly servers: readonly string[]; readonly user?: unknown; readonly token?: unknown },
-  cause: unknown,
-): UserError {
+export function refusedByBus({ servers, user, token, authenticator }: Refused, cause: unknown): UserError {
   const rule =
-    user === undefined && token === undefined
-      ? "the server asks for credentials and the address has none; name them as in nats://token@127.0.0.1:4222"
-      : "the server refuses the user, the password or the token of the address; correct them";
+    authenticator !== undefined
+      ? "the server refuses the credentials of NATS_CREDENTIALS_FILE; write the file again for a user that the account knows"
+      : user === undefined && token === undefined
+        ? "the server asks for credentials and there are none; name them as in nats://user:password@127.0.0.1:4222, or set NATS_CREDENTIALS_FILE"
+        : "the server refuses the user, the password or the token of the address; correct them";
   const sentence = `The NATS at ${servers.join(", ")} (NATS_URL) cannot be used: ${rule}.`;
   return new UserError(sentence, { code: "nats_refused", cause });
 }

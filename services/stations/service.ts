@@ -14,10 +14,10 @@ import { readStationsSettings } from "./settings.ts";
 export async function startStationsService(deps: ServiceDeps): Promise<Service> {
   const { bus, log, environment } = deps;
   const settings = readStationsSettings(environment);
-  const { natsUrl: url } = deps.settings;
+  const { natsUrl: url, natsAccess: access } = deps.settings;
   const [leaseBus, scanBus] = await Promise.all([
-    connectBus({ url, name: "stations leases", log }),
-    connectBus({ url, name: "stations scan", log }),
+    connectBus({ url, access, name: "stations leases", log }),
+    connectBus({ url, access, name: "stations scan", log }),
   ]);
   const switches = await followSwitches(bus, log);
   const figures = addHostFigures(deps.metrics);

@@ -56,7 +56,10 @@ describe("the connection to the bus", () => {
 
   it.each([
     ["wrong", "the server refuses the user, the password or the token of the address; correct them"],
-    ["", "the server asks for credentials and the address has none; name them as in nats://token@127.0.0.1:4222"],
+    [
+      "",
+      "the server asks for credentials and there are none; name them as in nats://user:password@127.0.0.1:4222, or set NATS_CREDENTIALS_FILE",
+    ],
   ])("credentials %o that the server refuses: one sentence with the address and the next step", async (user, rule) => {
     const url = new URL(nats.url);
     url.username = user;

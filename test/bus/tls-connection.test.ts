@@ -43,7 +43,7 @@ describe("a bus with tls:// in its address", () => {
   it("a certificate of no trusted authority: the sentence says so, with the next step", async () => {
     await expect(connecting(`tls://127.0.0.1:${port}`)).rejects.toMatchObject({
       code: "nats_unreachable",
-      message: `The NATS at 127.0.0.1:${port} (NATS_URL) cannot be used: no authority that this machine trusts has signed the server's certificate (DEPTH_ZERO_SELF_SIGNED_CERT); name the authority's certificate in NODE_EXTRA_CA_CERTS.`,
+      message: `The NATS at 127.0.0.1:${port} (NATS_URL) cannot be used: no authority that this machine trusts has signed the server's certificate (DEPTH_ZERO_SELF_SIGNED_CERT); name the authority's certificate in NATS_CA_FILE.`,
     });
   });
 

@@ -10,6 +10,7 @@ describe("settings from the environment", () => {
     expect(settings).toEqual({
       natsUrl: "nats://127.0.0.1:4222",
       natsReplicas: 1,
+      natsAccess: {},
       databaseUrl: undefined,
       logLevel: "info",
     });

@@ -1,0 +1,174 @@
+/** Access to a real nats-server: accounts with passwords behind TLS with an authority of one's own, and accounts by JWT. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { nkeys } from "nats";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { freePort } from "../../deploy/embedded/free-port.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import type { ServerAccess } from "../../services/bus/server-access.ts";
+import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
+import { createAuthority } from "../support/certificates.ts";
+import { type RunningProgram, runProgram } from "../support/running-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { QUIET } from "./waiting.ts";
+
+const folder = temporaryFolder("access");
+const pathOf = (name: string): string => join(folder.path, name);
+const written = (name: string, text: string): string => {
+  writeFileSync(pathOf(name), text);
+  return pathOf(name);
+};
+
+async function startServer(name: string, lines: readonly string[]): Promise<{ server: RunningProgram; port: number }> {
+  const port = await freePort();
+  mkdirSync(pathOf(name));
+  const jetStream = `jetstream { store_dir: ${JSON.stringify(pathOf(name))} }`;
+  const config = written(`${name}.conf`, [`listen: "127.0.0.1:${port}"`, jetStream, ...lines].join("\n"));
+  const server = runProgram(inject("natsBinary").path, ["--config", config]);
+  await server.waitFor(/Server is ready/);
+  return { server, port };
+}
+
+async function stopServer(server: RunningProgram | undefined): Promise<void> {
+  server?.process.kill("SIGINT");
+  await server?.ended;
+}
+
+/** Connects as a process does: by what it reads from its settings. */
+async function connecting(environment: NodeJS.ProcessEnv): Promise<Bus> {
+  const { natsUrl: url, natsAccess: access } = parseSettings(sharedSettingsSchema, environment);
+  return await connectBus({ url, access, name: "test", log: QUIET, patienceMs: 300 });
+}
+
+/** The streams that a user sees are those of its account. */
+async function streamsOf(bus: Bus): Promise<readonly string[]> {
+  const names: string[] = [];
+  for await (const name of bus.jsm.streams.names()) names.push(name);
+  await bus.close();
+  return names;
+}
+
+afterAll(() => folder.remove());
+
+describe("a NATS with accounts, passwords and certificates of an authority of its own", () => {
+  const authority = createAuthority();
+  let server: RunningProgram | undefined;
+  let url: string;
+  const files = {
+    NATS_CA_FILE: written("ca.pem", authority.cert),
+    ...(({ cert, key }) => ({
+      NATS_CERT_FILE: written("client.pem", cert),
+      NATS_KEY_FILE: written("client.key", key),
+    }))(authority.issue({ names: ["device-payments"] })),
+  };
+  beforeAll(async () => {
+    const { cert, key } = authority.issue({ names: ["127.0.0.1"] });
+    const tls = { cert_file: written("s.pem", cert), key_file: written("s.key", key), ca_file: files.NATS_CA_FILE };
+    const started = await startServer("passwords", [
+      `tls: ${JSON.stringify({ ...tls, verify: true })}`,
+      'accounts: { PAY: { jetstream: enabled, users: [{user: "payments", password: "a secret"}] },',
+      '            OTHER: { jetstream: enabled, users: [{user: "other", password: "another"}] } }',
+    ]);
+    server = started.server;
+    url = `tls://payments:a%20secret@127.0.0.1:${started.port}`;
+  });
+  afterAll(() => stopServer(server));
+
+  it("user, password, authority and client certificate: the bus is that of the user's account", async () => {
+    const bus = await connecting({ NATS_URL: url, ...files });
+    await bus.jsm.streams.add({ name: "ONE", subjects: ["one"] });
+    expect(await streamsOf(bus)).toEqual(["ONE"]);
+    const other = await connecting({ NATS_URL: url.replace("payments:a%20secret", "other:another"), ...files });
+    expect(await streamsOf(other)).toEqual([]);
+  });
+
+  it("an authority that is not named: one sentence that names the setting", async () => {
+    await expect(connecting({ NATS_URL: url })).rejects.toMatchObject({
+      code: "nats_unreachable",
+      message: expect.stringContaining("name the authority's certificate in NATS_CA_FILE"),
+    });
+  });
+
+  it("a wrong password: one sentence without the password", async () => {
+    const refused = connecting({ NATS_URL: url.replace("a%20secret", "guess"), ...files });
+    await expect(refused).rejects.toMatchObject({
+      code: "nats_refused",
+      message: expect.stringMatching(
+        /^The NATS at 127\.0\.0\.1:\d+ \(NATS_URL\) cannot be used: the server refuses the user/,
+      ),
+    });
+  });
+
+  it("settings that do not fit together: each is refused before the connection", () => {
+    const parse = (environment: NodeJS.ProcessEnv) => () => parseSettings(sharedSettingsSchema, environment);
+    const { NATS_CA_FILE, NATS_CERT_FILE } = files;
+    expect(parse({ NATS_URL: "nats://127.0.0.1", NATS_CA_FILE })).toThrow("it needs tls:// in NATS_URL");
+    expect(parse({ NATS_URL: url, NATS_CERT_FILE })).toThrow("set NATS_CERT_FILE and NATS_KEY_FILE together");
+    expect(parse({ NATS_URL: url, NATS_CA_FILE: pathOf("s.key") })).toThrow("a certificate in PEM");
+    expect(parse({ NATS_URL: url, NATS_CREDENTIALS_FILE: NATS_CA_FILE })).toThrow("NATS credentials, as nsc writes");
+  });
+});
+
+/** A claim as nsc writes it: a JWT that an nkey has signed. */
+function claim(issuer: nkeys.KeyPair, subject: nkeys.KeyPair, nats: object): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const body = { jti: "1", iat: 1, iss: issuer.getPublicKey(), sub: subject.getPublicKey(), name: "test", nats };
+  const signed = `${part({ typ: "JWT", alg: "ed25519-nkey" })}.${part(body)}`;
+  return `${signed}.${Buffer.from(issuer.sign(Buffer.from(signed))).toString("base64url")}`;
+}
+
+describe("a NATS with accounts by JWT", () => {
+  const operator = nkeys.createOperator();
+  const [system, account, user] = [nkeys.createAccount(), nkeys.createAccount(), nkeys.createUser()];
+  const credentials = (issuer: nkeys.KeyPair): string => {
+    const jwt = claim(issuer, user, { type: "user", version: 2, subs: -1, data: -1, payload: -1 });
+    const seed = new TextDecoder().decode(user.getSeed());
+    return `-----BEGIN NATS USER JWT-----\n${jwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`;
+  };
+  let server: RunningProgram | undefined;
+  let url: string;
+  beforeAll(async () => {
+    const unlimited = {
+      subs: -1,
+      conn: -1,
+      leaf: -1,
+      imports: -1,
+      exports: -1,
+      data: -1,
+      payload: -1,
+      wildcards: true,
+    };
+    const streams = { mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 };
+    // The system's account must have no streams.
+    const accounts = [
+      [system, unlimited],
+      [account, { ...unlimited, ...streams }],
+    ] as const;
+    const preloaded = accounts.map(
+      ([each, limits]) => `${each.getPublicKey()}: ${claim(operator, each, { type: "account", version: 2, limits })}`,
+    );
+    const started = await startServer("jwt", [
+      `operator: ${claim(operator, operator, { type: "operator", version: 2 })}`,
+      `system_account: ${system.getPublicKey()}`,
+      "resolver: MEMORY",
+      `resolver_preload: { ${preloaded.join("\n")} }`,
+    ]);
+    server = started.server;
+    url = `nats://127.0.0.1:${started.port}`;
+  });
+  afterAll(() => stopServer(server));
+
+  it("a credentials file: the bus is that of the user's account", async () => {
+    const bus = await connecting({ NATS_URL: url, NATS_CREDENTIALS_FILE: written("good.creds", credentials(account)) });
+    await bus.jsm.streams.add({ name: "ONE", subjects: ["one"] });
+    expect(await streamsOf(bus)).toEqual(["ONE"]);
+  });
+
+  it("credentials of another operator's account: one sentence that names the setting", async () => {
+    const access = { credentialsFile: written("bad.creds", credentials(nkeys.createAccount())) } satisfies ServerAccess;
+    await expect(connectBus({ url, access, name: "test", log: QUIET, patienceMs: 300 })).rejects.toMatchObject({
+      code: "nats_refused",
+      message: expect.stringContaining("the server refuses the credentials of NATS_CREDENTIALS_FILE"),
+    });
+  });
+});
