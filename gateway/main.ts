@@ -1,40 +1,13 @@
-/** Runs one gateway: `node gateway/main.ts`, with NATS_URL, HOST and PORT in the environment. */
-import { connectBus } from "../services/bus/connection.ts";
-import { watchDisk } from "../services/runtime/disk-watch.ts";
-import { exitWith, runProcess } from "../services/runtime/lifecycle.ts";
-import { createLog } from "../services/runtime/log.ts";
-import { startMetrics } from "../services/runtime/metrics.ts";
-import { diskSettingsSchema, parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
-import { startGateway } from "./app.ts";
-import { readGatewaySettings } from "./settings.ts";
+/** Runs one gateway: `node gateway/main.ts`, with its settings in the environment; `--help` lists them. */
+import { exitWith } from "../services/runtime/lifecycle.ts";
+import { helpText } from "../services/runtime/settings-help.ts";
+import { GATEWAY_DESCRIPTION } from "./settings.ts";
 
-async function main(): Promise<void> {
-  const shared = parseSettings(sharedSettingsSchema, process.env);
-  const settings = readGatewaySettings(process.env);
-  const log = createLog({ service: "gateway", level: shared.logLevel });
-  await runProcess({ name: "gateway", log }, async (run) => {
-    const bus = await run.step(
-      "bus",
-      () => connectBus({ url: shared.natsUrl, name: "gateway", log, signal: run.stopping }),
-      (started) => started.close(),
-    );
-    const metrics = await run.step(
-      "metrics",
-      async () => (shared.metrics === undefined ? undefined : await startMetrics("gateway", shared.metrics)),
-      async (started) => await started?.stop(),
-    );
-    const disk = await run.step(
-      "disk",
-      () => watchDisk({ ...parseSettings(diskSettingsSchema, process.env), log, metrics: metrics?.registry }),
-      (started) => started.stop(),
-    );
-    const gateway = await run.step(
-      "gateway",
-      () => startGateway({ bus, log, settings, disk, metrics: metrics?.registry }),
-      (started) => started.stop(),
-    );
-    return { host: settings.host, port: gateway.port, metricsPort: metrics?.port };
-  });
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes("--help")) return void process.stdout.write(helpText(GATEWAY_DESCRIPTION));
+  // Loaded only now, so that the help needs no HTTP library.
+  const { runGateway } = await import("./run-gateway.ts");
+  await runGateway(process.env);
 }
 
-main().catch(exitWith);
+main(process.argv.slice(2)).catch(exitWith);

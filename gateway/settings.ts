@@ -1,7 +1,14 @@
 /** The gateway's own settings; NATS_URL and LOG_LEVEL are shared by all processes. */
 import { isIP } from "node:net";
 import { z } from "zod";
-import { parseSettings, wholeNumber } from "../services/runtime/settings.ts";
+import {
+  diskSettingsSchema,
+  parseSettings,
+  setting,
+  sharedSettingsSchema,
+  wholeNumber,
+} from "../services/runtime/settings.ts";
+import type { ProcessDescription } from "../services/runtime/settings-help.ts";
 import { checkTlsFiles } from "./server/tls-files.ts";
 
 /** 24 random bytes as base64 are 32 characters, which nobody guesses; what is longer than the most is no key. */
@@ -16,40 +23,70 @@ const isProxy = (entry: string): boolean => {
 
 export const gatewaySettingsSchema = z
   .object({
-    HOST: z.string().default("127.0.0.1"),
-    PORT: wholeNumber(0, 65_535).default(8_080),
-    /** Several gateways on one port; the kernel spreads the connections (Linux). */
-    SHARED_PORT: z.stringbool("it must be true or false").default(false),
-    /** Connections at once, in all and of one address; there may be fewer below the limit of open files (`server/limits.ts`). */
-    MAX_CONNECTIONS: wholeNumber(1, 1_000_000).optional(),
-    MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 1_000_000).optional(),
-    /** Addresses and CIDR ranges of proxies whose X-Forwarded-For and X-Forwarded-Proto count, separated by commas. */
-    TRUSTED_PROXIES: z
-      .string()
-      .default("")
-      .transform((text) =>
-        text
-          .split(",")
-          .map((entry) => entry.trim())
-          .filter((entry) => entry !== ""),
-      )
-      .refine(
-        (entries) => entries.every(isProxy),
-        "it must list addresses or blocks like 10.0.0.0/8, separated by commas",
-      ),
-    /** Opens the endpoints of the platform to whoever operates the installation; without it there are none. */
-    PLATFORM_KEY: z.preprocess(
-      (value) => (value === "" ? undefined : value),
+    HOST: setting(z.string().default("127.0.0.1"), {
+      meaning: "The address that the API listens on; 0.0.0.0 or :: for all of the machine.",
+    }),
+    PORT: setting(wholeNumber(0, 65_535).default(8_080), {
+      meaning: "The port that the API listens on; 0 takes any free port.",
+    }),
+    SHARED_PORT: setting(z.stringbool("it must be true or false").default(false), {
+      meaning: "Several gateways on one port of one machine, to which Linux spreads the connections.",
+    }),
+    MAX_CONNECTIONS: setting(wholeNumber(1, 1_000_000).optional(), {
+      meaning: "Connections at once, always below the limit of open files.",
+      unset: "100000",
+    }),
+    MAX_CONNECTIONS_PER_ADDRESS: setting(wholeNumber(1, 1_000_000).optional(), {
+      meaning: "Connections at once of one address that is no trusted proxy.",
+      unset: "1024",
+    }),
+    TRUSTED_PROXIES: setting(
       z
         .string()
-        .min(PLATFORM_KEY_CHARACTERS.min, PLATFORM_KEY_RULE)
-        .max(PLATFORM_KEY_CHARACTERS.max, PLATFORM_KEY_RULE)
-        .regex(/^[\x21-\x7e]+$/, "it must be a key of ASCII characters without spaces")
-        .optional(),
+        .default("")
+        .transform((text) =>
+          text
+            .split(",")
+            .map((entry) => entry.trim())
+            .filter((entry) => entry !== ""),
+        )
+        .refine(
+          (entries) => entries.every(isProxy),
+          "it must list addresses or blocks like 10.0.0.0/8, separated by commas",
+        ),
+      {
+        meaning:
+          "Addresses and blocks of the proxies whose X-Forwarded-For and X-Forwarded-Proto count, between commas: all lines are read from the right, past these.",
+        shared: true,
+        unset: "none",
+      },
     ),
-    /** PEM files for TLS at the gateway itself; both or none. */
-    TLS_KEY_FILE: z.string().optional(),
-    TLS_CERT_FILE: z.string().optional(),
+    PLATFORM_KEY: setting(
+      z.preprocess(
+        (value) => (value === "" ? undefined : value),
+        z
+          .string()
+          .min(PLATFORM_KEY_CHARACTERS.min, PLATFORM_KEY_RULE)
+          .max(PLATFORM_KEY_CHARACTERS.max, PLATFORM_KEY_RULE)
+          .regex(/^[\x21-\x7e]+$/, "it must be a key of ASCII characters without spaces")
+          .optional(),
+      ),
+      {
+        meaning: `Opens the paths of the platform to the operator: ${PLATFORM_KEY_CHARACTERS.min} to ${PLATFORM_KEY_CHARACTERS.max} random characters.`,
+        shared: true,
+        secret: true,
+        unset: "those paths do not exist",
+      },
+    ),
+    TLS_KEY_FILE: setting(z.string().optional(), {
+      meaning: "The private key for TLS at the gateway itself, in PEM without a passphrase.",
+      secret: true,
+      unset: "no TLS at the gateway",
+    }),
+    TLS_CERT_FILE: setting(z.string().optional(), {
+      meaning: "The certificate for TLS at the gateway itself, in PEM with its chain.",
+      unset: "no TLS at the gateway",
+    }),
   })
   .refine((values) => (values.TLS_KEY_FILE === undefined) === (values.TLS_CERT_FILE === undefined), {
     path: ["TLS_KEY_FILE"],
@@ -68,6 +105,15 @@ export const gatewaySettingsSchema = z
         ? undefined
         : { keyFile: values.TLS_KEY_FILE, certFile: values.TLS_CERT_FILE },
   }));
+/** For `--help` and `docs/settings.md`. */
+export const GATEWAY_DESCRIPTION: ProcessDescription = {
+  name: "gateway",
+  command: "node gateway/main.ts",
+  does: "Answers HTTP. Several gateways share the requests behind a load balancer.",
+  usesDatabase: false,
+  schemas: [sharedSettingsSchema, diskSettingsSchema, gatewaySettingsSchema],
+};
+
 export type GatewaySettings = z.infer<typeof gatewaySettingsSchema>;
 
 /** Throws UserError `invalid_setting`, for files of TLS that cannot be used as well. */

@@ -1,24 +1,13 @@
 /** Runs one or several services in this process: `node services/main.ts registry settlement audit relay`. */
+import { describeServices, needsDatabase, SERVICES, servicesHelp } from "./catalogue.ts";
 import { exitWith } from "./runtime/lifecycle.ts";
-import { type ReachDatabase, runServices, type StartService } from "./runtime/run-services.ts";
+import { type ReachDatabase, runServices } from "./runtime/run-services.ts";
 import { requireDatabaseUrl } from "./runtime/settings.ts";
-
-/** Each service is loaded only where it runs, so that an actor host needs no database driver. */
-const SERVICES: Readonly<Record<string, StartService>> = {
-  registry: async (deps) => (await import("./registry/service.ts")).startRegistryService(deps),
-  settlement: async (deps) => (await import("./settlement/service.ts")).startSettlementService(deps),
-  audit: async (deps) => (await import("./audit/service.ts")).startAuditService(deps),
-  providers: async (deps) => (await import("./providers/service.ts")).startProvidersService(deps),
-  "sandbox-provider": async (deps) => (await import("./sandbox-provider/service.ts")).startSandboxProviderService(deps),
-  robotics: async (deps) => (await import("./robotics/service.ts")).startRoboticsService(deps),
-  "webhook-signer": async (deps) => (await import("./webhook-signer/service.ts")).startWebhookSignerService(deps),
-  relay: async (deps) => (await import("./relay/service.ts")).startRelayService(deps),
-  stations: async (deps) => (await import("./stations/service.ts")).startStationsService(deps),
-};
+import { helpText } from "./runtime/settings-help.ts";
 
 /** PostgreSQL has to answer before a service starts; only the actor hosts do without it. */
 const reachDatabase: ReachDatabase = async (names, settings, signal) => {
-  if (names.every((name) => name === "stations")) return undefined;
+  if (!needsDatabase(names)) return undefined;
   const url = requireDatabaseUrl(settings);
   const [database, installation] = await Promise.all([
     import("./db/reach-database.ts"),
@@ -28,4 +17,15 @@ const reachDatabase: ReachDatabase = async (names, settings, signal) => {
   return await installation.readInstallation(url);
 };
 
-runServices(process.argv.slice(2), SERVICES, { environment: process.env, reachDatabase }).catch(exitWith);
+async function printHelp(names: readonly string[]): Promise<void> {
+  const known = names.filter((name) => SERVICES[name] !== undefined);
+  process.stdout.write(known.length === 0 ? servicesHelp() : helpText(await describeServices(known)));
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes("--help")) return await printHelp(args);
+  const starts = Object.fromEntries(Object.entries(SERVICES).map(([name, { start }]) => [name, start]));
+  await runServices(args, starts, { environment: process.env, reachDatabase });
+}
+
+main(process.argv.slice(2)).catch(exitWith);

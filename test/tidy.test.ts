@@ -2,7 +2,9 @@
  * Tidiness as a test: layering, sizes, names, banned words. Every rule is first watched refusing an example and letting
  * another pass, then asked about every tracked file.
  */
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { settingsDocuments } from "../deploy/settings-documents.ts";
 import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts";
 import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
 import { dependenciesArePinnedAndExplained } from "./tidy/package-rules.ts";
@@ -346,14 +348,19 @@ describe("settings", () => {
     expect(settingsIn({ ...look, path: "test/a.ts" })).toEqual([]);
   });
 
-  it("that have no row in the README are refused, in one sentence each", () => {
+  it("that have no row are refused, in one sentence each", () => {
     expect(
       settingsAreExplained([look], "| `LIMIT_B`, `X` | why |\n\nLIMIT_C is told elsewhere.\n| x | LIMIT_C |"),
-    ).toEqual(["deploy/a.ts reads LIMIT_C, which has no row in the README's table of settings."]);
+    ).toEqual(["deploy/a.ts reads LIMIT_C, which has no row in the README or docs/settings.md."]);
   });
 
-  it("all have a row in the README", () => {
+  it("all have a row in the README or in docs/settings.md", () => {
     expect(files.flatMap(settingsIn).length).toBeGreaterThan(40);
-    expect(settingsAreExplained(files, fileCalled("README.md").text)).toEqual([]);
+    const documents = `${fileCalled("README.md").text}\n${fileCalled("docs/settings.md").text}`;
+    expect(settingsAreExplained(files, documents)).toEqual([]);
+  });
+
+  it("of the processes: docs/settings.md and the example are what the schemas say (npm run settings)", async () => {
+    for (const { path, text } of await settingsDocuments()) expect(readFileSync(path, "utf8"), path).toBe(text);
   });
 });

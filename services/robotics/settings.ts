@@ -1,9 +1,12 @@
 /** What an operator sets about the robotics service. */
 import { z } from "zod";
-import { wholeNumber } from "../runtime/settings.ts";
+import { setting, wholeNumber } from "../runtime/settings.ts";
 
 export const roboticsSettingsSchema = z.object({
-  /** How many days a task that has ended can still be read; its entries in the trail are kept for ever. */
-  ROBOTICS_TASK_RETENTION_DAYS: wholeNumber(1, 3_650).default(90),
+  // Its entries in the audit log are kept for ever.
+  ROBOTICS_TASK_RETENTION_DAYS: setting(wholeNumber(1, 3_650).default(90), {
+    meaning: "How many days a serving task that has ended can be read.",
+    shared: true,
+  }),
 });
 export type RoboticsSettings = z.infer<typeof roboticsSettingsSchema>;

@@ -44,7 +44,7 @@ export async function runServices(
   await runProcess({ name, log }, async (run) => {
     const bus = await run.step(
       "bus",
-      () => connectBus({ url: settings.natsUrl, name, log, signal: run.stopping }),
+      () => connectBus({ url: settings.natsUrl, access: settings.natsAccess, name, log, signal: run.stopping }),
       (started) => started.close(),
     );
     const installation = await run.step(

@@ -2,7 +2,9 @@
 import { z } from "zod";
 
 const KEY_BYTES = 32;
-const KEY_SENTENCE = `it must be ${KEY_BYTES} random bytes in base64url (43 characters)`;
+/** What such a key is, for the explanation of a setting. */
+export const SECRETS_KEY_MEANING = `${KEY_BYTES} random bytes in base64url`;
+const KEY_SENTENCE = `it must be ${SECRETS_KEY_MEANING} (43 characters)`;
 
 /** One key: 32 bytes in base64url. */
 export const secretsKey = z

@@ -1,6 +1,8 @@
 /** Settings come from environment variables, parsed once at start; defaults stand beside the schema that uses them. */
+import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { NATS_ADDRESS_RULE, parseNatsAddress } from "../bus/nats-address.ts";
+import type { ServerAccess } from "../bus/server-access.ts";
 import { LOG_LEVELS } from "./log.ts";
 import { UserError } from "./user-error.ts";
 
@@ -21,6 +23,23 @@ export function parseSettings<TSchema extends z.ZodType>(
   const issue = parsed.error.issues[0];
   const reason = (issue?.message ?? "it is invalid").replace(/\.$/, "");
   throw new UserError(`The setting ${String(issue?.path[0])} is not usable: ${reason}.`, { code: "invalid_setting" });
+}
+
+/** What `--help` and `docs/settings.md` say about a setting, beside its name and its default (`settings-help.ts`). */
+export interface SettingFacts {
+  /** One or two sentences: what it is, without the default. */
+  readonly meaning: string;
+  /** All processes that read it must have the same value. */
+  readonly shared?: true;
+  /** Its value must not be shown to anyone who does not operate the installation. */
+  readonly secret?: true;
+  /** What holds while it is not set and has no default: completes "not set: …". */
+  readonly unset?: string;
+}
+
+/** One setting of a process. Each key of a settings schema is made by this, so that none is without an explanation. */
+export function setting<TSchema extends z.ZodType>(schema: TSchema, facts: SettingFacts): TSchema {
+  return schema.meta({ ...facts });
 }
 
 /** A setting that is a number in plain digits; its message completes "The setting X is not usable: …". */
@@ -49,37 +68,128 @@ export function webAddress(example: string) {
   return z.url({ protocol: /^https?$/, error: `it must be an address like ${example}` });
 }
 
+/** A file that can be read; it is read again whenever it is used, so that a renewed one counts from then on. */
+export function readableFile(holds: (text: string) => boolean, rule: string) {
+  return z.string().refine((path) => {
+    try {
+      return holds(readFileSync(path, "utf8"));
+    } catch {
+      return false;
+    }
+  }, rule);
+}
+
+const certificateFile = readableFile(
+  (text) => text.includes("-----BEGIN CERTIFICATE-----"),
+  "it must name a file with a certificate in PEM",
+);
+const keyFile = readableFile(
+  (text) => text.includes("PRIVATE KEY-----"),
+  "it must name a file with a private key in PEM",
+);
+const credentialsFile = readableFile(
+  (text) => text.includes("-----BEGIN NATS USER JWT-----") && text.includes("-----BEGIN USER NKEY SEED-----"),
+  "it must name a file of NATS credentials, as nsc writes it",
+);
+
+/** How a process identifies itself to the bus, and which authority it trusts there. */
+const busAccessFields = {
+  NATS_CREDENTIALS_FILE: setting(credentialsFile.optional(), {
+    meaning: "A file with the user's JWT and seed (`.creds`), for a NATS that has accounts by JWT.",
+    secret: true,
+    unset: "the user, password or token in NATS_URL counts",
+  }),
+  NATS_CA_FILE: setting(certificateFile.optional(), {
+    meaning:
+      "The certificate of the authority that signs the NATS servers' certificates, in PEM. It replaces the system's.",
+    unset: "the authorities that Node trusts",
+  }),
+  NATS_CERT_FILE: setting(certificateFile.optional(), {
+    meaning: "The certificate by which the process identifies itself to NATS, in PEM, where the servers demand one.",
+    unset: "none",
+  }),
+  NATS_KEY_FILE: setting(keyFile.optional(), {
+    meaning: "The private key of NATS_CERT_FILE, in PEM without a passphrase.",
+    secret: true,
+    unset: "none",
+  }),
+};
+
+const busAccessOf = (values: z.infer<z.ZodObject<typeof busAccessFields>>): ServerAccess => ({
+  credentialsFile: values.NATS_CREDENTIALS_FILE,
+  caFile: values.NATS_CA_FILE,
+  certFile: values.NATS_CERT_FILE,
+  keyFile: values.NATS_KEY_FILE,
+});
+
+/** The same for a command that has the address of the bus from elsewhere. */
+export const busAccessSchema = z.object(busAccessFields).transform(busAccessOf);
+
 /** What every process of this product reads; each service adds its own. */
 export const sharedSettingsSchema = z
   .object({
-    NATS_URL: natsAddress("it is needed and not set"),
-    /** Copies of each stream; more than one needs a cluster of as many servers. */
-    NATS_REPLICAS: wholeNumber(1, 5).default(1),
-    /** Only services with a database need it. */
-    DATABASE_URL: databaseAddress.optional(),
-    LOG_LEVEL: z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
-    /** Set: the process answers `GET /metrics` there; 0 takes any free port. */
-    METRICS_PORT: wholeNumber(0, 65_535).optional(),
-    METRICS_HOST: z.string().default("127.0.0.1"),
+    NATS_URL: setting(natsAddress("it is needed and not set"), {
+      meaning:
+        "The servers of the bus, between commas: nats://user:password@host:4222, nats://token@host:4222, or with tls:// in place of nats://.",
+      shared: true,
+      secret: true,
+    }),
+    ...busAccessFields,
+    NATS_REPLICAS: setting(wholeNumber(1, 5).default(1), {
+      meaning: "Copies of each stream; more than one needs a cluster of as many servers.",
+      shared: true,
+    }),
+    DATABASE_URL: setting(databaseAddress.optional(), {
+      meaning: "The PostgreSQL of the installation: postgres://user:password@host:5432/database.",
+      shared: true,
+      secret: true,
+      unset: "a service that needs it does not start",
+    }),
+    LOG_LEVEL: setting(z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"), {
+      meaning: `The least level of lines in the log: ${LOG_LEVELS.join(", ")}.`,
+    }),
+    METRICS_PORT: setting(wholeNumber(0, 65_535).optional(), {
+      meaning:
+        "The port of /metrics, /healthz and /readyz of this process, never to be reached from outside; 0 takes any free port.",
+      unset: "none of them",
+    }),
+    METRICS_HOST: setting(z.string().default("127.0.0.1"), { meaning: "The address that METRICS_PORT listens on." }),
+  })
+  .refine((values) => (values.NATS_CERT_FILE === undefined) === (values.NATS_KEY_FILE === undefined), {
+    path: ["NATS_CERT_FILE"],
+    error: "set NATS_CERT_FILE and NATS_KEY_FILE together",
+  })
+  .refine((values) => values.NATS_CA_FILE === undefined || values.NATS_URL.startsWith("tls:"), {
+    path: ["NATS_CA_FILE"],
+    error: "it needs tls:// in NATS_URL",
   })
   .transform((values) => ({
     natsUrl: values.NATS_URL,
+    natsAccess: busAccessOf(values),
     natsReplicas: values.NATS_REPLICAS,
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
     ...(values.METRICS_PORT === undefined ? {} : { metrics: { host: values.METRICS_HOST, port: values.METRICS_PORT } }),
   }));
-export type SharedSettings = z.infer<typeof sharedSettingsSchema>;
+/** Left out where the address of the bus says all. */
+export type SharedSettings = Omit<z.infer<typeof sharedSettingsSchema>, "natsAccess"> & {
+  readonly natsAccess?: ServerAccess | undefined;
+};
 
 const MEGABYTE = 1_024 ** 2;
 
 /** What a process reads that watches a disk (`disk-watch.ts`). */
 export const diskSettingsSchema = z
   .object({
-    /** The folder whose disk is watched. Unset where the data of NATS and PostgreSQL is on other machines. */
-    DISK_FOLDER: z.string().optional(),
-    /** Space for the collections of hours, and for PostgreSQL to write its log while somebody frees more. At most a terabyte. */
-    DISK_RESERVE_MB: wholeNumber(0, MEGABYTE).default(512),
+    DISK_FOLDER: setting(z.string().optional(), {
+      meaning:
+        "The folder whose disk the process watches: that of NATS or PostgreSQL, where it runs on the same machine.",
+      unset: "no disk is watched",
+    }),
+    // Space for the collections of hours, and for PostgreSQL to write its log while a person frees more. At most a terabyte.
+    DISK_RESERVE_MB: setting(wholeNumber(0, MEGABYTE).default(512), {
+      meaning: "The free space on that disk below which what can wait waits, in megabytes; 0 for never.",
+    }),
   })
   .transform((values) => ({ folder: values.DISK_FOLDER, reserveBytes: values.DISK_RESERVE_MB * MEGABYTE }));
 

@@ -5,22 +5,28 @@ import {
   INTENT_LIFETIME_BOUNDS_MS,
   LEASE_LIFETIME_BOUNDS_MS,
 } from "../../machines/settings.ts";
-import { parseSettings, wholeNumber } from "../runtime/settings.ts";
+import { parseSettings, setting, wholeNumber } from "../runtime/settings.ts";
 
-const schema = z
+export const stationsSettingsSchema = z
   .object({
-    /** Deadline of an intent whose creator names none. */
-    INTENT_LIFETIME_MS: wholeNumber(INTENT_LIFETIME_BOUNDS_MS.min, INTENT_LIFETIME_BOUNDS_MS.max).default(
-      DEFAULT_MACHINE_SETTINGS.intentLifetimeMs,
+    INTENT_LIFETIME_MS: setting(
+      wholeNumber(INTENT_LIFETIME_BOUNDS_MS.min, INTENT_LIFETIME_BOUNDS_MS.max).default(
+        DEFAULT_MACHINE_SETTINGS.intentLifetimeMs,
+      ),
+      { meaning: "The deadline of an intent whose creator names none, in milliseconds.", shared: true },
     ),
-    /** Silence after which a device counts as offline; two heartbeats and a half of the advised interval by default. */
-    DEVICE_SILENCE_MS: wholeNumber(500, 3_600_000).default(DEFAULT_MACHINE_SETTINGS.deviceSilenceMs),
-    /** How long a cashier's station lease lasts without a renewal: one hour at most. */
-    STATION_LEASE_MS: wholeNumber(1_000, LEASE_LIFETIME_BOUNDS_MS.max).default(
-      DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs,
+    // Two and a half heartbeats of the advised interval by default.
+    DEVICE_SILENCE_MS: setting(wholeNumber(500, 3_600_000).default(DEFAULT_MACHINE_SETTINGS.deviceSilenceMs), {
+      meaning: "The silence after which a device counts as offline, in milliseconds.",
+      shared: true,
+    }),
+    STATION_LEASE_MS: setting(
+      wholeNumber(1_000, LEASE_LIFETIME_BOUNDS_MS.max).default(DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs),
+      { meaning: "How long a cashier's lease of a station lasts without a renewal, in milliseconds.", shared: true },
     ),
-    /** How long a station's state stays in memory after its last command; its deadlines are kept in any case. */
-    STATION_PASSIVATE_MS: wholeNumber(0, 3_600_000).default(30_000),
+    STATION_PASSIVATE_MS: setting(wholeNumber(0, 3_600_000).default(30_000), {
+      meaning: "How long a station's state stays in memory after its last command, in milliseconds.",
+    }),
   })
   .transform((values) => ({
     machine: {
@@ -30,9 +36,9 @@ const schema = z
     },
     passivateMs: values.STATION_PASSIVATE_MS,
   }));
-export type StationsSettings = z.infer<typeof schema>;
+export type StationsSettings = z.infer<typeof stationsSettingsSchema>;
 
 /** Throws UserError `invalid_setting`. */
 export function readStationsSettings(environment: NodeJS.ProcessEnv): StationsSettings {
-  return parseSettings(schema, environment);
+  return parseSettings(stationsSettingsSchema, environment);
 }

@@ -1,30 +1,59 @@
 /** What an operator sets about the webhook signer. */
 import { z } from "zod";
-import { oldSecretsKeys, secretsKey } from "../runtime/secrets-key.ts";
-import { parseSettings, wholeNumber } from "../runtime/settings.ts";
+import { oldSecretsKeys, SECRETS_KEY_MEANING, secretsKey } from "../runtime/secrets-key.ts";
+import { parseSettings, setting, wholeNumber } from "../runtime/settings.ts";
 import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "./http/sender-settings.ts";
 
 export const signerSettingsSchema = z.object({
-  /** Encrypts the secrets of webhook endpoints. Without it nothing could be signed, so the service does not start. */
-  WEBHOOK_SECRETS_KEY: secretsKey,
-  /** What keys of before encrypted is encrypted anew at start. */
-  WEBHOOK_SECRETS_OLD_KEYS: oldSecretsKeys,
-  /** For development: lets endpoints of `test` consumers be on this machine, by http or https. Never those of `live` ones. */
-  WEBHOOK_ALLOW_LOOPBACK: z.stringbool("it must be true or false").default(false),
-  /** Name servers, separated by commas, as `address` or `address:port`; the system's when it is not set. */
-  WEBHOOK_DNS_SERVERS: z
-    .string()
-    .optional()
-    .transform((text) => text?.split(",").map((part) => part.trim())),
-  /** A PEM file with roots that are trusted beside the system's, for targets with a private certificate authority. */
-  WEBHOOK_CA_FILE: z.string().optional(),
-  /** Public addresses, or blocks of them, that lead to this service or its network; separated by commas. They are no targets. */
-  WEBHOOK_OWN_NETWORKS: z
-    .string()
-    .optional()
-    .transform((text) => text?.split(",").map((part) => part.trim())),
-  /** How many days a delivery that is done with can be read again. */
-  WEBHOOK_RETENTION_DAYS: wholeNumber(1, 365).default(30),
+  WEBHOOK_SECRETS_KEY: setting(secretsKey, {
+    meaning: `Encrypts the secrets that sign webhooks: ${SECRETS_KEY_MEANING}.`,
+    shared: true,
+    secret: true,
+  }),
+  WEBHOOK_SECRETS_OLD_KEYS: setting(oldSecretsKeys, {
+    meaning:
+      "Earlier values of WEBHOOK_SECRETS_KEY, between commas; what they encrypted is encrypted again at the start.",
+    shared: true,
+    secret: true,
+    unset: "none",
+  }),
+  // Never those of `live` consumers.
+  WEBHOOK_ALLOW_LOOPBACK: setting(z.stringbool("it must be true or false").default(false), {
+    meaning: "For development: endpoints of `test` consumers may be on this machine, by http or https.",
+    shared: true,
+  }),
+  WEBHOOK_DNS_SERVERS: setting(
+    z
+      .string()
+      .optional()
+      .transform((text) => text?.split(",").map((part) => part.trim())),
+    {
+      meaning: "Name servers that are asked for targets, between commas, as `address` or `address:port`.",
+      shared: true,
+      unset: "the system's",
+    },
+  ),
+  WEBHOOK_CA_FILE: setting(z.string().optional(), {
+    meaning: "A PEM file of authorities that are trusted beside Node's, for targets with a private authority.",
+    shared: true,
+    unset: "none",
+  }),
+  WEBHOOK_OWN_NETWORKS: setting(
+    z
+      .string()
+      .optional()
+      .transform((text) => text?.split(",").map((part) => part.trim())),
+    {
+      meaning:
+        "Public addresses and blocks that lead back to this installation, between commas: they are refused as targets.",
+      shared: true,
+      unset: "none",
+    },
+  ),
+  WEBHOOK_RETENTION_DAYS: setting(wholeNumber(1, 365).default(30), {
+    meaning: "How many days a delivery that has ended can be read.",
+    shared: true,
+  }),
 });
 export type SignerSettings = z.infer<typeof signerSettingsSchema>;
 

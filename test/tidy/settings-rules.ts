@@ -1,4 +1,4 @@
-/** What is read from the environment stands in the README, so that nobody has to look for it in the source. */
+/** What is read from the environment is in a table of the documents, so that an operator need not search the source. */
 import { baseName, isCode, isTest, masked, type SourceFile } from "./source-file.ts";
 
 /** What an operating system sets for every process, and what nobody sets because of this product. */
@@ -18,12 +18,12 @@ export function settingsIn(file: SourceFile): readonly string[] {
   return [...new Set(names)].filter((name) => !OF_THE_SYSTEM.has(name));
 }
 
-/** One sentence for each setting of which the README does not say what it is. */
-export function settingsAreExplained(files: readonly SourceFile[], readme: string): readonly string[] {
-  const rows = new Set(readme.split("\n").flatMap((line) => /^\|([^|]*)\|/.exec(line)?.[1]?.match(/\w+/g) ?? []));
+/** One sentence for each setting that no table of these documents explains. */
+export function settingsAreExplained(files: readonly SourceFile[], documents: string): readonly string[] {
+  const rows = new Set(documents.split("\n").flatMap((line) => /^\|([^|]*)\|/.exec(line)?.[1]?.match(/\w+/g) ?? []));
   return files.flatMap((file) =>
     settingsIn(file)
       .filter((name) => !rows.has(name))
-      .map((name) => `${file.path} reads ${name}, which has no row in the README's table of settings.`),
+      .map((name) => `${file.path} reads ${name}, which has no row in the README or docs/settings.md.`),
   );
 }

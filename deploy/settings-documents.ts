@@ -1,0 +1,97 @@
+/** The documents that list the settings of all processes: made from the schemas, and compared with them by a test. */
+import { join } from "node:path";
+import { GATEWAY_DESCRIPTION } from "../gateway/settings.ts";
+import { describeServices, SERVICES } from "../services/catalogue.ts";
+import { type SettingDescription, settingsOf, whenNotSet } from "../services/runtime/settings-help.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..");
+
+/** A setting with the processes that read it. */
+interface ReadSetting extends SettingDescription {
+  readonly readers: string[];
+}
+
+/** The files and what belongs in them. */
+export async function settingsDocuments(): Promise<readonly { readonly path: string; readonly text: string }[]> {
+  const settings = await allSettings();
+  return [
+    { path: join(CHECKOUT, "docs", "settings.md"), text: page(settings) },
+    { path: join(CHECKOUT, "deploy", "production", "settings.env.example"), text: example(settings) },
+  ];
+}
+
+async function processDescriptions() {
+  const services = Object.keys(SERVICES).map((name) => describeServices([name]));
+  return [GATEWAY_DESCRIPTION, ...(await Promise.all(services))];
+}
+
+/** By name, in the order of the processes. Where two processes explain one setting, both explanations are kept. */
+async function allSettings(): Promise<readonly ReadSetting[]> {
+  const found = new Map<string, ReadSetting>();
+  for (const description of await processDescriptions()) {
+    for (const each of settingsOf(description)) {
+      const known = found.get(each.name);
+      if (known === undefined) found.set(each.name, { ...each, readers: [description.name] });
+      else {
+        known.readers.push(description.name);
+        if (known.meaning.includes(each.meaning)) continue;
+        const reader = `For \`${description.name}\`: ${each.meaning.charAt(0).toLowerCase()}${each.meaning.slice(1)}`;
+        found.set(each.name, { ...known, meaning: `${known.meaning} ${reader}` });
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+/** "all", "all services", or their names. */
+function readersOf({ name, readers }: ReadSetting): string {
+  const services = Object.keys(SERVICES).length;
+  if (readers.length === services + 1) return "all";
+  if (name === "DATABASE_URL") return "all but `gateway` and `stations`";
+  return readers.map((reader) => `\`${reader}\``).join(", ");
+}
+
+function page(settings: readonly ReadSetting[]): string {
+  const rows = settings.map((each) => {
+    const marks = [each.shared && "shared", each.secret && "secret"].filter(Boolean).join(", ");
+    const value = each.byDefault === undefined ? whenNotSet(each) : `\`${each.byDefault}\``;
+    return `| \`${each.name}\` | ${readersOf(each)} | ${value} | ${marks} | ${each.meaning} |`;
+  });
+  return `# Settings of the processes
+
+Environment variables, read once at the start; an empty one counts as not set. \`node gateway/main.ts --help\` and \`node services/main.ts SERVICE --help\` print the same by process. \`npm run settings\` writes this page and \`deploy/production/settings.env.example\` from the settings' schemas.
+
+- **needed**: the process does not start without it.
+- **shared**: all processes of the installation that read it must have the same value.
+- **secret**: only the operator may know it. A process needs only the secrets that it reads.
+
+\`npm start\` sets what is needed by itself; the README has what it reads beside these.
+
+| setting | read by | default | | what it is |
+|---|---|---|---|---|
+${rows.join("\n")}
+`;
+}
+
+function example(settings: readonly ReadSetting[]): string {
+  const groups = [...new Set(settings.map((each) => titleOf(each)))];
+  const blocks = groups.map((title) => {
+    const lines = settings.filter((each) => titleOf(each) === title).map(exampleLines);
+    return [`# ---- ${title}`, ...lines].join("\n\n");
+  });
+  return `# Settings of the processes; docs/settings.md explains them. Written by \`npm run settings\`.
+# A line without a mark of comment is needed: give it a value. The others show their defaults.
+
+${blocks.join("\n\n")}
+`;
+}
+
+const titleOf = (each: ReadSetting): string => readersOf(each).replaceAll("`", "");
+
+function exampleLines(each: ReadSetting): string {
+  const marks = [each.shared && "shared", each.secret && "secret"].filter(Boolean).join(", ");
+  const comment = `# ${each.meaning}${marks === "" ? "" : ` (${marks})`}`;
+  if (each.isNeeded) return `${comment}\n${each.name}=`;
+  const unset = each.byDefault === undefined ? `\n# Not set: ${whenNotSet(each)}.` : "";
+  return `${comment}${unset}\n#${each.name}=${each.byDefault ?? ""}`;
+}

@@ -1,0 +1,73 @@
+/** What a process says about its settings is what it checks. */
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
+import { describeServices, SERVICES } from "../../services/catalogue.ts";
+import { setting } from "../../services/runtime/settings.ts";
+import { helpText, settingsOf } from "../../services/runtime/settings-help.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const described = async () => [
+  GATEWAY_DESCRIPTION,
+  ...(await Promise.all(Object.keys(SERVICES).map((name) => describeServices([name])))),
+];
+
+describe("settingsOf", () => {
+  const about = (schemas: z.ZodType[]) => settingsOf({ ...GATEWAY_DESCRIPTION, schemas });
+
+  it("a schema with a default, a needed and an optional setting: each with its facts", () => {
+    const schema = z
+      .object({
+        LIMIT: setting(z.coerce.number().default(3), { meaning: "A limit." }),
+        KEY: setting(z.string(), { meaning: "A key.", shared: true, secret: true }),
+        EXTRA: setting(z.string().optional(), { meaning: "More.", unset: "nothing more" }),
+      })
+      .refine(() => true)
+      .transform((values) => values.LIMIT);
+    expect(about([schema])).toEqual([
+      { name: "LIMIT", meaning: "A limit.", byDefault: "3", isNeeded: false },
+      { name: "KEY", meaning: "A key.", byDefault: undefined, isNeeded: true, shared: true, secret: true },
+      { name: "EXTRA", meaning: "More.", byDefault: undefined, isNeeded: false, unset: "nothing more" },
+    ]);
+  });
+
+  it("a setting without an explanation: an error that names it", () => {
+    expect(() => about([z.object({ BARE: z.string() })])).toThrow("The setting BARE has no explanation");
+  });
+
+  it("every process: what sounds secret is marked as secret", async () => {
+    const all = (await described()).flatMap(settingsOf);
+    expect(all.length).toBeGreaterThan(100);
+    const suspects = all.filter(({ name }) =>
+      /KEYS?$|KEY_FILE|SECRET|PASSWORD|TOKEN|CREDENTIALS|(NATS|DATABASE)_URL/.test(name),
+    );
+    expect(suspects.filter(({ secret }) => secret !== true).map(({ name }) => name)).toEqual([]);
+  });
+});
+
+describe("--help", () => {
+  const help = (...args: readonly string[]): string =>
+    execFileSync(process.execPath, args, { cwd: CHECKOUT, encoding: "utf8", env: { PATH: process.env["PATH"] } });
+
+  it("each process: names what it does and each of its settings once", async () => {
+    for (const description of await described()) {
+      const text = helpText(description);
+      expect(text).toContain(description.command);
+      for (const { name } of settingsOf(description)) {
+        expect(
+          text.split("\n").filter((line) => line.startsWith(`  ${name} (`)),
+          name,
+        ).toHaveLength(1);
+      }
+    }
+  });
+
+  it("the commands without any setting: print the help and end with 0", async () => {
+    expect(help("gateway/main.ts", "--help")).toBe(helpText(GATEWAY_DESCRIPTION));
+    expect(help("services/main.ts", "stations", "--help")).toBe(helpText(await describeServices(["stations"])));
+    const list = help("services/main.ts", "--help");
+    for (const name of Object.keys(SERVICES)) expect(list).toMatch(new RegExp(`^  ${name} +\\S`, "m"));
+  });
+});
