@@ -1,3 +1,4 @@
+import type { Installation } from "../services/bus/installation.ts";
 import { UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { DiskRoom } from "./disk-room.ts";
 import { type LogPart, type LogSpec, logOf } from "./log-files.ts";
@@ -18,6 +19,8 @@ export interface ApplicationContext {
   addresses: Addresses;
   /** Set by the step that watches the disk, the first of all. */
   room: DiskRoom;
+  /** Set by the step that prepares database and bus. */
+  installation?: Installation;
 }
 
 /** The context before any step has run. */

@@ -3,7 +3,7 @@ import { type ApplicationContext, createContext, logFor } from "./application-co
 import { reportError } from "./report-error.ts";
 import { sandboxSteps } from "./sandbox/steps.ts";
 import { dataFolderStep, diskStep, natsStep, portStep, postgresStep } from "./server-steps.ts";
-import { gatewayStep, installationStep, migrationStep, servicesStep } from "./service-steps.ts";
+import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { type Step, supervise } from "./supervisor.ts";
 import { together } from "./together.ts";
@@ -16,7 +16,6 @@ export function applicationSteps(context: ApplicationContext): Step[] {
     portStep(context),
     together("servers", [natsStep(context), postgresStep(context)]),
     migrationStep(context),
-    installationStep(context),
     // Each waits by itself for what it needs from the others; they stop in the reverse order of this list.
     together("processes", [
       servicesStep(context, {

@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { type ConnectOptions, connectBus } from "../services/bus/connection.ts";
+import type { Installation } from "../services/bus/installation.ts";
+import { migrateBus } from "../services/db/migrate-installation.ts";
 import { reachDatabase } from "../services/db/reach-database.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
@@ -109,6 +111,7 @@ export function natsStep(context: ApplicationContext): Step {
         const folder = join(dataDir, "nats");
         const server = await startNats({ binary, folder, ...log, token, port, stopping });
         ({ url, port } = server);
+        if (context.installation !== undefined) void prepareAgain(context, url, context.installation, stopping);
         return { child: server.child, ended: endOfNats(server, room, say) };
       };
       const stop = await keepRunning({ name: "nats-server", logFile: log.logFile, control, say, launch, room });
@@ -156,6 +159,20 @@ export function postgresStep(context: ApplicationContext): Step {
       return stop;
     },
   };
+}
+
+/** A server that was started again may have lost its data: without streams the processes would wait for `migrate`. */
+async function prepareAgain(
+  { say }: ApplicationContext,
+  natsUrl: string,
+  installation: Installation,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await migrateBus({ natsUrl, installation, layout: {}, signal });
+  } catch (error) {
+    if (!signal.aborted) say(error instanceof UserError ? error.message : "The streams could not be checked.");
+  }
 }
 
 /**

@@ -1,8 +1,5 @@
 import { join } from "node:path";
-import { connectBus } from "../services/bus/connection.ts";
-import { claimBus } from "../services/bus/installation.ts";
-import { readInstallation } from "../services/db/installation.ts";
-import { migrate } from "../services/db/migrate.ts";
+import { migrateInstallation } from "../services/db/migrate-installation.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
 import { keepRunning } from "./keep-running.ts";
 import type { LogPart } from "./log-files.ts";
@@ -10,40 +7,22 @@ import { openSecrets } from "./secrets.ts";
 import { startServiceProcess } from "./service-process.ts";
 import type { Step } from "./supervisor.ts";
 
-/** Brings the database to the schema of this version. */
+/**
+ * Prepares database and bus for this version before any process starts. The streams of a bus that exists keep their number
+ * of copies; a new one has one copy of each.
+ */
 export function migrationStep(context: ApplicationContext): Step {
   return {
     name: "migrations",
     start: async ({ stopping }) => {
-      await migrate({
+      context.installation = await migrateInstallation({
         databaseUrl: context.addresses.get("database"),
+        natsUrl: context.addresses.get("nats"),
+        natsAccess: context.settings.natsAccess,
+        layout: {},
         log: () => undefined,
         signal: stopping,
       });
-      return undefined;
-    },
-  };
-}
-
-/** Claims the bus for the installation that the database belongs to, before anything is started there. */
-export function installationStep(context: ApplicationContext): Step {
-  return {
-    name: "installation",
-    start: async ({ stopping }) => {
-      const installation = await readInstallation(context.addresses.get("database"));
-      const log = { info: () => undefined, warn: () => undefined };
-      const bus = await connectBus({
-        url: context.addresses.get("nats"),
-        access: context.settings.natsAccess,
-        name: "start",
-        log,
-        signal: stopping,
-      });
-      try {
-        await claimBus({ bus, installation, replicas: 1 });
-      } finally {
-        await bus.close();
-      }
       return undefined;
     },
   };

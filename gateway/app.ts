@@ -1,6 +1,7 @@
 /** Puts one gateway together: replicas first, then the handlers' dependencies, then the server. */
 import type { Registry } from "prom-client";
 import { reportClock } from "../services/bus/bus-clock.ts";
+import { checkStreams } from "../services/bus/check-streams.ts";
 import type { Bus } from "../services/bus/connection.ts";
 import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
@@ -54,6 +55,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { bus, log, settings, metrics, disk = UNWATCHED } = deps;
   const startedAtMs = performance.now();
   reportClock({ clock: bus.clock, log, metrics });
+  await checkStreams(bus);
   const replicas = await startReplicas(bus, log);
   const gate = new DeviceGate({
     table: replicas.credentials.table,

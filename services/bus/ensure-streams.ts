@@ -1,95 +1,124 @@
-/** Makes the streams and buckets of `streams.ts` exist as defined. */
-import {
-  DiscardPolicy,
-  JetStreamApiCodes,
-  JetStreamApiError,
-  RetentionPolicy,
-  StorageType,
-  type StreamConfig,
-} from "@nats-io/jetstream";
-import { nanos } from "nats";
+/**
+ * Makes the streams and buckets of `streams.ts` exist as defined. Only `migrate` calls it: a process that changed streams
+ * by itself could take their copies away by a wrong setting.
+ *
+ * A cluster that still elects refuses for a while, and so does one whose servers have not all joined: each request is
+ * repeated until the time is over.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { JetStreamApiCodes, JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
+import { errors } from "nats";
 import { UserError } from "../runtime/user-error.ts";
-import type { Bus } from "./connection.ts";
-import { BUCKETS, type BucketDefinition, STREAMS, type StreamDefinition } from "./streams.ts";
+import { type BusLayout, layoutOf } from "./bus-layout.ts";
+import { type Bus, BusDownError } from "./connection.ts";
+import { BUS_LIMITS } from "./limits.ts";
+import { firstDifference, type WantedConfig, wantedConfigs } from "./stream-config.ts";
 
-/** Creates or updates everything. Throws UserError `nats_storage` with a sentence that says why. */
-export async function ensureStreams(bus: Bus, options: { readonly replicas: number }): Promise<void> {
-  for (const stream of STREAMS) await ensure(bus, streamConfig(stream, options.replicas));
-  for (const bucket of BUCKETS) await ensureBucket(bus, bucket, options);
+/** Errors that end when the cluster has elected and all its servers have joined. */
+const PASSING_CODES: ReadonlySet<number> = new Set([
+  // No suitable peers for placement: a server has not joined yet.
+  10_005,
+  // JetStream is temporarily unavailable, the server is not the leader, the stream is offline.
+  10_008, 10_009, 10_118,
+  // Another program has created the same stream at this moment.
+  10_058,
+]);
+
+export interface EnsureOptions extends BusLayout {
+  /** Ends the attempts. */
+  readonly signal?: AbortSignal;
+  readonly withinMs?: number;
 }
 
-/** Creates or updates one bucket. Throws UserError `nats_storage`. */
-export async function ensureBucket(
+/**
+ * Creates or updates everything, and resolves when each stream has a leader and all its copies are complete. Throws
+ * UserError `nats_storage` or `nats_no_quorum` with the next step.
+ */
+export async function ensureStreams(bus: Bus, options: EnsureOptions): Promise<void> {
+  await ensureConfigs(bus, wantedConfigs(options), options);
+}
+
+/** Creates or updates the bucket that names the installation, alone. */
+export async function ensureInstallationBucket(bus: Bus, options: EnsureOptions): Promise<void> {
+  await ensureConfigs(bus, wantedConfigs(options).slice(0, 1), options);
+}
+
+/** The layout that `migrate` has written earlier; undefined for a new bus. Throws UserError `nats_no_quorum`. */
+export async function readLayout(
   bus: Bus,
-  bucket: BucketDefinition,
-  options: { readonly replicas: number },
-): Promise<void> {
-  await ensure(bus, bucketConfig(bucket, options.replicas));
+  options: Omit<EnsureOptions, "replicas"> = {},
+): Promise<BusLayout | undefined> {
+  const [{ name }] = wantedConfigs({ replicas: 1 });
+  const info = await insist(bus, name, options, () => streamInfo(bus, name));
+  return info && layoutOf(info.config.metadata);
 }
 
-type Config = Partial<StreamConfig> & { readonly name: string };
-
-function streamConfig(definition: StreamDefinition, replicas: number): Config {
-  const { name, subjects } = definition;
-  const common = { name, subjects: [...subjects], storage: StorageType.File, num_replicas: replicas };
-  if (definition.keeps === "undone") {
-    return {
-      ...common,
-      retention: RetentionPolicy.Workqueue,
-      discard: DiscardPolicy.New,
-      max_msgs: definition.maxMessages,
-    };
-  }
-  const { maxMessagesPerSubject, republish } = definition;
-  return {
-    ...common,
-    retention: RetentionPolicy.Limits,
-    discard: DiscardPolicy.Old,
-    max_msgs_per_subject: maxMessagesPerSubject,
-    allow_direct: true,
-    ...(republish === undefined ? {} : { republish: { src: republish.source, dest: republish.destination } }),
-  };
+async function ensureConfigs(bus: Bus, configs: readonly WantedConfig[], options: EnsureOptions): Promise<void> {
+  for (const config of configs) await insist(bus, config.name, options, () => ensure(bus, config));
+  for (const { name } of configs) await insist(bus, name, options, () => requireComplete(bus, name));
 }
 
-/** A bucket is a stream by the key-value convention; making it here puts all of them under one check and one update. */
-function bucketConfig(definition: BucketDefinition, replicas: number): Config {
-  const { name, history, maxAgeMs } = definition;
-  return {
-    name: `KV_${name}`,
-    subjects: [`$KV.${name}.>`],
-    retention: RetentionPolicy.Limits,
-    storage: StorageType.File,
-    discard: DiscardPolicy.New,
-    max_msgs_per_subject: history,
-    max_age: nanos(maxAgeMs),
-    num_replicas: replicas,
-    allow_direct: true,
-    allow_rollup_hdrs: true,
-    deny_delete: true,
-  };
-}
-
-async function ensure(bus: Bus, config: Config): Promise<void> {
-  try {
-    const known = await bus.jsm.streams.info(config.name).catch((error: unknown) => {
-      if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
-      throw error;
-    });
-    if (known === undefined) await bus.jsm.streams.add(config);
-    else if (differs(known.config, config)) await bus.jsm.streams.update(config.name, config);
-  } catch (cause) {
-    if (!(cause instanceof JetStreamApiError)) throw cause;
-    throw new UserError(`The NATS server cannot keep the stream ${config.name}: ${cause.message}.`, {
-      code: "nats_storage",
-      cause,
-    });
-  }
-}
-
-/** Updating an unchanged stream would write its description to disk at each start. */
-function differs(known: StreamConfig, wanted: Config): boolean {
-  return Object.entries(wanted).some(([key, value]) => {
-    const now = known[key as keyof StreamConfig];
-    return typeof value === "object" ? JSON.stringify(now) !== JSON.stringify(value) : now !== value;
+/** The stream as its leader knows it; undefined when there is none of that name. */
+export async function streamInfo(bus: Pick<Bus, "jsm">, name: string): Promise<StreamInfo | undefined> {
+  return await bus.jsm.streams.info(name).catch((error: unknown) => {
+    if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
+    throw error;
   });
+}
+
+/** Whether the error says that no quorum answers now, and not that the request is wrong. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof JetStreamApiError) return PASSING_CODES.has(error.code);
+  return error instanceof IncompleteError || error instanceof errors.TimeoutError || error instanceof BusDownError;
+}
+
+/** A copy of the stream is not complete yet, or the stream has no leader. */
+class IncompleteError extends Error {}
+
+async function ensure(bus: Bus, config: WantedConfig): Promise<void> {
+  const known = await streamInfo(bus, config.name);
+  if (known === undefined) await bus.jsm.streams.add(config);
+  else if (firstDifference(known.config, config) !== undefined) await bus.jsm.streams.update(config.name, config);
+}
+
+async function requireComplete(bus: Bus, name: string): Promise<void> {
+  const cluster = (await bus.jsm.streams.info(name)).cluster;
+  // A server without a cluster leaves this out.
+  if (cluster === undefined) return;
+  const isComplete = cluster.leader !== undefined && (cluster.replicas ?? []).every(({ current }) => current);
+  if (!isComplete) throw new IncompleteError(`The copies of ${name} are not complete yet.`);
+}
+
+async function insist<T>(
+  bus: Bus,
+  stream: string,
+  { signal, withinMs = BUS_LIMITS.ensureMs }: Omit<EnsureOptions, "replicas">,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const deadlineMs = performance.now() + withinMs;
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      return await attempt();
+    } catch (cause) {
+      if (performance.now() > deadlineMs || !isPassing(cause)) throw refused(bus, stream, cause);
+    }
+    await delay(BUS_LIMITS.ensurePauseMs, undefined, { signal });
+  }
+}
+
+function refused(bus: Bus, stream: string, cause: unknown): unknown {
+  const server = bus.nc.getServer();
+  if (cause instanceof JetStreamApiError) {
+    const reason = cause.message.replace(/\.$/, "");
+    const sentence = `The NATS at ${server} (NATS_URL) cannot keep the stream ${stream}: ${reason}.`;
+    return new UserError(sentence, { code: "nats_storage", cause });
+  }
+  return isPassing(cause) ? noQuorum(bus, stream, cause) : cause;
+}
+
+/** UserError `nats_no_quorum`. */
+export function noQuorum(bus: Bus, stream: string, cause: unknown): UserError {
+  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) does not answer about the stream ${stream}: most of its servers must run and reach each other; start them, and try again.`;
+  return new UserError(sentence, { code: "nats_no_quorum", cause });
 }

@@ -1,11 +1,11 @@
 /**
- * Which installation a bus belongs to. The first installation that starts on a bus writes its id there; another one that
- * comes later would mix its stations, devices and money with the first one's, and is refused.
+ * Which installation a bus belongs to. `migrate` writes the installation's id there once; a process of another installation
+ * would mix its stations, devices and payments with those of the first one, and is refused.
  */
 import { JetStreamApiCodes, JetStreamApiError } from "@nats-io/jetstream";
 import { UserError } from "../runtime/user-error.ts";
 import type { Bus } from "./connection.ts";
-import { ensureBucket } from "./ensure-streams.ts";
+import { type EnsureOptions, ensureInstallationBucket } from "./ensure-streams.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { INSTALLATION } from "./streams.ts";
 
@@ -18,58 +18,73 @@ export interface Installation {
   readonly database: string;
 }
 
-export interface ClaimOptions {
+export interface OwnerOptions {
   readonly bus: Bus;
   readonly installation: Installation;
-  readonly replicas: number;
 }
 
 /**
- * Claims the bus for the installation. Throws UserError `installations_differ` when it belongs to another one; then nothing
- * on it was changed.
+ * Writes the installation's id on a bus that has none. Throws UserError `installations_differ` when the bus belongs to
+ * another installation; then nothing on it was changed.
  */
-export async function claimBus({ bus, installation, replicas }: ClaimOptions): Promise<void> {
+export async function claimBus({ bus, installation }: OwnerOptions, options: EnsureOptions): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const owner = await readOwner(bus);
-    if (owner === installation.id) return;
-    if (owner !== undefined) throw installationsDiffer(bus, owner, installation);
+    if (owner !== undefined && owner !== installation.id) throw installationsDiffer(bus, owner, installation);
+    // Also where the bus is claimed: another program may have been ended between the bucket and the id.
+    await ensureInstallationBucket(bus, options);
+    if (owner !== undefined) return;
     try {
-      await ensureBucket(bus, INSTALLATION, { replicas });
       await bus.js.publish(SUBJECT, installation.id, { expect: { lastSubjectSequence: 0 } });
       return;
     } catch (error) {
-      // Another process has written at the same moment: what it wrote counts, and is read.
+      // Another program has written at the same moment: what it wrote counts, and is read.
       if (!(error instanceof JetStreamApiError) || attempt === BUS_LIMITS.claimAttempts) throw error;
     }
   }
 }
 
+/** Throws UserError `installations_differ`, or `bus_not_migrated` when the bus belongs to none. */
+export async function checkOwner({ bus, installation }: OwnerOptions): Promise<void> {
+  const owner = await readOwner(bus);
+  if (owner === undefined) {
+    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) belongs to no installation yet: run \`npm run migrate\`, and start again.`;
+    throw new UserError(sentence, { code: "bus_not_migrated" });
+  }
+  if (owner !== installation.id) throw installationsDiffer(bus, owner, installation);
+}
+
 /**
- * Claims the bus, and claims it again whenever the connection is back: the bus may have lost its data, or another server
- * may answer at its address. `onRefused` receives the UserError when it then belongs to another installation. Returns what
- * ends that.
+ * Checks whose the bus is, and checks it again whenever the connection is back: another server may answer at its address.
+ * `onRefused` receives the UserError when it then belongs to another installation. A bus that has lost its data belongs to
+ * none until `migrate` has run. Returns what ends the checks.
  */
-export async function keepBusClaimed(
-  options: ClaimOptions,
+export async function keepOwnerChecked(
+  options: OwnerOptions,
   onRefused: (error: UserError) => void,
 ): Promise<() => void> {
   const { bus } = options;
-  await claimBus(options);
-  const claimAgain = async (): Promise<void> => {
-    let isClaimed = false;
-    while (!isClaimed && bus.isUp()) {
-      try {
-        await claimBus(options);
-        isClaimed = true;
-      } catch (error) {
-        if (error instanceof UserError && error.code === "installations_differ") return onRefused(error);
-        // JetStream is not ready yet. A connection that is lost again comes back with a claim of its own.
-        await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.claimPauseMs));
+  await checkOwner(options);
+  let isChecking = false;
+  const checkAgain = async (): Promise<void> => {
+    if (isChecking) return;
+    isChecking = true;
+    try {
+      while (bus.isUp()) {
+        try {
+          return await checkOwner(options);
+        } catch (error) {
+          if (error instanceof UserError && error.code === "installations_differ") return onRefused(error);
+          // JetStream is not ready yet, or the bus has lost its data. A connection that is lost comes back with another check.
+          await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.ownerPauseMs));
+        }
       }
+    } finally {
+      isChecking = false;
     }
   };
   return bus.onChange((isUp) => {
-    if (isUp) void claimAgain();
+    if (isUp) void checkAgain();
   });
 }
 

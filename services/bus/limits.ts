@@ -31,10 +31,16 @@ export const BUS_LIMITS = {
   wrongClockMs: 1_000,
   /** JetStream management calls at start: creating a stream on a busy disk may take a while. */
   manageMs: 10_000,
-  /** Attempts to write the installation's id: each that fails means that another process has written it, or that the bus is new. */
+  /** How long `migrate` repeats one request that a cluster without a leader refuses: three elections of the slowest kind. */
+  ensureMs: 60_000,
+  /** How long a starting process waits for a cluster that elects; an election takes 4 to 9 s. */
+  checkStreamsMs: 15_000,
+  /** Pause between two attempts of either. */
+  ensurePauseMs: 250,
+  /** Attempts to write the installation's id: each that fails means that another program has written it at the same moment. */
   claimAttempts: 5,
-  /** Pause before the bus is claimed again while JetStream comes up behind a connection that is back. */
-  claimPauseMs: 500,
+  /** Pause before a process reads again to which installation the bus belongs, while JetStream comes up behind a connection that is back. */
+  ownerPauseMs: 500,
 
   /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
   callMs: 5_000,

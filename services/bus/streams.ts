@@ -1,4 +1,4 @@
-/** Streams and buckets as data: what each holds, how much, and why. `ensureStreams` makes them so at start. */
+/** Streams and buckets as data: what each holds, how much, and why. `migrate` makes them so. */
 import { HEARTBEATS_ALL, POLLS_ALL, ROBOTICS_EVENTS_ALL, STATION_LOG_ALL } from "./subjects.ts";
 
 interface StreamFacts {

@@ -1,11 +1,21 @@
 /** Which installation a database belongs to. */
 import type { Installation } from "../bus/installation.ts";
+import { UserError } from "../runtime/user-error.ts";
+import { findMissingMigration } from "./migrate.ts";
 import { closeDatabase, openDatabase } from "./pool.ts";
 
-/** Reads the row that the first migration of the database has made, and that every dump carries. */
+/**
+ * Reads the row that the first migration of the database has made, and that every dump carries. Throws UserError
+ * `database_not_migrated` when the schema is older than this program; a newer one serves it during an upgrade.
+ */
 export async function readInstallation(databaseUrl: string): Promise<Installation> {
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "device-payments installation" });
   try {
+    const missing = await findMissingMigration(sql);
+    if (missing !== undefined) {
+      const sentence = `The database at ${nameDatabase(databaseUrl)} (DATABASE_URL) lacks the migration ${missing}: run \`npm run migrate\`, and start again.`;
+      throw new UserError(sentence, { code: "database_not_migrated" });
+    }
     const [row] = await sql<{ id: string }[]>`select id from installation`;
     if (row === undefined) throw new Error("The table installation is empty.");
     return { id: row.id, database: nameDatabase(databaseUrl) };

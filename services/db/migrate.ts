@@ -7,7 +7,7 @@ import { join, parse } from "node:path";
 import { runner } from "node-pg-migrate";
 import { UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
-import { openDatabase } from "./pool.ts";
+import { type Database, openDatabase } from "./pool.ts";
 
 const MIGRATIONS_FOLDER = join(import.meta.dirname, "migrations");
 /** PostgreSQL's code for a lock that was not granted within `lock_timeout`. */
@@ -99,6 +99,17 @@ async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<v
   } finally {
     await sql.end({ timeout: DATABASE_LIMITS.closeTimeoutSeconds });
   }
+}
+
+/** The first migration of this program that the database lacks; undefined when it has all. A newer schema has more. */
+export async function findMissingMigration(sql: Database): Promise<string | undefined> {
+  const known = (await readdir(MIGRATIONS_FOLDER)).map((file) => parse(file).name).toSorted();
+  const [table] = await sql<{ present: boolean }[]>`
+    select to_regclass('public.schema_migrations') is not null as present`;
+  if (table?.present !== true) return known[0];
+  const applied = await sql<{ name: string }[]>`select name from public.schema_migrations`;
+  const names = new Set(applied.map(({ name }) => name));
+  return known.find((name) => !names.has(name));
 }
 
 function ignore(): void {}

@@ -22,7 +22,6 @@ export interface LeadDeps extends DeliverDeps {
   readonly log: Log;
   readonly figures: RelayFigures;
   readonly bus: Bus;
-  readonly replicas: number;
 }
 
 /** Looks for undelivered rows, answers `relay.flush` and makes good what the bus has lost, until the term is over. */

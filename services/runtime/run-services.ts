@@ -1,10 +1,10 @@
 /** One process that runs one or several services on one connection to the bus. */
 import { reportClock } from "../bus/bus-clock.ts";
+import { checkStreams } from "../bus/check-streams.ts";
 import { connectBus } from "../bus/connection.ts";
 import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
-import { ensureStreams } from "../bus/ensure-streams.ts";
-import { type Installation, keepBusClaimed } from "../bus/installation.ts";
+import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { runProcess } from "./lifecycle.ts";
 import { createLog } from "./log.ts";
@@ -52,19 +52,18 @@ export async function runServices(
       () => reachDatabase(names, settings, run.stopping),
       async () => undefined,
     );
-    // Before anything on the bus is made or changed: it may be another installation's.
+    await run.step(
+      "streams",
+      () => checkStreams(bus, run.stopping),
+      async () => undefined,
+    );
     if (installation !== undefined) {
       await run.step(
         "installation",
-        () => keepBusClaimed({ bus, installation, replicas: settings.natsReplicas }, (error) => run.fail(error)),
+        () => keepOwnerChecked({ bus, installation }, (error) => run.fail(error)),
         async (release) => release(),
       );
     }
-    await run.step(
-      "streams",
-      () => ensureStreams(bus, { replicas: settings.natsReplicas }),
-      async () => undefined,
-    );
     const metrics = await run.step(
       "metrics",
       async () => (settings.metrics === undefined ? undefined : await startMetrics(name, settings.metrics)),

@@ -135,10 +135,6 @@ export const sharedSettingsSchema = z
       secret: true,
     }),
     ...busAccessFields,
-    NATS_REPLICAS: setting(wholeNumber(1, 5).default(1), {
-      meaning: "Copies of each stream; more than one needs a cluster of as many servers.",
-      shared: true,
-    }),
     DATABASE_URL: setting(databaseAddress.optional(), {
       meaning: "The PostgreSQL of the installation: postgres://user:password@host:5432/database.",
       shared: true,
@@ -166,7 +162,6 @@ export const sharedSettingsSchema = z
   .transform((values) => ({
     natsUrl: values.NATS_URL,
     natsAccess: busAccessOf(values),
-    natsReplicas: values.NATS_REPLICAS,
     databaseUrl: values.DATABASE_URL,
     logLevel: values.LOG_LEVEL,
     ...(values.METRICS_PORT === undefined ? {} : { metrics: { host: values.METRICS_HOST, port: values.METRICS_PORT } }),

@@ -1,14 +1,15 @@
 /** A NATS server, a database and the audit service on them, with stations whose commits the test scripts. */
+
 import type { z } from "zod";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import { STATION_LOG } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { ScriptedStation } from "./scripted-station.ts";
 
@@ -36,7 +37,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
   const testDatabase = await cloneDatabase();
   const silent = createLog({ service: "audit", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log: silent });
-  await ensureStreams(bus, { replicas: 1 });
+  await prepareBus(nats.url, testDatabase.url);
   const database = openDatabase({ url: testDatabase.url });
   const services: Service[] = [];
   const world: AuditWorld = {
@@ -46,7 +47,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
     database,
     async startAudit({ log = silent, databaseUrl = testDatabase.url } = {}) {
       const own = await connectBus({ url: nats.url, name: "audit", log: silent });
-      const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl, logLevel: "silent" as const };
+      const settings = { natsUrl: nats.url, databaseUrl, logLevel: "silent" as const };
       const started = await startAuditService({ bus: own, log, settings, environment: {} });
       let stopped: Promise<void> | undefined;
       const service = {

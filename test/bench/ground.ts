@@ -13,6 +13,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const DATABASE_NAME = "bench";
@@ -61,6 +62,7 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
     postgresPid = server.child.pid;
     await ensureDatabase(server.url("postgres"), DATABASE_NAME);
     await migrate({ databaseUrl: server.url(DATABASE_NAME), log: () => undefined });
+    await prepareBus(nats.url, server.url(DATABASE_NAME));
     return server.url(DATABASE_NAME);
   };
   return {

@@ -275,6 +275,7 @@ describe("nats-server comes back without anything", () => {
     const salesBefore = await sales();
     const cutAtMs = Date.now();
     await comeBackWith(world.system.nats, undefined);
+    await world.system.prepareBus();
     const backAtMs = performance.now();
     await toldAnew(backAtMs, cutAtMs, 4);
     await eventually("devices, sessions and the open order are back", backAtMs, async () => {

@@ -2,14 +2,11 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, vi } from "vitest";
 import { freePort } from "../../deploy/embedded/free-port.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureBucket, ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call } from "../../services/bus/operation.ts";
-import { BUCKETS, INSTALLATION, STREAMS } from "../../services/bus/streams.ts";
-import { migrate } from "../../services/db/migrate.ts";
+import { migrateInstallation } from "../../services/db/migrate-installation.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-world.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
@@ -28,8 +25,6 @@ const REPLICAS = 3;
 /** Seeding hashes two passwords beside many processes that start. */
 const SEED_MS = 30_000;
 const KEY_BYTES = 32;
-/** A new cluster elects a leader for each stream. */
-const STREAMS_MS = 30_000;
 
 export interface ClusterWorld {
   readonly nats: NatsCluster;
@@ -54,14 +49,18 @@ export async function startClusterWorld(stationCount: number): Promise<ClusterWo
   mkdirSync(folder.path, { recursive: true });
   const logFile = (name: string): string => join(folder.path, `${name}.log`);
   const [nats, postgres] = await Promise.all([NatsCluster.start(), startPostgres()]);
-  await migrate({ databaseUrl: postgres.url, log: () => undefined });
+  await migrateInstallation({
+    databaseUrl: postgres.url,
+    natsUrl: nats.url(),
+    layout: { replicas: REPLICAS },
+    log: () => undefined,
+  });
   const ports = [await freePort(), await freePort()] as const;
   const gateways = [`http://127.0.0.1:${ports[0]}`, `http://127.0.0.1:${ports[1]}`] as const;
   const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
   const shared = {
     ...process.env,
     LOG_LEVEL: "info",
-    NATS_REPLICAS: String(REPLICAS),
     DATABASE_URL: postgres.url,
     PROVIDER_SECRETS_KEY: newKey(),
     PROVIDER_CALLBACK_BASE_URL: gateways[0],
@@ -82,7 +81,6 @@ export async function startClusterWorld(stationCount: number): Promise<ClusterWo
     name: "trial",
     log: { info: () => undefined, warn: () => undefined },
   });
-  await makeStreams(bus);
   // Kind after kind: two cores start no more at once.
   let nth = 0;
   for (const kind of KINDS.toReversed()) {
@@ -115,24 +113,4 @@ export async function startClusterWorld(stationCount: number): Promise<ClusterWo
       folder.remove();
     },
   };
-}
-
-/** Makes the streams and buckets before any process starts, and waits until each has a leader that answers. */
-async function makeStreams(bus: Bus): Promise<void> {
-  await ensureBucket(bus, INSTALLATION, { replicas: REPLICAS });
-  await ensureStreams(bus, { replicas: REPLICAS });
-  const names = [...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
-  for (const name of names) {
-    await vi.waitFor(
-      async () => {
-        const { cluster } = await bus.jsm.streams.info(name);
-        expect(cluster?.leader, name).toBeTruthy();
-        expect(
-          cluster?.replicas?.every(({ current }) => current),
-          name,
-        ).toBe(true);
-      },
-      { timeout: STREAMS_MS, interval: 100 },
-    );
-  }
 }

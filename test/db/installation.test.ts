@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { claimBus, keepBusClaimed } from "../../services/bus/installation.ts";
+import { checkOwner, claimBus, keepOwnerChecked } from "../../services/bus/installation.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { QUIET } from "../bus/waiting.ts";
@@ -15,7 +15,7 @@ describe("the installation that a bus belongs to", () => {
   let bus: Bus;
   const undo: (() => Promise<unknown>)[] = [];
   const claim = async ({ url }: Pick<TestInstallation, "url">): Promise<void> =>
-    claimBus({ bus, installation: await readInstallation(url), replicas: 1 });
+    claimBus({ bus, installation: await readInstallation(url) }, { replicas: 1 });
   const add = async (): Promise<TestInstallation> => {
     const installation = await newInstallation();
     undo.push(installation.drop);
@@ -76,15 +76,27 @@ describe("the installation that a bus belongs to", () => {
     await closeDatabase(admin);
   });
 
-  it("a bus that has lost its data: claimed again by the installation that is connected", async () => {
+  it("a bus that belongs to none: a process is refused with the next step, and changes nothing", async () => {
+    const options = { bus, installation: await readInstallation((await add()).url) };
+    await expect(checkOwner(options)).rejects.toMatchObject({
+      code: "bus_not_migrated",
+      message: expect.stringContaining("run `npm run migrate`"),
+    });
+    expect(await bus.jsm.streams.list().next()).toEqual([]);
+  });
+
+  it("a bus that has lost its data: the process waits until it is claimed again, and another installation is refused to it", async () => {
     const [first, second] = [await add(), await add()];
-    const refusals: unknown[] = [];
-    const options = { bus, installation: await readInstallation(first.url), replicas: 1 };
-    const release = await keepBusClaimed(options, (error) => refusals.push(error));
-    await comeBackWith(nats, undefined);
-    await expect.poll(() => claim(second).catch((error: unknown) => error)).toMatchObject(REFUSED);
     await claim(first);
+    const refusals: unknown[] = [];
+    const options = { bus, installation: await readInstallation(first.url) };
+    const release = await keepOwnerChecked(options, (error) => refusals.push(error));
+    await comeBackWith(nats, undefined);
+    await expect.poll(() => claim(first).catch((error: unknown) => error)).toBeUndefined();
     expect(refusals).toEqual([]);
+    await comeBackWith(nats, undefined);
+    await expect.poll(() => claim(second).catch((error: unknown) => error)).toBeUndefined();
+    await expect.poll(() => refusals).toEqual([expect.objectContaining(REFUSED)]);
     release();
   });
 
@@ -92,8 +104,8 @@ describe("the installation that a bus belongs to", () => {
     const [first, second] = [await add(), await add()];
     await claim(first);
     const refusals: unknown[] = [];
-    const options = { bus, installation: await readInstallation(first.url), replicas: 1 };
-    const release = await keepBusClaimed(options, (error) => refusals.push(error));
+    const options = { bus, installation: await readInstallation(first.url) };
+    const release = await keepOwnerChecked(options, (error) => refusals.push(error));
     const changed = await bus.jsm.streams.getMessage("KV_INSTALLATION", { seq: 1 });
     expect(changed?.string()).toBe(first.id);
     await bus.js.publish("$KV.INSTALLATION.id", second.id);

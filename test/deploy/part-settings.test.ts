@@ -43,7 +43,6 @@ describe("npm start: a setting that only a part reads", () => {
     ["WEBHOOK_CA_FILE", "/nope", "it must name a file of certificates in PEM"],
     ["WEBHOOK_DNS_SERVERS", "one.example", "each must be an address or address:port"],
     ["WEBHOOK_OWN_NETWORKS", "10.0.0.0/99", "each must be an address or a block like 192.0.2.0/24"],
-    ["NATS_REPLICAS", "9", "it must be a whole number from 1 to 5"],
   ])("%s=%s: refused before anything starts", (name, value, rule) => {
     expect(() => readSettings({ [name]: value })).toThrow(
       expect.objectContaining({

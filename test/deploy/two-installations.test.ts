@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { claimBus } from "../../services/bus/installation.ts";
 import { newInstallation, type TestInstallation } from "../support/installations.ts";
 import { runProgram } from "../support/running-program.ts";
@@ -19,7 +20,8 @@ describe("a start with the bus of another installation", () => {
     [nats, second] = await Promise.all([startNats(), newInstallation()]);
     const log = { info: () => undefined, warn: () => undefined };
     const bus = await connectBus({ url: nats.url, name: "test", log });
-    await claimBus({ bus, installation: { id: OWNER, database: "elsewhere" }, replicas: 1 });
+    await claimBus({ bus, installation: { id: OWNER, database: "elsewhere" } }, { replicas: 1 });
+    await ensureStreams(bus, { replicas: 1 });
     await bus.close();
   });
   afterAll(async () => {

@@ -70,7 +70,7 @@ const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name
 
 async function start(name: Name): Promise<void> {
   const own = await connect(name);
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
+  const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
   const key = "A".repeat(43);
   const environment = { PROVIDER_SECRETS_KEY: key, WEBHOOK_SECRETS_KEY: key };
   const deps: ServiceDeps = { bus: own, log: SILENT, settings, environment };

@@ -3,12 +3,12 @@
  * audit copy in the test's process; two actor hosts and the providers service in processes of their own, which are killed.
  * It has a folder of its own because it belongs to no one part: it is about what they keep together.
  */
+
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { z } from "zod";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { createProviderConfig } from "../../services/bus/messages/providers.ts";
 import { openOrder } from "../../services/bus/messages/settlement.ts";
@@ -24,6 +24,7 @@ import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 import { type KillableProcess, startKillable } from "./killable-process.ts";
 import { followLog, type LogReader } from "./log-reader.ts";
@@ -81,8 +82,8 @@ export async function startMoneyWorld(): Promise<MoneyWorld> {
   const [nats, testDatabase] = await Promise.all([startNats(), cloneDatabase()]);
   const logger = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log: logger });
-  await ensureStreams(bus, { replicas: 1 });
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
+  await prepareBus(nats.url, testDatabase.url);
+  const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
   const shared: ServiceDeps = { bus, log: logger, settings, environment: {} };
   const starts = [startSettlementService, startRegistryService, startAuditService, startRelayService];
   const services: Service[] = [];

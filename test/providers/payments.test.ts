@@ -351,7 +351,7 @@ test("without a key the service does not start, and says so in one sentence with
   const log = createLog({ service: "test", level: "silent" });
   const settings = {
     natsUrl: world.natsUrl,
-    natsReplicas: 1,
+
     databaseUrl: world.databaseUrl,
     logLevel: "silent",
   } as const;

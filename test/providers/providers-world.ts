@@ -97,7 +97,7 @@ export async function startProvidersWorld(
   await ensureStreams(bus, { replicas: 1 });
   await keepBucketsTold(bus);
   const gateway = await startCallbackGateway(bus);
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
+  const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
   const environment: NodeJS.ProcessEnv = {
     PROVIDER_SECRETS_KEY: newKey(),
     SANDBOX_PROVIDER_KEY: newKey(),

@@ -5,7 +5,6 @@
 
 import type { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
 import { call, type Operation, type ReplyOf } from "../../services/bus/operation.ts";
@@ -15,6 +14,7 @@ import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 
@@ -47,8 +47,8 @@ export async function startRegistry(
   const [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
-  await ensureStreams(bus, { replicas: 1 });
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
+  await prepareBus(nats.url, database.url);
+  const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
   const serviceDeps: ServiceDeps = { bus, log, settings, environment: options.environment ?? {} };
   const services: Service[] = [await startRegistryService(serviceDeps)];
   if (options.relay !== true) await refuseFlushes(bus.nc);

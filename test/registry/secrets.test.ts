@@ -9,6 +9,7 @@ import { call } from "../../services/bus/operation.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { callerOf, refusalOf } from "./registry-fixture.ts";
@@ -25,6 +26,7 @@ let stopServices: () => Promise<unknown>;
 
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
+  await prepareBus(nats.url, database.url);
   folder = temporaryFolder("secrets");
   logFile = join(folder.path, "services.log");
   const { child } = await startServiceProcess({

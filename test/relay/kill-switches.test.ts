@@ -90,7 +90,7 @@ test("the relay delivers the rows of a switch in their order and says how far a 
 async function startKnowing(): Promise<void> {
   const settings = {
     natsUrl: fixture.nats.url,
-    natsReplicas: 1,
+
     databaseUrl: fixture.database.url,
     logLevel: "silent",
   };

@@ -30,7 +30,7 @@ afterEach(async () => {
 async function startKnowing(): Promise<void> {
   const settings = {
     natsUrl: fixture.nats.url,
-    natsReplicas: 1,
+
     databaseUrl: fixture.database.url,
     logLevel: "silent",
   };
@@ -164,7 +164,7 @@ async function relayLines(work: () => Promise<void>): Promise<readonly string[]>
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   const { nats, database, bus } = fixture;
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "info" } as const;
+  const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "info" } as const;
   const relay = await startRelayService({ bus, log, settings, environment: {} });
   try {
     await work();

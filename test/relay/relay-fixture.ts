@@ -1,9 +1,9 @@
 /** A relay between a database and a NATS of the test's own, with real actor hosts where a test asks for them. */
+
 import { join } from "node:path";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { flushOutbox } from "../../services/bus/messages/relay.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -15,6 +15,7 @@ import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -60,9 +61,9 @@ export async function startRelayFixture(): Promise<RelayFixture> {
   const folder = temporaryFolder("relay");
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
-  await ensureStreams(bus, { replicas: 1 });
+  await prepareBus(nats.url, database.url);
   const sql = openDatabase({ url: database.url, maxConnections: 4 });
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
+  const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
   const deps: ServiceDeps = { bus, log, settings, environment: {} };
   const started: { stop(): Promise<void> }[] = [];
   let processes = 0;

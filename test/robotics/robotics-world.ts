@@ -71,7 +71,7 @@ export async function startRoboticsWorld(): Promise<RoboticsWorld> {
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
   await ensureStreams(bus, { replicas: 1 });
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
+  const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
   const shared: ServiceDeps = { bus, log, settings, environment: {} };
   const services: Service[] = [await startRelayService(shared), await startRoboticsService(shared)];
   const database = openDatabase({ url: testDatabase.url, maxConnections: 12 });

@@ -2,14 +2,13 @@ import { describe, expect, it } from "vitest";
 import { parseSettings, requireDatabaseUrl, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 
-const parseWrong = () => parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x", NATS_REPLICAS: "secret" });
+const parseWrong = () => parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x", METRICS_PORT: "secret" });
 
 describe("settings from the environment", () => {
   it("have defaults, and an empty variable counts as not set", () => {
-    const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://127.0.0.1:4222", NATS_REPLICAS: "" });
+    const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://127.0.0.1:4222", METRICS_PORT: "" });
     expect(settings).toEqual({
       natsUrl: "nats://127.0.0.1:4222",
-      natsReplicas: 1,
       natsAccess: {},
       databaseUrl: undefined,
       logLevel: "info",
@@ -18,7 +17,7 @@ describe("settings from the environment", () => {
 
   it("name the variable that is wrong, in one sentence, without its value", () => {
     expect(parseWrong).toThrow(expect.objectContaining({ code: "invalid_setting" }));
-    expect(parseWrong).toThrow(/^The setting NATS_REPLICAS is not usable: [^\n]*\.$/);
+    expect(parseWrong).toThrow(/^The setting METRICS_PORT is not usable: [^\n]*\.$/);
     expect(parseWrong).not.toThrow(/secret/);
   });
 

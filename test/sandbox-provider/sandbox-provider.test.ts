@@ -45,7 +45,7 @@ beforeAll(async () => {
     merchant.listen(0, "127.0.0.1", resolve);
   });
   const { port } = merchant.address() as AddressInfo;
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: database.url, logLevel: "silent" } as const;
+  const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
   const environment = {
     SANDBOX_PROVIDER_KEY: newKey(),
     SANDBOX_PROVIDER_INSTALLATION_KEY: newKey(),

@@ -28,7 +28,7 @@ export async function startSettlementWorld(): Promise<SettlementWorld> {
   const testDatabase = await cloneDatabase();
   const log = createLog({ service: "settlement", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" as const };
+  const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" as const };
   await refuseFlushes(bus.nc);
   const service = await startSettlementService({ bus, log, settings, environment: {} });
   const database = openDatabase({ url: testDatabase.url });

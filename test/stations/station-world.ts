@@ -112,7 +112,7 @@ export async function startStationWorld(
     const serviceBus = await connect("service");
     const settings = {
       natsUrl: nats.url,
-      natsReplicas: 1,
+
       databaseUrl: testDatabase?.url,
       logLevel: "silent",
     } as const;

@@ -14,11 +14,13 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../deploy/embedded/free-port.ts";
+import type { BusLayout } from "../../services/bus/bus-layout.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
 import { migrate } from "../../services/db/migrate.ts";
+import { prepareBus } from "./prepared-bus.ts";
 import { cloneDatabase, startNats, startPostgres, type TestDatabase, type TestServer } from "./servers.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "./test-process.ts";
@@ -53,6 +55,8 @@ export interface TestSystem {
   readonly cashier: LogIn;
   /** What a process has logged so far: JSON lines. */
   log(name: keyof TestSystem["processes"] | "webhook-signer"): string;
+  /** Creates the streams that the bus has lost, as an operator does it. */
+  prepareBus(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -71,6 +75,8 @@ export interface SystemOptions {
   readonly ownPostgres?: boolean;
   /** A program that runs nats-server in another way, for example under a tracer. */
   readonly natsPath?: string;
+  /** Of the bus; one copy of one log unless said otherwise. */
+  readonly layout?: Partial<BusLayout>;
 }
 
 /** Starts it; rejects with the sentence of the piece that did not come up. */
@@ -82,6 +88,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     openStore(options),
     freePort(),
   ]);
+  await prepareBus(nats.url, database.url, options.layout);
   const environment = { ...process.env, LOG_LEVEL: "info", NATS_URL: nats.url, ...options.environment };
   const newKey = (): string => randomBytes(KEY_BYTES).toString("base64url");
   const sandboxPort = await freePort();
@@ -133,6 +140,9 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
     owner: { email: sandbox.owner.email, password: passwords.ownerPassword },
     cashier: { email: sandbox.cashier.email, password: passwords.cashierPassword },
     log: (name) => readFileSync(logFile(name), "utf8"),
+    async prepareBus() {
+      await prepareBus(nats.url, database.url);
+    },
     async stop() {
       await bus.close();
       await Promise.all([

@@ -1,4 +1,5 @@
 /** The webhook signer on real NATS and PostgreSQL, with a real TLS target, and owners who have robots. */
+
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +7,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { z } from "zod";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { RoboticsEvent } from "../../services/bus/messages/robotics-events.ts";
@@ -21,6 +21,7 @@ import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
@@ -89,8 +90,8 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
   writeFileSync(caFile, receiver.authority.cert);
   const log = createLog({ service: "test", level: process.env["TEST_LOG"] === "1" ? "info" : "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
-  await ensureStreams(bus, { replicas: 1 });
-  const settings = { natsUrl: nats.url, natsReplicas: 1, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
+  await prepareBus(nats.url, testDatabase.url);
+  const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
   const environment: NodeJS.ProcessEnv = {
     WEBHOOK_SECRETS_KEY: randomBytes(32).toString("base64url"),
     WEBHOOK_ALLOW_LOOPBACK: "true",

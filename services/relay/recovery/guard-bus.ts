@@ -16,7 +16,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../bus/connection.ts";
-import { ensureStreams } from "../../bus/ensure-streams.ts";
 import { type BucketDefinition, CREDENTIALS, SESSIONS, SWITCHES } from "../../bus/streams.ts";
 import { noteTold, readToldSequences, type ToldSequences } from "../buckets.ts";
 import { RELAY_LIMITS } from "../limits.ts";
@@ -37,7 +36,6 @@ export interface GuardDeps extends TellDeps {
   /** Of this relay's term: what another term writes is not written over. */
   readonly epoch: number;
   readonly bus: Bus;
-  readonly replicas: number;
 }
 
 const TELL: Readonly<Record<AnnouncedPart, (deps: TellDeps, sinceId: number) => Promise<Told>>> = {
@@ -112,15 +110,13 @@ class Guard {
 
   /** Compares when there is a doubt, and notes what the streams have now. */
   async #look(): Promise<void> {
-    const { sql, bus, log, replicas } = this.#deps;
+    const { sql, bus, log } = this.#deps;
     const isInDoubt = this.#isInDoubt;
     this.#isInDoubt = false;
     try {
       if (isInDoubt) {
         this.#serverId = bus.nc.info?.server_id ?? "";
         this.#saidAtMs.clear();
-        // A server with another data folder has no streams until somebody makes them.
-        await ensureStreams(bus, { replicas });
         this.#marks = await selectMarks(sql);
         this.#toldSequences = await this.#readTold();
       }
@@ -131,7 +127,7 @@ class Guard {
         const info = await streamInfo(bus.jsm, name);
         const mark = this.#marks.get(name);
         if (!isInDoubt && isAnother(info, mark)) return this.doubt(true);
-        if (info === undefined) throw new Error(`There is no stream ${name}.`);
+        if (info === undefined) throw new Error(`The NATS has no stream ${name}: run \`npm run migrate\`.`);
         const now = markOf(info);
         const known = noted && { mark, notedSequence: noted[notedBy] };
         const isLost = known !== undefined && (await hasLost(bus.jsm, info, known));

@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Readiness } from "../../../gateway/contract/service.ts";
-import { ensureStreams } from "../../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../../services/bus/streams.ts";
 import { stationLogSubject } from "../../../services/bus/subjects.ts";
 import { noteTold } from "../../../services/relay/buckets.ts";
@@ -130,7 +129,7 @@ it("tells no device and no cashier that they are unknown while a server that los
     await system.processes.services.stop();
     await comeBackWith(system.nats, undefined);
     await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
-    await ensureStreams(system.bus, { replicas: 1 });
+    await system.prepareBus();
     // What is frozen is told first; from here on devices are answered again.
     await noteTold(system.bus, SWITCHES, { serverId: system.bus.nc.info?.server_id ?? "" });
     await delay(THROTTLED_MS);
@@ -153,7 +152,7 @@ it("answers 503 for as long as nobody is there who could tell, and says so to th
   const end = async () => await Promise.race([live.closed, delay(0).then(() => stays)]);
   await system.processes.services.stop();
   for (const { name } of [CREDENTIALS, SESSIONS]) await system.bus.jsm.streams.delete(`KV_${name}`);
-  await ensureStreams(system.bus, { replicas: 1 });
+  await system.prepareBus();
   await expect
     .poll(async () => (await readiness()).body.dependencies, RECOVERED)
     .toMatchObject({
@@ -214,7 +213,7 @@ it("tells no cashier that their station is not there whose log is lost, and anyb
     await system.processes.services.stop();
     await system.processes.stations.stop();
     await system.bus.jsm.streams.delete(STATION_LOG.name);
-    await ensureStreams(system.bus, { replicas: 1 });
+    await system.prepareBus();
     // Who knows is away, and then back, while nobody is there who could write the log.
     await expect.poll(answers, RECOVERED).toEqual(Array.from({ length: 5 }, () => "replica_stale"));
     await live.until(({ type }) => type === "stale");
@@ -237,7 +236,7 @@ it("does not take a device for revoked whose station has lost its log", { timeou
   await system.processes.services.stop();
   await system.processes.stations.stop();
   await system.bus.jsm.streams.delete(STATION_LOG.name);
-  await ensureStreams(system.bus, { replicas: 1 });
+  await system.prepareBus();
   const lost = async () => (await known()).slice(0, 2);
   await expect.poll(lost, { ...RECOVERED, interval: THROTTLED_MS }).toEqual(["503 replica_stale", "503 replica_stale"]);
   // Nothing else is doubtful: it is the station alone that does not know its devices.

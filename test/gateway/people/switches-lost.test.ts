@@ -1,7 +1,6 @@
 /** A bus that has lost its kill switches while the platform is frozen: nothing electronic begins before they are told again. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Readiness } from "../../../gateway/contract/service.ts";
-import { ensureStreams } from "../../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
 import { TOLD_KEYS } from "../../../services/bus/told.ts";
 import { noteTold } from "../../../services/relay/buckets.ts";
@@ -64,7 +63,7 @@ it("answers that it cannot tell, collects cash, and begins nothing electronic un
   // Who knows the switches is away, so that the time in between is as long as this test needs it.
   await system.processes.services.stop();
   await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
-  await ensureStreams(system.bus, { replicas: 1 });
+  await system.prepareBus();
   await expect
     .poll(async () => (await readiness()).body.dependencies.switches, { timeout: 10_000 })
     .toMatchObject({ ready: false, detail: "not_told" });
@@ -98,6 +97,7 @@ it("answers that it cannot tell, collects cash, and begins nothing electronic un
 
 it("is told again by itself when only its bucket was taken away, and nothing electronic begins meanwhile", async () => {
   await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
+  await system.prepareBus();
   const seen: string[] = [];
   await expect
     .poll(

@@ -1,0 +1,49 @@
+/** The check that each process makes at its start: the streams and buckets are there, as this version needs them. */
+import { setTimeout as delay } from "node:timers/promises";
+import { UserError } from "../runtime/user-error.ts";
+import { type BusLayout, LAYOUT_VERSION, layoutOf } from "./bus-layout.ts";
+import type { Bus } from "./connection.ts";
+import { isPassing, noQuorum, streamInfo } from "./ensure-streams.ts";
+import { BUS_LIMITS } from "./limits.ts";
+import { firstDifference, wantedConfigs } from "./stream-config.ts";
+
+/**
+ * Returns the layout of the bus. Waits a while for a cluster that elects. Throws UserError `bus_not_migrated` with the next
+ * step, or `nats_no_quorum`.
+ */
+export async function checkStreams(bus: Bus, signal?: AbortSignal): Promise<BusLayout> {
+  const deadlineMs = performance.now() + BUS_LIMITS.checkStreamsMs;
+  for (;;) {
+    try {
+      return await check(bus);
+    } catch (cause) {
+      if (!isPassing(cause)) throw cause;
+      if (performance.now() > deadlineMs) throw noQuorum(bus, wantedConfigs({ replicas: 1 })[0].name, cause);
+    }
+    signal?.throwIfAborted();
+    await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+async function check(bus: Bus): Promise<BusLayout> {
+  const names = wantedConfigs({ replicas: 1 }).map(({ name }) => name);
+  const infos = new Map(await Promise.all(names.map(async (name) => [name, await streamInfo(bus, name)] as const)));
+  const [first] = names;
+  const layout = layoutOf(infos.get(first ?? "")?.config.metadata);
+  if (layout === undefined) throw notMigrated(bus, "has not been prepared for this service");
+  for (const wanted of wantedConfigs(layout)) {
+    const info = infos.get(wanted.name);
+    if (info === undefined) throw notMigrated(bus, `has no stream ${wanted.name}`);
+    // A newer version has migrated: during an upgrade the older processes run until they are replaced.
+    if (layout.version > LAYOUT_VERSION) continue;
+    const difference = firstDifference(info.config, wanted);
+    if (difference === undefined) continue;
+    throw notMigrated(bus, `has a stream ${wanted.name} whose ${difference} is not what this version needs`);
+  }
+  return layout;
+}
+
+function notMigrated(bus: Bus, what: string): UserError {
+  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) ${what}: run \`npm run migrate\`, and start again.`;
+  return new UserError(sentence, { code: "bus_not_migrated" });
+}

@@ -1,0 +1,79 @@
+/** The streams and buckets of `streams.ts` as the server's configuration, and how a stream that exists differs from it. */
+import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
+import { nanos } from "nats";
+import { type BusLayout, metadataOf } from "./bus-layout.ts";
+import { BUCKETS, type BucketDefinition, INSTALLATION, STREAMS, type StreamDefinition } from "./streams.ts";
+
+export type WantedConfig = Partial<StreamConfig> & { readonly name: string };
+
+/** All streams and buckets of a bus; first the bucket that says to which installation it belongs. */
+export function wantedConfigs(layout: BusLayout): readonly [WantedConfig, ...WantedConfig[]] {
+  const others = BUCKETS.filter((bucket) => bucket !== INSTALLATION);
+  return [
+    bucketConfig(INSTALLATION, layout),
+    ...STREAMS.map((stream) => streamConfig(stream, layout)),
+    ...others.map((bucket) => bucketConfig(bucket, layout)),
+  ];
+}
+
+function streamConfig(definition: StreamDefinition, layout: BusLayout): WantedConfig {
+  const { name, subjects } = definition;
+  const common = {
+    name,
+    subjects: [...subjects],
+    storage: StorageType.File,
+    num_replicas: layout.replicas,
+    metadata: { ...metadataOf(layout) },
+  };
+  if (definition.keeps === "undone") {
+    return {
+      ...common,
+      retention: RetentionPolicy.Workqueue,
+      discard: DiscardPolicy.New,
+      max_msgs: definition.maxMessages,
+    };
+  }
+  const { maxMessagesPerSubject, republish } = definition;
+  return {
+    ...common,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.Old,
+    max_msgs_per_subject: maxMessagesPerSubject,
+    allow_direct: true,
+    ...(republish === undefined ? {} : { republish: { src: republish.source, dest: republish.destination } }),
+  };
+}
+
+/** A bucket is a stream by the key-value convention; making it here puts all of them under one check and one update. */
+function bucketConfig(definition: BucketDefinition, layout: BusLayout): WantedConfig {
+  const { name, history, maxAgeMs } = definition;
+  return {
+    name: `KV_${name}`,
+    subjects: [`$KV.${name}.>`],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_msgs_per_subject: history,
+    max_age: nanos(maxAgeMs),
+    num_replicas: layout.replicas,
+    metadata: { ...metadataOf(layout) },
+    allow_direct: true,
+    allow_rollup_hdrs: true,
+    deny_delete: true,
+  };
+}
+
+/** The first setting of the stream that is not as wanted; undefined when all are. */
+export function firstDifference(known: StreamConfig, wanted: WantedConfig): string | undefined {
+  for (const [key, value] of Object.entries(wanted)) {
+    const current = known[key as keyof StreamConfig];
+    if (key === "metadata") {
+      // The server keeps facts of its own there.
+      const now = (current ?? {}) as Record<string, string>;
+      if (Object.entries(value as Record<string, string>).some(([name, text]) => now[name] !== text)) return key;
+    } else if (typeof value === "object" ? JSON.stringify(current) !== JSON.stringify(value) : current !== value) {
+      return key;
+    }
+  }
+  return undefined;
+}

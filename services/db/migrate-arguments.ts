@@ -1,0 +1,57 @@
+/** The command line of `npm run migrate`. */
+import { parseArgs } from "node:util";
+import type { BusLayout } from "../bus/bus-layout.ts";
+import { UserError } from "../runtime/user-error.ts";
+
+export const MIGRATE_HELP = `Prepares an installation for this version: brings the database to its schema, and
+creates or changes the streams and buckets of NATS. No process does this by itself.
+Run it before the first start, and before the processes of a newer version are
+started. It may run while the service works, and several at once take turns.
+
+  npm run migrate -- [--replicas COUNT]
+
+  --replicas COUNT   copies of each stream and bucket, 1 to 5: 3 on a cluster of three
+                     servers. Left out, it stays as it is; a new cluster needs it.
+  --help             this text
+
+  DATABASE_URL       the PostgreSQL; its user may create tables. A secret.
+  NATS_URL           one server of the NATS, or several between commas. A secret.
+  NATS_CREDENTIALS_FILE, NATS_CA_FILE, NATS_CERT_FILE, NATS_KEY_FILE
+                     as of every process (docs/settings.md)
+
+  Exit codes: 0 done, 1 refused or not reached, 2 the arguments cannot be understood.
+`;
+
+const COUNTS = { replicas: { least: 1, most: 5 } } as const;
+
+/** `help`, or the layout that is asked for. Throws UserError `invalid_arguments`. */
+export function parseMigrateArguments(args: readonly string[]): "help" | Partial<BusLayout> {
+  const values = parsed(args);
+  if (values.help === true) return "help";
+  const layout: { -readonly [key in keyof BusLayout]?: number } = {};
+  for (const [name, { least, most }] of Object.entries(COUNTS)) {
+    const text = values[name as keyof typeof COUNTS];
+    if (text === undefined) continue;
+    const count = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(count >= least && count <= most)) {
+      throw wrong(`--${name} takes a whole number from ${least} to ${most}`);
+    }
+    layout[name as keyof typeof COUNTS] = count;
+  }
+  return layout;
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: { help: { type: "boolean", short: "h" }, replicas: { type: "string" } },
+    }).values;
+  } catch (error) {
+    throw wrong(error instanceof Error ? error.message.replace(/\.$/, "") : "the arguments cannot be understood");
+  }
+}
+
+function wrong(reason: string): UserError {
+  return new UserError(`${reason}; see --help.`, { code: "invalid_arguments", exitCode: 2 });
+}

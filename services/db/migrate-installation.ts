@@ -1,0 +1,77 @@
+/**
+ * Prepares an installation for this version: the database's schema first, then the streams and buckets of the bus. It is
+ * the only way in which either is created or changed. Several at once take turns; a repeated one changes nothing.
+ */
+import type { BusLayout } from "../bus/bus-layout.ts";
+import { type Bus, connectBus } from "../bus/connection.ts";
+import { ensureStreams, readLayout } from "../bus/ensure-streams.ts";
+import { claimBus, type Installation } from "../bus/installation.ts";
+import type { ServerAccess } from "../bus/server-access.ts";
+import { UserError } from "../runtime/user-error.ts";
+import { readInstallation } from "./installation.ts";
+import { migrate } from "./migrate.ts";
+
+export interface MigrateInstallationOptions {
+  readonly databaseUrl: string;
+  readonly natsUrl: string;
+  /** How the command identifies itself to the bus. */
+  readonly natsAccess?: ServerAccess;
+  /** What is left out stays as the bus has it; a new bus on one server then has one copy. */
+  readonly layout: Partial<BusLayout>;
+  /** Receives one line for each thing done. */
+  readonly log: (line: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Throws a UserError with the next step; what was done by then stays done, and the next run continues. */
+export async function migrateInstallation(options: MigrateInstallationOptions): Promise<Installation> {
+  const { databaseUrl, natsUrl, natsAccess, layout, log, signal } = options;
+  await migrate({ databaseUrl, log, ...(signal === undefined ? {} : { signal }) });
+  log("The database has the schema of this version.");
+  const installation = await readInstallation(databaseUrl);
+  const found = await migrateBus({
+    natsUrl,
+    installation,
+    layout,
+    ...(natsAccess === undefined ? {} : { natsAccess }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  log(`The streams and buckets are as this version needs them, with ${copies(found.replicas)} each.`);
+  return installation;
+}
+
+export interface MigrateBusOptions
+  extends Pick<MigrateInstallationOptions, "natsUrl" | "natsAccess" | "layout" | "signal"> {
+  readonly installation: Installation;
+}
+
+/** The bus alone, for an installation whose database is migrated. Returns the layout that the bus has now. */
+export async function migrateBus(options: MigrateBusOptions): Promise<BusLayout> {
+  const { natsUrl, natsAccess, installation, layout, signal } = options;
+  const log = { info: () => undefined, warn: () => undefined };
+  const access = natsAccess === undefined ? {} : { access: natsAccess };
+  const stop = signal === undefined ? {} : { signal };
+  const bus = await connectBus({ url: natsUrl, name: "migrate", log, ...access, ...stop });
+  try {
+    const wanted = { ...newLayout(bus, layout, await readLayout(bus, stop)), ...stop };
+    await claimBus({ bus, installation }, wanted);
+    await ensureStreams(bus, wanted);
+    return wanted;
+  } finally {
+    await bus.close();
+  }
+}
+
+function newLayout(bus: Bus, wanted: Partial<BusLayout>, known: BusLayout | undefined): BusLayout {
+  const isCluster = bus.nc.info?.cluster !== undefined;
+  const replicas = wanted.replicas ?? known?.replicas ?? (isCluster ? undefined : 1);
+  if (replicas === undefined) {
+    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a cluster: say how many copies it keeps of each stream, for example \`npm run migrate -- --replicas 3\`.`;
+    throw new UserError(sentence, { code: "replicas_needed" });
+  }
+  return { replicas };
+}
+
+function copies(count: number): string {
+  return count === 1 ? "1 copy" : `${count} copies`;
+}

@@ -1,0 +1,86 @@
+/** `npm run migrate` against a real NATS and a real PostgreSQL. */
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { checkStreams } from "../../services/bus/check-streams.ts";
+import { connectBus } from "../../services/bus/connection.ts";
+import { readInstallation } from "../../services/db/installation.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { QUIET } from "../bus/waiting.ts";
+import { runProgram } from "../support/running-program.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const NAME = "migrate_installation";
+
+describe("npm run migrate", () => {
+  let nats: TestServer;
+  let databaseUrl: string;
+  const admin = openDatabase({ url: inject("databaseAdminUrl"), maxConnections: 1 });
+  beforeAll(async () => {
+    nats = await startNats();
+    await admin`create database ${admin(NAME)}`;
+    const url = new URL(inject("databaseAdminUrl"));
+    url.pathname = `/${NAME}`;
+    databaseUrl = url.href;
+  });
+  afterAll(async () => {
+    await admin`drop database ${admin(NAME)} with (force)`;
+    await closeDatabase(admin);
+    await nats.stop();
+  });
+
+  const run = async (script: string, ...args: readonly string[]) => {
+    const env = { ...process.env, NATS_URL: nats.url, DATABASE_URL: databaseUrl, LOG_LEVEL: "silent" };
+    const program = runProgram(process.execPath, [join(CHECKOUT, "services", script), ...args], { env });
+    return { code: await program.ended, output: program.output() };
+  };
+
+  test("a database that was not migrated: a process refuses to start, in one sentence with the next step", async () => {
+    const { code, output } = await run("main.ts", "relay");
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /^The database at .* lacks the migration 0001_\w+: run `npm run migrate`, and start again\.\n$/,
+    );
+  });
+
+  test("several at once: all succeed, and the bus belongs to the installation", async () => {
+    const results = await Promise.all([run("migrate.ts"), run("migrate.ts")]);
+    for (const { code, output } of results) {
+      expect({ code, output }).toMatchObject({
+        code: 0,
+        output: expect.stringContaining("with 1 copy each.") as string,
+      });
+    }
+    const bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+    expect(await checkStreams(bus)).toMatchObject({ replicas: 1 });
+    const owner = await bus.jsm.streams.getMessage("KV_INSTALLATION", { last_by_subj: "$KV.INSTALLATION.id" });
+    expect(owner?.string()).toBe((await readInstallation(databaseUrl)).id);
+    await bus.close();
+  });
+
+  test("three copies on one server: refused in the server's words, and nothing is changed", async () => {
+    const { code, output } = await run("migrate.ts", "--replicas", "3");
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /cannot keep the stream KV_INSTALLATION: replicas > 1 not supported in non-clustered mode\.\n$/,
+    );
+    const again = await run("migrate.ts");
+    expect(again.output).toContain("with 1 copy each.");
+  });
+
+  test.each([
+    ["--replicas", "7"],
+    ["--replicas", "two"],
+    ["--copies", "3"],
+  ])("%s %s: one sentence, exit code 2", async (...args) => {
+    const { code, output } = await run("migrate.ts", ...args);
+    expect(code).toBe(2);
+    expect(output).toMatch(/^[^\n]*; see --help\.\n$/);
+  });
+
+  test("--help: names the arguments and the settings", async () => {
+    const { code, output } = await run("migrate.ts", "--help");
+    expect(code).toBe(0);
+    for (const word of ["--replicas", "DATABASE_URL", "NATS_URL"]) expect(output).toContain(word);
+  });
+});

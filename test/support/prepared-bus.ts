@@ -1,0 +1,12 @@
+/** Streams and buckets as `npm run migrate` makes them, on a bus that belongs to a migrated database. */
+import type { BusLayout } from "../../services/bus/bus-layout.ts";
+import { readInstallation } from "../../services/db/installation.ts";
+import { migrateBus } from "../../services/db/migrate-installation.ts";
+
+export async function prepareBus(
+  natsUrl: string,
+  databaseUrl: string,
+  layout: Partial<BusLayout> = {},
+): Promise<BusLayout> {
+  return await migrateBus({ natsUrl, installation: await readInstallation(databaseUrl), layout });
+}
