@@ -36,14 +36,14 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
     return known !== undefined && known.lateMs > AUDIT_LIMITS.lateMs ? "copy_late" : null;
   });
   const purge = startPurge(deps, auditSettings);
-  const subscriptions = [
+  const serving = [
     serve(responder, getTimeline, (request) => timeline(deps, request)),
     serve(responder, listStationEvents, (request) => listEvents(deps, request)),
     serve(responder, auditHealth, health),
   ];
   return {
     async stop() {
-      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await Promise.all(serving.map((served) => served.drain()));
       await Promise.all([copier.stop(), purge.stop()]);
       await Promise.all([closeDatabase(copying), closeDatabase(database)]);
     },

@@ -4,6 +4,7 @@ import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection 
 import { backOffMs } from "../runtime/back-off.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { type BusClock, startBusClock } from "./bus-clock.ts";
+import { exchangesOf } from "./exchange.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
 import { accessOptions, type ServerAccess } from "./server-access.ts";
@@ -235,6 +236,8 @@ function connectionOptions(
  */
 function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
   const underWay = new Set<(error: Error) => void>();
+  const exchanges = exchangesOf(nc);
+  exchanges.refuseWhile(() => (isUp() ? undefined : new BusDownError()));
   const send = nc.request.bind(nc);
   nc.request = async (subject, payload, options) => {
     if (!isUp()) throw new BusDownError();
@@ -249,5 +252,6 @@ function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
   return () => {
     for (const reject of underWay) reject(new BusDownError());
     underWay.clear();
+    exchanges.fail(new BusDownError());
   };
 }

@@ -44,6 +44,17 @@ export const BUS_LIMITS = {
 
   /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
   callMs: 5_000,
+  /**
+   * A process says that it works on a request after this long, and again each time as much has passed. Most requests are
+   * answered long before, and cost no message more.
+   */
+  workingAfterMs: 150,
+  /** A caller that hears neither that nor the answer for this long asks another process: two messages in a row are lost then. */
+  silenceMs: 400,
+  /** Processes that one request is sent to after the first: services that lag together get no more work than this from it. */
+  repetitions: 2,
+  /** How long a process that ends finishes requests: their callers wait no longer (`callMs`). */
+  finishMs: 5_000,
   /** When a refusal for want of disk space may be tried again: somebody has to free space first. */
   storageRetryMs: 10_000,
   /** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */

@@ -2,17 +2,22 @@
  * Request and reply over the bus with one schema for both sides. An operation is data (subject, request, reply);
  * `serve` answers it from one of several processes, `call` asks.
  */
-import type { Msg, NatsConnection, Subscription } from "nats";
+import { type Msg, type NatsConnection, nuid } from "nats";
 import { z } from "zod";
-import { deadlineHeaders, dropLate, type LateLog } from "./deadline.ts";
+import { dropLate, type LateLog } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
+import { exchange } from "./exchange.ts";
+import { type Answer, type Interim, probeSubject } from "./interim.ts";
 import { issueSentence } from "./issue-sentence.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { AskedServiceRefused, type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
+import { type ClaimRequest, needsClaim, type Repetition } from "./repetition.ts";
+import { RunningRequests } from "./running-requests.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
 export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType> {
   readonly subject: string;
+  readonly repetition: Repetition;
   readonly request: TRequest;
   readonly reply: TReply;
 }
@@ -22,10 +27,11 @@ export type ReplyOf<TOperation> = TOperation extends Operation<z.ZodType, infer 
 
 export function defineOperation<TRequest extends z.ZodType, TReply extends z.ZodType>(
   subject: string,
+  repetition: Repetition,
   request: TRequest,
   reply: TReply,
 ): Operation<TRequest, TReply> {
-  return { subject, request, reply };
+  return { subject, repetition, request, reply };
 }
 
 /** What a service logs about one failed request; pino fits. */
@@ -33,49 +39,88 @@ export interface FailureLog extends LateLog {
   error(fields: object, message: string): void;
 }
 
+export interface ServeDeps {
+  readonly nc: NatsConnection;
+  readonly log: FailureLog;
+  readonly queue: string;
+  /** Requests that one process works on at once; a handler that refuses by limits of its own has a higher one. */
+  readonly requestsInFlight?: number;
+  /** Keeps a request from being carried out by two processes; operations that may run once only need it. */
+  readonly claim?: ClaimRequest;
+}
+
+/** One operation that this process answers. */
+export interface Serving {
+  /** Takes no request any more; those under way are carried out and answered. */
+  unsubscribe(): void;
+  /** The same; resolves when they are answered, and after `BUS_LIMITS.finishMs` at the latest. Never rejects. */
+  drain(): Promise<void>;
+}
+
 /**
- * Answers an operation. A `RefusedError` becomes the reply; anything else is logged and answered as unavailable, so
- * that a caller never waits for a reply that will not come.
+ * Answers an operation, beside other processes of the same queue group. A `RefusedError` becomes the reply; anything else
+ * is logged and answered as unavailable, so that a caller never waits for a reply that will not come.
  */
 export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
-  deps: {
-    readonly nc: NatsConnection;
-    readonly log: FailureLog;
-    readonly queue: string;
-    /** Requests that one process works on at once; a handler that refuses by limits of its own has a higher one. */
-    readonly requestsInFlight?: number;
-  },
+  deps: ServeDeps,
   operation: Operation<TRequest, TReply>,
   handler: (request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
-): Subscription {
-  const { requestsInFlight = BUS_LIMITS.requestsInFlight } = deps;
-  let inFlight = 0;
-  const answer = async (message: Msg): Promise<void> => {
-    // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
-    if (dropLate(deps, message, operation.subject)) return;
-    if (mustWait(deps.nc, operation.subject)) return respond(deps.nc, message, { refusal: STORAGE_LOW });
-    if (inFlight >= requestsInFlight)
-      return respond(deps.nc, message, { refusal: { code: "busy", retryAfterMs: 1_000 } });
-    inFlight += 1;
+): Serving {
+  const { nc, log, queue, claim, requestsInFlight = BUS_LIMITS.requestsInFlight } = deps;
+  const { subject, repetition } = operation;
+  if (repetition !== "repeatable" && claim === undefined) {
+    throw new Error(`${subject} may be carried out once only: its service must claim its requests.`);
+  }
+  const running = new RunningRequests((inbox) => publish(nc, inbox, { working: true }));
+  const answer = async (message: Msg): Promise<Answer | Interim> => {
     try {
       const parsed = operation.request.safeParse(message.json(), { error: issueSentence });
-      if (!parsed.success) return respond(deps.nc, message, { refusal: invalidRequest(parsed.error) });
-      respond(deps.nc, message, { reply: await handler(parsed.data) });
+      if (!parsed.success) return { refusal: invalidRequest(parsed.error) };
+      const { reply: id } = message;
+      const mustClaim = claim !== undefined && id !== undefined && needsClaim(repetition, parsed.data);
+      if (mustClaim && !(await claim(id))) return { claimed: true };
+      return { reply: await handler(parsed.data) };
     } catch (error) {
-      if (error instanceof RefusedError) return respond(deps.nc, message, { refusal: refusalOf(error) });
-      deps.log.error({ err: error, subject: operation.subject }, "a request failed");
-      respond(deps.nc, message, { refusal: { code: "unavailable", retryAfterMs: 1_000 } });
-    } finally {
-      inFlight -= 1;
+      if (error instanceof RefusedError) return { refusal: refusalOf(error) };
+      log.error({ err: error, subject }, "a request failed");
+      return { refusal: { code: "unavailable", retryAfterMs: 1_000 } };
     }
   };
-  return deps.nc.subscribe(operation.subject, {
-    queue: deps.queue,
-    callback: (error, message) => {
-      if (error === null) void answer(message);
-      else deps.log.error({ err: error, subject: operation.subject }, "a subscription failed");
+  const receive = (message: Msg): void => {
+    // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
+    if (dropLate(deps, message, subject) || running.has(message.reply)) return;
+    if (mustWait(nc, subject)) return publish(nc, message.reply, { refusal: STORAGE_LOW });
+    if (running.size >= requestsInFlight)
+      return publish(nc, message.reply, { refusal: { code: "busy", retryAfterMs: 1_000 } });
+    running.run(message.reply, async () => publish(nc, message.reply, await answer(message)));
+  };
+  // What is sent here reaches this process alone.
+  const direct = `${probeSubject(subject)}.${nuid.next()}`;
+  const probed = (message: Msg): void => {
+    if (running.has(message.reply)) publish(nc, message.reply, { working: true });
+    else if (running.size < requestsInFlight) publish(nc, message.reply, { offer: direct });
+  };
+  const subscribe = (to: string, take: (message: Msg) => void, options: { readonly queue?: string } = {}) =>
+    nc.subscribe(to, {
+      ...options,
+      callback: (error, message) => {
+        if (error === null) take(message);
+        else log.error({ err: error, subject: to }, "a subscription failed");
+      },
+    });
+  const subscriptions = [
+    subscribe(probeSubject(subject), probed),
+    subscribe(direct, receive),
+    subscribe(subject, receive, { queue }),
+  ];
+  return {
+    unsubscribe: () => subscriptions.forEach((subscription) => void subscription.unsubscribe()),
+    async drain() {
+      // What the server has sent already still comes. Without a connection there is nothing to drain, and that fails.
+      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await running.finished();
     },
-  });
+  };
 }
 
 /** The codes with which a service says that it has done nothing yet. */
@@ -100,32 +145,32 @@ export function invalidRequest(error: z.ZodError): BusRefusal {
   return { code: "invalid_request", errors };
 }
 
-function respond(
-  nc: NatsConnection,
-  message: Msg,
-  body: { readonly reply: unknown } | { readonly refusal: BusRefusal },
-): void {
-  if (message.reply !== undefined) turnPublisher(nc).publish(message.reply, JSON.stringify(body));
+function publish(nc: NatsConnection, inbox: string | undefined, body: Answer | Interim): void {
+  if (inbox !== undefined) turnPublisher(nc).publish(inbox, JSON.stringify(body));
 }
 
 const envelopeSchema = z.union([z.object({ refusal: busRefusalSchema }), z.object({ reply: z.unknown() })]);
 
-/** Asks; throws `RefusedError` when the service refuses and `UnavailableError` when nobody answers in time. */
+/**
+ * Asks; a process that is not heard of is replaced by another one while there is time. Throws `RefusedError` when the
+ * service refuses, and `UnavailableError` when no process answers in time.
+ */
 export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>(
   nc: NatsConnection,
   operation: Operation<TRequest, TReply>,
   request: z.infer<TRequest>,
   timeoutMs: number = BUS_LIMITS.callMs,
 ): Promise<z.infer<TReply>> {
-  const message = await nc
-    .request(operation.subject, JSON.stringify(request), {
-      timeout: timeoutMs,
-      headers: deadlineHeaders(nc, timeoutMs),
-    })
-    .catch((error: unknown) => {
-      throw new UnavailableError(operation.subject, error);
-    });
-  const envelope = envelopeSchema.parse(message.json());
-  if ("refusal" in envelope) throw new AskedServiceRefused(envelope.refusal);
-  return operation.reply.parse(envelope.reply);
+  const { subject } = operation;
+  const { answer, isRepeated } = await exchange(nc, { subject, payload: JSON.stringify(request), timeoutMs }).catch(
+    (error: unknown) => {
+      throw new UnavailableError(subject, error);
+    },
+  );
+  const envelope = envelopeSchema.parse(answer);
+  if (!("refusal" in envelope)) return operation.reply.parse(envelope.reply);
+  const refused = new AskedServiceRefused(envelope.refusal);
+  // The process that was not heard of may have done it all the same.
+  if (isRepeated && NOTHING_DONE.includes(envelope.refusal.code)) throw new UnavailableError(subject, refused);
+  throw refused;
 }

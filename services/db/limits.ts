@@ -12,6 +12,10 @@ export const DATABASE_LIMITS = {
   statementDeadlineMs: 6_000,
   /** The same for a transaction once it has begun; a few statements, none of which may take longer than its time-out. */
   transactionDeadlineMs: 10_000,
+  /** How long it is known which process carries out a request: far longer than any caller waits for the answer. */
+  claimSeconds: 600,
+  /** How often a process that claims requests removes the old claims. */
+  claimRemovalMs: 60_000,
   /** An unused connection is closed after this long; a busy minute opens it again in a few milliseconds. */
   idleConnectionSeconds: 300,
   /** Connections are renewed now and then, so that none outlives a fail-over or a changed address for long. */

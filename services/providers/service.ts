@@ -5,6 +5,7 @@ import { serve } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { requestClaims } from "../db/request-claims.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";
 import { createKeyring } from "../runtime/keyring.ts";
 import { repeat } from "../runtime/repeat.ts";
@@ -90,7 +91,7 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
     tellStations: async () => void (await tellStations(database)),
     callbackUrl: (configId) => new URL(`/api/providers/v1/${configId}/callback/`, callbackBase).href,
   };
-  const subscriptions = serveAll(deps);
+  const serving = serveAll(deps);
   const { tellIntervalMs, attributionIntervalMs, housekeepingIntervalMs } = PROVIDER_LIMITS;
   const { recoveryIntervalMs, settledIssuesIntervalMs, newConfigsIntervalMs } = PROVIDER_LIMITS;
   const repeated = [
@@ -107,8 +108,7 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
   ];
   return {
     async stop() {
-      // Draining a subscription of a connection that is gone fails; there is nothing left to drain then.
-      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await Promise.all(serving.map((served) => served.drain()));
       await Promise.all([tasks.stop(), ...repeated.map((work) => work.stop())]);
       switches.stop();
       await http.close();
@@ -142,7 +142,7 @@ function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "doubtfulCallbackS
 }
 
 function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
-  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
+  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, providersHealth, databaseHealth(deps.bus.nc, deps.database)),
     serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),

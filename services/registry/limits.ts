@@ -40,8 +40,6 @@ export const REGISTRY_LIMITS = {
   knownAddressDays: 90,
   /** Browsers that one person is known in. A further one replaces the one used longest ago. */
   knownBrowsersPerUser: 20,
-  /** How long a stopping service waits for requests it has begun. */
-  drainTimeoutMs: 5_000,
 } as const;
 
 /** Log-in attempts, counted in PostgreSQL so that the limits hold over all processes. */

@@ -1,12 +1,12 @@
 /** Every operation that the registry answers, with its handler. */
-import type { Subscription } from "nats";
 import type { z } from "zod";
 import { announceCredentials, announceSessions, announceStations, announceSwitches } from "../bus/messages/announce.ts";
 import * as killSwitches from "../bus/messages/kill-switches.ts";
 import * as organizationMessages from "../bus/messages/organizations.ts";
 import * as registry from "../bus/messages/registry.ts";
 import * as userAccess from "../bus/messages/user-access.ts";
-import { type Operation, serve } from "../bus/operation.ts";
+import { type Operation, type Serving, serve } from "../bus/operation.ts";
+import { requestClaims } from "../db/request-claims.ts";
 import type { RegistryDeps } from "./deps.ts";
 import { counted } from "./figures.ts";
 import * as announcing from "./handlers/announce.ts";
@@ -26,31 +26,16 @@ import { handleSeedSandbox } from "./handlers/seed-sandbox.ts";
 import * as stations from "./handlers/stations.ts";
 import * as access from "./handlers/user-access.ts";
 import * as users from "./handlers/users.ts";
-import { REGISTRY_LIMITS } from "./limits.ts";
-
-export interface Serving {
-  /** Takes nothing new and waits, bounded, for what is under way. */
-  readonly stop: () => Promise<void>;
-}
 
 /** Answers all of them; processes that run this side by side share the requests. */
-export function serveRegistry(deps: RegistryDeps): Serving {
-  const subscriptions: Subscription[] = [];
-  const underWay = new Set<Promise<unknown>>();
+export function serveRegistry(deps: RegistryDeps): readonly Serving[] {
+  const serving: Serving[] = [];
+  const responder = { nc: deps.nc, log: deps.log, queue: "registry", claim: requestClaims(deps.sql) };
   const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
     handle: (deps: RegistryDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
   ): void => {
-    const subscription = serve({ nc: deps.nc, log: deps.log, queue: "registry" }, operation, async (request) => {
-      const handling = handle(deps, request);
-      underWay.add(handling);
-      try {
-        return await handling;
-      } finally {
-        underWay.delete(handling);
-      }
-    });
-    subscriptions.push(subscription);
+    serving.push(serve(responder, operation, (request) => handle(deps, request)));
   };
 
   on(registry.login, (using, request) => counted(using.figures.logins, handleLogin(using, request)));
@@ -94,14 +79,5 @@ export function serveRegistry(deps: RegistryDeps): Serving {
   on(announceSessions, announcing.handleAnnounceSessions);
   on(announceSwitches, announcing.handleAnnounceSwitches);
 
-  return {
-    stop: async () => {
-      // Draining a subscription of a connection that is gone fails; there is nothing left to drain then.
-      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
-      const { promise: timeout, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, REGISTRY_LIMITS.drainTimeoutMs);
-      await Promise.race([Promise.allSettled(underWay), timeout]);
-      clearTimeout(timer);
-    },
-  };
+  return serving;
 }

@@ -39,8 +39,7 @@ export async function startRegistryService(deps: ServiceDeps): Promise<Service> 
   return {
     stop: async () => {
       clearInterval(housekeeping);
-      health.unsubscribe();
-      await serving.stop();
+      await Promise.all([...serving, health].map((served) => served.drain()));
       await closeDatabase(sql);
     },
   };

@@ -58,8 +58,7 @@ export async function lead(deps: LeadDeps, term: Term): Promise<void> {
     await poll(deps, signal, deliverer);
   } finally {
     over.abort();
-    flushes.unsubscribe();
-    const ended = Promise.all([deliverer.settled(), guarding]);
+    const ended = Promise.all([flushes.drain(), deliverer.settled(), guarding]);
     await Promise.race([ended, delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
   }
 }

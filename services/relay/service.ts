@@ -54,8 +54,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   return {
     stop: async () => {
       clearInterval(housekeeping);
-      health.unsubscribe();
-      await election.stop();
+      await Promise.all([health.drain(), election.stop()]);
       await closeDatabase(sql);
     },
   };

@@ -4,6 +4,7 @@ import * as messages from "../bus/messages/robotics.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { requestClaims } from "../db/request-claims.ts";
 import { repeat } from "../runtime/repeat.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
@@ -39,7 +40,7 @@ export async function startRoboticsService(shared: ServiceDeps): Promise<Service
     oldestDueAgeMs: sample(() => readOldestDueAgeMs(database), ROBOTICS_LIMITS.figureMs),
   });
   const deps: RoboticsDeps = { database, log, figures, retentionDays: own.ROBOTICS_TASK_RETENTION_DAYS };
-  const subscriptions = serveAll(bus.nc, deps, announcer(bus.nc, log));
+  const serving = serveAll(bus.nc, deps, announcer(bus.nc, log));
   const { expiryIntervalMs, housekeepingIntervalMs } = ROBOTICS_LIMITS;
   const repeated = [
     repeat({ everyMs: expiryIntervalMs, what: "expiring offers", log }, () => expireDue(deps)),
@@ -47,8 +48,7 @@ export async function startRoboticsService(shared: ServiceDeps): Promise<Service
   ];
   return {
     async stop() {
-      // Draining a subscription of a connection that is gone fails; there is nothing left to drain then.
-      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await Promise.all(serving.map((served) => served.drain()));
       await Promise.all(repeated.map((work) => work.stop()));
       await closeDatabase(database);
     },
@@ -64,7 +64,7 @@ function serveAll(nc: ServiceDeps["bus"]["nc"], deps: RoboticsDeps, announce: An
     announce(reply.robotics.filialId);
     return reply;
   };
-  const responder = { nc, log: deps.log, queue: NAME };
+  const responder = { nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, roboticsHealth, databaseHealth(nc, deps.database)),
     serve(responder, messages.authenticateConsumer, (request) => authenticate(deps, request)),

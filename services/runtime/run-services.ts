@@ -4,6 +4,7 @@ import { checkStreams } from "../bus/check-streams.ts";
 import { connectBus } from "../bus/connection.ts";
 import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
+import { addRepeatedCount } from "../bus/exchange.ts";
 import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { runProcess } from "./lifecycle.ts";
@@ -79,6 +80,7 @@ export async function runServices(
     await bus.clock.measure();
     reportClock({ clock: bus.clock, log, metrics: metrics?.registry });
     addLateCount(metrics?.registry, bus.nc);
+    addRepeatedCount(metrics?.registry, bus.nc);
     for (const service of names) {
       const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment, metrics: metrics?.registry };
       await run.step(

@@ -15,6 +15,7 @@ import {
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { requestClaims } from "../db/request-claims.ts";
 import { addCount } from "../runtime/figures.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
@@ -43,8 +44,8 @@ export async function startSettlementService({ bus, log, settings, metrics }: Se
     labels: ["result"],
   });
   const deps: SettlementDeps = { bus, database, log };
-  const responder = { nc: bus.nc, log, queue: NAME };
-  const subscriptions = [
+  const responder = { nc: bus.nc, log, queue: NAME, claim: requestClaims(database) };
+  const serving = [
     serve(responder, openOrder, (request) => open(deps, request)),
     serve(responder, getOrder, (request) => get(deps, request)),
     serve(responder, listOrders, (request) => list(deps, request)),
@@ -63,7 +64,7 @@ export async function startSettlementService({ bus, log, settings, metrics }: Se
   const purge = startPurge(deps);
   return {
     async stop() {
-      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await Promise.all(serving.map((served) => served.drain()));
       await purge.stop();
       await closeDatabase(database);
     },

@@ -31,7 +31,7 @@ export async function startStationsService(deps: ServiceDeps): Promise<Service> 
   });
   return {
     async stop() {
-      health.unsubscribe();
+      await health.drain();
       await host.stop();
       switches.stop();
       await Promise.all([leaseBus.close(), scanBus.close()]);

@@ -7,6 +7,7 @@ import { serve } from "../bus/operation.ts";
 import { WEBHOOKS_DUE } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { requestClaims } from "../db/request-claims.ts";
 import { isShort } from "../runtime/disk-watch.ts";
 import { createKeyring } from "../runtime/keyring.ts";
 import { repeat } from "../runtime/repeat.ts";
@@ -125,7 +126,7 @@ export async function startWebhookSignerService({
       wake(taken.organizationIds);
     },
   });
-  const subscriptions = serveAll(deps);
+  const serving = serveAll(deps);
   const { sweepIntervalMs, housekeepingIntervalMs, clockIntervalMs, ownerTurnMs } = SIGNER_LIMITS;
   const repeated = [
     repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
@@ -135,8 +136,7 @@ export async function startWebhookSignerService({
   ];
   return {
     async stop() {
-      // Draining a subscription of a connection that is gone fails; there is nothing left to drain then.
-      await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
+      await Promise.all(serving.map((served) => served.drain()));
       woken.unsubscribe();
       await events.stop();
       await Promise.all([owners.stop(), ...repeated.map((work) => work.stop())]);
@@ -147,7 +147,7 @@ export async function startWebhookSignerService({
 }
 
 function serveAll(deps: SignerDeps): ReturnType<typeof serve>[] {
-  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME };
+  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, webhookSignerHealth, databaseHealth(deps.bus.nc, deps.database)),
     serve(responder, messages.listEndpoints, (request) => listEndpoints(deps, request)),

@@ -11,7 +11,7 @@ import { UnavailableError } from "../../services/bus/refusals.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const count = defineOperation("test.count", z.object({}), z.object({ count: z.number() }));
+const count = defineOperation("test.count", "repeatable", z.object({}), z.object({ count: z.number() }));
 let nats: TestServer;
 let caller: Bus;
 let server: Bus;
@@ -60,7 +60,7 @@ it("each call says until when its caller waits", async () => {
   });
   await server.nc.flush();
   const sentAtMs = Date.now();
-  const asked = call(caller.nc, defineOperation("test.heard", z.object({}), z.object({})), {}, 100);
+  const asked = call(caller.nc, defineOperation("test.heard", "repeatable", z.object({}), z.object({})), {}, 100);
   const message = await heard;
   expect(lateByMs(server.nc, message)).toBe(0);
   expect(Number(message.headers?.get("Deadline-Ms"))).toBeGreaterThanOrEqual(sentAtMs + 100);

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 /** How an operation of that subject is answered while the disk has each tier. */
 async function answers(subject: string): Promise<Record<DiskTier, unknown>> {
-  const operation = defineOperation(subject, z.object({}), z.object({ done: z.literal(true) }));
+  const operation = defineOperation(subject, "repeatable", z.object({}), z.object({ done: z.literal(true) }));
   const served = serve({ nc: service.nc, log, queue: "test" }, operation, async () => ({ done: true as const }));
   await service.nc.flush();
   const found: Partial<Record<DiskTier, unknown>> = {};

@@ -1,11 +1,11 @@
 /** Asking the relay to deliver: what a writer gets from one that answers, that is not there, and that comes while it waits. */
-import type { Subscription } from "nats";
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { flushKeys } from "../../services/bus/flush-outbox.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { flushOutbox } from "../../services/bus/messages/relay.ts";
-import { serve } from "../../services/bus/operation.ts";
+import { type Serving, serve } from "../../services/bus/operation.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
@@ -13,7 +13,7 @@ const TIMEOUT_MS = 600;
 const log = createLog({ service: "test", level: "silent" });
 let nats: TestServer;
 let bus: Bus;
-let relay: Subscription | undefined;
+let relay: Serving | undefined;
 beforeAll(async () => {
   nats = await startNats();
   bus = await connectBus({ url: nats.url, name: "test", log });

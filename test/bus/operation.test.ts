@@ -7,8 +7,8 @@ import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const inner = defineOperation("test.inner", z.object({}), z.object({}));
-const outer = defineOperation("test.outer", z.object({}), z.object({}));
+const inner = defineOperation("test.inner", "repeatable", z.object({}), z.object({}));
+const outer = defineOperation("test.outer", "repeatable", z.object({}), z.object({}));
 let nats: TestServer;
 let bus: Bus;
 let refusal: BusRefusal = { code: "busy", retryAfterMs: 5 };

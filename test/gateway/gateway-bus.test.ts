@@ -1,12 +1,12 @@
 /** What the gateway's bus makes of a reply with a barrier, with a stand-in for the service and real replicas. */
-import type { Subscription } from "nats";
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createGatewayBus } from "../../gateway/gateway-bus.ts";
 import type { GatewayBus } from "../../gateway/handlers/context.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import type { Barrier, Caller } from "../../services/bus/messages/caller.ts";
 import { logout } from "../../services/bus/messages/registry.ts";
-import { serve } from "../../services/bus/operation.ts";
+import { type Serving, serve } from "../../services/bus/operation.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 const caller: Caller = { userId: 7, name: "Ana", organizationId: 1, role: "cashier", permissions: [] };
@@ -14,7 +14,7 @@ const SIGN_OUT = { caller, sessionId: 1 };
 
 let world: GatewayWorld;
 let gatewayBus: GatewayBus;
-let service: Subscription;
+let service: Serving;
 let asked = 0;
 beforeAll(async () => {
   world = await startGatewayWorld();

@@ -21,6 +21,7 @@ const page = z.object({ sinceId: z.int().min(0), limit: id });
 /** Stations with their devices as they are now: the newest revoked ones first, then those that are not revoked. */
 export const announceStations = defineOperation(
   "registry.announce.stations",
+  "repeatable",
   page,
   z.object({
     stations: z.array(
@@ -37,6 +38,7 @@ export const announceStations = defineOperation(
 /** Every credential that there ever was; one without an entry is revoked and opens nothing. */
 export const announceCredentials = defineOperation(
   "registry.announce.credentials",
+  "repeatable",
   page,
   z.object({
     entries: z.array(z.object({ id, hash, entry: credentialEntrySchema.nullable() })),
@@ -47,6 +49,7 @@ export const announceCredentials = defineOperation(
 /** Every session that has not expired; one without an entry was ended before its time. */
 export const announceSessions = defineOperation(
   "registry.announce.sessions",
+  "repeatable",
   page,
   z.object({
     entries: z.array(z.object({ id, hash, entry: sessionEntrySchema.nullable() })),
@@ -57,6 +60,7 @@ export const announceSessions = defineOperation(
 /** Every kill switch that was ever thrown, whether it is on or off. */
 export const announceSwitches = defineOperation(
   "registry.announce.switches",
+  "repeatable",
   page,
   z.object({ entries: z.array(z.object({ id, entry: switchEntrySchema })), hasMore: z.boolean() }),
 );
@@ -67,6 +71,7 @@ export const announceSwitches = defineOperation(
  */
 export const announceOrders = defineOperation(
   "settlement.announce.orders",
+  "repeatable",
   z.object({
     stations: z.array(z.object({ stationId: id, orderIds: z.array(id), intentIds: z.array(id) })),
   }),

@@ -32,6 +32,7 @@ export const timelineEntrySchema = z.object({
 /** One payment from its creation to its end, in order; `not_found` outside the caller's organization. */
 export const getTimeline = defineOperation(
   "audit.timeline",
+  "repeatable",
   z.object({ caller: callerSchema, intentId: id }),
   z.object({
     intentId: id,
@@ -47,6 +48,7 @@ export const getTimeline = defineOperation(
 /** A station's events, newest last, by version; a page ends with a whole commit. */
 export const listStationEvents = defineOperation(
   "audit.station-events",
+  "repeatable",
   z.object({
     caller: callerSchema,
     stationId: id,

@@ -25,17 +25,18 @@ export type ServiceHealth = z.infer<typeof serviceHealthSchema>;
 
 const nothing = z.object({});
 
-export const registryHealth = defineOperation("registry.health", nothing, serviceHealthSchema);
-export const settlementHealth = defineOperation("settlement.health", nothing, serviceHealthSchema);
-export const providersHealth = defineOperation("providers.health", nothing, serviceHealthSchema);
-export const roboticsHealth = defineOperation("robotics.health", nothing, serviceHealthSchema);
-export const webhookSignerHealth = defineOperation("webhooks.health", nothing, serviceHealthSchema);
-export const auditHealth = defineOperation("audit.health", nothing, serviceHealthSchema);
-export const relayHealth = defineOperation("relay.health", nothing, serviceHealthSchema);
+export const registryHealth = defineOperation("registry.health", "repeatable", nothing, serviceHealthSchema);
+export const settlementHealth = defineOperation("settlement.health", "repeatable", nothing, serviceHealthSchema);
+export const providersHealth = defineOperation("providers.health", "repeatable", nothing, serviceHealthSchema);
+export const roboticsHealth = defineOperation("robotics.health", "repeatable", nothing, serviceHealthSchema);
+export const webhookSignerHealth = defineOperation("webhooks.health", "repeatable", nothing, serviceHealthSchema);
+export const auditHealth = defineOperation("audit.health", "repeatable", nothing, serviceHealthSchema);
+export const relayHealth = defineOperation("relay.health", "repeatable", nothing, serviceHealthSchema);
 
 /** Of all actor hosts together, as the one that answers sees it. A host without a current lease refuses with `unavailable`. */
 export const stationsHealth = defineOperation(
   "stations.health",
+  "repeatable",
   nothing,
   z.object({
     /** Partitions whose stations some host answers for. */

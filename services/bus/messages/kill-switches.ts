@@ -33,6 +33,7 @@ const isOn = z.boolean();
 /** Of the caller's own organization, or a station, device or provider config of it. Needs `organization.manage`. */
 export const setOwnSwitch = defineOperation(
   "registry.switch.set",
+  "once",
   z.object({
     caller,
     subject: z.discriminatedUnion("kind", [
@@ -50,6 +51,7 @@ export const setOwnSwitch = defineOperation(
 /** The whole platform. The gateway has checked the platform key; `by` is who holds it. */
 export const setPlatformSwitch = defineOperation(
   "registry.switch.set-platform",
+  "once",
   z.object({ by: nameSchema, isOn, reason: switchReasonSchema }),
   switchReply,
 );
@@ -57,6 +59,7 @@ export const setPlatformSwitch = defineOperation(
 /** Those that are on and concern the caller: the organization's own, and the platform's. By id. */
 export const listOwnSwitches = defineOperation(
   "registry.switch.list",
+  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ killSwitches: z.array(killSwitchSchema), hasMore: z.boolean() }),
 );
@@ -64,6 +67,7 @@ export const listOwnSwitches = defineOperation(
 /** The platform's switch; null when it was never thrown. */
 export const getPlatformSwitch = defineOperation(
   "registry.switch.get-platform",
+  "repeatable",
   z.object({}),
   z.object({ killSwitch: killSwitchSchema.nullable() }),
 );

@@ -18,6 +18,7 @@ export type Organization = z.infer<typeof organizationSchema>;
 /** A new organization with its first owner; `by` is who makes it, for the audit log. */
 export const createOrganization = defineOperation(
   "registry.organization.create",
+  "once",
   z.object({ name, owner: z.object({ email, name, password: newPassword.optional() }), by: name.optional() }),
   z.object({
     organization: organizationSchema,
@@ -28,11 +29,13 @@ export const createOrganization = defineOperation(
 );
 export const listOrganizations = defineOperation(
   "registry.organization.list",
+  "repeatable",
   z.object(pageAfter),
   z.object({ organizations: z.array(organizationSchema), hasMore: z.boolean() }),
 );
 export const getOrganization = defineOperation(
   "registry.organization.get",
+  "repeatable",
   z.object({ organizationId: id }),
   z.object({ organization: organizationSchema }),
 );

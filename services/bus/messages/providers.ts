@@ -26,6 +26,7 @@ export const CREATE_PAYMENT_ANSWER_MS = 8_000;
  */
 export const createProviderPayment = defineOperation(
   "providers.payment.create",
+  "repeatable",
   z.object({
     intentId: id,
     stationId: id,
@@ -48,6 +49,7 @@ export const createProviderPayment = defineOperation(
  */
 export const withdrawProviderPayment = defineOperation(
   "providers.payment.withdraw",
+  "repeatable",
   z.object({ intentId: id }),
   z.object({}),
 );
@@ -58,6 +60,7 @@ export const withdrawProviderPayment = defineOperation(
  */
 export const findRecordedConfirmation = defineOperation(
   "providers.confirmation.find",
+  "repeatable",
   z.object({ intentId: id }),
   z.object({
     /** False while the deadline has not passed by the database's clock; the host asks again then. */
@@ -80,6 +83,7 @@ export const CALLBACK_HEADERS = ["x-provider-signature"] as const;
 /** One callback as it came: nothing is decoded before the signature over the raw body holds. */
 export const receiveCallback = defineOperation(
   "providers.callback.receive",
+  "repeatable",
   z.object({
     configId: id,
     /** Lower-case names; only those of `CALLBACK_HEADERS` are looked at. */
@@ -101,6 +105,7 @@ export const receiveCallback = defineOperation(
  */
 export const refuseLargeCallback = defineOperation(
   "providers.callback.refuse_large",
+  "repeatable",
   receiveCallback.request.pick({ configId: true, address: true }),
   receiveCallback.reply,
 );
@@ -125,12 +130,14 @@ const configReply = z.object({ config: providerConfigSchema, barrier: barrierSch
 /** Of the caller's organization, by id. Every operation here needs `organization.manage`. */
 export const listProviderConfigs = defineOperation(
   "providers.config.list",
+  "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ configs: z.array(providerConfigSchema), hasMore: z.boolean() }),
 );
 /** Secrets may be given or are made; those that were made are returned this once. */
 export const createProviderConfig = defineOperation(
   "providers.config.create",
+  "once",
   z.object({
     caller,
     filialId: id,
@@ -145,6 +152,7 @@ export const createProviderConfig = defineOperation(
 );
 export const changeProviderConfig = defineOperation(
   "providers.config.change",
+  "once",
   z.object({
     caller,
     configId: id,
@@ -161,12 +169,14 @@ export const changeProviderConfig = defineOperation(
  */
 export const seedSandboxProvider = defineOperation(
   "providers.sandbox.seed",
+  "repeatable",
   z.object({ organizationId: id, filialId: id }),
   z.object({ configId: id }),
 );
 /** A new callback secret; the old one is taken as well for `overlapMs`. The new one is returned this once. */
 export const rotateProviderSecret = defineOperation(
   "providers.config.rotate",
+  "once",
   z.object({
     caller,
     configId: id,
@@ -273,6 +283,7 @@ export type Issue = z.infer<typeof issueSchema>;
 /** All need `reconciliation.manage`. Lists go newest first; `beforeId` continues one. */
 export const listIssues = defineOperation(
   "providers.issue.list",
+  "repeatable",
   z.object({
     caller,
     status: z.enum(["open", "attributed", "closed"]).optional(),
@@ -288,6 +299,7 @@ export const listIssues = defineOperation(
  */
 export const attributeIssue = defineOperation(
   "providers.issue.attribute",
+  "repeatable",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
   z.object({ issue: issueSchema }),
 );
@@ -297,6 +309,7 @@ export const attributeIssue = defineOperation(
  */
 export const closeIssue = defineOperation(
   "providers.issue.close",
+  "repeatable",
   z.object({ caller, issueId: id, reason: z.string() }),
   z.object({ issue: issueSchema }),
 );
@@ -320,6 +333,7 @@ export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
  */
 export const listProviderEvents = defineOperation(
   "providers.events.list",
+  "repeatable",
   z.object({ caller, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(providerEventSchema), hasMore: z.boolean() }),
 );

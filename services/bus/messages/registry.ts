@@ -61,6 +61,7 @@ export const userSchema = z.object({
 // Sessions. The token is returned once; only its SHA-256 is stored. Who may not do what the session is for gets none.
 export const login = defineOperation(
   "registry.session.login",
+  "once",
   z.object({
     email: z.string().max(BOUNDS.emailCharacters),
     password: z.string().max(BOUNDS.passwordCharacters.max),
@@ -80,11 +81,17 @@ export const login = defineOperation(
     barrier: barrierSchema,
   }),
 );
-export const logout = defineOperation("registry.session.logout", z.object({ caller, sessionId: id }), barrierSchema);
+export const logout = defineOperation(
+  "registry.session.logout",
+  "repeatable",
+  z.object({ caller, sessionId: id }),
+  barrierSchema,
+);
 
 // Enrollment. Unknown, spent, expired, revoked and malformed codes all refuse with `enrollment_code_invalid` (I10).
 export const enroll = defineOperation(
   "registry.enroll",
+  "once",
   z.object({ code: z.string() }),
   z.object({
     credential: z.string(),
@@ -99,22 +106,26 @@ export const enroll = defineOperation(
 
 export const listFilials = defineOperation(
   "registry.filial.list",
+  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ filials: z.array(filialSchema), hasMore }),
 );
 export const createFilial = defineOperation(
   "registry.filial.create",
+  "once",
   z.object({ caller, name }),
   z.object({ filial: filialSchema }),
 );
 
 export const getFilial = defineOperation(
   "registry.filial.get",
+  "repeatable",
   z.object({ caller, filialId: id }),
   z.object({ filial: filialSchema }),
 );
 export const renameFilial = defineOperation(
   "registry.filial.rename",
+  "once",
   z.object({ caller, filialId: id, name }),
   z.object({ filial: filialSchema }),
 );
@@ -122,27 +133,32 @@ export const renameFilial = defineOperation(
 const stationReply = z.object({ station: stationSchema, barrier: barrierSchema });
 export const listStations = defineOperation(
   "registry.station.list",
+  "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ stations: z.array(stationSchema), hasMore }),
 );
 export const getStation = defineOperation(
   "registry.station.get",
+  "repeatable",
   z.object({ caller, stationId: id }),
   z.object({ station: stationSchema }),
 );
 export const createStation = defineOperation(
   "registry.station.create",
+  "once",
   z.object({ caller, filialId: id, name, currency: z.string().length(BOUNDS.currencyCharacters) }),
   stationReply,
 );
 export const renameStation = defineOperation(
   "registry.station.rename",
+  "once",
   z.object({ caller, stationId: id, name }),
   stationReply,
 );
 /** Moves a station's standing. One that is as asked stays so; a step that its machine does not have is `conflict`. */
 export const moveStation = defineOperation(
   "registry.station.move",
+  "once",
   z.object({ caller, stationId: id, move: z.enum(["SUSPEND", "RESUME", "CLOSE"]) }),
   stationReply,
 );
@@ -152,12 +168,14 @@ const capabilities = z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length);
 /** By id, of every status unless one is named. */
 export const listDevices = defineOperation(
   "registry.device.list",
+  "repeatable",
   z.object({ caller, stationId: id.optional(), status: z.enum(DEVICE_STATUSES).optional(), ...pageAfter }),
   z.object({ devices: z.array(deviceSchema), hasMore }),
 );
 /** The device and the summary of its last heartbeat, read from the LIVENESS stream; null when it was never heard. */
 export const getDevice = defineOperation(
   "registry.device.get",
+  "repeatable",
   z.object({ caller, deviceId: id }),
   z.object({
     device: deviceSchema,
@@ -167,6 +185,7 @@ export const getDevice = defineOperation(
 /** Capabilities left out are those of the kind. A smart POS companion carries a `handoffTarget`, which may be blank. */
 export const registerDevice = defineOperation(
   "registry.device.register",
+  "once",
   z.object({
     caller,
     stationId: id,
@@ -179,6 +198,7 @@ export const registerDevice = defineOperation(
 );
 export const changeDevice = defineOperation(
   "registry.device.change",
+  "once",
   z.object({
     caller,
     deviceId: id,
@@ -191,6 +211,7 @@ export const changeDevice = defineOperation(
 /** SUSPEND, RESUME, RESET (revokes credential and codes; the device must enroll again), REVOKE (for good). One that is as asked stays so. */
 export const moveDevice = defineOperation(
   "registry.device.move",
+  "once",
   z.object({ caller, deviceId: id, move: z.enum(["SUSPEND", "RESUME", "RESET", "REVOKE"]) }),
   deviceReply,
 );
@@ -198,6 +219,7 @@ export const moveDevice = defineOperation(
 /** The code is returned once, as XXXXX-XXXXX. A newer code of the same device revokes the open one. */
 export const issueEnrollmentCode = defineOperation(
   "registry.code.issue",
+  "once",
   z.object({
     caller,
     deviceId: id,
@@ -208,11 +230,13 @@ export const issueEnrollmentCode = defineOperation(
 /** Newest first. */
 export const listEnrollmentCodes = defineOperation(
   "registry.code.list",
+  "repeatable",
   z.object({ caller, deviceId: id, ...pageBefore }),
   z.object({ enrollmentCodes: z.array(enrollmentCodeSchema), hasMore }),
 );
 export const revokeEnrollmentCode = defineOperation(
   "registry.code.revoke",
+  "repeatable",
   z.object({ caller, codeId: id }),
   z.object({ enrollmentCode: enrollmentCodeSchema }),
 );
@@ -222,11 +246,13 @@ export const email = z.email().max(BOUNDS.emailCharacters);
 const userReply = z.object({ user: userSchema });
 export const listUsers = defineOperation(
   "registry.user.list",
+  "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ users: z.array(userSchema), hasMore }),
 );
 export const createUser = defineOperation(
   "registry.user.create",
+  "once",
   z.object({ caller, email, name, role: roleSchema, password: newPassword }),
   userReply,
 );
@@ -261,6 +287,7 @@ export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
  */
 export const listRegistryEvents = defineOperation(
   "registry.events.list",
+  "repeatable",
   z.object({ caller, ...pageAfter, ...pageBefore }),
   z.object({ events: z.array(registryEventSchema), hasMore }),
 );
@@ -272,6 +299,7 @@ export const listRegistryEvents = defineOperation(
  */
 export const seedSandbox = defineOperation(
   "registry.sandbox.seed",
+  "repeatable",
   z.object({
     ownerPassword: newPassword,
     cashierPassword: newPassword,

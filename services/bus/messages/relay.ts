@@ -4,4 +4,4 @@ import { defineOperation } from "../operation.ts";
 import { barrierSchema } from "./caller.ts";
 
 /** Delivers all outstanding rows of one key and says how far the replicas must come to show them. */
-export const flushOutbox = defineOperation("relay.flush", z.object({ key: z.string() }), barrierSchema);
+export const flushOutbox = defineOperation("relay.flush", "repeatable", z.object({ key: z.string() }), barrierSchema);

@@ -59,23 +59,27 @@ const taskReply = z.object({ task: servingTaskSchema });
 // The owner's. Each needs `organization.manage`.
 export const listConsumers = defineOperation(
   "robotics.consumer.list",
+  "repeatable",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ consumers: z.array(consumerSchema), hasMore }),
 );
 /** The credential is returned this once; only its SHA-256 is stored. */
 export const createConsumer = defineOperation(
   "robotics.consumer.create",
+  "once",
   z.object({ caller, filialId: id, name, mode: z.enum(CONSUMER_MODES) }),
   z.object({ consumer: consumerSchema, credential: z.string() }),
 );
 export const changeConsumer = defineOperation(
   "robotics.consumer.change",
+  "once",
   z.object({ caller, consumerId: id, name: name.optional(), status: z.enum(CONSUMER_STATUSES).optional() }),
   z.object({ consumer: consumerSchema }),
 );
 /** A new credential; the old one ends with this. */
 export const resetConsumerCredential = defineOperation(
   "robotics.consumer.reset_credential",
+  "once",
   z.object({ caller, consumerId: id }),
   z.object({ consumer: consumerSchema, credential: z.string() }),
 );
@@ -85,6 +89,7 @@ export const resetConsumerCredential = defineOperation(
  */
 export const offerTask = defineOperation(
   "robotics.task.offer",
+  "repeatable_with_key",
   z.object({
     caller,
     consumerId: id,
@@ -97,10 +102,16 @@ export const offerTask = defineOperation(
   taskReply,
 );
 /** Refused with `task_not_actionable` once it has ended; cancelling a cancelled one again changes nothing. */
-export const cancelTask = defineOperation("robotics.task.cancel", z.object({ caller, taskId: id, reason }), taskReply);
+export const cancelTask = defineOperation(
+  "robotics.task.cancel",
+  "repeatable",
+  z.object({ caller, taskId: id, reason }),
+  taskReply,
+);
 /** Newest first. */
 export const listOwnTasks = defineOperation(
   "robotics.task.list_own",
+  "repeatable",
   z.object({
     caller,
     filialId: id.optional(),
@@ -110,7 +121,12 @@ export const listOwnTasks = defineOperation(
   }),
   z.object({ tasks: z.array(servingTaskSchema), hasMore }),
 );
-export const getOwnTask = defineOperation("robotics.task.get_own", z.object({ caller, taskId: id }), taskReply);
+export const getOwnTask = defineOperation(
+  "robotics.task.get_own",
+  "repeatable",
+  z.object({ caller, taskId: id }),
+  taskReply,
+);
 
 export const filialRoboticsSchema = z.object({
   filialId: id,
@@ -123,17 +139,20 @@ export const filialRoboticsSchema = z.object({
 export type FilialRobotics = z.infer<typeof filialRoboticsSchema>;
 export const getFilialRobotics = defineOperation(
   "robotics.filial.get",
+  "repeatable",
   z.object({ caller, filialId: id }),
   z.object({ robotics: filialRoboticsSchema }),
 );
 /** Idempotent: an event is sent only when something changed. */
 export const pauseFilialRobotics = defineOperation(
   "robotics.filial.pause",
+  "once",
   z.object({ caller, filialId: id, reason }),
   z.object({ robotics: filialRoboticsSchema }),
 );
 export const resumeFilialRobotics = defineOperation(
   "robotics.filial.resume",
+  "once",
   z.object({ caller, filialId: id, reason }),
   z.object({ robotics: filialRoboticsSchema }),
 );
@@ -153,6 +172,7 @@ export const roboticsTrailEntrySchema = z.object({
 export type RoboticsTrailEntry = z.infer<typeof roboticsTrailEntrySchema>;
 export const listRoboticsTrail = defineOperation(
   "robotics.trail.list",
+  "repeatable",
   z.object({ caller, ...pageBefore }),
   z.object({ entries: z.array(roboticsTrailEntrySchema), hasMore }),
 );
@@ -173,6 +193,7 @@ export type ConsumerCaller = z.infer<typeof consumerCallerSchema>;
  */
 export const authenticateConsumer = defineOperation(
   "robotics.consumer.authenticate",
+  "repeatable",
   z.object({ credentialHash }),
   z.object({ consumer: consumerCallerSchema.nullable(), suspended: z.boolean().optional() }),
 );
@@ -181,21 +202,37 @@ const consumer = consumerCallerSchema;
 /** Those of one status, or the current ones (offered and accepted), oldest first; and whether the filial is paused. */
 export const listTasks = defineOperation(
   "robotics.task.list",
+  "repeatable",
   z.object({ consumer, status: z.enum(SERVING_TASK_STATUSES).optional(), ...pageAfter }),
   z.object({ tasks: z.array(servingTaskSchema), hasMore, paused: z.boolean() }),
 );
-export const getTask = defineOperation("robotics.task.get", z.object({ consumer, taskId: id }), taskReply);
+export const getTask = defineOperation(
+  "robotics.task.get",
+  "repeatable",
+  z.object({ consumer, taskId: id }),
+  taskReply,
+);
 /**
  * Accepting what one has accepted changes nothing. Refusals: `task_expired` (its time is over), `task_not_actionable`
  * (with its status), `robotics_paused`.
  */
-export const acceptTask = defineOperation("robotics.task.accept", z.object({ consumer, taskId: id }), taskReply);
+export const acceptTask = defineOperation(
+  "robotics.task.accept",
+  "repeatable",
+  z.object({ consumer, taskId: id }),
+  taskReply,
+);
 /**
  * Completing what one has completed changes nothing. Refused with `task_not_actionable` in any other status but accepted,
  * and, as accepting is, with `permission_denied` when the owner has suspended the consumer meanwhile. A pause does not hold up
  * what is under way.
  */
-export const completeTask = defineOperation("robotics.task.complete", z.object({ consumer, taskId: id }), taskReply);
+export const completeTask = defineOperation(
+  "robotics.task.complete",
+  "repeatable",
+  z.object({ consumer, taskId: id }),
+  taskReply,
+);
 
 /**
  * The sandbox's own test consumer, made when it is missing, with the credential of that SHA-256 in lower-case hex, which
@@ -203,6 +240,7 @@ export const completeTask = defineOperation("robotics.task.complete", z.object({
  */
 export const seedSandboxConsumer = defineOperation(
   "robotics.sandbox.seed",
+  "repeatable",
   z.object({ organizationId: id, filialId: id, credentialHash }),
   z.object({ consumerId: id }),
 );

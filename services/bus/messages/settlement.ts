@@ -50,6 +50,7 @@ const orderWithBarrier = z.object({ order: orderSchema, barrier: barrierSchema }
  */
 export const openOrder = defineOperation(
   "settlement.order.open",
+  "repeatable_with_key",
   z.object({
     caller: callerSchema,
     stationId: id,
@@ -60,12 +61,14 @@ export const openOrder = defineOperation(
 );
 export const getOrder = defineOperation(
   "settlement.order.get",
+  "repeatable",
   z.object({ caller: callerSchema, orderId: id }),
   z.object({ order: orderSchema }),
 );
 /** Newest first, of one station or of all. A page may be shorter than `limit` although there are more: see `hasMore`. */
 export const listOrders = defineOperation(
   "settlement.order.list",
+  "repeatable",
   z.object({
     caller: callerSchema,
     stationId: id.optional(),
@@ -77,12 +80,14 @@ export const listOrders = defineOperation(
 /** Replaces the lines; a paid or voided order refuses with `conflict`, a suspended or closed station with its standing. */
 export const changeOrderLines = defineOperation(
   "settlement.order.change",
+  "once",
   z.object({ caller: callerSchema, orderId: id, lines: z.array(orderLineInputSchema).max(BOUNDS.orderLines) }),
   orderWithBarrier,
 );
 /** Also at a suspended or closed station, so that nothing is left open there; a paid order refuses with `conflict`. */
 export const voidOrder = defineOperation(
   "settlement.order.void",
+  "repeatable",
   z.object({ caller: callerSchema, orderId: id }),
   orderWithBarrier,
 );
@@ -97,6 +102,7 @@ const endedIntentSchema = z.looseObject({ intentId: id, status: z.enum(INTENT_ST
  */
 export const prepareIntent = defineOperation(
   "settlement.intent.prepare",
+  "repeatable",
   z.object({
     stationId: id,
     orderId: id,
@@ -122,6 +128,7 @@ export const prepareIntent = defineOperation(
 /** How a station's intent ended that its bounded state has dropped; null where the station never had it. */
 export const findEndedIntent = defineOperation(
   "settlement.intent.find",
+  "repeatable",
   z.object({ stationId: id, intentId: id }),
   z.object({ intent: endedIntentSchema.nullable() }),
 );
@@ -147,6 +154,7 @@ const MONEY_KEY_CHARACTERS = 300;
  */
 export const settle = defineOperation(
   "settlement.settle",
+  "repeatable",
   z
     .object({
       intentId: id,

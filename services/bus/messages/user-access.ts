@@ -12,6 +12,7 @@ const userReplyWithBarrier = z.object({ user: userSchema, barrier: barrierSchema
 /** Ends the person's sessions everywhere and opens none until RESUME. Nobody suspends or resumes themselves (`conflict`). */
 export const moveUser = defineOperation(
   "registry.user.move",
+  "once",
   z.object({ caller, userId: id, move: z.enum(["SUSPEND", "RESUME"]) }),
   userReplyWithBarrier,
 );
@@ -21,12 +22,14 @@ export const moveUser = defineOperation(
  */
 export const changeUser = defineOperation(
   "registry.user.change",
+  "once",
   z.object({ caller, userId: id, name: name.optional(), email: email.optional(), role: roleSchema.optional() }),
   userReplyWithBarrier,
 );
 /** For a person who has forgotten theirs: ends all of their sessions. One's own is `conflict`: see `changePassword`. */
 export const resetPassword = defineOperation(
   "registry.user.reset-password",
+  "once",
   z.object({ caller, userId: id, password: newPassword }),
   userReplyWithBarrier,
 );
@@ -36,6 +39,7 @@ export const resetPassword = defineOperation(
  */
 export const changePassword = defineOperation(
   "registry.user.change-password",
+  "once",
   z.object({
     caller,
     sessionId: id,
@@ -52,6 +56,7 @@ export const changePassword = defineOperation(
  */
 export const bindStation = defineOperation(
   "registry.session.bind-station",
+  "repeatable",
   z.object({ caller, sessionId: id, stationId: id }),
   z.object({}),
 );

@@ -119,41 +119,48 @@ export type Delivery = z.infer<typeof deliverySchema>;
 // The owner's. Each needs `organization.manage`.
 export const listEndpoints = defineOperation(
   "webhooks.endpoint.list",
+  "repeatable",
   z.object({ caller, consumerId: id.optional(), ...pageAfter }),
   z.object({ endpoints: z.array(endpointSchema), hasMore }),
 );
 export const getEndpoint = defineOperation(
   "webhooks.endpoint.get",
+  "repeatable",
   z.object({ caller, endpointId: id }),
   endpointReply,
 );
 /** `webhook_target_refused` with the reason for an address that is not public; the secret is returned this once. */
 export const registerEndpoint = defineOperation(
   "webhooks.endpoint.register",
+  "once",
   z.object({ caller, consumerId: id, url: z.string().max(BOUNDS.webhookUrlCharacters) }),
   z.object({ endpoint: endpointSchema, secret: z.string() }),
 );
 /** Pauses or activates; activating a disabled one starts it anew, and its address is looked at again. */
 export const changeEndpoint = defineOperation(
   "webhooks.endpoint.change",
+  "once",
   z.object({ caller, endpointId: id, status: z.enum(["active", "paused"]) }),
   endpointReply,
 );
 /** A new secret; both sign until `overlapMs` is over. At most two are live: a third rotation within the overlap is a `conflict`. */
 export const rotateEndpointSecret = defineOperation(
   "webhooks.endpoint.rotate",
+  "once",
   z.object({ caller, endpointId: id, overlapMs: z.int().min(0).max(BOUNDS.secretOverlapMs) }),
   z.object({ endpoint: endpointSchema, secret: z.string() }),
 );
 /** What was not sent yet never will be; its deliveries stay readable. */
 export const deleteEndpoint = defineOperation(
   "webhooks.endpoint.delete",
+  "once",
   z.object({ caller, endpointId: id }),
   z.object({}),
 );
 /** Sends one test event now, past the breaker, through the same guard, and answers with what came of it. `conflict` for a suspended consumer. */
 export const testEndpoint = defineOperation(
   "webhooks.endpoint.test",
+  "once",
   z.object({ caller, endpointId: id }),
   z.object({ delivery: deliverySchema, attempt: attemptSchema }),
 );
@@ -164,12 +171,14 @@ const deliveryFilters = {
 /** Newest first. */
 export const listOwnDeliveries = defineOperation(
   "webhooks.delivery.list_own",
+  "repeatable",
   z.object({ caller, endpointId: id.optional(), consumerId: id.optional(), ...deliveryFilters, ...pageBefore }),
   z.object({ deliveries: z.array(deliverySchema), hasMore }),
 );
 /** One with its attempts, the newest first. */
 export const getOwnDelivery = defineOperation(
   "webhooks.delivery.get_own",
+  "repeatable",
   z.object({ caller, deliveryId: id }),
   z.object({ delivery: deliverySchema, attempts: z.array(attemptSchema) }),
 );
@@ -178,6 +187,7 @@ export const getOwnDelivery = defineOperation(
 /** In the order in which they were committed: whoever reads on after the last id misses none. Filters do not change that. */
 export const listDeliveries = defineOperation(
   "webhooks.delivery.list",
+  "repeatable",
   z.object({ consumer, ...deliveryFilters, ...pageAfter }),
   z.object({ deliveries: z.array(deliverySchema), hasMore }),
 );
@@ -187,6 +197,7 @@ export const listDeliveries = defineOperation(
  */
 export const redeliver = defineOperation(
   "webhooks.delivery.redeliver",
+  "repeatable_with_key",
   z.object({
     consumer,
     deliveryId: id,

@@ -1,0 +1,218 @@
+/** The caller's side of a request (`interim.ts`): waits for the answer, and asks another process while none is heard of. */
+import { createInbox, errors, type Msg, type NatsConnection } from "nats";
+import type { Registry } from "prom-client";
+import { addReadCount } from "../runtime/figures.ts";
+import { deadlineHeaders } from "./deadline.ts";
+import { type Answer, type Interim, probeSubject } from "./interim.ts";
+import { BUS_LIMITS } from "./limits.ts";
+
+export interface Exchanged {
+  readonly answer: Answer;
+  /** Whether more than one process has received the request. */
+  readonly isRepeated: boolean;
+}
+
+interface Asked {
+  readonly subject: string;
+  readonly payload: string;
+  readonly timeoutMs: number;
+}
+
+/** Resolves to the answer; rejects when no process serves the subject, when the time is over, or when the bus is down. */
+export async function exchange(nc: NatsConnection, asked: Asked): Promise<Exchanged> {
+  return await exchangesOf(nc).begin(asked);
+}
+
+const known = new WeakMap<NatsConnection, Exchanges>();
+
+/** All exchanges of a connection: they share one inbox. */
+export function exchangesOf(nc: NatsConnection): Exchanges {
+  const exchanges = known.get(nc) ?? new Exchanges(nc);
+  known.set(nc, exchanges);
+  return exchanges;
+}
+
+export class Exchanges {
+  readonly #nc: NatsConnection;
+  readonly #inbox = createInbox();
+  /** Each ends with its deadline, and its caller is held to a limit of its own. */
+  readonly #waiting = new Map<string, Exchange>();
+  readonly #repeated = new Map<string, number>();
+  #begun = 0;
+  #isListening = false;
+  #whyNot: () => Error | undefined = () => undefined;
+
+  constructor(nc: NatsConnection) {
+    this.#nc = nc;
+  }
+
+  /** How often a request was sent to another process, by subject. */
+  get repeated(): ReadonlyMap<string, number> {
+    return this.#repeated;
+  }
+
+  /** Requests are refused at once while `whyNot` returns an error. */
+  refuseWhile(whyNot: () => Error | undefined): void {
+    this.#whyNot = whyNot;
+  }
+
+  async begin(asked: Asked): Promise<Exchanged> {
+    const error = this.#whyNot();
+    if (error !== undefined) throw error;
+    this.#listen();
+    this.#begun += 1;
+    const id = this.#begun.toString(36);
+    const waiting = new Exchange(this.#nc, asked, `${this.#inbox}.${id}`, () => {
+      this.#repeated.set(asked.subject, (this.#repeated.get(asked.subject) ?? 0) + 1);
+    });
+    this.#waiting.set(id, waiting);
+    try {
+      return await waiting.ended;
+    } finally {
+      this.#waiting.delete(id);
+    }
+  }
+
+  /** Ends all that wait. */
+  fail(error: Error): void {
+    for (const waiting of this.#waiting.values()) waiting.fail(error);
+  }
+
+  #listen(): void {
+    if (this.#isListening) return;
+    this.#nc.subscribe(`${this.#inbox}.*`, {
+      callback: (error, message) => {
+        if (error === null) this.#waiting.get(message.subject.slice(this.#inbox.length + 1))?.receive(message);
+        else this.fail(error);
+      },
+    });
+    this.#isListening = true;
+    void this.#nc.closed().then(() => this.fail(new errors.ClosedConnectionError()));
+  }
+}
+
+class Exchange {
+  readonly ended: Promise<Exchanged>;
+  readonly #nc: NatsConnection;
+  readonly #asked: Asked;
+  readonly #reply: string;
+  readonly #onRepeated: () => void;
+  readonly #headers;
+  readonly #deadlineMs: number;
+  /** When the caller has heard nothing for too long. */
+  #silentAtMs: number;
+  #probes = 0;
+  /** A probe is out, and no process has answered it. */
+  #isProbing = false;
+  #repetitions = 0;
+  #isClaimed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #resolve!: (exchanged: Exchanged) => void;
+  #reject!: (error: unknown) => void;
+
+  constructor(nc: NatsConnection, asked: Asked, reply: string, onRepeated: () => void) {
+    this.#nc = nc;
+    this.#asked = asked;
+    this.#reply = reply;
+    this.#onRepeated = onRepeated;
+    this.#headers = deadlineHeaders(nc, asked.timeoutMs);
+    const nowMs = performance.now();
+    this.#deadlineMs = nowMs + asked.timeoutMs;
+    this.#silentAtMs = nowMs + BUS_LIMITS.silenceMs;
+    this.ended = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.#wait(nowMs);
+    this.#send(asked.subject);
+  }
+
+  receive(message: Msg): void {
+    if (message.data.length === 0 && message.headers?.code === 503) return this.#foundNone();
+    let body: Interim | Answer;
+    try {
+      body = message.json<Interim | Answer>();
+    } catch (error) {
+      return this.fail(error);
+    }
+    if ("working" in body) this.#heard();
+    else if ("offer" in body) this.#take(body.offer);
+    else if ("claimed" in body) this.#isClaimed = true;
+    else {
+      clearTimeout(this.#timer);
+      this.#resolve({ answer: body, isRepeated: this.#repetitions > 0 });
+    }
+  }
+
+  fail(error: unknown): void {
+    clearTimeout(this.#timer);
+    this.#reject(error);
+  }
+
+  /** Before the first probe nothing was delivered. After it the process that had the request may have ended. */
+  #foundNone(): void {
+    if (this.#probes === 0) this.fail(new errors.NoRespondersError(this.#asked.subject));
+  }
+
+  #heard(): void {
+    this.#isProbing = false;
+    this.#silentAtMs = performance.now() + BUS_LIMITS.silenceMs;
+  }
+
+  #take(offer: string): void {
+    if (!this.#isProbing) return;
+    this.#heard();
+    this.#repetitions += 1;
+    this.#onRepeated();
+    this.#send(offer);
+  }
+
+  #send(subject: string): void {
+    try {
+      this.#nc.publish(subject, this.#asked.payload, { reply: this.#reply, headers: this.#headers });
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #wait(nowMs: number): void {
+    const untilMs = this.#mayProbe() ? Math.min(this.#silentAtMs, this.#deadlineMs) : this.#deadlineMs;
+    // If it was this process that stood still, the answer is there: a turn later it has been read.
+    this.#timer = setTimeout(() => setImmediate(() => this.#check()), Math.max(0, untilMs - nowMs));
+  }
+
+  #mayProbe(): boolean {
+    return !this.#isClaimed && this.#repetitions < BUS_LIMITS.repetitions;
+  }
+
+  #check(): void {
+    const nowMs = performance.now();
+    if (nowMs >= this.#deadlineMs) return this.fail(new errors.TimeoutError());
+    if (nowMs >= this.#silentAtMs && this.#mayProbe()) this.#probe(nowMs);
+    this.#wait(nowMs);
+  }
+
+  #probe(nowMs: number): void {
+    this.#probes += 1;
+    this.#isProbing = true;
+    this.#silentAtMs = nowMs + BUS_LIMITS.silenceMs;
+    try {
+      this.#nc.publish(probeSubject(this.#asked.subject), "", { reply: this.#reply });
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+}
+
+/** Shows how often a request was sent to another process because none was heard of. */
+export function addRepeatedCount(metrics: Registry | undefined, nc: NatsConnection): void {
+  addReadCount(
+    metrics,
+    {
+      name: "bus_requests_repeated_total",
+      help: "Requests that were sent to another process because the first one was not heard of, by operation.",
+      labels: ["operation"],
+    },
+    () => [...exchangesOf(nc).repeated].map(([operation, count]) => [{ operation }, count] as const),
+  );
+}

@@ -1,0 +1,27 @@
+/** Lets one process alone carry out a request that may be carried out once only (`bus/repetition.ts`). */
+import type { ClaimRequest } from "../bus/repetition.ts";
+import { DATABASE_LIMITS } from "./limits.ts";
+import type { Database } from "./pool.ts";
+
+/**
+ * Claims requests in the database of the service. A process that ends before it has answered keeps its claim: what it has
+ * done of the request is unknown, so no other process may begin it.
+ */
+export function requestClaims(database: Database): ClaimRequest {
+  let removedAtMs = performance.now();
+  return async (requestId) => {
+    const claimed = await database`
+      insert into request_claims (request_id) values (${requestId}) on conflict do nothing`;
+    if (performance.now() - removedAtMs >= DATABASE_LIMITS.claimRemovalMs) {
+      removedAtMs = performance.now();
+      // What fails now is removed with the next ones.
+      void removeOldClaims(database).catch(() => undefined);
+    }
+    return claimed.count === 1;
+  };
+}
+
+async function removeOldClaims(database: Database): Promise<void> {
+  await database`
+    delete from request_claims where claimed_at < now() - make_interval(secs => ${DATABASE_LIMITS.claimSeconds})`;
+}
