@@ -3,6 +3,7 @@ import type { Registry } from "prom-client";
 import { reportClock } from "../services/bus/bus-clock.ts";
 import { checkStreams } from "../services/bus/check-streams.ts";
 import type { Bus } from "../services/bus/connection.ts";
+import { addRepeatedCount } from "../services/bus/exchange.ts";
 import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
 import { addCount, type Count } from "../services/runtime/figures.ts";
@@ -110,6 +111,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     },
     routes,
   );
+  addRepeatedCount(metrics, bus.nc);
   addGatewayFigures(metrics, {
     replicas,
     server,

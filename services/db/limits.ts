@@ -6,8 +6,11 @@ export const DATABASE_LIMITS = {
   statementTimeoutMs: 4_000,
   /** Waiting for a row that somebody else has locked; shorter than a statement, so that the cause is named. */
   lockTimeoutMs: 3_000,
-  /** A transaction whose process hangs must not keep its locks. */
-  idleInTransactionTimeoutMs: 10_000,
+  /**
+   * A transaction whose process hangs must not keep its locks: the request is repeated by another process, which waits for
+   * them for `lockTimeoutMs` at most. Between two statements of ours there are milliseconds.
+   */
+  idleInTransactionTimeoutMs: 2_000,
   /** A server that stands still says nothing: longer than a statement or a connection may take, then the pool is replaced. */
   statementDeadlineMs: 6_000,
   /** The same for a transaction once it has begun; a few statements, none of which may take longer than its time-out. */

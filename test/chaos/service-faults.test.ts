@@ -1,7 +1,8 @@
 /** What the callers of a service see when one of its two processes ends, is killed, or is stalled. */
-import { setTimeout as delay } from "node:timers/promises";
+
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { type Caller, PERMISSIONS } from "../../services/bus/messages/caller.ts";
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
@@ -31,19 +32,12 @@ let database: TestDatabase;
 let bus: Bus;
 let processes: TestProcess[];
 let caller: Caller;
+let isGone = false;
 let created = 0;
 
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
-  const start = (copy: number) =>
-    startTestProcess({
-      name: `registry-${copy}`,
-      script: "services/main.ts",
-      args: ["registry"],
-      environment: { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url },
-      logFile: join(folder.path, `registry-${copy}.log`),
-    });
-  processes = [await start(0), await start(1)];
+  processes = [await startRegistry(0), await startRegistry(1)];
   bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
   const request = { name: "Faults", owner: { email: "ana@example.com", name: "Ana" } };
   const { organization, owner } = await call(bus.nc, createOrganization, request, SEED_MS);
@@ -56,6 +50,16 @@ afterAll(async () => {
   await Promise.all([nats.stop(), database.drop()]);
   folder.remove();
 });
+
+function startRegistry(copy: number): Promise<TestProcess> {
+  return startTestProcess({
+    name: `registry-${copy}`,
+    script: "services/main.ts",
+    args: ["registry"],
+    environment: { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url },
+    logFile: join(folder.path, `registry-${copy}.log`),
+  });
+}
 
 /** Calls all the time while the work runs, and 300 ms longer; the names that were created, and those of unknown outcome. */
 async function during(work: () => Promise<void>) {
@@ -111,18 +115,24 @@ const longestMs = (calls: readonly Called[]): number => Math.max(...calls.map(({
 const reads = (calls: readonly Called[]): Called[] => calls.filter(({ what }) => what === "read");
 
 describe("two processes of a service", () => {
+  /** The one that ended in the test before is started again. */
+  beforeEach(async () => {
+    if (isGone) await processes[0]?.restart();
+    isGone = false;
+  });
+
   it("one gets SIGTERM: no caller sees an error or waits longer than 500 ms", async () => {
-    const { calls } = await during(() => processes[0]?.stop() ?? Promise.resolve());
+    isGone = true;
+    const { calls } = await during(async () => await processes[0]?.stop());
     expect(errorsOf(calls)).toEqual([]);
     expect(longestMs(calls)).toBeLessThan(500);
-    await processes[0]?.restart();
   });
 
   it("one is killed: each read is answered within 1.5 s", async () => {
-    const { calls } = await during(() => processes[0]?.kill9() ?? Promise.resolve());
+    isGone = true;
+    const { calls } = await during(async () => await processes[0]?.kill9());
     expect(errorsOf(reads(calls))).toEqual([]);
     expect(longestMs(reads(calls))).toBeLessThan(1_500);
-    await processes[0]?.restart();
   });
 
   it("one is stalled: each read is answered within 3 s, and each creation that began later", async () => {

@@ -1,0 +1,227 @@
+/** Requests that are repeated because their first process is not heard of, and what keeps them from running twice. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Msg } from "nats";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { addRepeatedCount } from "../../services/bus/exchange.ts";
+import { probeSubject } from "../../services/bus/interim.ts";
+import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import { call, defineOperation, type Operation, type Serving, serve } from "../../services/bus/operation.ts";
+import { UnavailableError } from "../../services/bus/refusals.ts";
+import { needsClaim, REPETITIONS } from "../../services/bus/repetition.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { requestClaims } from "../../services/db/request-claims.ts";
+import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+
+const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const MESSAGES = join(import.meta.dirname, "..", "..", "services", "bus", "messages");
+const empty = z.object({});
+const named = z.object({ by: z.string() });
+const read = defineOperation("test.read", "repeatable", empty, named);
+const create = defineOperation("test.create", "once", empty, named);
+
+let nats: TestServer;
+let database: TestDatabase;
+let sql: Database;
+let caller: Bus;
+let first: Bus;
+let second: Bus;
+const serving: Serving[] = [];
+
+beforeAll(async () => {
+  [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
+  sql = openDatabase({ url: database.url });
+  const connect = (name: string) => connectBus({ url: nats.url, name, log: QUIET });
+  [caller, first, second] = await Promise.all([connect("caller"), connect("first"), connect("second")]);
+});
+afterEach(() => {
+  for (const served of serving.splice(0)) served.unsubscribe();
+});
+afterAll(async () => {
+  await Promise.all([caller.close(), first.close(), second.close(), closeDatabase(sql)]);
+  await Promise.all([nats.stop(), database.drop()]);
+});
+
+type Served = Operation<typeof empty, typeof named>;
+
+async function answer(bus: Bus, operation: Served, handler: () => Promise<{ by: string }>): Promise<Serving> {
+  const served = serve({ nc: bus.nc, log: QUIET, queue: "test", claim: requestClaims(sql) }, operation, handler);
+  serving.push(served);
+  await bus.nc.flush();
+  return served;
+}
+
+/** A process that is stalled: it receives requests and does nothing. Resolves with the first one. */
+async function stalled(operation: Served): Promise<{ readonly taken: Msg[]; end(): void }> {
+  const taken: Msg[] = [];
+  const subscription = first.nc.subscribe(operation.subject, {
+    queue: "test",
+    callback: (_error, message) => void taken.push(message),
+  });
+  await first.nc.flush();
+  return { taken, end: () => subscription.unsubscribe() };
+}
+
+describe("a request whose process is stalled", () => {
+  it("a second process serves the operation: that one answers, and the repetition is counted", async () => {
+    const { taken, end } = await stalled(read);
+    const metrics = new Registry();
+    addRepeatedCount(metrics, caller.nc);
+    const asked = call(caller.nc, read, {});
+    await expect.poll(() => taken.length).toBe(1);
+    await answer(second, read, async () => ({ by: "second" }));
+    expect(await asked).toEqual({ by: "second" });
+    expect(await metrics.metrics()).toContain('bus_requests_repeated_total{operation="test.read"} 1');
+    end();
+  });
+
+  it("no process offers: fails at the deadline with one request sent", async () => {
+    const { taken, end } = await stalled(read);
+    await expect(call(caller.nc, read, {}, 1_000)).rejects.toBeInstanceOf(UnavailableError);
+    expect(taken).toHaveLength(1);
+    end();
+  });
+
+  it("each process that offers is stalled too: the request is sent three times at most", async () => {
+    const { taken, end } = await stalled(read);
+    const offers = second.nc.subscribe(probeSubject(read.subject), {
+      callback: (_error, message) => void message.respond(JSON.stringify({ offer: "test.offered" })),
+    });
+    const direct: Msg[] = [];
+    const offered = second.nc.subscribe("test.offered", { callback: (_error, message) => void direct.push(message) });
+    await second.nc.flush();
+    await expect(call(caller.nc, read, {}, 2_000)).rejects.toBeInstanceOf(UnavailableError);
+    expect(taken.length + direct.length).toBe(1 + BUS_LIMITS.repetitions);
+    for (const subscription of [offers, offered]) subscription.unsubscribe();
+    end();
+  });
+});
+
+describe("a request that takes long", () => {
+  it("its process says that it works: no other process gets it", async () => {
+    const runs: string[] = [];
+    const slow = (by: string) => async () => {
+      runs.push(by);
+      await delay(1_500);
+      return { by };
+    };
+    await answer(first, read, slow("first"));
+    await answer(second, read, slow("second"));
+    const { by } = await call(caller.nc, read, {});
+    expect(runs).toEqual([by]);
+  });
+
+  it("its process says nothing and another one says `busy`: the caller learns that the outcome is unknown", async () => {
+    const { taken, end } = await stalled(read);
+    const asked = call(caller.nc, read, {});
+    await expect.poll(() => taken.length).toBe(1);
+    const busy = second.nc.subscribe(probeSubject(read.subject), {
+      callback: (_error, message) => void message.respond(JSON.stringify({ offer: "test.busy" })),
+    });
+    second.nc.subscribe("test.busy", {
+      max: 1,
+      callback: (_error, message) =>
+        void message.respond(JSON.stringify({ refusal: { code: "busy", retryAfterMs: 5 } })),
+    });
+    await expect(asked).rejects.toBeInstanceOf(UnavailableError);
+    busy.unsubscribe();
+    end();
+  });
+});
+
+describe("a request that may be carried out once", () => {
+  it("a process receives it again under the same inbox: it is carried out once", async () => {
+    let runs = 0;
+    const handler = async () => {
+      runs += 1;
+      return { by: "one of them" };
+    };
+    await answer(first, create, handler);
+    await answer(second, create, handler);
+    const bodies: unknown[] = [];
+    caller.nc.subscribe("test.inbox", { callback: (_error, message) => void bodies.push(message.json()) });
+    for (let count = 0; count < 6; count += 1) caller.nc.publish(create.subject, "{}", { reply: "test.inbox" });
+    await expect.poll(() => bodies).toContainEqual({ reply: { by: "one of them" } });
+    await delay(100);
+    expect(runs).toBe(1);
+    expect(bodies.filter((body) => "claimed" in (body as object)).length).toBeGreaterThan(0);
+  });
+
+  it("its process has not begun it when it stalls: another one carries it out, and the first one does not later", async () => {
+    const { taken, end } = await stalled(create);
+    const asked = call(caller.nc, create, {});
+    await expect.poll(() => taken.length).toBe(1);
+    let runs = 0;
+    const handler = async () => {
+      runs += 1;
+      return { by: "it" };
+    };
+    await answer(second, create, handler);
+    expect(await asked).toEqual({ by: "it" });
+    end();
+    // The first one wakes.
+    const [message] = taken;
+    await answer(first, create, handler);
+    caller.nc.publish(create.subject, "{}", { reply: message?.reply ?? "" });
+    await caller.nc.flush();
+    await delay(100);
+    expect(runs).toBe(1);
+  });
+
+  it("a service does not claim requests: such an operation is refused at its start", () => {
+    const deps = { nc: first.nc, log: QUIET, queue: "test" };
+    expect(() => serve(deps, create, async () => ({ by: "it" }))).toThrow("test.create may be carried out once only");
+  });
+});
+
+describe("serve: drained while a handler runs", () => {
+  it("resolves when the handler has answered, and takes no request after that", async () => {
+    const begun = Promise.withResolvers<void>();
+    const served = await answer(first, read, async () => {
+      begun.resolve();
+      await delay(300);
+      return { by: "first" };
+    });
+    const asked = call(caller.nc, read, {});
+    await begun.promise;
+    let isAnswered = false;
+    const answered = asked.then((reply) => {
+      isAnswered = true;
+      return reply;
+    });
+    await served.drain();
+    await first.nc.flush();
+    await caller.nc.flush();
+    expect(isAnswered).toBe(true);
+    expect(await answered).toEqual({ by: "first" });
+    await expect(call(caller.nc, read, {})).rejects.toBeInstanceOf(UnavailableError);
+  });
+});
+
+describe("the operations of all services", () => {
+  it("each says whether it may be repeated; a key of the request makes a creation repeatable", async () => {
+    const operations: Operation<z.ZodType, z.ZodType>[] = [];
+    for (const file of readdirSync(MESSAGES)) {
+      const module = (await import(join(MESSAGES, file))) as Record<string, unknown>;
+      for (const value of Object.values(module)) if (isOperation(value)) operations.push(value);
+    }
+    expect(operations.length).toBeGreaterThan(80);
+    for (const { subject, repetition, request } of operations) {
+      expect(REPETITIONS, subject).toContain(repetition);
+      const hasKey = request instanceof z.ZodObject && "idempotencyKey" in request.shape;
+      expect(repetition === "repeatable_with_key", subject).toBe(hasKey);
+      if (!/\.(?:list|get|find)|\.health$|\.announce\./.test(subject)) continue;
+      expect(repetition, subject).toBe("repeatable");
+    }
+    expect(needsClaim("repeatable_with_key", { idempotencyKey: "k" })).toBe(false);
+    expect(needsClaim("repeatable_with_key", {})).toBe(true);
+  });
+});
+
+function isOperation(value: unknown): value is Operation<z.ZodType, z.ZodType> {
+  return typeof value === "object" && value !== null && "subject" in value && "reply" in value && "request" in value;
+}
