@@ -114,7 +114,9 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     subscribe(subject, receive, { queue }),
   ];
   return {
-    unsubscribe: () => subscriptions.forEach((subscription) => void subscription.unsubscribe()),
+    unsubscribe() {
+      for (const subscription of subscriptions) subscription.unsubscribe();
+    },
     async drain() {
       // What the server has sent already still comes. Without a connection there is nothing to drain, and that fails.
       await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));

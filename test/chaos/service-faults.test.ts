@@ -65,9 +65,9 @@ function startRegistry(copy: number): Promise<TestProcess> {
 async function during(work: () => Promise<void>) {
   const calls: Called[] = [];
   const acknowledged: string[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const loop = async (): Promise<void> => {
-    for (let round = 0; !isOver; round += 1) {
+    for (let round = 0; !over.signal.aborted; round += 1) {
       const what = round % 4 === 3 ? "create" : "read";
       const startedAtMs = performance.now();
       let error: unknown;
@@ -91,7 +91,7 @@ async function during(work: () => Promise<void>) {
   const startedAtMs = performance.now();
   await work();
   await delay(300);
-  isOver = true;
+  over.abort();
   await Promise.all(loops);
   const names = await filialNames();
   expect(new Set(names).size).toBe(names.length);

@@ -242,12 +242,12 @@ describe("changing and voiding", () => {
       for (const status of [undefined, "open" as const])
         expect((await world.ask(listOrders, { caller, ...only, status })).orders).toEqual([order]);
     expect((await world.ask(listOrders, { caller, status: "paid" })).orders).toEqual([]);
-    for (const each of [
-      world.ask(changeOrderLines, { caller, orderId, lines: [coffee] }),
-      world.ask(voidOrder, { caller, orderId }),
-      world.ask(openOrder, { caller, stationId, lines: [coffee] }),
+    for (const ask of [
+      () => world.ask(changeOrderLines, { caller, orderId, lines: [coffee] }),
+      () => world.ask(voidOrder, { caller, orderId }),
+      () => world.ask(openOrder, { caller, stationId, lines: [coffee] }),
     ])
-      expect(await refusalOf(each)).toEqual({ code: "permission_denied" });
+      expect(await refusalOf(ask())).toEqual({ code: "permission_denied" });
   });
 
   test("is neither shown nor listed to a reconciliation operator", async () => {
@@ -256,10 +256,10 @@ describe("changing and voiding", () => {
     const role = "reconciliation_operator" as const;
     const caller = { ...cashier, role, permissions: ["reconciliation.manage" as const] };
     const asked = [
-      world.ask(getOrder, { caller, orderId: order.orderId }),
-      world.ask(listOrders, { caller, stationId, limit: 10 }),
+      () => world.ask(getOrder, { caller, orderId: order.orderId }),
+      () => world.ask(listOrders, { caller, stationId, limit: 10 }),
     ];
-    for (const each of asked) expect(await refusalOf(each)).toEqual({ code: "permission_denied" });
+    for (const ask of asked) expect(await refusalOf(ask())).toEqual({ code: "permission_denied" });
   });
 
   test("another organization's order is not found", async () => {
