@@ -137,7 +137,7 @@ class Exchange {
     }
     if ("working" in body) this.#heard();
     else if ("offer" in body) this.#take(body.offer);
-    else if ("claimed" in body) this.#isClaimed = true;
+    else if ("claimed" in body) this.#foundClaimed();
     else {
       clearTimeout(this.#timer);
       this.#resolve({ answer: body, isRepeated: this.#repetitions > 0 });
@@ -154,9 +154,15 @@ class Exchange {
     if (this.#probes === 0) this.fail(new errors.NoRespondersError(this.#asked.subject));
   }
 
+  /** The process that carries it out answers soon, says that it works, or is gone. */
+  #foundClaimed(): void {
+    this.#isClaimed = true;
+    this.#heard();
+  }
+
   #heard(): void {
     this.#isProbing = false;
-    this.#silentAtMs = performance.now() + BUS_LIMITS.silenceMs;
+    this.#silentAtMs = performance.now() + (this.#isClaimed ? BUS_LIMITS.claimedSilenceMs : BUS_LIMITS.silenceMs);
   }
 
   #take(offer: string): void {
@@ -176,7 +182,8 @@ class Exchange {
   }
 
   #wait(nowMs: number): void {
-    const untilMs = this.#mayProbe() ? Math.min(this.#silentAtMs, this.#deadlineMs) : this.#deadlineMs;
+    const isSilenceCounted = this.#isClaimed || this.#mayProbe();
+    const untilMs = isSilenceCounted ? Math.min(this.#silentAtMs, this.#deadlineMs) : this.#deadlineMs;
     // If it was this process that stood still, the answer is there: a turn later it has been read.
     this.#timer = setTimeout(() => setImmediate(() => this.#check()), Math.max(0, untilMs - nowMs));
   }
@@ -188,7 +195,10 @@ class Exchange {
   #check(): void {
     const nowMs = performance.now();
     if (nowMs >= this.#deadlineMs) return this.fail(new errors.TimeoutError());
-    if (nowMs >= this.#silentAtMs && this.#mayProbe()) this.#probe(nowMs);
+    if (nowMs >= this.#silentAtMs) {
+      if (this.#isClaimed) return this.fail(new errors.TimeoutError());
+      if (this.#mayProbe()) this.#probe(nowMs);
+    }
     this.#wait(nowMs);
   }
 

@@ -51,6 +51,8 @@ export const BUS_LIMITS = {
   workingAfterMs: 150,
   /** A caller that hears neither that nor the answer for this long asks another process: two messages in a row are lost then. */
   silenceMs: 400,
+  /** How long a caller waits for a word of the process that has claimed its request: one that is alive says so in time. */
+  claimedSilenceMs: 1_000,
   /** Processes that one request is sent to after the first: services that lag together get no more work than this from it. */
   repetitions: 2,
   /** How long a process that ends finishes requests: their callers wait no longer (`callMs`). */

@@ -172,6 +172,24 @@ describe("a request that may be carried out once", () => {
     expect(runs).toBe(1);
   });
 
+  it("its process has begun it and is gone: its caller learns within 2 s that the outcome is unknown", async () => {
+    const { taken, end } = await stalled(create);
+    const asked = call(caller.nc, create, {});
+    const refused = expect(asked).rejects.toBeInstanceOf(UnavailableError);
+    await expect.poll(() => taken.length).toBe(1);
+    expect(await requestClaims(sql)(taken[0]?.reply ?? "")).toBe(true);
+    const startedAtMs = performance.now();
+    let runs = 0;
+    await answer(second, create, async () => {
+      runs += 1;
+      return { by: "second" };
+    });
+    await refused;
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+    expect(runs).toBe(0);
+    end();
+  });
+
   it("a service does not claim requests: such an operation is refused at its start", () => {
     const deps = { nc: first.nc, log: QUIET, queue: "test" };
     expect(() => serve(deps, create, async () => ({ by: "it" }))).toThrow("test.create may be carried out once only");
