@@ -1,10 +1,10 @@
 /**
  * How a reader makes sure that the copy has what the log had when it was asked: it compares the copier's position with
- * the newest sequence in the stream. A reader may run in another process than the copier, so the database is asked.
+ * the newest commit's sequence in the stream. A reader may run in another process than the copier, so the database is asked.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { STATION_LOG } from "../bus/streams.ts";
-import { stationLogSubject } from "../bus/subjects.ts";
+import { STATION_LOG_ALL, stationLogSubject } from "../bus/subjects.ts";
 import type { AuditDeps } from "./deps.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import { readPosition } from "./sql/position.ts";
@@ -32,9 +32,9 @@ export async function waitUntilCopied(deps: AuditDeps, stationId?: number): Prom
   return true;
 }
 
-/** From the stream's leader, not from a replica that may lag. */
+/** The newest commit, of one station or of any, from the stream's leader: another replica may lag. */
 async function newestSequence({ bus }: AuditDeps, stationId: number | undefined): Promise<number> {
-  if (stationId === undefined) return (await bus.jsm.streams.info(STATION_LOG.name)).state.last_seq;
-  const newest = await bus.jsm.streams.getMessage(STATION_LOG.name, { last_by_subj: stationLogSubject(stationId) });
+  const subject = stationId === undefined ? STATION_LOG_ALL : stationLogSubject(stationId);
+  const newest = await bus.jsm.streams.getMessage(STATION_LOG.name, { last_by_subj: subject });
   return newest?.seq ?? 0;
 }

@@ -2,13 +2,15 @@
  * One command on one station: load → gather → `step()` → append → answer.
  *
  * The append is conditional on the station's newest commit, so that whoever else may believe to own the station, one
- * commit follows another (I5). Nothing is answered before it is in the log (I4). After an append with unknown outcome the
+ * commit follows another (I5). Nothing is answered before it is in the log (I4). What is answered without a commit and holds
+ * only for the newest state is answered when the log has confirmed that this state is the newest (M59). After an append with unknown outcome the
  * log is read back; where that fails too, the station is watched until the outcome is known (unknown-appends.ts).
  */
 import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import { needsNewestState } from "../../machines/station/finality.ts";
 import { keptReply } from "../../machines/station/repetition.ts";
 import { type RenderedReply, renderReply, type StationReply } from "../../machines/station/reply.ts";
 import type { StationState } from "../../machines/station/state.ts";
@@ -83,75 +85,89 @@ export class CommandRunner {
     if (this.#deps.unknownAppends.has(stationId) && work.isAboutUnknown !== true) return UNAVAILABLE;
     for (let attempt = 0; attempt < STATION_LIMITS.conflictAttempts; attempt += 1) {
       const known = await this.#know(stationId, attempt > 0 || work.isAboutUnknown === true);
-      const { state, sequence } = known;
-      const command = typeof work.command === "function" ? state && work.command(state, sequence) : work.command;
-      if (command === undefined || command === null) return { reply: NOTHING_DONE, intent: null, sequence };
-      if (state === null && command.type !== "station_put") {
-        return { reply: { ok: false, code: "station_unknown" }, intent: null, sequence };
-      }
-      const { commandId, actor } = work;
-      const kept = state && keptReply(state, { commandId, actor, command, atMs: this.#nowMs(known) });
-      if (kept) return await this.#answer(known, kept);
-      if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
-
-      // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze.
-      const isElectronic = command.type === "intent_create" && command.route !== "cash";
-      if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
-
-      // Anew after a conflict: what was gathered belongs to one state, and this very command may be in the log by now.
-      const gathered: Gathered =
-        state === null
-          ? ({ command } as Gathered)
-          : await gather(this.#deps.nc, stationId, state, work.commandId, command);
-      if ("answer" in gathered) return { ...gathered.answer, sequence };
-      const atMs = this.#nowMs(known);
-      const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
-      const result = step(state, {
-        ...gathered,
-        recordedConfirmation,
-        commandId: work.commandId,
-        actor: work.actor,
-        atMs,
-        switches: this.#deps.switches.current(),
-        settings: this.#deps.settings,
-      });
-      if (result.state === null || result.events.length === 0) {
-        // Whoever looks at a station wants its deadlines kept and its settlement seen through, changed or not.
-        if (command.type === "tick") this.#deps.onKnown(stationId, known);
-        if (isLeftOut(command, result.reply)) this.#deps.figures.lateEvidenceLeftOut.add({});
-        return await this.#answer(known, result.reply, gathered);
-      }
-      // On a full disk those under way are completed with the space that is left, and none begins. A repetition has its answer.
-      if (command.type === "intent_create" && isShort(diskOf(this.#deps.nc), "full")) return NO_SPACE;
-      const committed = await this.#commit(stationId, known, {
-        machineVersion: MACHINE_VERSION,
-        version: known.version + 1,
-        atMs,
-        commandId: work.commandId,
-        actor: work.actor,
-        events: result.events,
-        reply: result.reply,
-        state: result.state,
-      });
-      if (committed === "failed") return UNAVAILABLE;
-      if (committed !== "conflict") {
-        this.#learn(stationId, committed.known);
-        if (isOfSettlement(committed.known, work, command)) return this.#wait(stationId, work);
-        return await this.#answer(committed.known, committed.reply, gathered);
-      }
+      const answer = await this.#attempt(stationId, work, known);
+      if (answer !== "conflict") return answer;
       await new Promise((resolve) => setTimeout(resolve, attempt * STATION_LIMITS.conflictPauseMs));
     }
     return UNAVAILABLE;
+  }
+
+  /** The answer, or undefined when a settlement's end gives it; `conflict` when `known` is not the newest state. */
+  async #attempt(stationId: number, work: Work, known: KnownStation): Promise<StationAnswer | undefined | "conflict"> {
+    const { state, sequence } = known;
+    const command = typeof work.command === "function" ? state && work.command(state, sequence) : work.command;
+    if (command === undefined || command === null) return { reply: NOTHING_DONE, intent: null, sequence };
+    if (state === null && command.type !== "station_put") {
+      return await this.#answerNewest(stationId, known, { command, reply: { ok: false, code: "station_unknown" } });
+    }
+    const { commandId, actor } = work;
+    const kept = state && keptReply(state, { commandId, actor, command, atMs: this.#nowMs(known) });
+    if (kept) {
+      // A repeated lease command is answered with the lease as it is now, any other one with the answer of then.
+      if (isOfLease(command)) return await this.#answerNewest(stationId, known, { command, reply: kept });
+      return await this.#answer(known, kept);
+    }
+    if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
+
+    // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze.
+    const isElectronic = command.type === "intent_create" && command.route !== "cash";
+    if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
+
+    // Anew after a conflict: what was gathered belongs to one state, and this very command may be in the log by now.
+    const gathered: Gathered =
+      state === null
+        ? ({ command } as Gathered)
+        : await gather(this.#deps.nc, stationId, state, work.commandId, command);
+    // The database has refused, whatever the station's state is.
+    if ("answer" in gathered) return { ...gathered.answer, sequence };
+    const atMs = this.#nowMs(known);
+    const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
+    const result = step(state, {
+      ...gathered,
+      recordedConfirmation,
+      commandId: work.commandId,
+      actor: work.actor,
+      atMs,
+      switches: this.#deps.switches.current(),
+      settings: this.#deps.settings,
+    });
+    if (result.state === null || result.events.length === 0) {
+      // Whoever looks at a station wants its deadlines kept and its settlement seen through, changed or not.
+      if (command.type === "tick") this.#deps.onKnown(stationId, known);
+      const { reply } = result;
+      const isRepeated = "repeated" in result && result.repeated;
+      if (isRepeated) return await this.#answer(known, reply, gathered);
+      const answer = await this.#answerNewest(stationId, known, { command, reply, gathered });
+      if (answer !== "conflict" && isLeftOut(command, reply)) this.#deps.figures.lateEvidenceLeftOut.add({});
+      return answer;
+    }
+    // On a full disk those under way are completed with the space that is left, and none begins. A repetition has its answer.
+    if (command.type === "intent_create" && isShort(diskOf(this.#deps.nc), "full")) return NO_SPACE;
+    const committed = await this.#commit(stationId, known, {
+      machineVersion: MACHINE_VERSION,
+      version: known.version + 1,
+      atMs,
+      commandId: work.commandId,
+      actor: work.actor,
+      events: result.events,
+      reply: result.reply,
+      state: result.state,
+    });
+    if (committed === "failed") return UNAVAILABLE;
+    if (committed === "conflict") return "conflict";
+    this.#learn(stationId, committed.known);
+    if (isOfSettlement(committed.known, work, command)) return this.#wait(stationId, work);
+    return await this.#answer(committed.known, committed.reply, gathered);
   }
 
   #nowMs({ atMs }: KnownStation): number {
     return Math.max(this.#deps.clock.nowMs(), atMs);
   }
 
-  async #know(stationId: number, fromLeader: boolean): Promise<KnownStation> {
-    const cached = fromLeader ? undefined : this.#deps.cache.get(stationId);
+  async #know(stationId: number, isReadAnew: boolean): Promise<KnownStation> {
+    const cached = isReadAnew ? undefined : this.#deps.cache.get(stationId);
     if (cached !== undefined) return cached;
-    const known = toKnown(await this.#deps.stationLog.load(stationId, fromLeader));
+    const known = toKnown(await this.#deps.stationLog.load(stationId));
     this.#learn(stationId, known);
     return known;
   }
@@ -193,12 +209,28 @@ export class CommandRunner {
   }
 
   async #readBack(stationId: number): Promise<StoredCommit | null | undefined> {
-    return await this.#deps.stationLog.load(stationId, true).catch(() => undefined);
+    return await this.#deps.stationLog.load(stationId).catch(() => undefined);
   }
 
   #wait(stationId: number, work: Work): StationAnswer | undefined {
     // The attestation is in the log already, so this is no "busy", which would say that nothing happened.
     return this.#deps.awaitSettlement(stationId, work) ? undefined : UNAVAILABLE;
+  }
+
+  /** An answer that no commit proves: where it holds for the newest state only, the log confirms first that this is the one. */
+  async #answerNewest(
+    stationId: number,
+    known: KnownStation,
+    given: { readonly command: HostCommand; readonly reply: StationReply; readonly gathered?: Gathered },
+  ): Promise<StationAnswer | "conflict"> {
+    const { command, reply, gathered } = given;
+    if (needsNewestState(command, reply)) {
+      const confirmation = await this.#deps.stationLog.confirm(stationId, known.sequence);
+      this.#deps.figures.confirmations.add({ result: confirmation });
+      if (confirmation === "outdated") return "conflict";
+      if (confirmation === "unknown") return UNAVAILABLE;
+    }
+    return await this.#answer(known, reply, gathered);
   }
 
   async #answer({ state, sequence }: KnownStation, reply: StationReply, gathered?: Gathered): Promise<StationAnswer> {
@@ -239,6 +271,10 @@ function isOfSettlement(known: KnownStation, work: Work, command: HostCommand): 
     intent.provider?.configId === work.actor.id &&
     intent.provider.providerReference === command.providerReference
   );
+}
+
+function isOfLease({ type }: HostCommand): boolean {
+  return type === "lease_acquire" || type === "lease_release" || type === "lease_break";
 }
 
 /** Whether a report was refused without anything of it being kept: it was said before, or is one too many. */

@@ -11,6 +11,7 @@ export interface HostFigures {
   readonly lateEvidenceLeftOut: Count<never>;
   readonly conflicts: Count<never>;
   readonly doubts: Count<never>;
+  readonly confirmations: Count<"result">;
   readonly settlements: Count<"result">;
   readonly settlementRetries: Count<never>;
 }
@@ -39,6 +40,11 @@ export function addHostFigures(metrics: Registry | undefined): HostFigures {
     doubts: addCount(metrics, {
       name: "stations_append_doubts_total",
       help: "Appends that were not acknowledged in time and were read back.",
+    }),
+    confirmations: addCount(metrics, {
+      name: "stations_state_confirmations_total",
+      help: "Checks, before an answer without a commit, that the host's state is the newest: newest, outdated (the command is done again), or unknown.",
+      labels: ["result"],
     }),
     settlements: addCount(metrics, {
       name: "stations_settlements_total",

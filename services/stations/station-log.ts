@@ -1,10 +1,10 @@
 /** Reading and appending commits. One append per station is under way at a time; the log decides who was first (I5). */
 
-import { createInbox, headers, type Msg, type Subscription } from "nats";
+import { createInbox, headers, type Msg, type MsgHdrs, type Subscription } from "nats";
 import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
 import { type Bus, BusDownError } from "../bus/connection.ts";
 import { STATION_LOG } from "../bus/streams.ts";
-import { stationLogSubject } from "../bus/subjects.ts";
+import { stationConfirmSubject, stationLogSubject } from "../bus/subjects.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { encodeWake, WAKE_HEADER, wakeOf } from "./wake.ts";
@@ -18,10 +18,20 @@ export interface StoredCommit {
 export type AppendOutcome =
   | { readonly kind: "stored"; readonly sequence: number }
   | { readonly kind: "conflict" }
-  | { readonly kind: "unknown"; readonly cause: unknown };
+  /** `isInFlight`: certainly not stored, because another append on the subject was under way. */
+  | { readonly kind: "unknown"; readonly cause: unknown; readonly isInFlight?: boolean };
+
+/** `outdated`: there is a newer commit, or one is being appended. */
+export type Confirmation = "newest" | "outdated" | "unknown";
+
+const EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence";
+/** Names the subject that the expected sequence is of, where it is not the message's own. */
+const EXPECTED_SEQUENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 /** JetStream's error for an expected sequence that is not the subject's last one. */
 const WRONG_LAST_SEQUENCE = 10071;
+/** JetStream's errors while another append under a condition on the same subject is under way; only a cluster has them. */
+const IN_FLIGHT: readonly (number | undefined)[] = [10163, 10164];
 /** JetStream's error for a subject without a message. */
 const NO_MESSAGE = 10037;
 
@@ -55,22 +65,11 @@ export class StationLog {
   }
 
   /**
-   * The newest commit of a station, or null. `fromLeader` asks the stream's leader instead of any replica: after a
-   * conflict the answer must not be the stale one again. Rejects when the server does not answer.
+   * The newest commit of a station, or null, from the stream's leader: any other replica may lag. Rejects when the server does
+   * not answer.
    */
-  async load(stationId: number, fromLeader = false): Promise<StoredCommit | null> {
+  async load(stationId: number): Promise<StoredCommit | null> {
     const subject = stationLogSubject(stationId);
-    if (fromLeader) return await this.#loadFromLeader(subject);
-    const message = await this.#bus.nc.request(`$JS.API.DIRECT.GET.${STATION_LOG.name}.${subject}`, "", {
-      timeout: STATION_LIMITS.loadMs,
-    });
-    const code = message.headers?.code ?? 0;
-    if (code === 404) return null;
-    if (code !== 0) throw new Error(`JetStream answers ${message.headers?.status} when asked for ${subject}.`);
-    return { commit: decodeCommit(message.string()), sequence: Number(message.headers?.get("Nats-Sequence")) };
-  }
-
-  async #loadFromLeader(subject: string): Promise<StoredCommit | null> {
     const answer = await this.#bus.nc.request(
       `$JS.API.STREAM.MSG.GET.${STATION_LOG.name}`,
       JSON.stringify({ last_by_subj: subject }),
@@ -83,21 +82,25 @@ export class StationLog {
   }
 
   /** Appends a commit if the station's newest one still has `expectedSequence` (0: none). Never rejects. */
-  append(stationId: number, expectedSequence: number, commit: Commit): Promise<AppendOutcome> {
-    return new Promise((settle) => {
-      if (!this.#bus.isUp()) return settle({ kind: "unknown", cause: new BusDownError() });
-      const conditions = headers();
-      conditions.set("Nats-Expected-Last-Subject-Sequence", String(expectedSequence));
-      conditions.set(WAKE_HEADER, encodeWake(wakeOf(commit.state)));
-      this.#count += 1;
-      const token = String(this.#count);
-      const options = { reply: `${this.#inbox}.${token}`, headers: conditions };
-      turnPublisher(this.#bus.nc).publish(stationLogSubject(stationId), encodeCommit(commit), options, (cause) => {
-        this.#pending.delete(token);
-        settle({ kind: "unknown", cause });
-      });
-      this.#pending.set(token, { settle, deadline: performance.now() + STATION_LIMITS.appendMs });
-    });
+  async append(stationId: number, expectedSequence: number, commit: Commit): Promise<AppendOutcome> {
+    const conditions = headers();
+    conditions.set(EXPECTED_SEQUENCE, String(expectedSequence));
+    conditions.set(WAKE_HEADER, encodeWake(wakeOf(commit.state)));
+    return await this.#publish(stationLogSubject(stationId), encodeCommit(commit), conditions);
+  }
+
+  /**
+   * Whether the station's newest commit still has this sequence (0: none). Only a majority of the stream's servers can store
+   * the message that asks, so no server that is cut off or lags behind can answer. Never rejects.
+   */
+  async confirm(stationId: number, sequence: number): Promise<Confirmation> {
+    const conditions = headers();
+    conditions.set(EXPECTED_SEQUENCE, String(sequence));
+    conditions.set(EXPECTED_SEQUENCE_SUBJECT, stationLogSubject(stationId));
+    const outcome = await this.#publish(stationConfirmSubject(), "", conditions);
+    if (outcome.kind === "stored") return "newest";
+    if (outcome.kind === "conflict") return "outdated";
+    return outcome.isInFlight === true ? "outdated" : "unknown";
   }
 
   close(): void {
@@ -105,6 +108,20 @@ export class StationLog {
     this.#stopListening();
     this.#acks.unsubscribe();
     this.#abandon();
+  }
+
+  #publish(subject: string, body: string, conditions: MsgHdrs): Promise<AppendOutcome> {
+    return new Promise((settle) => {
+      if (!this.#bus.isUp()) return settle({ kind: "unknown", cause: new BusDownError() });
+      this.#count += 1;
+      const token = String(this.#count);
+      const options = { reply: `${this.#inbox}.${token}`, headers: conditions };
+      turnPublisher(this.#bus.nc).publish(subject, body, options, (cause) => {
+        this.#pending.delete(token);
+        settle({ kind: "unknown", cause });
+      });
+      this.#pending.set(token, { settle, deadline: performance.now() + STATION_LIMITS.appendMs });
+    });
   }
 
   #acknowledge(message: Msg): void {
@@ -152,8 +169,8 @@ function readAcknowledgement(message: Msg): AppendOutcome {
     const { seq, error } = message.json<Acknowledgement>();
     if (error?.err_code === WRONG_LAST_SEQUENCE) return { kind: "conflict" };
     if (error === undefined && seq !== undefined) return { kind: "stored", sequence: seq };
-    // Among these are the refusals of a subject that still has an append in flight (10163, 10164).
-    return { kind: "unknown", cause: new Error(error?.description ?? "JetStream's answer was not understood.") };
+    const cause = new Error(error?.description ?? "JetStream's answer was not understood.");
+    return { kind: "unknown", cause, isInFlight: IN_FLIGHT.includes(error?.err_code) };
   } catch (cause) {
     return { kind: "unknown", cause };
   }

@@ -6,6 +6,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import { STATION_LOG } from "../../services/bus/streams.ts";
+import { STATION_LOG_ALL } from "../../services/bus/subjects.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
@@ -66,13 +67,13 @@ export async function startAuditWorld(): Promise<AuditWorld> {
     }),
     ask: (operation, request) => call(bus.nc, operation, request) as Promise<ReplyOf<typeof operation>>,
     async untilCopied() {
-      const { state } = await bus.jsm.streams.info(STATION_LOG.name);
+      const newest = await bus.jsm.streams.getMessage(STATION_LOG.name, { last_by_subj: STATION_LOG_ALL });
       const deadlineMs = Date.now() + 10_000;
       for (;;) {
         const [row] = await database<{ sequence: number }[]>`select sequence from audit_position`;
         // A copier that stands behind the end of the log has not noticed yet that the log has lost its end.
-        if (row?.sequence === state.last_seq) return;
-        if (Date.now() > deadlineMs) throw new Error(`copied to ${row?.sequence}, the log is at ${state.last_seq}`);
+        if (row?.sequence === (newest?.seq ?? 0)) return;
+        if (Date.now() > deadlineMs) throw new Error(`copied to ${row?.sequence}, the log is at ${newest?.seq}`);
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     },

@@ -1,6 +1,8 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { waitUntilCopied } from "../../services/audit/catch-up.ts";
+import { readCopyLag } from "../../services/audit/copy/copy-lag.ts";
+import { stationConfirmSubject, stationLogSubject } from "../../services/bus/subjects.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { readStoredJson } from "../../services/db/stored-text.ts";
 import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
@@ -45,6 +47,22 @@ describe("the audit copy", () => {
     const { type: _type, ...data } = newest?.commit.events[0] ?? { type: "" };
     expect(row?.["data"]).toEqual(data);
     await audit.stop();
+  });
+
+  test("confirmations between the commits: copied as nothing, and the copy is complete", async () => {
+    const { log, lines } = recordingLog();
+    const audit = await world.startAudit({ log });
+    const station = await (await world.newStation()).open();
+    await world.bus.js.publish(stationConfirmSubject(), "");
+    await station.collect(1002, orderSnapshot(1));
+    await world.bus.js.publish(stationConfirmSubject(), "");
+    await world.untilCopied();
+    const { stationId } = station.facts;
+    expect(await copiedEvents(world.database, stationId)).toEqual(committedEvents(station));
+    expect(await readCopyLag(world)).toEqual({ position: station.commits.at(-1)?.sequence, behind: 0, lateMs: 0 });
+    expect(await waitUntilCopied({ ...world, log })).toBe(true);
+    await audit.stop();
+    expect(lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
   });
 
   test("continues where it stopped, and copying again from the start doubles nothing", async () => {

@@ -2,7 +2,7 @@
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import { STATION_LOG } from "../../services/bus/streams.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { STATION_LOG_ALL, stationLogSubject } from "../../services/bus/subjects.ts";
 
 export interface StoredCommit extends Commit {
   readonly sequence: number;
@@ -20,6 +20,8 @@ export async function readStationLog(bus: Bus, stationId: number): Promise<reado
   }
 }
 
+/** Of the newest commit of any station. */
 export async function newestSequence(bus: Bus): Promise<number> {
-  return (await bus.jsm.streams.info(STATION_LOG.name)).state.last_seq;
+  const newest = await bus.jsm.streams.getMessage(STATION_LOG.name, { last_by_subj: STATION_LOG_ALL });
+  return newest?.seq ?? 0;
 }

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ERROR_CODES } from "../../gateway/contract/errors.ts";
 import { routes } from "../../gateway/routes.ts";
+import { STATION_LOG_ALL } from "../../services/bus/subjects.ts";
 import { STATION_COMMAND_TYPES } from "../machines/vocabulary.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import { send } from "../support/http.ts";
@@ -123,9 +124,11 @@ describe("one collection", () => {
     const services = await read("services");
     expect(figure(services, "settlement_answers_total", { result: "settled" })).toBe(1);
     expect(figure(services, "registry_enrollments_total", { result: "succeeded" })).toBe(2);
-    const { state } = await system.bus.jsm.streams.info("STATION_LOG");
-    expect(figure(services, "audit_copy_position")).toBe(state.last_seq);
-    expect(figure(services, "audit_copied_commits_total")).toBe(state.last_seq);
+    const newest = await system.bus.jsm.streams.getMessage("STATION_LOG", { last_by_subj: STATION_LOG_ALL });
+    const { state } = await system.bus.jsm.streams.info("STATION_LOG", { subjects_filter: STATION_LOG_ALL });
+    const commits = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+    expect(figure(services, "audit_copy_position")).toBe(newest?.seq);
+    expect(figure(services, "audit_copied_commits_total")).toBe(commits);
     expect(figure(services, "audit_copy_lag_seconds")).toBe(0);
     expect(figure(services, "audit_gaps_total")).toBe(0);
     expect(figure(services, "relay_is_leader")).toBe(1);

@@ -29,6 +29,8 @@ export interface LogReader {
 }
 
 const STREAM = "STATION_LOG";
+/** Beside them the stream holds what hosts ask it. */
+const COMMITS = "station.log.>";
 
 interface WrittenCommit {
   readonly commandId: string;
@@ -40,7 +42,7 @@ export async function followLog(bus: Bus): Promise<LogReader> {
   const commits = new Map<number, LoggedCommit[]>();
   const listeners = new Set<(commit: LoggedCommit) => void>();
   let sequence = 0;
-  const consumer = await bus.js.consumers.get(STREAM);
+  const consumer = await bus.js.consumers.get(STREAM, { filter_subjects: COMMITS });
   const messages = await consumer.consume({
     callback: (message) => {
       sequence = message.seq;
@@ -61,7 +63,8 @@ export async function followLog(bus: Bus): Promise<LogReader> {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    hasCaughtUp: async () => (await bus.jsm.streams.info(STREAM)).state.last_seq === sequence,
+    hasCaughtUp: async () =>
+      ((await bus.jsm.streams.getMessage(STREAM, { last_by_subj: COMMITS }))?.seq ?? 0) === sequence,
     stop: async () => void (await messages.close()),
   };
 }

@@ -2,7 +2,8 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
+import { CREDENTIALS, SESSIONS, STATION_LOG } from "../../services/bus/streams.ts";
+import { stationConfirmSubject } from "../../services/bus/subjects.ts";
 import { stationKey } from "../../services/db/outbox.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { deleteEntry, noteTold, putOnce, removeMarker } from "../../services/relay/buckets.ts";
@@ -69,6 +70,20 @@ describe("a stream", () => {
     expect(await look(mark)).toBe(false);
     await put(4);
     expect(await look(mark)).toBe(false);
+  });
+
+  test("of stations, in which hosts only confirm what is the newest: nothing is lost", async () => {
+    const { js, jsm } = fixture.bus;
+    const lost = async (mark: Mark): Promise<boolean | undefined> => {
+      const info = await streamInfo(jsm, STATION_LOG.name);
+      return info && (await hasLost(jsm, info, { mark, notedSequence: 0 }));
+    };
+    const marks: Mark[] = [];
+    for (let count = 0; count < 2 * STATION_LOG.maxMessagesPerSubject; count += 1) {
+      await js.publish(stationConfirmSubject(), "");
+      if (count % 10 === 0) marks.push(markOf(await jsm.streams.info(STATION_LOG.name)));
+    }
+    for (const mark of marks) expect(await lost(mark)).toBe(false);
   });
 
   test("that has lost its end is found out, also when it is as long as before again, or longer", async () => {

@@ -14,6 +14,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ConsumerMessages, JsMsg } from "@nats-io/jetstream";
 import { STATION_LOG } from "../../bus/streams.ts";
+import { STATION_LOG_ALL } from "../../bus/subjects.ts";
 import type { Transaction } from "../../db/pool.ts";
 import type { AuditDeps } from "../deps.ts";
 import type { CopierFigures } from "../figures.ts";
@@ -152,6 +153,7 @@ async function startingPosition(deps: AuditDeps, holder: string, position: numbe
 async function openFeed(deps: AuditDeps, position: number): Promise<ConsumerMessages> {
   const consumer = await deps.bus.js.consumers.get(STATION_LOG.name, {
     opt_start_seq: position + 1,
+    filter_subjects: STATION_LOG_ALL,
     inactive_threshold: AUDIT_LIMITS.feedForgottenMs,
   });
   return await consumer.consume({

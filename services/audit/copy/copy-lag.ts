@@ -1,5 +1,6 @@
 /** How far the audit copy is behind the station log, whoever makes it: read from the database and the stream. */
 import { STATION_LOG } from "../../bus/streams.ts";
+import { STATION_LOG_ALL } from "../../bus/subjects.ts";
 import type { AuditDeps } from "../deps.ts";
 import { readPosition } from "../sql/position.ts";
 
@@ -15,10 +16,10 @@ export interface CopyLag {
 export async function readCopyLag({ bus, database }: Pick<AuditDeps, "bus" | "database">): Promise<CopyLag> {
   const { name } = STATION_LOG;
   const position = await readPosition(database, name);
-  const { state } = await bus.jsm.streams.info(name);
-  const behind = Math.max(0, state.last_seq - position);
+  const newest = await bus.jsm.streams.getMessage(name, { last_by_subj: STATION_LOG_ALL });
+  const behind = Math.max(0, (newest?.seq ?? 0) - position);
   if (behind === 0) return { position, behind, lateMs: 0 };
   // The stream keeps so many commits of a station, so the very next sequence may be gone.
-  const oldest = await bus.jsm.direct.getMessage(name, { seq: position + 1, next_by_subj: ">" });
+  const oldest = await bus.jsm.direct.getMessage(name, { seq: position + 1, next_by_subj: STATION_LOG_ALL });
   return { position, behind, lateMs: oldest === null ? 0 : Math.max(0, bus.clock.nowMs() - oldest.time.getTime()) };
 }

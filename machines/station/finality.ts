@@ -1,0 +1,86 @@
+/**
+ * Which answers hold only for the newest state. A host may have read an older one, so it confirms that its state is the
+ * newest before it gives such an answer (M59).
+ *
+ *   with a commit ──► proved by the commit      given before ──► stays true      without a commit ──► the tables below
+ */
+import type { StationCommandType } from "./command.ts";
+import type { RefusalCode, StationReply } from "./reply.ts";
+
+/** Whether a client takes the refusal for final. After one that is not, a client repeats its command. */
+export const IS_FINAL: Readonly<Record<RefusalCode, boolean>> = {
+  station_unknown: true,
+  device_unknown: true,
+  device_limit_reached: true,
+  station_leased: true,
+  lease_required: true,
+  session_ended: true,
+  route_not_offered: true,
+  collection_active: true,
+  money_may_have_moved: true,
+  amount_not_collectable: true,
+  handoff_not_assigned: true,
+  intent_unknown: true,
+  intent_not_actionable: true,
+  evidence_required: true,
+  reference_required: true,
+  settlement_in_progress: false,
+  idempotency_key_reused: true,
+  order_changed: true,
+  order_already_paid: true,
+  order_voided: true,
+  order_unknown: true,
+  money_already_used: true,
+  reference_already_used: true,
+  device_suspended: true,
+  device_frozen: true,
+  station_suspended: true,
+  station_closed: true,
+  station_frozen: true,
+  organization_frozen: true,
+  platform_frozen: true,
+};
+
+/**
+ * Whether "there is nothing to do" is true of the newest state only. The others are true of every later state too (the
+ * revision is known, the intent has moved on, the session is known to have ended), or are asked again by the host itself.
+ */
+export const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
+  station_put: false,
+  device_put: false,
+  order_put: false,
+  provider_put: false,
+  sessions_ended: false,
+  device_seen: false,
+  device_silent: false,
+  tick: false,
+  lease_renew: false,
+  // Repeated, they show the lease; the station may be free, or held, as far as an older state shows.
+  lease_acquire: true,
+  lease_release: true,
+  lease_break: true,
+  intent_create: false,
+  intent_attest: false,
+  intent_cancel: false,
+  intent_report: false,
+  // A device shows the hand-off of this answer; the intent may have ended.
+  intent_present: true,
+  provider_confirm: false,
+  provider_failed: false,
+  // The intent may have got this reason meanwhile, or lost it.
+  provider_cleared: true,
+  provider_money_differs: true,
+  // A collection of the order may have begun.
+  order_inquire: true,
+  // The state may be from before the intent, its attestation, or its end.
+  settlement_succeeded: true,
+  settlement_refused: true,
+  end_told: true,
+  qr_ready: false,
+  rule_out: false,
+};
+
+/** Whether an answer without a commit has to be confirmed. */
+export function needsNewestState(command: { readonly type: StationCommandType }, reply: StationReply): boolean {
+  return reply.ok ? NOTHING_TO_DO_IS_FINAL[command.type] : IS_FINAL[reply.code];
+}

@@ -1,0 +1,36 @@
+/** The tables of the answers that a host confirms before it gives them: they agree with what clients are told of each code. */
+import { describe, expect, it } from "vitest";
+import { ERRORS } from "../../gateway/contract/errors.ts";
+import { IS_FINAL, NOTHING_TO_DO_IS_FINAL, needsNewestState } from "../../machines/station/finality.ts";
+import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+import { STATION_COMMAND_TYPES } from "./vocabulary.ts";
+
+describe("an answer without a commit", () => {
+  it.each(REFUSAL_CODES)("%s: confirmed, unless clients repeat a command that it refused", (code) => {
+    expect(IS_FINAL[code]).toBe(!ERRORS[code].retryable);
+    for (const type of STATION_COMMAND_TYPES)
+      expect(needsNewestState({ type }, { ok: false, code })).toBe(IS_FINAL[code]);
+  });
+
+  it("tables: every code and every command has its row, and nothing else has", () => {
+    expect(Object.keys(IS_FINAL).toSorted()).toEqual(REFUSAL_CODES.toSorted());
+    expect(Object.keys(NOTHING_TO_DO_IS_FINAL).toSorted()).toEqual(STATION_COMMAND_TYPES.toSorted());
+  });
+
+  it("nothing to do: confirmed where a newer state may have something to do", () => {
+    const accepted = { ok: true, type: "accepted" } as const;
+    const confirmed = STATION_COMMAND_TYPES.filter((type) => needsNewestState({ type }, accepted));
+    expect(confirmed.toSorted()).toEqual([
+      "end_told",
+      "intent_present",
+      "lease_acquire",
+      "lease_break",
+      "lease_release",
+      "order_inquire",
+      "provider_cleared",
+      "provider_money_differs",
+      "settlement_refused",
+      "settlement_succeeded",
+    ]);
+  });
+});
