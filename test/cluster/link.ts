@@ -7,12 +7,15 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 
 /** What a cut link holds back in each direction; beyond it the sender is not read any more, as by a full socket. */
 const HELD_BYTES = 4 * 1_024 * 1_024;
+/** Two servers have a connection of its own for what servers say to each other: votes and the copies of streams. */
+const OF_SERVERS = `"route_account":"$SYS"`;
 
 export class Link {
   readonly #targetPort: number;
   readonly #server: Server;
   readonly #pipes = new Set<Pipe>();
   #isCut = false;
+  #isLagging = false;
 
   private constructor(targetPort: number) {
     this.#targetPort = targetPort;
@@ -43,8 +46,15 @@ export class Link {
     for (const pipe of this.#pipes) pipe.hold();
   }
 
+  /** Holds back the copies of streams; what clients send to each other passes. */
+  lag(): void {
+    this.#isLagging = true;
+    for (const pipe of this.#pipes) if (pipe.isOfServers) pipe.hold();
+  }
+
   join(): void {
     this.#isCut = false;
+    this.#isLagging = false;
     for (const pipe of this.#pipes) pipe.release();
   }
 
@@ -56,10 +66,18 @@ export class Link {
 
   #carry(client: Socket): void {
     const upstream = connect(this.#targetPort, "127.0.0.1");
-    for (const pipe of [new Pipe(client, upstream), new Pipe(upstream, client)]) {
+    const pair = [new Pipe(client, upstream), new Pipe(upstream, client)];
+    for (const pipe of pair) {
       this.#pipes.add(pipe);
       pipe.from.once("close", () => this.#pipes.delete(pipe));
       if (this.#isCut) pipe.hold();
+      pipe.from.on("data", (chunk: Buffer) => {
+        if (!chunk.includes(OF_SERVERS)) return;
+        for (const each of pair) {
+          each.isOfServers = true;
+          if (this.#isLagging) each.hold();
+        }
+      });
     }
     client.resume();
   }
@@ -68,6 +86,7 @@ export class Link {
 /** One direction of a connection. */
 class Pipe {
   readonly from: Socket;
+  isOfServers = false;
   readonly #to: Socket;
   #held: Buffer[] = [];
   #heldBytes = 0;

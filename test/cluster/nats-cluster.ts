@@ -111,6 +111,11 @@ export class NatsCluster {
     for (const other of NODES) if (other !== node) this.cut(node, other);
   }
 
+  /** Keeps the copies of streams at a server as they are, while its clients still reach the other servers. */
+  lag(node: NodeName): void {
+    for (const other of NODES) if (other !== node) for (const link of this.#between(node, other)) link.lag();
+  }
+
   reunite(node: NodeName): void {
     for (const other of NODES) if (other !== node) this.join(node, other);
   }

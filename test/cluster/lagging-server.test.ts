@@ -1,0 +1,138 @@
+/** A server that lags has an old copy of the log and answers reads from it. Hosts still give no wrong answer. */
+import { setTimeout as delay } from "node:timers/promises";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { Actor } from "../../machines/actor.ts";
+import { PARTITION_COUNT } from "../../machines/partition.ts";
+import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
+import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import { decodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import { step } from "../../machines/station/step.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
+import { askStation } from "../../services/bus/station-client.ts";
+import { BUCKETS, STATION_LOG, STREAMS } from "../../services/bus/streams.ts";
+import { stationCommandSubject, stationLogSubject } from "../../services/bus/subjects.ts";
+import { followSwitches } from "../../services/bus/switches-replica.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { addHostFigures } from "../../services/stations/figures.ts";
+import { StationHost } from "../../services/stations/host.ts";
+import { readStationsSettings } from "../../services/stations/settings.ts";
+import { StationLog } from "../../services/stations/station-log.ts";
+import { NatsCluster, type NodeName } from "./nats-cluster.ts";
+
+const SILENT = createLog({ service: "test", level: "silent" });
+const LEADER: NodeName = "n0";
+const LAGGING: NodeName = "n2";
+/** Each read goes to any of the three servers: that none of so many goes to the one that lags is a chance of 1 to 16,000. */
+const STATION_IDS = Array.from({ length: 24 }, (_, index) => index + 1);
+const ANA: Actor = { kind: "cashier", id: 7, name: "Ana" };
+const BEN: Actor = { kind: "cashier", id: 8, name: "Ben" };
+const WAIT = { timeout: 20_000, interval: 50 };
+
+let cluster: NatsCluster;
+let bus: Bus;
+const stops: (() => Promise<void>)[] = [];
+
+const connect = async (): Promise<Bus> => {
+  const connected = await connectBus({ url: cluster.nodeUrl(LEADER), name: "test", log: SILENT });
+  stops.push(() => connected.close());
+  return connected;
+};
+
+/** One server leads everything, so that the lag of another one makes no election. */
+async function leadFrom(node: NodeName): Promise<void> {
+  const names = [...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
+  for (const name of names) {
+    await vi.waitFor(async () => {
+      const { cluster: group } = await bus.jsm.streams.info(name);
+      if (group?.leader === node) return;
+      const wish = JSON.stringify({ placement: { preferred: node } });
+      await bus.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${name}`, wish, { timeout: 1_000 });
+      throw new Error(`${name} is led by ${group?.leader}`);
+    }, WAIT);
+  }
+}
+
+/** A host that keeps no state in memory. */
+async function startHost(): Promise<StationHost> {
+  const [hostBus, leaseBus, scanBus] = [await connect(), await connect(), await connect()];
+  const switches = await followSwitches(hostBus, SILENT);
+  const settings = readStationsSettings({ STATION_PASSIVATE_MS: "0" });
+  const figures = addHostFigures(new Registry());
+  const deps = { bus: hostBus, leaseBus, scanBus, log: SILENT, hostId: "host", switches, settings, figures };
+  const host = new StationHost(deps);
+  await host.start();
+  stops.push(async () => {
+    await host.stop();
+    switches.stop();
+  });
+  await vi.waitFor(() => expect(host.owned().size).toBe(PARTITION_COUNT), WAIT);
+  // For ten seconds after its scan a host also learns of the commits of others.
+  await scanBus.close();
+  return host;
+}
+
+async function askOnce(
+  stationId: number,
+  actor: Actor,
+  command: RequestedCommand,
+): Promise<StationResponse | StationFailure> {
+  const request = JSON.stringify({ commandId: `test:${Math.random()}`, actor, command });
+  const answer = await bus.nc.request(stationCommandSubject(stationId), request, { timeout: 5_000 });
+  return answer.json<StationResponse | StationFailure>();
+}
+
+/** Another host does a command; a majority has stored its commit when this resolves. */
+async function releaseElsewhere(log: StationLog, stationId: number): Promise<void> {
+  const query = { last_by_subj: stationLogSubject(stationId) };
+  const stored = await bus.jsm.streams.getMessage(STATION_LOG.name, query);
+  if (stored === null) throw new Error("The station has no commit.");
+  const { state, version } = decodeCommit(stored.string());
+  const facts = { atMs: Date.now(), commandId: "elsewhere:1", actor: ANA };
+  const next = step(state, {
+    ...facts,
+    command: { type: "lease_release" },
+    recordedConfirmation: "none",
+    switches: NO_KILL_SWITCHES,
+    settings: DEFAULT_MACHINE_SETTINGS,
+  });
+  if (next.state === null) throw new Error("The station has a state.");
+  const commit = { ...facts, ...next, machineVersion: MACHINE_VERSION, version: version + 1 };
+  expect(await log.append(stationId, stored.seq, commit)).toMatchObject({ kind: "stored" });
+}
+
+beforeAll(async () => {
+  cluster = await NatsCluster.start();
+  bus = await connect();
+  await vi.waitFor(() => ensureStreams(bus, { replicas: 3 }), WAIT);
+  await leadFrom(LEADER);
+}, 90_000);
+afterAll(async () => {
+  for (const stop of stops.toReversed()) await stop();
+  await cluster.stop();
+});
+
+test("one of three servers lags: the lease that another host has released is never answered as held", async () => {
+  const registry: Actor = { kind: "registry", id: 0 };
+  const names = { organizationId: 1, filialId: 1, name: "Bar", currency: "EUR" };
+  const station = { ...names, status: "active", revision: 1 } as const;
+  await startHost();
+  for (const stationId of STATION_IDS) {
+    const put = { type: "station_put", stationId, station } as const;
+    await askStation(bus.nc, stationId, { commandId: "test:put", actor: registry, command: put });
+    await askStation(bus.nc, stationId, { commandId: "test:take", actor: ANA, command: { type: "lease_acquire" } });
+  }
+  // The host keeps no state for longer than a tick.
+  await delay(200);
+  cluster.lag(LAGGING);
+  const log = new StationLog(bus);
+  stops.push(async () => log.close());
+  for (const stationId of STATION_IDS) await releaseElsewhere(log, stationId);
+  for (const stationId of STATION_IDS) {
+    const answer = await askOnce(stationId, BEN, { type: "lease_renew" });
+    expect(answer).toMatchObject({ reply: { ok: false, code: "lease_required" } });
+  }
+  cluster.reunite(LAGGING);
+}, 60_000);
