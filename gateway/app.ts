@@ -8,7 +8,13 @@ import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
 import { addCount, type Count } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
-import { type BusFailures, createGatewayBus } from "./gateway-bus.ts";
+import {
+  BUS_FAILURES,
+  type BusFailures,
+  createGatewayBus,
+  HEARTBEAT_OPERATION,
+  STATION_OPERATION,
+} from "./gateway-bus.ts";
 import { type GatewayBus, type HandlerDeps, Refusal } from "./handlers/context.ts";
 import { LIMITS } from "./limits.ts";
 import { LiveSockets } from "./live/live-sockets.ts";
@@ -18,7 +24,7 @@ import { DeviceGate } from "./polls/device-gate.ts";
 import { PollCounts } from "./polls/poll-count.ts";
 import { PollNotes } from "./polls/poll-notes.ts";
 import { ViewCache } from "./polls/view-cache.ts";
-import { readiness, waitUntilFresh } from "./readiness.ts";
+import { missingDependencies, readiness, waitUntilFresh } from "./readiness.ts";
 import { type Replicas, startReplicas } from "./replica/replicas.ts";
 import { routes } from "./routes.ts";
 import { createClientAddress } from "./server/client-address.ts";
@@ -47,6 +53,8 @@ export interface GatewayDeps {
 export interface Gateway {
   readonly port: number;
   readonly replicas: Replicas;
+  /** What it lacks to be sent requests: names of `REQUIRED`. */
+  missing(): readonly string[];
   /** Drains and closes the server, then leaves the feeds. */
   stop(): Promise<void>;
 }
@@ -106,7 +114,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
           ),
       }),
       tls: settings.tls,
-      figures: new RequestFigures(metrics),
+      figures: new RequestFigures(metrics, routes),
       live: { sockets: liveSockets, replicas, missing },
     },
     routes,
@@ -138,6 +146,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     return {
       port,
       replicas,
+      missing: () => missingDependencies(bus, replicas),
       async stop() {
         await server.stop();
         replicas.stop();
@@ -154,7 +163,10 @@ function addBusFailures(metrics: Registry | undefined): BusFailures {
   return addCount(metrics, {
     name: "gateway_bus_failures_total",
     help: "Requests to services and stations that were not done: no answer, or an answer that it cannot be done now.",
-    labels: ["operation", "failure"],
+    labels: { operation: [], failure: BUS_FAILURES },
+    series: [STATION_OPERATION, HEARTBEAT_OPERATION].flatMap((operation) =>
+      BUS_FAILURES.map((failure) => ({ operation, failure })),
+    ),
   });
 }
 
@@ -162,7 +174,7 @@ function addNotEffective(metrics: Registry | undefined): Count<"operation"> {
   return addCount(metrics, {
     name: "gateway_changes_not_effective_total",
     help: "Answers to changes that were stored and not yet effective when the answer was sent, by operation.",
-    labels: ["operation"],
+    labels: { operation: routes.filter((row) => row.awaitsEffect === true).map((row) => row.operationId) },
   });
 }
 

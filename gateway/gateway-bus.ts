@@ -13,7 +13,11 @@ import { Refusal } from "./handlers/context.ts";
 import { LIMITS } from "./limits.ts";
 import type { Replicas } from "./replica/replicas.ts";
 
-/** Requests that were not done: `operation` is the subject of a service, `station.command` or `heartbeat`. */
+export const STATION_OPERATION = "station.command";
+export const HEARTBEAT_OPERATION = "heartbeat";
+export const BUS_FAILURES = ["no_answer", "busy", "unavailable"] as const;
+
+/** Requests that were not done: `operation` is the subject of a service, or one of the two above. */
 export type BusFailures = Count<"operation" | "failure">;
 
 interface GatewayBusDeps {
@@ -58,7 +62,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
     noting: (noted) => busOf(deps, noted),
 
     async command(stationId, request, options) {
-      const response = await watched("station.command", askStation(bus.nc, stationId, request, options));
+      const response = await watched(STATION_OPERATION, askStation(bus.nc, stationId, request, options));
       await replicas.feeds.stations.waitFor(response.sequence, LIMITS.commandVisibleMs);
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
@@ -73,7 +77,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
       try {
         await bus.js.publish(subject, JSON.stringify(heartbeat), { timeout: LIMITS.heartbeatStoredMs, retries: 1 });
       } catch (error) {
-        failures.add({ operation: "heartbeat", failure: "no_answer" });
+        failures.add({ operation: HEARTBEAT_OPERATION, failure: "no_answer" });
         throw new UnavailableError(subject, error);
       }
     },
@@ -81,7 +85,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
 }
 
 /** Nobody answered, or who did could not do it; undefined for a refusal of any other kind, which is an answer. */
-function failureOf(error: unknown): string | undefined {
+function failureOf(error: unknown): (typeof BUS_FAILURES)[number] | undefined {
   if (error instanceof UnavailableError) return "no_answer";
   if (!(error instanceof RefusedError)) return undefined;
   const { code } = error.refusal;

@@ -71,6 +71,11 @@ export async function waitUntilFresh(
   }
 }
 
+/** The dependencies for want of which this gateway should be sent no requests. */
+export function missingDependencies(bus: Bus, replicas: Replicas): readonly string[] {
+  return missing(requiredReadiness(bus, replicas));
+}
+
 function missing(required: RequiredReadiness): readonly (typeof REQUIRED)[number][] {
   return REQUIRED.filter((name) => !required[name].ready);
 }

@@ -1,4 +1,5 @@
 /** One gateway as a process: its steps from the bus to the open port. */
+import { addBusMetrics } from "../services/bus/bus-metrics.ts";
 import { connectBus } from "../services/bus/connection.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { runProcess } from "../services/runtime/lifecycle.ts";
@@ -14,26 +15,28 @@ export async function runGateway(environment: NodeJS.ProcessEnv): Promise<void> 
   const settings = readGatewaySettings(environment);
   const log = createLog({ service: "gateway", level: shared.logLevel });
   await runProcess({ name: "gateway", log }, async (run) => {
-    const bus = await run.step(
-      "bus",
-      () => connectBus({ url: shared.natsUrl, access: shared.natsAccess, name: "gateway", log, signal: run.stopping }),
-      (started) => started.close(),
-    );
     const metrics = await run.step(
       "metrics",
       async () => (shared.metrics === undefined ? undefined : await startMetrics("gateway", shared.metrics)),
       async (started) => await started?.stop(),
+    );
+    const bus = await run.step(
+      "bus",
+      () => connectBus({ url: shared.natsUrl, access: shared.natsAccess, name: "gateway", log, signal: run.stopping }),
+      (started) => started.close(),
     );
     const disk = await run.step(
       "disk",
       () => watchDisk({ ...parseSettings(diskSettingsSchema, environment), log, metrics: metrics?.registry }),
       (started) => started.stop(),
     );
+    addBusMetrics(metrics?.registry, bus);
     const gateway = await run.step(
       "gateway",
       () => startGateway({ bus, log, settings, disk, metrics: metrics?.registry }),
       (started) => started.stop(),
     );
+    metrics?.reportReadiness(() => (run.stopping.aborted ? ["stopping"] : gateway.missing()));
     return { host: settings.host, port: gateway.port, metricsPort: metrics?.port };
   });
 }

@@ -6,13 +6,15 @@ import { requireDatabaseUrl } from "./runtime/settings.ts";
 import { helpText } from "./runtime/settings-help.ts";
 
 /** PostgreSQL has to answer before a service starts; only the actor hosts do without it. */
-const reachDatabase: ReachDatabase = async (names, settings, signal) => {
+const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics }) => {
   if (!needsDatabase(names)) return undefined;
   const url = requireDatabaseUrl(settings);
-  const [database, installation] = await Promise.all([
+  const [database, installation, pools] = await Promise.all([
     import("./db/reach-database.ts"),
     import("./db/installation.ts"),
+    import("./db/pool-metrics.ts"),
   ]);
+  pools.addPoolMetrics(metrics);
   await database.reachDatabase({ url, signal });
   return await installation.readInstallation(url);
 };

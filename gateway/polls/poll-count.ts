@@ -7,7 +7,11 @@ export class PollCount {
   fresh = 0;
   /** 304: the device has it already. */
   unchanged = 0;
-  readonly #refused = new Map<ErrorCode, number>();
+  readonly #refused: Map<ErrorCode, number>;
+
+  constructor(codes: readonly ErrorCode[] = []) {
+    this.#refused = new Map(codes.map((code) => [code, 0]));
+  }
 
   refuse(code: ErrorCode): void {
     this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1);
@@ -24,10 +28,11 @@ export class PollCount {
 export class PollCounts {
   readonly #counts = new Map<string, PollCount>();
 
-  of(operationId: string): PollCount {
+  /** `codes`: with which the operation refuses. */
+  of(operationId: string, codes: readonly ErrorCode[] = []): PollCount {
     const known = this.#counts.get(operationId);
     if (known !== undefined) return known;
-    const made = new PollCount();
+    const made = new PollCount(codes);
     this.#counts.set(operationId, made);
     return made;
   }

@@ -45,6 +45,9 @@ export interface PollDeps {
   onRefused(path: string, code: ErrorCode, requestId: string): void;
 }
 
+/** Codes of every poll beside those of its row. */
+const GATE_CODES = ["credential_missing", "credential_invalid", "throttled", "replica_stale"] as const;
+
 /** How to answer one poll; made once per route. */
 export class Poll {
   readonly #deps: PollDeps;
@@ -62,7 +65,7 @@ export class Poll {
     this.#scopeBit = scopeBit(route.who.scope);
     this.#refusesBlocked = route.who.blocked === "refused";
     this.#hasEtag = route.poll !== "self";
-    this.#count = deps.counts.of(route.operationId);
+    this.#count = deps.counts.of(route.operationId, [...route.errors, ...GATE_CODES]);
   }
 
   /** Answers and returns `ANSWERED`, or returns the credential's slot when memory is not enough. */

@@ -9,6 +9,7 @@ import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { Count } from "../../services/runtime/figures.ts";
 import type { Log } from "../../services/runtime/log.ts";
+import { forRequest } from "../../services/runtime/request-context.ts";
 import type { Effect } from "../effect.ts";
 import type { DeviceCaller, HandlerDeps, Reply } from "../handlers/context.ts";
 import { Refusal } from "../handlers/context.ts";
@@ -44,7 +45,11 @@ interface Caller {
 }
 
 /** Runs a request to its answer; never rejects. `slot` is a device that has passed the gate already. */
-export async function runExchange(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: number): Promise<void> {
+export function runExchange(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: number): Promise<void> {
+  return forRequest(exchange.facts.requestId, () => run(deps, route, exchange, slot));
+}
+
+async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: number): Promise<void> {
   const { facts } = exchange;
   let who: Caller = {};
   let code: string | undefined;

@@ -6,15 +6,24 @@
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
 import { addReadCount } from "../runtime/figures.ts";
+import { currentRequestId } from "../runtime/request-context.ts";
 import { clockOf } from "./bus-clock.ts";
 
 const DEADLINE_HEADER = "Deadline-Ms";
+const REQUEST_ID_HEADER = "Request-Id";
 
-/** Headers of a request that is void after `timeoutMs`. */
+/** Headers of a message that is void after `timeoutMs`, with the id of the request for which it is sent. */
 export function deadlineHeaders(nc: NatsConnection, timeoutMs: number): MsgHdrs {
   const made = headers();
   made.set(DEADLINE_HEADER, String(clockOf(nc).nowMs() + timeoutMs));
+  const requestId = currentRequestId();
+  if (requestId !== undefined) made.set(REQUEST_ID_HEADER, requestId);
   return made;
+}
+
+/** The id of the request for which a message was sent; undefined where there is none. */
+export function requestIdOf(message: Pick<Msg, "headers">): string | undefined {
+  return message.headers?.get(REQUEST_ID_HEADER) || undefined;
 }
 
 /** By how many milliseconds a request came too late; zero for one in time, and for one without a deadline. */
@@ -29,6 +38,12 @@ export interface LateLog {
 
 /** Requests that were not done because they came late, by operation. */
 const dropped = new WeakMap<NatsConnection, Map<string, number>>();
+
+/** Lets the count of an operation that this process answers start at 0. */
+export function countLate(nc: NatsConnection, operation: string): void {
+  const counts = dropped.get(nc) ?? new Map<string, number>();
+  dropped.set(nc, counts.set(operation, counts.get(operation) ?? 0));
+}
 
 /** Whether a request came too late and must not be done. If so it is counted, and logged within the bounds of the log. */
 export function dropLate(

@@ -4,7 +4,8 @@
  */
 import { type Msg, type NatsConnection, nuid } from "nats";
 import { z } from "zod";
-import { dropLate, type LateLog } from "./deadline.ts";
+import { forRequest } from "../runtime/request-context.ts";
+import { countLate, dropLate, type LateLog, requestIdOf } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { exchange } from "./exchange.ts";
 import { type Answer, type Interim, probeSubject } from "./interim.ts";
@@ -71,6 +72,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   if (repetition !== "repeatable" && claim === undefined) {
     throw new Error(`${subject} may be carried out once only: its service must claim its requests.`);
   }
+  countLate(nc, subject);
   const running = new RunningRequests((inbox) => publish(nc, inbox, { working: true }));
   const answer = async (message: Msg): Promise<Answer | Interim> => {
     try {
@@ -94,6 +96,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       return publish(nc, message.reply, { refusal: { code: "busy", retryAfterMs: 1_000 } });
     running.run(message.reply, async () => publish(nc, message.reply, await answer(message)));
   };
+  const receiveForRequest = (message: Msg): void => forRequest(requestIdOf(message), () => receive(message));
   // What is sent here reaches this process alone.
   const direct = `${probeSubject(subject)}.${nuid.next()}`;
   const probed = (message: Msg): void => {
@@ -110,8 +113,8 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     });
   const subscriptions = [
     subscribe(probeSubject(subject), probed),
-    subscribe(direct, receive),
-    subscribe(subject, receive, { queue }),
+    subscribe(direct, receiveForRequest),
+    subscribe(subject, receiveForRequest, { queue }),
   ];
   return {
     unsubscribe() {

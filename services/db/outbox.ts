@@ -34,6 +34,17 @@ export type OutboxRow =
   | { readonly key: SwitchKey; readonly kind: "switch_set"; readonly entry: SwitchEntry }
   | { readonly key: FilialKey; readonly kind: "robotics_event"; readonly event: RoboticsEvent };
 
+/** Each kind of row; the compiler asks for a new one. */
+export const OUTBOX_KINDS = Object.keys({
+  station_command: true,
+  credential_put: true,
+  credential_delete: true,
+  session_put: true,
+  session_delete: true,
+  switch_set: true,
+  robotics_event: true,
+} satisfies Record<OutboxRow["kind"], true>);
+
 /** A station's own commands, and the credential that a device may use once the station knows it. */
 export type StationKey = `station.${number}`;
 /** Deletions of a device's credentials: they must not wait for a station's actor that is down. */

@@ -27,6 +27,22 @@ export interface DatabaseOptions {
   readonly idleInTransactionMs?: number;
 }
 
+/** A pool as its metrics show it. */
+export interface PoolFacts {
+  readonly name: string;
+  readonly maxConnections: number;
+  /** Open now. */
+  connections: number;
+  /** Statements and transactions under way. */
+  calls: number;
+}
+
+const pools = new Set<PoolFacts>();
+/** The pools of this process that have not ended. */
+export function openPools(): Iterable<PoolFacts> {
+  return pools;
+}
+
 const INT8_OID = 20;
 
 /**
@@ -35,30 +51,37 @@ const INT8_OID = 20;
  */
 export function openDatabase(options: DatabaseOptions): Database {
   const gate = new DialGate();
+  const { name = "device-payments", maxConnections = DATABASE_LIMITS.maxConnections } = options;
+  const facts: PoolFacts = { name, maxConnections, connections: 0, calls: 0 };
+  pools.add(facts);
   return watchDatabase({
-    open: () => openPool(options, gate),
+    open: () => openPool(options, gate, facts),
+    onCalls: (change) => {
+      facts.calls += change;
+    },
+    onEnd: () => pools.delete(facts),
     statementDeadlineMs: options.statementDeadlineMs ?? DATABASE_LIMITS.statementDeadlineMs,
     transactionDeadlineMs: DATABASE_LIMITS.transactionDeadlineMs,
     onAnswered: () => gate.answered(),
   });
 }
 
-function openPool(options: DatabaseOptions, gate: DialGate): Database {
+function openPool(options: DatabaseOptions, gate: DialGate, facts: PoolFacts): Database {
   const dialer = new Dialer(gate);
   const pool = postgres(options.url, {
-    max: options.maxConnections ?? DATABASE_LIMITS.maxConnections,
+    max: facts.maxConnections,
     idle_timeout: DATABASE_LIMITS.idleConnectionSeconds,
     max_lifetime: DATABASE_LIMITS.connectionLifetimeSeconds,
     connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
     keep_alive: DATABASE_LIMITS.keepAliveIdleSeconds,
     // The gate decides when to dial again: the driver's own pause is for refused connections only.
     backoff: () => 0,
-    ...customSocket((target) => dialer.dial(target)),
+    ...customSocket(async (target) => counted(await dialer.dial(target), facts)),
     // One more round trip per connection; without it an array of texts could be neither read nor written.
     fetch_types: true,
     types: { int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger } },
     connection: {
-      application_name: options.name ?? "device-payments",
+      application_name: facts.name,
       statement_timeout: DATABASE_LIMITS.statementTimeoutMs,
       lock_timeout: DATABASE_LIMITS.lockTimeoutMs,
       idle_in_transaction_session_timeout: options.idleInTransactionMs ?? DATABASE_LIMITS.idleInTransactionTimeoutMs,
@@ -77,6 +100,14 @@ function openPool(options: DatabaseOptions, gate: DialGate): Database {
     await end(how);
   };
   return pool;
+}
+
+function counted(socket: Socket, facts: PoolFacts): Socket {
+  facts.connections += 1;
+  socket.once("close", () => {
+    facts.connections -= 1;
+  });
+  return socket;
 }
 
 /** The driver documents this option, and its types do not have it. */

@@ -32,6 +32,10 @@ export interface WatchOptions {
   readonly transactionDeadlineMs: number;
   /** Called when the server has answered a statement, or has begun a transaction. */
   readonly onAnswered: () => void;
+  /** Called with 1 when a statement or transaction begins, and with -1 when it has ended, however it ends. */
+  readonly onCalls?: (change: 1 | -1) => void;
+  /** Called when the interface is ended for good. */
+  readonly onEnd?: () => void;
 }
 
 /** A statement of the driver: sent when it is first awaited, and settled by these two of its properties. */
@@ -87,6 +91,7 @@ class Pools {
 
   async end(how?: { readonly timeout?: number }): Promise<void> {
     this.#isEnded = true;
+    this.#options.onEnd?.();
     await this.#current.end(how);
     this.#failTransactions(this.#current);
   }
@@ -110,15 +115,22 @@ class Pools {
     statement.handle = () => {
       if (!isSent) {
         isSent = true;
+        this.#options.onCalls?.(1);
         const deadlineMs = this.#options.statementDeadlineMs;
         const stop = this.#watch(deadlineMs, () => {
           this.#passed(pool, { deadlineMs, isTaken: statement.state !== null });
           statement.reject(new DatabaseDeadlineError(deadlineMs));
         });
-        const answered = (): void => this.#answered(stop);
+        const answered = (): void => {
+          this.#options.onCalls?.(-1);
+          this.#answered(stop);
+        };
         const failed = (error: unknown): void => {
           if (isAnswer(error)) answered();
-          else stop();
+          else {
+            this.#options.onCalls?.(-1);
+            stop();
+          }
         };
         // The promise's own `then`: the statement's would send it.
         void Promise.prototype.then.call(statement, answered, failed);
@@ -139,6 +151,7 @@ class Pools {
       late.reject(new DatabaseDeadlineError(deadlineMs));
     };
     this.#transactions.set(late.reject, pool);
+    this.#options.onCalls?.(1);
     let stop = this.#watch(statementDeadlineMs, () => passed(statementDeadlineMs, false));
     const work = args.at(-1) as Work;
     const begun: Work = (transaction) => {
@@ -157,6 +170,7 @@ class Pools {
       return result;
     } finally {
       stop();
+      this.#options.onCalls?.(-1);
       this.#transactions.delete(late.reject);
     }
   }

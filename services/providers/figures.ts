@@ -1,22 +1,55 @@
 /** What the providers service counts, for its metrics. Every label's values are words of closed lists. */
 import type { Registry } from "prom-client";
+import { ISSUE_KINDS } from "../bus/messages/providers.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/figures.ts";
 import type { Sample } from "../runtime/sample.ts";
-import type { DueTasks } from "./sql/tasks.ts";
+import type { ProviderFailure } from "./adapters/provider-error.ts";
+import { type DueTasks, TASK_KINDS } from "./sql/tasks.ts";
 
 /** How a callback was answered; `failed`: it could not be, and its sender has to repeat it. */
-export type CallbackAnswer = "recorded" | "duplicate" | "signature_invalid" | "throttled" | "body_too_large" | "failed";
+const CALLBACK_ANSWERS = [
+  "recorded",
+  "duplicate",
+  "signature_invalid",
+  "throttled",
+  "body_too_large",
+  "failed",
+] as const;
+export type CallbackAnswer = (typeof CALLBACK_ANSWERS)[number];
 
 /** Why a callback was refused, as its record says. */
-export type RefusalReason =
-  | "config_unknown"
-  | "signature_invalid"
-  | "signature_missing"
-  | "timestamp_stale"
-  | "body_too_large";
+const REFUSAL_REASONS = [
+  "config_unknown",
+  "signature_invalid",
+  "signature_missing",
+  "timestamp_stale",
+  "body_too_large",
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /** What a provider is asked for. */
-export type CallOperation = "account_open" | "secret_renew" | "payment_create" | "payment_look_up" | "payment_cancel";
+const CALL_OPERATIONS = [
+  "account_open",
+  "secret_renew",
+  "payment_create",
+  "payment_look_up",
+  "payment_cancel",
+] as const;
+export type CallOperation = (typeof CALL_OPERATIONS)[number];
+
+/** `answered`, `failed`, or the failure. */
+const CALL_RESULTS = [
+  "answered",
+  "failed",
+  ...([
+    "provider_refused",
+    "provider_timed_out",
+    "provider_unavailable",
+    "provider_answer_invalid",
+  ] satisfies ProviderFailure[]),
+];
+/** Of an attempt that did not end its task; an end is counted by its own word. */
+const TASK_OUTCOMES = ["postponed", "failed"];
 
 export interface ProviderFigures {
   readonly callbacks: Count<"answer">;
@@ -34,37 +67,37 @@ export function addProviderFigures(metrics: Registry | undefined): ProviderFigur
     callbacks: addCount(metrics, {
       name: "providers_callbacks_total",
       help: "Callbacks by answer: recorded, duplicate, or why nothing was recorded.",
-      labels: ["answer"],
+      labels: { answer: CALLBACK_ANSWERS },
     }),
     callbackSeconds: addDuration(metrics, {
       name: "providers_callback_duration_seconds",
       help: "From a callback's arrival here to its answer.",
-      labels: ["answer"],
+      labels: { answer: CALLBACK_ANSWERS },
     }),
     refusals: addCount(metrics, {
       name: "providers_callback_refusals_recorded_total",
       help: "Refused callbacks of which a record was kept, by reason.",
-      labels: ["reason"],
+      labels: { reason: REFUSAL_REASONS },
     }),
     tasks: addCount(metrics, {
       name: "providers_tasks_total",
       help: "Attempts at tasks, by kind and outcome; postponed: to be tried again; failed: likewise, after an error.",
-      labels: ["kind", "outcome"],
+      labels: { kind: TASK_KINDS, outcome: TASK_OUTCOMES },
     }),
     calls: addCount(metrics, {
       name: "providers_calls_total",
       help: "Calls to providers by operation and result: answered, or the failure's code.",
-      labels: ["operation", "result"],
+      labels: { operation: CALL_OPERATIONS, result: CALL_RESULTS },
     }),
     callSeconds: addDuration(metrics, {
       name: "providers_call_duration_seconds",
       help: "From the question to the last byte of its answer, or to the failure.",
-      labels: ["operation"],
+      labels: { operation: CALL_OPERATIONS },
     }),
     issues: addCount(metrics, {
       name: "providers_issues_total",
       help: "Issues raised, by kind: money that does not fit.",
-      labels: ["kind"],
+      labels: { kind: ISSUE_KINDS },
     }),
   };
 }

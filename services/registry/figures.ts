@@ -1,6 +1,6 @@
 /** What the registry counts: log-ins and enrollments, by what came of them. */
 import type { Registry } from "prom-client";
-import { RefusedError } from "../bus/refusals.ts";
+import { RefusedError, SERVICE_REFUSAL_CODES } from "../bus/refusals.ts";
 import { addCount, type Count } from "../runtime/figures.ts";
 
 export interface RegistryFigures {
@@ -9,7 +9,7 @@ export interface RegistryFigures {
 }
 
 export function addRegistryFigures(metrics: Registry | undefined): RegistryFigures {
-  const labels = ["result"] as const;
+  const labels = { result: ["succeeded", "failed", ...SERVICE_REFUSAL_CODES] };
   return {
     logins: addCount(metrics, {
       name: "registry_logins_total",

@@ -1,12 +1,13 @@
 /** What the relay tells about the outbox and its deliveries. */
 import type { Registry } from "prom-client";
-import type { OutboxRow } from "../db/outbox.ts";
+import { OUTBOX_KINDS, type OutboxRow } from "../db/outbox.ts";
 import { addCount, addGauge, type Count } from "../runtime/figures.ts";
 import type { Sample } from "../runtime/sample.ts";
 import type { PendingSummary } from "./sql/outbox-rows.ts";
 
 /** `refused`: for good, by its receiver. `failed`: it is tried again. */
-export type DeliveryResult = "delivered" | "refused" | "failed";
+const DELIVERY_RESULTS = ["delivered", "refused", "failed"] as const;
+export type DeliveryResult = (typeof DELIVERY_RESULTS)[number];
 
 export interface RelayFigures {
   delivered(kind: OutboxRow["kind"], result: DeliveryResult): void;
@@ -19,7 +20,7 @@ export function addRelayFigures(
   const deliveries: Count<"kind" | "result"> = addCount(metrics, {
     name: "relay_deliveries_total",
     help: "Attempts to deliver an outbox row, by kind and result.",
-    labels: ["kind", "result"],
+    labels: { kind: OUTBOX_KINDS, result: DELIVERY_RESULTS },
   });
   addGauge(metrics, "relay_is_leader", "1 while this relay is the one that delivers.", () => Number(facts.isLeader()));
   const read = async (of: (known: PendingSummary) => number): Promise<number> => {

@@ -1,5 +1,6 @@
 /** What the robotics service tells about its work. */
 import type { Registry } from "prom-client";
+import { SERVING_TASK_STATUSES } from "../../machines/serving-task.ts";
 import { addCount, addGauge, type Count } from "../runtime/figures.ts";
 import type { Sample } from "../runtime/sample.ts";
 
@@ -24,12 +25,12 @@ export function addRoboticsFigures(
     taskChanges: addCount(metrics, {
       name: "robotics_task_changes_total",
       help: "Serving tasks by the status that they have come to.",
-      labels: ["status"],
+      labels: { status: SERVING_TASK_STATUSES },
     }),
     credentialChecks: addCount(metrics, {
       name: "robotics_credential_checks_total",
       help: "Credentials of consumers that were looked up, by result.",
-      labels: ["result"],
+      labels: { result: ["known", "unknown"] },
     }),
   };
 }

@@ -7,11 +7,21 @@
  */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
+/** Begins the name of every metric, so that one search finds all of this product. */
+export const METRIC_PREFIX = "device_payments_";
+
 export interface FigureFacts<TLabel extends string> {
-  /** By Prometheus' conventions: base units, `_total` for what only grows, `_seconds` for durations. */
+  /** Without the prefix. By Prometheus' conventions: base units, `_total` for what only grows, `_seconds` for durations. */
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly TLabel[];
+}
+
+/** Something that is counted; each of its labels with all its values. */
+export interface CountFacts<TLabel extends string> extends Omit<FigureFacts<TLabel>, "labels"> {
+  readonly labels?: Readonly<Record<TLabel, readonly string[]>>;
+  /** The series that can occur, where these are not all combinations of the labels' values. */
+  readonly series?: Iterable<Labels<TLabel>>;
 }
 
 type Labels<TLabel extends string> = Readonly<Record<TLabel, string>>;
@@ -35,7 +45,7 @@ export function addGauge(
 ): void {
   if (registry === undefined) return;
   void new Gauge({
-    name,
+    name: METRIC_PREFIX + name,
     help,
     registers: [registry],
     async collect() {
@@ -61,7 +71,7 @@ export function addGauges<TLabel extends string>(
   if (registry === undefined) return;
   const { name, help, labels = [] } = facts;
   void new Gauge({
-    name,
+    name: METRIC_PREFIX + name,
     help,
     labelNames: labels,
     registers: [registry],
@@ -81,7 +91,7 @@ export function addReadCount<TLabel extends string>(
   if (registry === undefined) return;
   const { name, help, labels = [] } = facts;
   void new Counter({
-    name,
+    name: METRIC_PREFIX + name,
     help,
     labelNames: labels,
     registers: [registry],
@@ -92,12 +102,14 @@ export function addReadCount<TLabel extends string>(
   });
 }
 
+/** Each series starts at 0, so that a rate shows its first count as well. */
 export function addCount<TLabel extends string>(
   registry: Registry | undefined,
-  { name, help, labels = [] }: FigureFacts<TLabel>,
+  facts: CountFacts<TLabel>,
 ): Count<TLabel> {
   if (registry === undefined) return { add: () => undefined };
-  const counter = new Counter({ name, help, labelNames: labels, registers: [registry] });
+  const counter = new Counter({ ...namesOf(facts), registers: [registry] });
+  for (const labels of facts.series ?? combinations(facts.labels)) counter.inc(labels, 0);
   return { add: (values, count = 1) => counter.inc(values, count) };
 }
 
@@ -106,9 +118,22 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 export function addDuration<TLabel extends string>(
   registry: Registry | undefined,
-  { name, help, labels = [] }: FigureFacts<TLabel>,
+  facts: CountFacts<TLabel>,
 ): Duration<TLabel> {
   if (registry === undefined) return { observe: () => undefined };
-  const histogram = new Histogram({ name, help, labelNames: labels, registers: [registry], buckets: SECONDS });
+  const histogram = new Histogram({ ...namesOf(facts), registers: [registry], buckets: SECONDS });
+  for (const labels of facts.series ?? combinations(facts.labels)) histogram.zero(labels);
   return { observe: (values, seconds) => histogram.observe(values, seconds) };
+}
+
+function namesOf<TLabel extends string>({ name, help, labels }: CountFacts<TLabel>) {
+  return { name: METRIC_PREFIX + name, help, labelNames: Object.keys(labels ?? {}) as TLabel[] };
+}
+
+function combinations<TLabel extends string>(labels: CountFacts<TLabel>["labels"]): Labels<TLabel>[] {
+  let made: Record<string, string>[] = [{}];
+  for (const [label, values] of Object.entries<readonly string[]>(labels ?? {})) {
+    made = made.flatMap((each) => values.map((value) => ({ ...each, [label]: value })));
+  }
+  return made as Labels<TLabel>[];
 }

@@ -2,18 +2,24 @@
  * Logs: one wide JSON line per unit of work on standard output, secrets taken out before they are written. A line never
  * waits for its reader (`log-output.ts`), and lines about errors are bounded (`line-limiter.ts`).
  */
+import { getSystemErrorMap } from "node:util";
 import { type LogFn, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import { LOG_LIMITS } from "./limits.ts";
 import { type ErrorLine, type LeftOut, LineLimiter } from "./line-limiter.ts";
 import { LogOutput, standardOutput, writeLast } from "./log-output.ts";
 import { printableJson } from "./printable.ts";
+import { currentRequestId } from "./request-context.ts";
 
 export type Log = Logger;
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Fields that are never written, at the top of a line and down to two objects below. `code` is an enrollment code. */
+/** Fields that are never written, at the top of a line and down to two objects below. `code` may be an enrollment code. */
 const SECRET_FIELDS = ["authorization", "cookie", "credential", "token", "password", "code", "secret"] as const;
+/** Error codes: words, with or without underscores, SQL states, and those of systems. An enrollment code has ten characters. */
+const ERROR_CODE =
+  /^(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]{2,9}|[a-z]{11,40}|ERR_[A-Z0-9_]+|E[A-Z_0-9]{2,8}|[0-9A-Z]{5})$/;
+const SYSTEM_CODES: ReadonlySet<string> = new Set([...getSystemErrorMap().values()].map(([name]) => name));
 const WARN = pino.levels.values["warn"] ?? 0;
 const FATAL = pino.levels.values["fatal"] ?? 0;
 const LEFT_OUT = "similar lines were left out";
@@ -38,7 +44,8 @@ export function createLog(options: { readonly service: string; readonly level: L
       formatters: { level: (label) => ({ level: label }) },
       timestamp: stdTimeFunctions.isoTime,
       serializers: { err: serializeError },
-      redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]), censor: "[redacted]" },
+      mixin: requestFields,
+      redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]), censor },
       hooks: {
         logMethod(inputs, method, level) {
           const line = errorLine(inputs, level);
@@ -100,6 +107,21 @@ function errorLine(inputs: Parameters<LogFn>, level: number): ErrorLine | undefi
 function codeOf(error: unknown): string {
   const { code } = (typeof error === "object" && error !== null ? error : {}) as { readonly code?: unknown };
   return typeof code === "string" ? code : "";
+}
+
+/** The request that is worked on; a line may name another one. */
+function requestFields(): object {
+  const requestId = currentRequestId();
+  return requestId === undefined ? {} : { requestId };
+}
+
+/** What is written in place of a secret; an error code is none. */
+function censor(value: unknown, path: readonly string[]): unknown {
+  return path.at(-1) === "code" && isErrorCode(value) ? value : "[redacted]";
+}
+
+function isErrorCode(value: unknown): boolean {
+  return typeof value === "string" && (ERROR_CODE.test(value) || SYSTEM_CODES.has(value));
 }
 
 function serializeError(error: Error): object {

@@ -1,13 +1,15 @@
 /** One process that runs one or several services on one connection to the bus. */
+import type { Registry } from "prom-client";
 import { reportClock } from "../bus/bus-clock.ts";
+import { addBusMetrics } from "../bus/bus-metrics.ts";
 import { checkStreams } from "../bus/check-streams.ts";
-import { connectBus } from "../bus/connection.ts";
+import { type Bus, connectBus } from "../bus/connection.ts";
 import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
 import { addRepeatedCount } from "../bus/exchange.ts";
 import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
 import { watchDisk } from "./disk-watch.ts";
-import { runProcess } from "./lifecycle.ts";
+import { type Run, runProcess } from "./lifecycle.ts";
 import { createLog } from "./log.ts";
 import { startMetrics } from "./metrics.ts";
 import type { Service, ServiceDeps } from "./service.ts";
@@ -21,8 +23,7 @@ export type StartService = (deps: ServiceDeps) => Promise<Service>;
  */
 export type ReachDatabase = (
   names: readonly string[],
-  settings: SharedSettings,
-  signal: AbortSignal,
+  options: { readonly settings: SharedSettings; readonly signal: AbortSignal; readonly metrics: Registry | undefined },
 ) => Promise<Installation | undefined>;
 
 export interface RunOptions {
@@ -43,6 +44,12 @@ export async function runServices(
   const name = names.join("+");
   const log = createLog({ service: name, level: settings.logLevel });
   await runProcess({ name, log }, async (run) => {
+    // The first step and the last to stop, so that an operator can ask for the readiness of a start and of an end.
+    const metrics = await run.step(
+      "metrics",
+      async () => (settings.metrics === undefined ? undefined : await startMetrics(name, settings.metrics)),
+      async (started) => await started?.stop(),
+    );
     const bus = await run.step(
       "bus",
       () => connectBus({ url: settings.natsUrl, access: settings.natsAccess, name, log, signal: run.stopping }),
@@ -50,7 +57,7 @@ export async function runServices(
     );
     const installation = await run.step(
       "database",
-      () => reachDatabase(names, settings, run.stopping),
+      () => reachDatabase(names, { settings, signal: run.stopping, metrics: metrics?.registry }),
       async () => undefined,
     );
     await run.step(
@@ -65,11 +72,6 @@ export async function runServices(
         async (release) => release(),
       );
     }
-    const metrics = await run.step(
-      "metrics",
-      async () => (settings.metrics === undefined ? undefined : await startMetrics(name, settings.metrics)),
-      async (started) => await started?.stop(),
-    );
     const disk = await run.step(
       "disk",
       () => watchDisk({ ...parseSettings(diskSettingsSchema, environment), log, metrics: metrics?.registry }),
@@ -81,6 +83,7 @@ export async function runServices(
     reportClock({ clock: bus.clock, log, metrics: metrics?.registry });
     addLateCount(metrics?.registry, bus.nc);
     addRepeatedCount(metrics?.registry, bus.nc);
+    addBusMetrics(metrics?.registry, bus);
     for (const service of names) {
       const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment, metrics: metrics?.registry };
       await run.step(
@@ -91,6 +94,13 @@ export async function runServices(
     }
     // Ready means that whoever asks now is answered: by then the server must know of every subscription.
     await bus.nc.flush();
+    metrics?.reportReadiness(() => notReady(run, bus));
     return { services: names, metricsPort: metrics?.port };
   });
+}
+
+/** Why a process should be sent nothing; what all its copies share, such as PostgreSQL, is no reason. */
+function notReady({ stopping }: Pick<Run, "stopping">, bus: Bus): readonly string[] {
+  if (stopping.aborted) return ["stopping"];
+  return bus.isUp() ? [] : ["bus"];
 }

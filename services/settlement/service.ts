@@ -1,5 +1,5 @@
 /** The settlement service: orders, and the payment seam through which all money is recorded (I2). */
-
+import { SETTLEMENT_REFUSALS } from "../../machines/station/command.ts";
 import { announceOrders } from "../bus/messages/announce.ts";
 import { settlementHealth } from "../bus/messages/health.ts";
 import {
@@ -41,7 +41,7 @@ export async function startSettlementService({ bus, log, settings, metrics }: Se
   const settlements = addCount(metrics, {
     name: "settlement_answers_total",
     help: "Answers of the payment seam by result; a repeated question counts again.",
-    labels: ["result"],
+    labels: { result: ["settled", ...SETTLEMENT_REFUSALS] },
   });
   const deps: SettlementDeps = { bus, database, log };
   const responder = { nc: bus.nc, log, queue: NAME, claim: requestClaims(database) };

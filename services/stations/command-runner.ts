@@ -54,31 +54,40 @@ type CommitResult = { readonly known: KnownStation; readonly reply: StationReply
 
 export class CommandRunner {
   readonly #deps: CommandRunnerDeps;
+  readonly #isMeasured = new WeakSet<Work>();
 
   constructor(deps: CommandRunnerDeps) {
     this.#deps = deps;
   }
 
   /** Does the work and answers it, unless it waits for a settlement, whose end answers it. Never rejects. */
-  async perform(stationId: number, work: Work): Promise<void> {
-    const startedAtMs = performance.now();
+  async perform(stationId: number, asked: Work): Promise<void> {
+    const work = this.#measured(asked);
     try {
       const answer = await this.#run(stationId, work);
-      if (answer !== undefined) this.#give(work, answer, startedAtMs);
+      if (answer !== undefined) work.answer(answer);
     } catch (error) {
       // What is known may be wrong after an error of any kind.
       this.#deps.cache.delete(stationId);
       this.#deps.log.warn({ err: error, stationId, commandId: work.commandId }, "a command could not be done");
-      this.#give(work, isBusy(error) ? BUSY : UNAVAILABLE, startedAtMs);
+      work.answer(isBusy(error) ? BUSY : UNAVAILABLE);
     }
   }
 
-  #give(work: Work, answer: StationAnswer, startedAtMs: number): void {
+  /** Work whose answer is counted, with the time since its first turn: one that waits for a settlement has several. */
+  #measured(work: Work): Work {
+    if (this.#isMeasured.has(work)) return work;
     const { commands, commandSeconds } = this.#deps.figures;
-    const type = typeOf(work);
-    commands.add({ type, result: resultOf(answer) });
-    commandSeconds.observe({ type }, (performance.now() - startedAtMs) / 1_000);
-    work.answer(answer);
+    const startedAtMs = performance.now();
+    const answer = (given: StationAnswer): void => {
+      const type = typeOf(work);
+      commands.add({ type, result: resultOf(given) });
+      commandSeconds.observe({ type }, (performance.now() - startedAtMs) / 1_000);
+      work.answer(given);
+    };
+    const measured: Work = { ...work, answer };
+    this.#isMeasured.add(measured);
+    return measured;
   }
 
   async #run(stationId: number, work: Work): Promise<StationAnswer | undefined> {

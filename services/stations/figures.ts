@@ -1,9 +1,44 @@
 /** What an actor host counts, for its metrics. */
 import type { Registry } from "prom-client";
-import type { StationCommandType } from "../../machines/station/command.ts";
+import { SETTLEMENT_REFUSALS, type StationCommandType } from "../../machines/station/command.ts";
+import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+import type { StationFailure } from "../bus/messages/station.ts";
 import { addCount, addDuration, addGauge, addReadCount, type Count, type Duration } from "../runtime/figures.ts";
 import type { StationHost } from "./host.ts";
 import { isFailure, type StationAnswer, type Work } from "./work.ts";
+
+/** Each type of work; the compiler asks for a new one. */
+const TYPES = Object.keys({
+  station_put: true,
+  device_put: true,
+  order_put: true,
+  device_seen: true,
+  device_silent: true,
+  lease_acquire: true,
+  lease_renew: true,
+  lease_release: true,
+  lease_break: true,
+  sessions_ended: true,
+  intent_create: true,
+  intent_attest: true,
+  intent_cancel: true,
+  intent_present: true,
+  intent_report: true,
+  settlement_succeeded: true,
+  settlement_refused: true,
+  provider_put: true,
+  provider_confirm: true,
+  provider_failed: true,
+  provider_cleared: true,
+  provider_money_differs: true,
+  order_inquire: true,
+  end_told: true,
+  qr_ready: true,
+  tick: true,
+  rule_out: true,
+  liveness: true,
+} satisfies Record<StationCommandType | "liveness", true>);
+const FAILURES = ["busy", "storage_low", "unavailable", "invalid_request"] satisfies StationFailure["failure"][];
 
 export interface HostFigures {
   readonly commands: Count<"type" | "result">;
@@ -22,12 +57,12 @@ export function addHostFigures(metrics: Registry | undefined): HostFigures {
     commands: addCount(metrics, {
       name: "stations_commands_total",
       help: "Commands by type and result: accepted, the code of the refusal, or why nothing could be done.",
-      labels: ["type", "result"],
+      labels: { type: TYPES, result: ["accepted", ...FAILURES, ...REFUSAL_CODES] },
     }),
     commandSeconds: addDuration(metrics, {
       name: "stations_command_duration_seconds",
-      help: "From a command's turn in its mailbox to its answer.",
-      labels: ["type"],
+      help: "From a command's first turn in its mailbox to its answer; of an attestation to the end of its settlement.",
+      labels: { type: TYPES },
     }),
     lateEvidenceLeftOut: addCount(metrics, {
       name: "stations_late_evidence_left_out_total",
@@ -44,12 +79,12 @@ export function addHostFigures(metrics: Registry | undefined): HostFigures {
     confirmations: addCount(metrics, {
       name: "stations_state_confirmations_total",
       help: "Checks, before an answer without a commit, that the host's state is the newest: newest, outdated (the command is done again), or unknown.",
-      labels: ["result"],
+      labels: { result: ["newest", "outdated", "unknown"] },
     }),
     settlements: addCount(metrics, {
       name: "stations_settlements_total",
       help: "Settlements whose outcome was committed: succeeded, or the code of the refusal.",
-      labels: ["result"],
+      labels: { result: ["succeeded", ...SETTLEMENT_REFUSALS] },
     }),
     settlementRetries: addCount(metrics, {
       name: "stations_settlement_retries_total",
@@ -68,6 +103,12 @@ export function addHostGauges(metrics: Registry | undefined, host: StationHost):
     "stations_unknown_appends",
     "Stations that take no commands until the outcome of an append is known.",
     () => host.stationsWithUnknownAppend(),
+  );
+  addGauge(
+    metrics,
+    "stations_oldest_settling_age_seconds",
+    "Age of the oldest attestation whose settlement has not ended, in the time of the bus; 0 when there is none.",
+    () => host.oldestSettlingAgeMs() / 1_000,
   );
   addReadCount(
     metrics,

@@ -2,7 +2,7 @@
 import type { Msg } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
-import { dropLate } from "../bus/deadline.ts";
+import { countLate, dropLate, requestIdOf } from "../bus/deadline.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
 import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
@@ -10,6 +10,7 @@ import { parseStationId } from "../bus/subjects.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import type { Log } from "../runtime/log.ts";
+import { currentRequestId, forRequest } from "../runtime/request-context.ts";
 import { CommandRunner } from "./command-runner.ts";
 import { ConfirmationChecks } from "./confirmation-checks.ts";
 import type { HostFigures } from "./figures.ts";
@@ -27,6 +28,9 @@ import { StationLog } from "./station-log.ts";
 import { UnknownAppends } from "./unknown-appends.ts";
 import { Withdrawals } from "./withdrawals.ts";
 import { type StationAnswer, UNAVAILABLE } from "./work.ts";
+
+/** The name of commands in the count of late requests. */
+const OPERATION = "station.command";
 
 export interface HostDeps {
   readonly bus: Bus;
@@ -67,7 +71,9 @@ export class StationHost {
     this.#serverId = deps.bus.nc.info?.server_id;
     const { bus, log, settings, switches, figures } = deps;
     this.#stationLog = new StationLog(bus);
-    this.#mailboxes = new Mailboxes((stationId, work) => runner.perform(stationId, work));
+    this.#mailboxes = new Mailboxes((stationId, work) =>
+      forRequest(work.requestId, () => runner.perform(stationId, work)),
+    );
     this.#ownWork = new OwnWork(this.#mailboxes);
     this.#unknownAppends = new UnknownAppends({ log, ownWork: this.#ownWork, isUp: () => bus.isUp() });
     this.#confirmations = new ConfirmationChecks({
@@ -107,6 +113,7 @@ export class StationHost {
   }
 
   async start(): Promise<void> {
+    countLate(this.#deps.bus.nc, OPERATION);
     await this.#ownership.start();
     await this.#deps.bus.nc.flush();
   }
@@ -142,6 +149,10 @@ export class StationHost {
     return this.#unknownAppends.size;
   }
 
+  oldestSettlingAgeMs(): number {
+    return this.#saga.oldestAgeMs(this.#deps.bus.clock.nowMs());
+  }
+
   /** Commands refused because a queue was full. */
   busyRefusals(): Readonly<Record<"station" | "host", number>> {
     return this.#mailboxes.busyRefusals;
@@ -156,7 +167,7 @@ export class StationHost {
     const answer = (given: StationAnswer): void => {
       if (message.reply !== undefined) turnPublisher(this.#deps.bus.nc).publish(message.reply, JSON.stringify(given));
     };
-    if (dropLate({ nc: this.#deps.bus.nc, log: this.#deps.log }, message, "station.command")) return;
+    if (dropLate({ nc: this.#deps.bus.nc, log: this.#deps.log }, message, OPERATION)) return;
     if (!this.#ownership.isCurrent()) return answer(UNAVAILABLE);
     let body: unknown;
     try {
@@ -170,7 +181,7 @@ export class StationHost {
       this.#deps.log.error({ subject: message.subject, errors }, "a command was not understood");
       return answer({ failure: "invalid_request", errors });
     }
-    this.#mailboxes.submit(parseStationId(message.subject), { ...parsed.data, answer });
+    this.#mailboxes.submit(parseStationId(message.subject), { ...parsed.data, answer, requestId: currentRequestId() });
   }
 
   #observe(stationId: number, { state }: KnownStation): void {
@@ -193,7 +204,7 @@ export class StationHost {
           clock: this.#deps.bus.clock,
           ownWork: this.#ownWork,
           deviceSilenceMs: this.#deps.settings.machine.deviceSilenceMs,
-          onRequest: (message) => this.#receive(message),
+          onRequest: (message) => forRequest(requestIdOf(message), () => this.#receive(message)),
         }),
       );
     }

@@ -14,6 +14,7 @@ import { settle } from "../bus/messages/settlement.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { call } from "../bus/operation.ts";
 import type { Log } from "../runtime/log.ts";
+import { currentRequestId } from "../runtime/request-context.ts";
 import type { HostFigures } from "./figures.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
@@ -30,6 +31,8 @@ interface Settlement {
   readonly intentId: number;
   /** Tells a second attestation of the same intent, after a refusal of the first, from a repetition. */
   readonly attestationId: string;
+  /** When it was attested, in the time of the bus. */
+  readonly attestedAtMs: number;
   /** The attestation's requester and its repetitions. */
   readonly waiting: Map<Work, NodeJS.Timeout>;
   isAbandoned: boolean;
@@ -46,10 +49,10 @@ export class SettlementSaga {
   /** Sees a settlement through; does nothing when it is under way already. */
   start(stationId: number, intent: PaymentIntent): void {
     const { intentId } = intent;
-    const attestationId = attestationOf(intent).commandId;
+    const { commandId: attestationId, atMs: attestedAtMs } = attestationOf(intent);
     const underWay = this.#settlements.get(stationId);
     if (underWay?.intentId === intentId && underWay.attestationId === attestationId) return;
-    const settlement: Settlement = { intentId, attestationId, waiting: new Map(), isAbandoned: false };
+    const settlement: Settlement = { intentId, attestationId, attestedAtMs, waiting: new Map(), isAbandoned: false };
     this.#settlements.set(stationId, settlement);
     void this.#run(stationId, settlement, intent);
   }
@@ -79,6 +82,13 @@ export class SettlementSaga {
   isBusy(partitions: ReadonlySet<number>): boolean {
     for (const stationId of this.#settlements.keys()) if (partitions.has(partitionOf(stationId))) return true;
     return false;
+  }
+
+  /** How long ago the oldest attestation was whose settlement has not ended; 0 when there is none. */
+  oldestAgeMs(nowMs: number): number {
+    let oldestMs = nowMs;
+    for (const { attestedAtMs } of this.#settlements.values()) oldestMs = Math.min(oldestMs, attestedAtMs);
+    return nowMs - oldestMs;
   }
 
   async #run(stationId: number, settlement: Settlement, intent: PaymentIntent): Promise<void> {
@@ -117,6 +127,7 @@ export class SettlementSaga {
         commandId: `settled:${intentId}`,
         actor: { kind: "settlement", id: 0 },
         command,
+        requestId: currentRequestId(),
         answer: resolve,
       });
     });

@@ -34,6 +34,8 @@ export interface Work {
   readonly command: HostCommand | ((state: StationState, sequence: number) => HostCommand | undefined);
   /** Finds out whether an append with unknown outcome is stored; all other work has to wait for it. */
   readonly isAboutUnknown?: boolean;
+  /** The request that asks for it, for the log. */
+  readonly requestId?: string | undefined;
   /** Called exactly once. */
   readonly answer: (answer: StationAnswer) => void;
 }

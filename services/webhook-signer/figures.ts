@@ -1,5 +1,6 @@
 /** What the webhook signer tells about its work. */
 import type { Registry } from "prom-client";
+import { ATTEMPT_ERRORS } from "../bus/messages/webhooks.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/figures.ts";
 import type { Sample } from "../runtime/sample.ts";
 import type { DueSummary } from "./sql/housekeeping.ts";
@@ -35,12 +36,12 @@ export function addSignerFigures(
     attempts: addCount(metrics, {
       name: "webhook_attempts_total",
       help: "Attempts to deliver, by outcome.",
-      labels: ["outcome"],
+      labels: { outcome: ["delivered", ...ATTEMPT_ERRORS] },
     }),
     attemptSeconds: addDuration(metrics, {
       name: "webhook_attempt_seconds",
       help: "How long attempts took.",
-      labels: ["outcome"],
+      labels: { outcome: ["delivered", ...ATTEMPT_ERRORS] },
     }),
     startLagSeconds: addDuration(metrics, {
       name: "webhook_start_lag_seconds",

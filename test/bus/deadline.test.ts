@@ -51,7 +51,7 @@ it("a request read after its deadline is dropped, counted and logged, one in tim
     },
   ]);
   expect(await call(caller.nc, count, {})).toEqual({ count: 1 });
-  expect(await metrics.metrics()).toContain('bus_requests_late_total{operation="test.count"} 1');
+  expect(await metrics.metrics()).toContain('device_payments_bus_requests_late_total{operation="test.count"} 1');
 });
 
 it("each call says until when its caller waits", async () => {

@@ -1,8 +1,10 @@
 /** A whole system with metrics on: a collection is driven through it, and each process tells its part in closed words. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { ERROR_CODES } from "../../gateway/contract/errors.ts";
+import { ERROR_CODES, ERRORS } from "../../gateway/contract/errors.ts";
 import { routes } from "../../gateway/routes.ts";
 import { STATION_LOG_ALL } from "../../services/bus/subjects.ts";
+import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
+import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
 import { STATION_COMMAND_TYPES } from "../machines/vocabulary.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import { send } from "../support/http.ts";
@@ -11,6 +13,11 @@ import { figure, type Series, scrape } from "../support/scrape.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
+/** Of good answers. */
+const STATUSES = ["200", "201", "202", "204", "301", "302", "304", "308", "client_gone"];
+const RESULTS = ["accepted", "succeeded", "settled", "delivered", "refused", "failed", "newest", "outdated", "unknown"];
+/** Of the request that attests. */
+const ATTEST_ID = "till-7:attest";
 type Process = keyof TestSystem["processes"];
 
 let system: TestSystem;
@@ -78,7 +85,8 @@ async function collect(): Promise<number> {
       client_idempotency_key: "the key of this report",
     },
   });
-  await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: {} });
+  const headers = { "x-request-id": ATTEST_ID };
+  await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: {}, headers });
   return intent_id;
 }
 
@@ -117,6 +125,23 @@ describe("one collection", () => {
     expect(figure(host, "stations_busy_total", { queue: "station" })).toBe(0);
     expect(figure(host, "stations_partitions_owned")).toBe(256);
     expect(figure(host, "stations_resident_states")).toBeGreaterThan(0);
+    expect(figure(host, "stations_oldest_settling_age_seconds")).toBe(0);
+    // An attestation is measured until its settlement is committed, so it takes longer than that commit.
+    const seconds = (type: string): number => figure(host, "stations_command_duration_seconds_sum", { type }) ?? 0;
+    expect(seconds("intent_attest")).toBeGreaterThan(seconds("settlement_succeeded"));
+  });
+
+  it("the log of each process that takes part: the lines have the request's id", async () => {
+    const linesOf = (name: Process) =>
+      system
+        .log(name)
+        .split("\n")
+        .filter((line) => line.includes(ATTEST_ID))
+        .map((line) => JSON.parse(line) as { requestId: string; msg: string });
+    await vi.waitFor(() => {
+      expect(linesOf("gateway")).toEqual([expect.objectContaining({ msg: "request", requestId: ATTEST_ID })]);
+      expect(linesOf("stations")).toEqual([expect.objectContaining({ msg: "settlement ended", requestId: ATTEST_ID })]);
+    });
   });
 
   it("is told by the services: settled once, copied, delivered", async () => {
@@ -131,6 +156,10 @@ describe("one collection", () => {
     expect(figure(services, "audit_copied_commits_total")).toBe(commits);
     expect(figure(services, "audit_copy_lag_seconds")).toBe(0);
     expect(figure(services, "audit_gaps_total")).toBe(0);
+    const pool = { pool: "settlement" };
+    expect(figure(services, "database_connections", pool)).toBeGreaterThan(0);
+    expect(figure(services, "database_connections_limit", pool)).toBe(SETTLEMENT_LIMITS.databaseConnections);
+    expect(figure(services, "database_calls_in_flight", pool)).toBe(0);
     expect(figure(services, "relay_is_leader")).toBe(1);
     expect(figure(services, "relay_outbox_pending_rows")).toBe(0);
     // Told where nothing was ever due as well, so that an alert has a value to compare.
@@ -139,6 +168,20 @@ describe("one collection", () => {
     const sessions = { kind: "session_put", result: "delivered" };
     expect(figure(services, "relay_deliveries_total", sessions)).toBe(2);
     expect(figure(services, "relay_deliveries_total", { kind: "credential_put", result: "delivered" })).toBe(2);
+  });
+});
+
+describe("each process", () => {
+  it.each(["gateway", "stations", "services"] as const)("%s: it is alive, ready, and its bus is up", async (name) => {
+    const ask = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${portOf(name)}${path}`);
+    expect((await ask("/healthz")).status).toBe(200);
+    const ready = await ask("/readyz");
+    expect([ready.status, await ready.text()]).toEqual([200, "ready\n"]);
+    const series = await read(name);
+    expect(figure(series, "bus_up")).toBe(1);
+    expect(figure(series, "bus_losses_total")).toBe(0);
+    const text = await (await ask("/metrics")).text();
+    expect(text.split("\n").filter((line) => !/^(#|device_payments_|$)/.test(line))).toEqual([]);
   });
 });
 
@@ -162,7 +205,7 @@ describe("polls", () => {
     expect(polls(after, "throttled")).toBe(times(429));
     expect(polls(after, "credential_invalid")).toBe(1);
     expect(figure(after, "gateway_throttled_total", { throttle: "credential" })).toBe(times(429));
-    expect(figure(after, "gateway_requests_total", { operation: "payments_device_display" })).toBeUndefined();
+    expect(figure(after, "gateway_requests_total", { operation: "payments_device_display" })).toBe(0);
   });
 });
 
@@ -181,7 +224,7 @@ describe("what is refused", () => {
     expect(refused("none", "path_not_found")).toBe(1);
     expect(refused("cashier_order", "not_found")).toBe(1);
     // Such a refusal is an answer like any other, and no failure of the bus.
-    expect(figure(gateway, "gateway_bus_failures_total")).toBeUndefined();
+    expect(figure(gateway, "gateway_bus_failures_total")).toBe(0);
     expect(figure(services, "registry_logins_total", { result: "login_failed" })).toBe(1);
     expect(figure(services, "registry_logins_total", { result: "succeeded" })).toBe(2);
     expect(figure(services, "registry_enrollments_total", { result: "enrollment_code_invalid" })).toBe(1);
@@ -211,8 +254,8 @@ describe("labels", () => {
   it("carry words of closed lists: no id, no credential, no address", async () => {
     const known: Readonly<Record<string, readonly string[]>> = {
       process: ["gateway", "stations", "registry+settlement+providers+robotics+audit+relay"],
-      operation: [...routes.map(({ operationId }) => operationId), "none", "station.command"],
-      status: ["200", "201", "204", "304", "400", "401", "404", "503", "client_gone"],
+      operation: [...routes.map(({ operationId }) => operationId), "none", "station.command", "heartbeat"],
+      status: [...STATUSES, ...Object.values(ERRORS).map(({ status }) => String(status))],
       code: [...ERROR_CODES, "none"],
       answer: ["200", "304", ...ERROR_CODES],
       failure: ["no_answer", "busy", "unavailable"],
@@ -221,9 +264,9 @@ describe("labels", () => {
       bound: ["address", "all", "bytes"],
       reason: ["stalled", "connection_full", "all_full"],
       type: [...STATION_COMMAND_TYPES, "liveness"],
-      result: ["accepted", "succeeded", "settled", "delivered", "refused", "failed", ...ERROR_CODES],
+      result: [...RESULTS, ...ERROR_CODES],
       queue: ["station", "host"],
-      kind: ["station_command", "credential_put", "credential_delete", "session_put", "session_delete"],
+      kind: OUTBOX_KINDS,
       le: ["0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"],
     };
     const all = (await Promise.all((["gateway", "stations", "services"] as const).map(read))).flat();

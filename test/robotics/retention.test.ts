@@ -69,6 +69,6 @@ test("it tells its health and its figures", async () => {
   await accept({ database, figures }, { consumer: fleet.caller, taskId });
   await accept({ database, figures }, { consumer: fleet.caller, taskId });
   const text = await registry.metrics();
-  expect(text).toContain('robotics_task_changes_total{status="accepted"} 1\n');
-  expect(text).toContain("robotics_oldest_due_offer_age_seconds 0\n");
+  expect(text).toContain('device_payments_robotics_task_changes_total{status="accepted"} 1\n');
+  expect(text).toContain("device_payments_robotics_oldest_due_offer_age_seconds 0\n");
 });

@@ -61,7 +61,7 @@ describe("a watched disk", () => {
     disk.fill(0);
     await vi.waitFor(() => expect(watched.tier()).toBe("full"), WAIT);
     expect(isShort(watched, "reserve")).toBe(true);
-    expect(await registry.metrics()).toMatch(/^disk_free_bytes 0\n[^]*^disk_tier 3$/m);
+    expect(await registry.metrics()).toMatch(/^device_payments_disk_free_bytes 0\n[^]*^device_payments_disk_tier 3$/m);
     disk.empty();
     await vi.waitFor(() => expect(watched.tier()).toBe("ok"), WAIT);
     expect(tiers).toEqual(["low", "full", "ok"]);

@@ -6,12 +6,18 @@ import { addCount, addDuration, addGauge, addGauges, addReadCount } from "../../
 describe("figures", () => {
   it("count by label", async () => {
     const registry = new Registry();
-    const answers = addCount(registry, { name: "answers_total", help: "Answers.", labels: ["result"] });
+    const answers = addCount(registry, {
+      name: "answers_total",
+      help: "Answers.",
+      labels: { result: ["yes", "no", "unknown"] },
+    });
     answers.add({ result: "yes" });
     answers.add({ result: "no" }, 2);
     const text = await registry.metrics();
-    expect(text).toContain('answers_total{result="yes"} 1');
-    expect(text).toContain('answers_total{result="no"} 2');
+    expect(text).toContain('device_payments_answers_total{result="yes"} 1');
+    expect(text).toContain('device_payments_answers_total{result="no"} 2');
+    // What was never counted starts at 0, so that a rate shows its first count.
+    expect(text).toContain('device_payments_answers_total{result="unknown"} 0');
   });
 
   it("read plain numbers at each scrape, without adding them up", async () => {
@@ -20,9 +26,9 @@ describe("figures", () => {
     addReadCount(registry, { name: "polls_total", help: "Polls.", labels: ["answer"] }, () => [
       [{ answer: "200" }, polls],
     ]);
-    expect(await registry.metrics()).toContain('polls_total{answer="200"} 7');
+    expect(await registry.metrics()).toContain('device_payments_polls_total{answer="200"} 7');
     polls = 9;
-    expect(await registry.metrics()).toContain('polls_total{answer="200"} 9');
+    expect(await registry.metrics()).toContain('device_payments_polls_total{answer="200"} 9');
   });
 
   it("tell a value that cannot be read as NaN, and the others all the same", async () => {
@@ -37,20 +43,29 @@ describe("figures", () => {
     ]);
     const text = await registry.metrics();
     // Go, which reads it, takes any case.
-    expect(text).toMatch(/^rows nan$/im);
-    expect(text).toMatch(/^depth nan$/im);
-    expect(text).toContain('age_seconds{of="a"} +Inf');
-    expect(text).toContain('age_seconds{of="b"} 0.5');
+    expect(text).toMatch(/^device_payments_rows nan$/im);
+    expect(text).toMatch(/^device_payments_depth nan$/im);
+    expect(text).toContain('device_payments_age_seconds{of="a"} +Inf');
+    expect(text).toContain('device_payments_age_seconds{of="b"} 0.5');
   });
 
   it("sort durations into buckets of seconds", async () => {
     const registry = new Registry();
-    const duration = addDuration(registry, { name: "work_seconds", help: "Work.", labels: ["type"] });
+    const duration = addDuration(registry, { name: "work_seconds", help: "Work.", labels: { type: ["a", "b"] } });
     duration.observe({ type: "a" }, 0.03);
     const text = await registry.metrics();
-    expect(text).toContain('work_seconds_bucket{le="0.025",type="a"} 0');
-    expect(text).toContain('work_seconds_bucket{le="0.05",type="a"} 1');
-    expect(text).toContain('work_seconds_sum{type="a"} 0.03');
+    expect(text).toContain('device_payments_work_seconds_bucket{le="0.025",type="a"} 0');
+    expect(text).toContain('device_payments_work_seconds_bucket{le="0.05",type="a"} 1');
+    expect(text).toContain('device_payments_work_seconds_sum{type="a"} 0.03');
+    expect(text).toContain('device_payments_work_seconds_count{type="b"} 0');
+  });
+
+  it("a count whose series are named: these start at 0 and no other combination", async () => {
+    const registry = new Registry();
+    const series = [{ operation: "read", status: "200" }];
+    addCount(registry, { name: "requests_total", help: "R.", labels: { operation: [], status: [] }, series });
+    const lines = (await registry.metrics()).split("\n").filter((line) => line.startsWith("device_payments_"));
+    expect(lines).toEqual(['device_payments_requests_total{operation="read",status="200"} 0']);
   });
 
   it("do nothing without a registry", () => {

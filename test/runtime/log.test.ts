@@ -1,10 +1,65 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { ERROR_CODES } from "../../gateway/contract/errors.ts";
+import { mintEnrollmentCode, showEnrollmentCode } from "../../services/registry/secrets/enrollment-code.ts";
 
 const LOG = join(import.meta.dirname, "..", "..", "services", "runtime", "log.ts");
 
+function linesOf(program: string): readonly Record<string, unknown>[] {
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" });
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
 describe("the log", () => {
+  it("the field `code`: error codes are written, enrollment codes are not", () => {
+    const errorCodes = [
+      ...ERROR_CODES,
+      "ECONNREFUSED",
+      "ECONNRESET",
+      "EADDRINUSE",
+      "EPIPE",
+      "57P01",
+      "ERR_TLS_CERT_ALTNAME_INVALID",
+    ];
+    const enrollmentCodes = Array.from({ length: 200 }, () => mintEnrollmentCode());
+    const variants = enrollmentCodes.flatMap((code) => [code, code.toLowerCase(), showEnrollmentCode(code)]);
+    const [kept, redacted] = linesOf(`
+      import { createLog } from ${JSON.stringify(LOG)};
+      const log = createLog({ service: "test", level: "info" });
+      for (const codes of ${JSON.stringify([errorCodes, variants])}) {
+        log.info(Object.fromEntries(codes.map((code, index) => [String(index), { code }])), "codes");
+      }`).map((line) => Object.values(line).flatMap((value) => (value as { code?: string } | null)?.code ?? []));
+    expect(kept).toEqual(errorCodes);
+    expect(new Set(redacted)).toEqual(new Set(["[redacted]"]));
+    expect(redacted).toHaveLength(variants.length);
+  });
+
+  it("work for a request: each of its lines has the request's id, later work has none", () => {
+    const lines = linesOf(`
+      import { createLog } from ${JSON.stringify(LOG)};
+      import { forRequest } from ${JSON.stringify(LOG.replace("log.ts", "request-context.ts"))};
+      const log = createLog({ service: "test", level: "info" });
+      await forRequest("id-1", async () => {
+        log.child({ service: "part" }).info("first");
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        log.info({ requestId: "named" }, "second");
+        forRequest(undefined, () => log.info("other work"));
+        log.info("third");
+      });
+      log.info("after");`);
+    expect(lines.map(({ msg, requestId }) => [msg, requestId])).toEqual([
+      ["first", "id-1"],
+      ["second", "named"],
+      ["other work", undefined],
+      ["third", "id-1"],
+      ["after", undefined],
+    ]);
+  });
+
   it("writes one JSON line, without secrets at any of its levels, and keeps an error's code", () => {
     const secrets = `{ token: "s1", caller: { password: "s2", deep: { credential: "s3" } }, authorization: "s4", code: "s5" }`;
     const program = `

@@ -1,6 +1,8 @@
-/** What a process tells at its metrics port, as values that a test can ask for. */
+/** What a process reports at its metrics port, as values that a test can ask for. */
+import { METRIC_PREFIX } from "../../services/runtime/figures.ts";
 
 export interface Series {
+  /** Without the prefix of this product. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -20,7 +22,7 @@ export function parseSeries(text: string): readonly Series[] {
     const match = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
     if (match === null || line.startsWith("#")) return [];
     const [, name = "", labels = "", value = ""] = match;
-    return [{ name, labels: parseLabels(labels), value: numberOf(value) }];
+    return [{ name: name.replace(METRIC_PREFIX, ""), labels: parseLabels(labels), value: numberOf(value) }];
   });
 }
 
