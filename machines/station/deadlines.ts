@@ -69,14 +69,19 @@ function endOrConfirm(
   if (needsConfirmationCheck(state, atMs) && recordedConfirmation !== "none") {
     if (recordedConfirmation === "unknown") return undefined;
     const { providerReference } = recordedConfirmation;
-    // Not the id of the command that came with it: that command may be refused, and its repetition is refused as well.
-    const attestation = confirmedBy(`recorded:${intentId}`, providerReference, atMs);
+    // The confirmation itself comes later and gets this settlement's outcome; the command that is done now does not.
+    const attestation = confirmedBy(confirmationId(intentId), providerReference, atMs);
     const confirmed = moveIntent(state, { type: "CONFIRM", atMs, attestation, providerReference });
     if (confirmed === undefined) return undefined;
     return { state: confirmed, event: { type: "provider_confirmed", intentId, providerReference } };
   }
   const expired = moveIntent(state, { type: "EXPIRE", atMs });
   return expired === undefined ? undefined : { state: expired, event: { type: "intent_expired", intentId } };
+}
+
+/** The command id of the provider's confirmation of an intent: an intent has one. */
+export function confirmationId(intentId: number): string {
+  return `provider:confirm:${intentId}`;
 }
 
 /** The attestation that a provider's confirmation stands for, until the payment seam has answered. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { PROVIDER_DECLINES, PROVIDER_END_REASONS } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
+import { confirmationId } from "../../machines/station/deadlines.ts";
 import { renderReply } from "../../machines/station/reply.ts";
 import { routeOffer } from "../../machines/views/routes.ts";
 import { aQrCounter, aServedCounter, CASEY, PROVIDER, QR, type Scenario } from "./scenario.ts";
@@ -36,6 +37,14 @@ describe("M41 an overdue QR", () => {
     counter.settles().confirms(other);
     expect(counter.happened).toEqual(["late_money_kept"]);
     expect(counter.reply).toMatchObject({ code: "intent_not_actionable", status: "succeeded" });
+  });
+
+  it("is refused by the seam after a recorded confirmation: the confirmation itself gets that refusal", () => {
+    const counter = recordedOf(overdue()).ticks().refusesToSettle("money_already_used");
+    expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
+    expect(counter.confirms({ key: confirmationId(counter.intentId) }).reply).toMatchObject({
+      code: "money_already_used",
+    });
   });
 
   it("expires when nothing was recorded in time, and what comes then is late", () => {

@@ -1,6 +1,7 @@
 /** Telling a station what a provider said. The command id is the same in each attempt, so it takes effect once. */
 import { z } from "zod";
 import { PROVIDER_DECLINES } from "../../../machines/payment-intent.ts";
+import { confirmationId } from "../../../machines/station/deadlines.ts";
 import type { Refusal } from "../../../machines/station/reply.ts";
 import { ISSUE_KINDS } from "../../bus/messages/providers.ts";
 import type { RequestedCommand, StationResponse } from "../../bus/messages/station.ts";
@@ -25,8 +26,9 @@ export async function tellStation(
   },
 ): Promise<StationResponse> {
   const { station_id: stationId, intent_id: intentId, config_id: configId } = payment;
+  const nth = about.nth === undefined ? "" : `:${about.nth}`;
   const request = {
-    commandId: `provider:${about.kind}:${intentId}${about.nth === undefined ? "" : `:${about.nth}`}`,
+    commandId: about.kind === "confirm" ? confirmationId(intentId) : `provider:${about.kind}:${intentId}${nth}`,
     actor: { kind: "provider", id: configId } as const,
     command: about.command,
   };
