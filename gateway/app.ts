@@ -200,6 +200,7 @@ function createHandlerDeps(parts: {
       requireFresh(replicas.areStationsFresh(replicas.nowMs()));
       return replicas.stations.state(stationId);
     },
+    isFresh: () => replicas.areStationsFresh(replicas.nowMs()) && replicas.areSwitchesFresh(),
     whyNoStation: (caller, stationId) => missing.whyNone(caller, stationId),
     switches() {
       requireFresh(replicas.areSwitchesFresh());

@@ -214,7 +214,7 @@ export const cashierRoutes: readonly Route[] = [
     tag,
     summary: "Begin a collection",
     description:
-      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key` each member that is sent has to be what the collection was begun with; what is left out is not compared.",
+      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route` and `lifetime_seconds` have to be what the collection was begun with, and on `smart_pos` also `device_id`. A member that is left out is not compared, nor is `confirms_money_may_have_moved`.",
     who,
     headers,
     body: createIntentBodySchema,

@@ -69,6 +69,15 @@ describe("a timeline of a QR collection", () => {
     });
   });
 
+  test("tells of a recorded confirmation, which a cashier's command brought in: the provider gave it", async () => {
+    const station = await openQrStation();
+    await present(station, 351);
+    station.nowMs += 3_600_000;
+    station.recordedConfirmation = { providerReference: "PAY-1" };
+    await station.do({ type: "intent_cancel", intentId: 351 }, station.cashier);
+    expect((await read(station, 351)).told).toEqual([CREATED, SHOWN, CONFIRMED]);
+  });
+
   test("tells why the provider's side ended it, and that a decline moved nothing", async () => {
     const station = await openQrStation();
     await present(station, 401);

@@ -4,6 +4,7 @@ import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import { type Commit, encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
+import type { RecordedConfirmation } from "../../machines/station/outcome.ts";
 import { renderReply, type StationReply } from "../../machines/station/reply.ts";
 import type { DeviceDescription, OrderSnapshot, StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
@@ -35,6 +36,8 @@ export class ScriptedStation {
   /** The answer to each command that was committed, as it was given. */
   readonly responses = new Map<string, StationResponse>();
   state: StationState | null = null;
+  /** What the providers service has recorded of an overdue QR. */
+  recordedConfirmation: RecordedConfirmation = "none";
   /** The script's clock: one second passes with each command. */
   nowMs = Date.UTC(2026, 10, 20, 12, 0, 0);
   readonly #bus: Bus;
@@ -67,7 +70,7 @@ export class ScriptedStation {
       atMs: this.nowMs,
       switches: NO_KILL_SWITCHES,
       settings: DEFAULT_MACHINE_SETTINGS,
-      recordedConfirmation: "none" as const,
+      recordedConfirmation: this.recordedConfirmation,
     };
     const next = step(this.state, input);
     if (next.state === null || next.events.length === 0) return next.reply;

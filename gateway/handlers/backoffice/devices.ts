@@ -1,5 +1,6 @@
 /** Devices: list, register, read with the newest heartbeat, change. A foreign one is `not_found`. */
 import type { z } from "zod";
+import { NO_KILL_SWITCHES } from "../../../machines/standing.ts";
 import {
   changeDevice,
   type Device,
@@ -21,6 +22,12 @@ export function ownDeviceWire(deps: HandlerDeps, device: Device): DeviceWire {
   return deviceWire(device, { state: deps.station(device.stationId), switches: deps.switches() });
 }
 
+/** A device that was changed just now: without its station while that is not known to be current. */
+export function changedDeviceWire(deps: HandlerDeps, device: Device): DeviceWire {
+  if (deps.isFresh()) return ownDeviceWire(deps, device);
+  return deviceWire(device, { state: undefined, switches: NO_KILL_SWITCHES });
+}
+
 export const listOwnDevices: SessionHandler<undefined, z.infer<typeof devicesQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
   const { station_id: stationId, status, since_id: sinceId, limit } = query;
@@ -34,7 +41,7 @@ export const registerOwnDevice: SessionHandler<z.infer<typeof registerDeviceBody
   const { caller, deps } = context;
   const request = { caller, stationId, name, kind, capabilities, handoffTarget };
   const { device } = await deps.bus.call(registerDevice, request);
-  return created(ownDeviceWire(deps, device));
+  return created(changedDeviceWire(deps, device));
 };
 
 export const getOwnDevice: SessionHandler = async (context) => {
@@ -51,5 +58,5 @@ export const changeOwnDevice: SessionHandler<z.infer<typeof changeDeviceBodySche
   const { name, capabilities, handoff_target: handoffTarget } = body;
   const deviceId = context.id("device_id");
   const { device } = await deps.bus.call(changeDevice, { caller, deviceId, name, capabilities, handoffTarget });
-  return ok(ownDeviceWire(deps, device));
+  return ok(changedDeviceWire(deps, device));
 };

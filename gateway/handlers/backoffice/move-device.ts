@@ -2,7 +2,7 @@
 import type { DeviceStandingEvent } from "../../../machines/standing.ts";
 import { moveDevice } from "../../../services/bus/messages/registry.ts";
 import { ok, type SessionHandler } from "../context.ts";
-import { ownDeviceWire } from "./devices.ts";
+import { changedDeviceWire } from "./devices.ts";
 
 /** `CLAIM` is the device's own move, by its enrollment code. Refusal: `conflict`. */
 export const moveOwnDevice =
@@ -10,5 +10,5 @@ export const moveOwnDevice =
   async (context) => {
     const { caller, deps } = context;
     const { device } = await deps.bus.call(moveDevice, { caller, deviceId: context.id("device_id"), move });
-    return ok(ownDeviceWire(deps, device));
+    return ok(changedDeviceWire(deps, device));
   };

@@ -1,9 +1,9 @@
 /** One order: read it, replace its lines, void it. A foreign order is `not_found`. */
 import type { z } from "zod";
-import { changeOrderLines, getOrder, voidOrder } from "../../../services/bus/messages/settlement.ts";
+import { changeOrderLines, getOrder, type Order, voidOrder } from "../../../services/bus/messages/settlement.ts";
 import type { orderLinesBodySchema } from "../../contract/cashier.ts";
-import { ok, type SessionHandler } from "../context.ts";
-import { orderLinesFromWire, orderWire } from "./order-wire.ts";
+import { type HandlerDeps, ok, type SessionHandler } from "../context.ts";
+import { type OrderWire, orderLinesFromWire, orderWire } from "./order-wire.ts";
 
 export const getCashierOrder: SessionHandler = async (context) => {
   const { caller, deps } = context;
@@ -19,12 +19,17 @@ export const changeCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySch
   const { order: before } = await deps.bus.call(getOrder, { caller, orderId });
   const lines = [...orderLinesFromWire(body, before.currency)];
   const { order } = await deps.bus.call(changeOrderLines, { caller, orderId, lines });
-  return ok(orderWire(order, deps.station(order.stationId)));
+  return ok(changedOrderWire(deps, order));
 };
 
 /** Refusal: `conflict` for a paid or voided order. */
 export const voidCashierOrder: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { order } = await deps.bus.call(voidOrder, { caller, orderId: context.id("order_id") });
-  return ok(orderWire(order, deps.station(order.stationId)));
+  return ok(changedOrderWire(deps, order));
 };
+
+/** An order that was changed just now: without its station while that is not known to be current. */
+function changedOrderWire(deps: HandlerDeps, order: Order): OrderWire {
+  return orderWire(order, deps.isFresh() ? deps.station(order.stationId) : undefined);
+}

@@ -18,8 +18,9 @@ export const enroll: Handler<z.infer<typeof enrollBodySchema>> = async (context)
   }
   // A code must not be spent by a gateway that could not show the device afterwards.
   deps.requireFresh();
+  const switches = deps.switches();
   const { credential, scopes, ...claimed } = await deps.bus.call(claimCode, { code: body.code });
-  const device = { ...snapshotOf(claimed, deps.switches()), server_time: serverTime(deps.nowMs()) };
+  const device = { ...snapshotOf(claimed, switches), server_time: serverTime(deps.nowMs()) };
   return { status: 201, body: { credential, scopes, device }, headers: { "Cache-Control": "no-store" } };
 };
 

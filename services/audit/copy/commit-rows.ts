@@ -71,8 +71,7 @@ function eventRow(
   ordinal: number,
 ): EventRow {
   const { type, ...data } = event;
-  // A deadline is applied by whoever comes next, but nobody did it.
-  const actor = type === "intent_expired" || type === "lease_lapsed" ? SYSTEM : commit.actor;
+  const actor = actorOf(event, commit);
   return {
     station_id: commit.state.stationId,
     version: trailVersion,
@@ -88,6 +87,17 @@ function eventRow(
     machine_version: commit.machineVersion,
     stream_sequence: streamSequence,
   };
+}
+
+/**
+ * Who did it. A command applies the deadlines that are due: what these bring about is not the doing of the command's actor,
+ * and a payment that was confirmed in time is its provider's.
+ */
+function actorOf(event: StationEvent, { actor, state }: Commit): Actor {
+  if (event.type === "intent_expired" || event.type === "lease_lapsed") return SYSTEM;
+  if (event.type !== "provider_confirmed" || actor.kind === "provider") return actor;
+  const configId = findIntent(state, event.intentId)?.provider?.configId;
+  return configId === undefined ? SYSTEM : { kind: "provider", id: configId };
 }
 
 /** A change of driver in the middle of a collection is a part of that payment's story. */

@@ -1,0 +1,90 @@
+/** A change that is done while the gateway loses its feed: the answer says that it is done (design §2.2). */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { type Device, moveDevice } from "../../services/bus/messages/registry.ts";
+import { changeOrderLines, getOrder, type Order, voidOrder } from "../../services/bus/messages/settlement.ts";
+import { serve } from "../../services/bus/operation.ts";
+import { STATION_LOG } from "../../services/bus/streams.ts";
+import { send } from "../support/http.ts";
+import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
+
+const STATION_ID = 1;
+const ORDER: Order = {
+  orderId: 7,
+  orderDisplayNumber: 7,
+  stationId: STATION_ID,
+  status: "open",
+  revision: 1,
+  currency: "EUR",
+  totalMinor: "100",
+  lines: [],
+  transaction: null,
+  openedAtMs: Date.now(),
+};
+const VOIDED: Order = { ...ORDER, status: "voided" };
+const DEVICE: Device = {
+  deviceId: 11,
+  stationId: STATION_ID,
+  name: "Display",
+  kind: "customer_display",
+  capabilities: [],
+  status: "suspended",
+  handoffTarget: "",
+  createdAtMs: Date.now(),
+  enrolledAtMs: null,
+};
+
+let world: GatewayWorld;
+beforeAll(async () => {
+  world = await startGatewayWorld();
+  await world.openStation(STATION_ID);
+});
+afterEach(async () => {
+  await ensureStreams(world.bus, { replicas: 1 });
+  await expect.poll(() => isStale(), { timeout: 10_000 }).toBe(false);
+});
+afterAll(() => world.stop());
+
+const isStale = (): boolean => {
+  const { replicas } = world.gateway;
+  return !replicas.areStationsFresh(replicas.nowMs());
+};
+
+/** Takes the station log away while the change is being done. */
+async function loseFeed(): Promise<void> {
+  await world.bus.jsm.streams.delete(STATION_LOG.name);
+  await expect.poll(isStale, { timeout: 10_000 }).toBe(true);
+}
+
+const deps = (queue: string) => ({ nc: world.bus.nc, log: SILENT, queue, claim: async () => true });
+
+it("new lines and a void of an order: 200 with the order", async () => {
+  const token = await world.session();
+  const served = [
+    serve(deps("settlement"), getOrder, async () => ({ order: ORDER })),
+    serve(deps("settlement"), changeOrderLines, async () => {
+      await loseFeed();
+      return { order: { ...ORDER, revision: 2 }, barrier: {} };
+    }),
+    serve(deps("settlement"), voidOrder, async () => ({ order: VOIDED, barrier: {} })),
+  ];
+  await world.bus.nc.flush();
+  const json = { lines: [{ name: "Tea", quantity: 1, unit_amount: "1.00" }] };
+  const changed = await send(world.baseUrl, "PUT", "/api/cashier/v1/orders/7/lines/", { token, json });
+  expect(changed).toMatchObject({ status: 200, body: { order_id: 7, revision: 2, unclear_collections: [] } });
+  const voided = await send(world.baseUrl, "POST", "/api/cashier/v1/orders/7/void/", { token });
+  expect(voided).toMatchObject({ status: 200, body: { status: "voided" } });
+  for (const one of served) one.unsubscribe();
+});
+
+it("a device that is suspended: 200 with the device", async () => {
+  const token = await world.session({ role: "owner", permissions: ["organization.manage"] });
+  const served = serve(deps("registry"), moveDevice, async () => {
+    await loseFeed();
+    return { device: DEVICE, barrier: {} };
+  });
+  await world.bus.nc.flush();
+  const suspended = await send(world.baseUrl, "POST", "/api/backoffice/v1/devices/11/suspend/", { token });
+  expect(suspended).toMatchObject({ status: 200, body: { device_id: 11, status: "suspended", liveness: null } });
+  served.unsubscribe();
+});
