@@ -8,6 +8,7 @@ import { type Caller, PERMISSIONS } from "../../services/bus/messages/caller.ts"
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
 import { createFilial, listFilials } from "../../services/bus/messages/registry.ts";
 import { call } from "../../services/bus/operation.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
@@ -37,6 +38,7 @@ let created = 0;
 
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNats(), cloneDatabase()]);
+  await prepareBus(nats.url, database.url);
   processes = [await startRegistry(0), await startRegistry(1)];
   bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
   const request = { name: "Faults", owner: { email: "ana@example.com", name: "Ana" } };
