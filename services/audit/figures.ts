@@ -1,8 +1,9 @@
 /** What the audit service tells about its copy. */
 import type { Registry } from "prom-client";
-import { addCount, addGauge, type Count } from "../runtime/figures.ts";
+import { addCount, addGauges, type Count } from "../runtime/figures.ts";
 import type { Sample } from "../runtime/sample.ts";
 import type { CopyLag } from "./copy/copy-lag.ts";
+import type { AuditedLogs } from "./deps.ts";
 
 export interface CopierFigures {
   readonly commits: Count<never>;
@@ -25,16 +26,20 @@ export function addCopierFigures(metrics: Registry | undefined): CopierFigures {
 }
 
 /** Read when somebody asks; NaN while the database or the stream does not answer. */
-export function addLagFigures(metrics: Registry | undefined, lag: Sample<CopyLag>): void {
-  const read = async (of: (known: CopyLag) => number): Promise<number> => {
-    const known = await lag();
-    return known === undefined ? Number.NaN : of(known);
-  };
-  addGauge(metrics, "audit_copy_position", "Stream sequence up to which all is copied.", () => read((l) => l.position));
-  addGauge(metrics, "audit_copy_behind_commits", "Sequences of the station log behind that.", () =>
-    read((l) => l.behind),
-  );
-  addGauge(metrics, "audit_copy_lag_seconds", "Age of the oldest commit that is not copied.", () =>
-    read((l) => l.lateMs / 1_000),
-  );
+export function addLagFigures(
+  metrics: Registry | undefined,
+  { all }: AuditedLogs,
+  lags: Sample<readonly CopyLag[]>,
+): void {
+  const add = (name: string, help: string, of: (known: CopyLag) => number): void =>
+    addGauges(metrics, { name, help, labels: ["log"] }, async () => {
+      const known = await lags();
+      return all.map(({ name: log }) => {
+        const lag = known?.find((each) => each.log === log);
+        return [{ log }, lag === undefined ? Number.NaN : of(lag)] as const;
+      });
+    });
+  add("audit_copy_position", "Sequence of the log up to which all is copied.", ({ position }) => position);
+  add("audit_copy_behind_commits", "Messages of the log behind that.", ({ behind }) => behind);
+  add("audit_copy_lag_seconds", "Age of the oldest commit that is not copied.", ({ lateMs }) => lateMs / 1_000);
 }

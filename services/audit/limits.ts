@@ -7,15 +7,20 @@ export const AUDIT_LIMITS = {
    * fraction of one for each, and nobody who needs a commit in the copy minds the wait.
    */
   lingerMs: 25,
-  /** Commits that wait in memory for the writer; beyond this the copier stops asking the stream for more. */
-  queuedCommits: 512,
-  /** Commits asked of the stream ahead of time. */
-  prefetchedCommits: 256,
-  /** How long one request to the stream stays open, and how often the server proves that an idle feed is alive. */
-  pullExpiresMs: 10_000,
-  feedHeartbeatMs: 1_000,
-  /** The server forgets the consumer of a copier that died. */
-  feedForgottenMs: 30_000,
+  /** A read of the log; any of its copies answers it in a few milliseconds, and another attempt follows at once. */
+  readMs: 300,
+  /** How often an idle copier asks whether there is a commit; each costs the server a look at the end of the stream. */
+  pollMs: 50,
+  /** A question to the leader of a log; without an answer there is none now, and the copier tries again. */
+  leaderMs: 1_000,
+  /** How often the place in the log is checked although nothing has failed: a log may lose its end unnoticed. */
+  checkMs: 10_000,
+  /**
+   * A log counts as having lost its end when its leader says so this often, with this pause: one that was just elected
+   * applies what it has within milliseconds.
+   */
+  lossConfirmations: 3,
+  lossConfirmMs: 300,
 
   /** A copier that has not renewed its hold for this long is taken over: the trail lags by this much after a crash. */
   holdMs: 2_000,
@@ -57,8 +62,8 @@ export const AUDIT_LIMITS = {
   purgeIntervalMs: 3_600_000,
   purgeBatchRows: 5_000,
 
-  /** The copier writes one batch after another, on a connection that no reader can keep from it. */
-  copierConnections: 1,
+  /** The copiers write one batch after another, on connections that no reader can keep from them; all logs share them. */
+  copierConnections: 2,
   /** Readers do a few short statements each. */
   readerConnections: 4,
 } as const;

@@ -5,7 +5,11 @@ import type { AuditSettings } from "./settings.ts";
 import { purgeEvents, purgeIntents } from "./sql/purge-copy.ts";
 
 /** One turn: all that is past its retention now. */
-export async function purgeOnce(deps: AuditDeps, settings: AuditSettings, isStopping = () => false): Promise<void> {
+export async function purgeOnce(
+  deps: Pick<AuditDeps, "database">,
+  settings: AuditSettings,
+  isStopping = () => false,
+): Promise<void> {
   const rows = AUDIT_LIMITS.purgeBatchRows;
   const olderThanDays = settings.eventRetentionDays;
   const purges = [

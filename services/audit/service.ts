@@ -1,15 +1,18 @@
 /** The audit service: copies every commit of the station log to PostgreSQL and tells from the copy what happened. */
+import { jetstreamManager } from "@nats-io/jetstream";
 import { getTimeline, listStationEvents } from "../bus/messages/audit.ts";
 import { auditHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
+import { STATION_LOG } from "../bus/streams.ts";
+import { STATION_LOG_ALL, stationLogSubject } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
-import { startCopier } from "./copy/copier.ts";
-import { readCopyLag } from "./copy/copy-lag.ts";
-import type { AuditDeps } from "./deps.ts";
+import { startCopiers } from "./copy/copier.ts";
+import { readCopyLags } from "./copy/copy-lag.ts";
+import type { AuditDeps, AuditedLogs } from "./deps.ts";
 import { addCopierFigures, addLagFigures } from "./figures.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import { startPurge } from "./retention.ts";
@@ -18,6 +21,8 @@ import { listEvents } from "./station-events.ts";
 import { timeline } from "./timeline/timeline.ts";
 
 const NAME = "audit";
+const LOG = { name: STATION_LOG.name, commits: STATION_LOG_ALL };
+const LOGS: AuditedLogs = { all: [LOG], of: () => LOG, subject: stationLogSubject };
 
 /** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
 export async function startAuditService(serviceDeps: ServiceDeps): Promise<Service> {
@@ -26,14 +31,15 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const url = requireDatabaseUrl(settings);
   const copying = openDatabase({ url, name: `${NAME} copier`, maxConnections: AUDIT_LIMITS.copierConnections });
   const database = openDatabase({ url, name: NAME, maxConnections: AUDIT_LIMITS.readerConnections });
-  const deps: AuditDeps = { bus, database, log };
+  const jsm = await jetstreamManager(bus.nc, { timeout: AUDIT_LIMITS.leaderMs, checkAPI: false });
+  const deps: AuditDeps = { bus, jsm, logs: LOGS, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };
-  const copier = startCopier({ bus, database: copying, log, figures: addCopierFigures(metrics) });
-  const lag = sample(() => readCopyLag(deps), AUDIT_LIMITS.lagReadMs);
-  addLagFigures(metrics, lag);
+  const copier = startCopiers({ ...deps, database: copying, figures: addCopierFigures(metrics) });
+  const lag = sample(() => readCopyLags(deps), AUDIT_LIMITS.lagReadMs);
+  addLagFigures(metrics, deps.logs, lag);
   const health = databaseHealth(deps.bus.nc, database, async () => {
     const known = await lag();
-    return known !== undefined && known.lateMs > AUDIT_LIMITS.lateMs ? "copy_late" : null;
+    return known?.some(({ lateMs }) => lateMs > AUDIT_LIMITS.lateMs) === true ? "copy_late" : null;
   });
   const purge = startPurge(deps, auditSettings);
   const serving = [

@@ -60,6 +60,7 @@ export class Exchanges {
     const error = this.#whyNot();
     if (error !== undefined) throw error;
     this.#listen();
+    if (!this.#repeated.has(asked.subject)) this.#repeated.set(asked.subject, 0);
     this.#begun += 1;
     const id = this.#begun.toString(36);
     const waiting = new Exchange(this.#nc, asked, `${this.#inbox}.${id}`, () => {

@@ -25,6 +25,7 @@ export interface CountFacts<TLabel extends string> extends Omit<FigureFacts<TLab
 }
 
 type Labels<TLabel extends string> = Readonly<Record<TLabel, string>>;
+type LabelledValues<TLabel extends string> = Iterable<readonly [Labels<TLabel>, number]>;
 
 /** Something that is counted when it happens. */
 export interface Count<TLabel extends string> {
@@ -66,7 +67,7 @@ async function valueOf(read: () => number | Promise<number>): Promise<number> {
 export function addGauges<TLabel extends string>(
   registry: Registry | undefined,
   facts: FigureFacts<TLabel>,
-  read: () => Iterable<readonly [Labels<TLabel>, number]>,
+  read: () => LabelledValues<TLabel> | Promise<LabelledValues<TLabel>>,
 ): void {
   if (registry === undefined) return;
   const { name, help, labels = [] } = facts;
@@ -75,9 +76,10 @@ export function addGauges<TLabel extends string>(
     help,
     labelNames: labels,
     registers: [registry],
-    collect() {
+    async collect() {
+      const known = await read();
       this.reset();
-      for (const [values, value] of read()) this.set(values, value);
+      for (const [values, value] of known) this.set(values, value);
     },
   });
 }

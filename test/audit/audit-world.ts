@@ -88,7 +88,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
   return world;
 }
 
-async function newStation(bus: Bus, sql: Database): Promise<ScriptedStation> {
+export async function newStation(bus: Bus, sql: Database): Promise<ScriptedStation> {
   const [row] = await sql<{ organization_id: number; filial_id: number; station_id: number; device_id: number }[]>`
     with o as (insert into organizations (name) values ('Organization') returning organization_id),
     f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning organization_id, filial_id),

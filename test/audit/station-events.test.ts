@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DeviceDescription } from "../../machines/station/state.ts";
 import { purgeOnce } from "../../services/audit/retention.ts";
 import { type AuditEvent, listStationEvents } from "../../services/bus/messages/audit.ts";
-import { createLog } from "../../services/runtime/log.ts";
 import { type AuditWorld, committedEvents, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
 
@@ -84,7 +83,7 @@ test("what is past its retention goes, the rest stays, and a gap is not made of 
   await station.do({ type: "lease_acquire" }, station.cashier);
   await station.collectCash(41_002);
   await world.untilCopied();
-  const deps = { bus: world.bus, database: world.database, log: createLog({ service: "audit", level: "silent" }) };
+  const deps = { database: world.database };
   await purgeOnce(deps, { eventRetentionDays: 60 });
   const { stationId } = station.facts;
   const count = async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { getTimeline } from "../../services/bus/messages/audit.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
@@ -240,7 +241,9 @@ describe("a timeline", () => {
     const station = await openStation();
     await station.collect(851, orderSnapshot(1));
     await world.untilCopied();
-    await world.database.begin(async (sql) => {
+    // Longer than the service's own transactions may be idle.
+    const holding = openDatabase({ url: world.databaseUrl, maxConnections: 1, idleInTransactionMs: 20_000 });
+    await holding.begin(async (sql) => {
       await sql`select from audit_position for update`;
       await station.report(851);
       const timeline = await timelineOf(station, 851);
@@ -249,6 +252,7 @@ describe("a timeline", () => {
       const asked = timelineOf(station, 999_999);
       await expect(asked).rejects.toMatchObject({ refusal: { code: "unavailable" } });
     });
+    await closeDatabase(holding);
   });
 
   test("is the organization's own", async () => {

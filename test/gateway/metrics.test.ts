@@ -145,16 +145,17 @@ describe("one collection", () => {
   });
 
   it("is told by the services: settled once, copied, delivered", async () => {
-    await comes("services", "audit_copy_behind_commits", {}, 0);
+    const copied = { log: "STATION_LOG" };
+    await comes("services", "audit_copy_behind_commits", copied, 0);
     const services = await read("services");
     expect(figure(services, "settlement_answers_total", { result: "settled" })).toBe(1);
     expect(figure(services, "registry_enrollments_total", { result: "succeeded" })).toBe(2);
     const newest = await system.bus.jsm.streams.getMessage("STATION_LOG", { last_by_subj: STATION_LOG_ALL });
     const { state } = await system.bus.jsm.streams.info("STATION_LOG", { subjects_filter: STATION_LOG_ALL });
     const commits = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
-    expect(figure(services, "audit_copy_position")).toBe(newest?.seq);
+    expect(figure(services, "audit_copy_position", copied)).toBe(newest?.seq);
     expect(figure(services, "audit_copied_commits_total")).toBe(commits);
-    expect(figure(services, "audit_copy_lag_seconds")).toBe(0);
+    expect(figure(services, "audit_copy_lag_seconds", copied)).toBe(0);
     expect(figure(services, "audit_gaps_total")).toBe(0);
     const pool = { pool: "settlement" };
     expect(figure(services, "database_connections", pool)).toBeGreaterThan(0);
@@ -266,6 +267,7 @@ describe("labels", () => {
       type: [...STATION_COMMAND_TYPES, "liveness"],
       result: [...RESULTS, ...ERROR_CODES],
       queue: ["station", "host"],
+      log: ["STATION_LOG"],
       kind: OUTBOX_KINDS,
       le: ["0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"],
     };

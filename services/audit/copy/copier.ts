@@ -1,30 +1,25 @@
 /**
- * The copier: follows STATION_LOG and writes each commit to PostgreSQL exactly once.
+ * The copier: follows one log of the stations and writes each commit to PostgreSQL exactly once.
  *
- *   hold the position ──► follow the stream from there ──► write a batch and the new position ──► …
- *          ▲                                                                                    │
- *          └──── anything that fails (database, bus, hold lost): pause, and from the start ◄────┘
+ *   hold the position ──► read the log from there ──► write a batch and the new position ──► …
+ *          ▲                                                                             │
+ *          └── anything that fails (database, bus, hold lost): pause, and from the start ◄┘
  *
- * The position stands in the same transaction as the rows, so there is nothing to acknowledge and nothing that could be
- * delivered twice: a crash at any point continues at the row after the last one written, at once and in order. (A
- * durable consumer would hand out what a crashed copier had not acknowledged only after a time-out, behind newer
- * commits, and would take a restored database for one that has everything.) Copiers of other processes stand by.
+ * The position is stored in the same transaction as the rows, so there is nothing to acknowledge and nothing that could be
+ * delivered twice: a crash at any point continues at the row after the last one written, at once and in order. Any copy
+ * of the log answers the reads (`bus/direct-reader.ts`), so no server's end stops them. Copiers of other processes stand by.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { ConsumerMessages, JsMsg } from "@nats-io/jetstream";
-import { STATION_LOG } from "../../bus/streams.ts";
-import { STATION_LOG_ALL } from "../../bus/subjects.ts";
-import type { Transaction } from "../../db/pool.ts";
-import type { AuditDeps } from "../deps.ts";
+import { type ReadMessage, readBatch, readNext } from "../../bus/direct-reader.ts";
+import { OutageLog } from "../../runtime/outage-log.ts";
+import type { AuditDeps, AuditedLog } from "../deps.ts";
 import type { CopierFigures } from "../figures.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
-import { holdPosition, movePosition, releasePosition } from "../sql/position.ts";
+import { holdPosition, releasePosition } from "../sql/position.ts";
 import type { CopiedCommit } from "./commit-rows.ts";
-import { findSharedPosition } from "./find-position.ts";
-import { MessageQueue } from "./message-queue.ts";
-import { noteLosses } from "./note-losses.ts";
 import { readCommit } from "./read-commit.ts";
+import { startingPosition } from "./starting-position.ts";
 import { HoldLostError, writeBatch } from "./write-batch.ts";
 
 export interface CopierDeps extends AuditDeps {
@@ -36,10 +31,13 @@ export interface Copier {
   stop(): Promise<void>;
 }
 
-export function startCopier(deps: CopierDeps): Copier {
+/** Copies every log; of the copiers of one log in all processes one works. */
+export function startCopiers(deps: CopierDeps): Copier {
   const stopping = new AbortController();
   const holder = randomUUID();
-  const running = copyUntilStopped(deps, holder, stopping.signal);
+  const running = Promise.all(
+    deps.logs.all.map((log) => new LogCopier(deps, { log, holder, signal: stopping.signal }).run()),
+  );
   return {
     async stop() {
       stopping.abort();
@@ -54,122 +52,159 @@ export function startCopier(deps: CopierDeps): Copier {
         await running;
         return;
       }
-      await releasePosition(deps.database, { stream: STATION_LOG.name, holder }).catch((error: unknown) => {
-        deps.log.warn({ err: error }, "the hold on the audit copy lapses by itself");
-      });
+      await Promise.all(deps.logs.all.map(({ name }) => release(deps, { stream: name, holder })));
     },
   };
 }
 
-async function copyUntilStopped(deps: CopierDeps, holder: string, signal: AbortSignal): Promise<void> {
-  let pauseMs: number = AUDIT_LIMITS.retryPauseMs;
-  while (!signal.aborted) {
-    try {
-      const key = { stream: STATION_LOG.name, holder, holdMs: AUDIT_LIMITS.holdMs };
-      const position = await holdPosition(deps.database, key);
-      if (position === undefined) {
-        await sleep(AUDIT_LIMITS.holdRenewalMs, signal);
-        continue;
-      }
-      const isProven = (): void => {
-        pauseMs = AUDIT_LIMITS.retryPauseMs;
-      };
-      await follow(deps, { holder, signal, position, onWritten: isProven });
-    } catch (error) {
-      if (error instanceof HoldLostError) {
-        deps.log.info({}, "another process copies the station log now");
-      } else {
-        deps.figures.interruptions.add({});
-        deps.log.warn({ err: error, retryInMs: pauseMs }, "the audit copy is interrupted");
-        await sleep(pauseMs, signal);
-        pauseMs = Math.min(pauseMs * 2, AUDIT_LIMITS.longestRetryPauseMs);
-      }
-    }
-  }
+async function release(deps: CopierDeps, key: { readonly stream: string; readonly holder: string }): Promise<void> {
+  await releasePosition(deps.database, key).catch((error: unknown) => {
+    deps.log.warn({ err: error, stream: key.stream }, "the hold on the audit copy lapses by itself");
+  });
 }
 
-interface Follow {
+interface Work {
+  readonly log: AuditedLog;
   readonly holder: string;
   readonly signal: AbortSignal;
-  readonly position: number;
-  readonly onWritten: () => void;
 }
 
-async function follow(deps: CopierDeps, { holder, signal, position: start, onWritten }: Follow): Promise<void> {
-  const stream = STATION_LOG.name;
-  const { holdMs } = AUDIT_LIMITS;
-  // A server that was away may have lost what it had, so the place in the stream has to be looked for anew.
-  const interrupted = new AbortController();
-  const stopListening = deps.bus.onChange(() => interrupted.abort());
-  const over = AbortSignal.any([signal, interrupted.signal]);
-  let feed: ConsumerMessages | undefined;
-  const closeFeed = (): void => void feed?.close();
-  over.addEventListener("abort", closeFeed, { once: true });
-  try {
-    let position = await startingPosition(deps, holder, start);
-    feed = await openFeed(deps, position);
-    if (over.aborted) return;
-    const queue = new MessageQueue<JsMsg>(AUDIT_LIMITS.queuedCommits);
-    void queue.fill(feed);
+class LogCopier {
+  readonly #deps: CopierDeps;
+  readonly #work: Work;
+  readonly #outage: OutageLog;
+  #pauseMs: number = AUDIT_LIMITS.retryPauseMs;
+  #position = 0;
+  /** How far the log is read: its messages that are of no station move this, and not the position. */
+  #readTo = 0;
+  #heldAtMs = 0;
+
+  constructor(deps: CopierDeps, work: Work) {
+    this.#deps = deps;
+    this.#work = work;
+    this.#outage = new OutageLog(deps.log, `the audit copy of ${work.log.name}`);
+  }
+
+  /** Until the signal is aborted. Never rejects. */
+  async run(): Promise<void> {
+    const { signal } = this.#work;
     while (!signal.aborted) {
-      const messages = await queue.take(AUDIT_LIMITS.batchCommits, AUDIT_LIMITS.holdRenewalMs, AUDIT_LIMITS.lingerMs);
-      if (messages === undefined) return;
-      const newest = messages.at(-1);
-      if (newest === undefined) {
-        if ((await holdPosition(deps.database, { stream, holder, holdMs })) !== position) throw new HoldLostError();
-        continue;
+      try {
+        const position = await this.#hold();
+        if (position === undefined) await sleep(AUDIT_LIMITS.holdRenewalMs, signal);
+        else await this.#follow(position);
+      } catch (error) {
+        if (error instanceof HoldLostError) {
+          this.#deps.log.info({ stream: this.#work.log.name }, "another process copies the station log now");
+        } else {
+          this.#deps.figures.interruptions.add({});
+          this.#outage.failed(error);
+          await sleep(this.#pauseMs, signal);
+          this.#pauseMs = Math.min(this.#pauseMs * 2, AUDIT_LIMITS.longestRetryPauseMs);
+        }
       }
-      const batch = { stream, holder, from: position, to: newest.seq, commits: commitsOf(deps, messages) };
-      const gaps = await writeBatch(deps.database, batch);
-      position = newest.seq;
-      deps.figures.commits.add({}, batch.commits.length);
-      deps.figures.gaps.add({}, gaps.length);
-      onWritten();
-      for (const gap of gaps) deps.log.error(gap, "commits are missing in the audit copy");
     }
-  } finally {
-    over.removeEventListener("abort", closeFeed);
-    stopListening();
-    await feed?.close();
+  }
+
+  async #follow(held: number): Promise<void> {
+    const { signal, holder, log } = this.#work;
+    // A server that was away may have lost what it had, so the place in the log has to be found anew.
+    const interrupted = new AbortController();
+    const stopListening = this.#deps.bus.onChange(() => interrupted.abort());
+    const over = AbortSignal.any([signal, interrupted.signal]);
+    try {
+      this.#position = await startingPosition(this.#deps, { log, holder, position: held, signal: over });
+      this.#readTo = this.#position;
+      const checkAtMs = performance.now() + AUDIT_LIMITS.checkMs;
+      // A log can lose its end without a word to this process, so its place is checked again now and then.
+      while (!over.aborted && performance.now() < checkAtMs) await this.#turn(over);
+    } finally {
+      stopListening();
+    }
+  }
+
+  /** Copies one batch, or waits a moment where there is none. */
+  async #turn(signal: AbortSignal): Promise<void> {
+    const { name: stream, commits: subjects } = this.#work.log;
+    const { bus } = this.#deps;
+    const timeoutMs = AUDIT_LIMITS.readMs;
+    const next = await this.#read(signal, () => readNext(bus, { stream, subjects, from: this.#readTo + 1, timeoutMs }));
+    await this.#renewHold();
+    if (next === undefined) return;
+    if (next === null) return await sleep(AUDIT_LIMITS.pollMs, signal);
+    await sleep(AUDIT_LIMITS.lingerMs, signal);
+    for (let isFull = true; isFull && !signal.aborted; ) {
+      const from = this.#readTo + 1;
+      const most = AUDIT_LIMITS.batchCommits;
+      const messages = await this.#read(signal, () => readBatch(bus.nc, { stream, from, most, timeoutMs }));
+      if (messages === undefined) return;
+      await this.#write(messages);
+      isFull = messages.length === most;
+    }
+  }
+
+  /** Undefined where no copy of the log answers: another attempt follows soon. */
+  async #read<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      this.#outage.failed(error);
+      await sleep(AUDIT_LIMITS.pollMs, signal);
+      return undefined;
+    }
+  }
+
+  async #write(messages: readonly ReadMessage[]): Promise<void> {
+    const { log, database, figures } = this.#deps;
+    const stored = messages.filter(({ subject }) => isOfStation(this.#work.log, subject));
+    const to = stored.at(-1)?.sequence;
+    if (to !== undefined) {
+      const {
+        log: { name: stream },
+        holder,
+      } = this.#work;
+      const commits = this.#commitsOf(stored);
+      const gaps = await writeBatch(database, { stream, holder, from: this.#position, to, commits });
+      this.#position = to;
+      this.#heldAtMs = performance.now();
+      figures.commits.add({}, commits.length);
+      figures.gaps.add({}, gaps.length);
+      for (const gap of gaps) log.error(gap, "commits are missing in the audit copy");
+    }
+    this.#readTo = messages.at(-1)?.sequence ?? this.#readTo;
+    this.#pauseMs = AUDIT_LIMITS.retryPauseMs;
+    this.#outage.worked();
+  }
+
+  async #renewHold(): Promise<void> {
+    if (performance.now() - this.#heldAtMs < AUDIT_LIMITS.holdRenewalMs) return;
+    if ((await this.#hold()) !== this.#position) throw new HoldLostError();
+    this.#outage.worked();
+  }
+
+  async #hold(): Promise<number | undefined> {
+    const { log, holder } = this.#work;
+    const key = { stream: log.name, holder, holdMs: AUDIT_LIMITS.holdMs };
+    const position = await holdPosition(this.#deps.database, key);
+    this.#heldAtMs = performance.now();
+    return position;
+  }
+
+  #commitsOf(messages: readonly ReadMessage[]): readonly CopiedCommit[] {
+    return messages.flatMap((message) => {
+      const { subject, sequence } = message;
+      const commit = readCommit(message);
+      if (commit !== undefined) return [{ commit, streamSequence: sequence }];
+      this.#deps.log.error({ subject, sequence }, "a message in the station log is no commit");
+      return [];
+    });
   }
 }
 
-/** Behind what the stream and the copy have in common; what the stream has lost of the copy is noted first. */
-async function startingPosition(deps: AuditDeps, holder: string, position: number): Promise<number> {
-  const stream = STATION_LOG.name;
-  const shared = await findSharedPosition(deps, position);
-  if (shared === position) return position;
-  deps.log.error({ position, sharedPosition: shared }, "the station log has lost what its audit copy has");
-  const move = async (sql: Transaction, to: number): Promise<void> => {
-    const isHeld = await movePosition(sql, { stream, holder, holdMs: AUDIT_LIMITS.holdMs, from: position, to });
-    if (!isHeld) throw new HoldLostError();
-  };
-  const losses = await noteLosses(deps, { sequence: shared, nowMs: Date.now(), fence: (sql) => move(sql, position) });
-  for (const loss of losses) deps.log.error(loss, "a station has lost commits");
-  await deps.database.begin((sql) => move(sql, shared));
-  return shared;
-}
-
-async function openFeed(deps: AuditDeps, position: number): Promise<ConsumerMessages> {
-  const consumer = await deps.bus.js.consumers.get(STATION_LOG.name, {
-    opt_start_seq: position + 1,
-    filter_subjects: STATION_LOG_ALL,
-    inactive_threshold: AUDIT_LIMITS.feedForgottenMs,
-  });
-  return await consumer.consume({
-    max_messages: AUDIT_LIMITS.prefetchedCommits,
-    expires: AUDIT_LIMITS.pullExpiresMs,
-    idle_heartbeat: AUDIT_LIMITS.feedHeartbeatMs,
-  });
-}
-
-function commitsOf(deps: AuditDeps, messages: readonly JsMsg[]): readonly CopiedCommit[] {
-  return messages.flatMap((message) => {
-    const commit = readCommit(message);
-    if (commit !== undefined) return [{ commit, streamSequence: message.seq }];
-    deps.log.error({ subject: message.subject, sequence: message.seq }, "a message in the station log is no commit");
-    return [];
-  });
+/** The subjects of commits end in two wildcards. */
+function isOfStation({ commits }: AuditedLog, subject: string): boolean {
+  return subject.startsWith(commits.slice(0, commits.indexOf("*")));
 }
 
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,25 +1,40 @@
-/** How far the audit copy is behind the station log, whoever makes it: read from the database and the stream. */
-import { STATION_LOG } from "../../bus/streams.ts";
-import { STATION_LOG_ALL } from "../../bus/subjects.ts";
-import type { AuditDeps } from "../deps.ts";
+/** How far the audit copy of each log is behind it, whichever process makes it: read from the database and the streams. */
+import { NoCopyAnswersError, readNext } from "../../bus/direct-reader.ts";
+import type { AuditDeps, AuditedLog } from "../deps.ts";
+import { AUDIT_LIMITS } from "../limits.ts";
 import { readPosition } from "../sql/position.ts";
 
 export interface CopyLag {
-  /** The stream sequence up to which everything is copied. */
+  readonly log: string;
+  /** The sequence of the log's stream up to which everything is copied. */
   readonly position: number;
-  /** Sequences of the stream behind that. */
+  /** Messages of the stream behind that. */
   readonly behind: number;
   /** For how long the oldest commit that is not copied has waited; zero when there is none. */
   readonly lateMs: number;
 }
 
-export async function readCopyLag({ bus, database }: Pick<AuditDeps, "bus" | "database">): Promise<CopyLag> {
-  const { name } = STATION_LOG;
-  const position = await readPosition(database, name);
-  const newest = await bus.jsm.streams.getMessage(name, { last_by_subj: STATION_LOG_ALL });
-  const behind = Math.max(0, (newest?.seq ?? 0) - position);
-  if (behind === 0) return { position, behind, lateMs: 0 };
-  // The stream keeps so many commits of a station, so the very next sequence may be gone.
-  const oldest = await bus.jsm.direct.getMessage(name, { seq: position + 1, next_by_subj: STATION_LOG_ALL });
-  return { position, behind, lateMs: oldest === null ? 0 : Math.max(0, bus.clock.nowMs() - oldest.time.getTime()) };
+/** Throws where the database or every copy of a log is silent. */
+export async function readCopyLags(deps: Pick<AuditDeps, "bus" | "database" | "logs">): Promise<readonly CopyLag[]> {
+  return await Promise.all(deps.logs.all.map((log) => readCopyLag(deps, log)));
+}
+
+async function readCopyLag({ bus, database }: Pick<AuditDeps, "bus" | "database">, log: AuditedLog): Promise<CopyLag> {
+  const { name: stream, commits: subjects } = log;
+  const position = await readPosition(database, stream);
+  const read = { stream, from: position + 1, timeoutMs: AUDIT_LIMITS.readMs };
+  const oldest = await readNext(bus, { ...read, subjects });
+  if (oldest === null) return { log: stream, position, behind: 0, lateMs: 0 };
+  const lateMs = Math.max(0, bus.clock.nowMs() - oldest.storedAtMs);
+  return { log: stream, position, behind: await countFrom(bus, stream, oldest.sequence), lateMs };
+}
+
+/** The server counts them: a batch of one says how many more there are. */
+async function countFrom({ nc }: AuditDeps["bus"], stream: string, from: number): Promise<number> {
+  const query = JSON.stringify({ seq: from, batch: 1 });
+  const timeout = AUDIT_LIMITS.readMs;
+  const message = await nc.request(`$JS.API.DIRECT.GET.${stream}`, query, { timeout }).catch((cause: unknown) => {
+    throw new NoCopyAnswersError(stream, { cause });
+  });
+  return 1 + Number(message.headers?.get("Nats-Num-Pending") ?? 0);
 }

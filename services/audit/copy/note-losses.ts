@@ -2,10 +2,8 @@
  * What becomes of the trail when the log has lost its end: nothing in it is dropped or written over. Each station that
  * lost commits gets one event that says which; its next commits continue behind that, under versions of the trail's own.
  */
-import { STATION_LOG } from "../../bus/streams.ts";
-import { stationLogSubject } from "../../bus/subjects.ts";
 import type { Transaction } from "../../db/pool.ts";
-import type { AuditDeps } from "../deps.ts";
+import type { AuditDeps, AuditedLog } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import {
   type CopiedBehind,
@@ -20,6 +18,7 @@ import { type IntentRow, intentsOf } from "./commit-rows.ts";
 import { readCommit } from "./read-commit.ts";
 
 export interface NoteLosses {
+  readonly log: AuditedLog;
   /** What the stream still has; whatever is copied of places behind it was lost. */
   readonly sequence: number;
   readonly nowMs: number;
@@ -32,14 +31,16 @@ export interface NoteLosses {
  * the others left. Returns the losses.
  */
 export async function noteLosses(deps: AuditDeps, work: NoteLosses): Promise<readonly Loss[]> {
-  const { sequence, fence } = work;
+  const { log, sequence, fence } = work;
   const losses: Loss[] = [];
   const limit = AUDIT_LIMITS.lossStations;
   for (let sinceId = 0; ; ) {
-    const stationIds = await selectStationsBehind(deps.database, { sequence, sinceId, limit });
-    const last = stationIds.at(-1);
+    const behind = await selectStationsBehind(deps.database, { sequence, sinceId, limit });
+    const last = behind.at(-1);
     if (last === undefined) return losses;
     sinceId = last;
+    // Places in other logs are of other streams.
+    const stationIds = behind.filter((stationId) => deps.logs.of(stationId).name === log.name);
     for (const copied of await selectCopiedBehind(deps.database, { sequence, stationIds })) {
       if (!(await isLost(deps, sequence, copied))) continue;
       const { offset: _offset, ...loss } = copied;
@@ -57,9 +58,9 @@ export async function noteLosses(deps: AuditDeps, work: NoteLosses): Promise<rea
  * Commits that only made room for newer ones are not lost: then the station's next message is a later commit than they.
  * After a loss it is one that has their version again, or there is none.
  */
-async function isLost({ bus }: AuditDeps, sequence: number, copied: CopiedBehind): Promise<boolean> {
-  const query = { seq: sequence + 1, next_by_subj: stationLogSubject(copied.stationId) };
-  const next = await bus.jsm.streams.getMessage(STATION_LOG.name, query);
+async function isLost({ jsm, logs }: AuditDeps, sequence: number, copied: CopiedBehind): Promise<boolean> {
+  const query = { seq: sequence + 1, next_by_subj: logs.subject(copied.stationId) };
+  const next = await jsm.streams.getMessage(logs.of(copied.stationId).name, query);
   const commit = next === null ? undefined : readCommit(next);
   return commit === undefined || commit.version + copied.offset <= copied.toVersion;
 }
@@ -79,9 +80,9 @@ async function noteLoss(deps: AuditDeps, loss: Loss, { nowMs, fence }: NoteLosse
   });
 }
 
-async function intentsInLog({ bus }: AuditDeps, stationId: number) {
-  const query = { last_by_subj: stationLogSubject(stationId) };
-  const newest = await bus.jsm.streams.getMessage(STATION_LOG.name, query);
+async function intentsInLog({ jsm, logs }: AuditDeps, stationId: number) {
+  const query = { last_by_subj: logs.subject(stationId) };
+  const newest = await jsm.streams.getMessage(logs.of(stationId).name, query);
   const commit = newest === null ? undefined : readCommit(newest);
   return commit === undefined ? [] : intentsOf(commit.state);
 }

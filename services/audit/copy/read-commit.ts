@@ -3,7 +3,7 @@ import { type Commit, decodeCommit, NewerMachineError } from "../../../machines/
 import { parseStationId } from "../../bus/subjects.ts";
 
 /**
- * The commit of a message of STATION_LOG, or undefined when the message is none: it is then left out, and shows as a
+ * The commit of a message of a log, or undefined when the message is none: it is then left out, and shows as a
  * gap. Throws {@link NewerMachineError}: a newer program's commit is not guessed at, the copy waits for its upgrade.
  */
 export function readCommit(message: { readonly subject: string; string(): string }): Commit | undefined {

@@ -10,9 +10,10 @@ export async function holdPosition(
   key: { readonly stream: string; readonly holder: string; readonly holdMs: number },
 ): Promise<number | undefined> {
   const [row] = await database<{ sequence: number }[]>`
-    update audit_position
-    set holder = ${key.holder}, held_until = clock_timestamp() + make_interval(secs => ${key.holdMs / 1000})
-    where stream = ${key.stream} and (holder = ${key.holder} or held_until < clock_timestamp())
+    insert into audit_position as known (stream, holder, held_until)
+    values (${key.stream}, ${key.holder}, clock_timestamp() + make_interval(secs => ${key.holdMs / 1000}))
+    on conflict (stream) do update set holder = excluded.holder, held_until = excluded.held_until
+    where known.holder = excluded.holder or known.held_until < clock_timestamp()
     returning sequence`;
   return row?.sequence;
 }

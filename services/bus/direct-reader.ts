@@ -1,0 +1,93 @@
+/**
+ * Reads a stream in order by direct get: any server that has a copy answers, so nothing is lost with one server, and no
+ * consumer must be made anew. A copy that lags answers with less, and the next read goes on from there.
+ */
+import { createInbox, type Msg, type NatsConnection } from "nats";
+import type { Bus } from "./connection.ts";
+
+export interface ReadMessage {
+  readonly subject: string;
+  readonly sequence: number;
+  /** When the server stored it, by the server's clock. */
+  readonly storedAtMs: number;
+  string(): string;
+}
+
+/** No copy answered in time, or the answer came in part. */
+export class NoCopyAnswersError extends Error {
+  readonly code = "no_copy_answers";
+  constructor(stream: string, options: ErrorOptions = {}) {
+    super(`No copy of the stream ${stream} answers.`, options);
+    this.name = "NoCopyAnswersError";
+  }
+}
+
+export interface DirectRead {
+  readonly stream: string;
+  readonly timeoutMs: number;
+}
+
+/**
+ * Up to `most` messages of all subjects from this sequence on, fewer when they are large; none where the copy ends before.
+ * Throws NoCopyAnswersError.
+ */
+export async function readBatch(
+  nc: NatsConnection,
+  read: DirectRead & { readonly from: number; readonly most: number },
+): Promise<readonly ReadMessage[]> {
+  const { stream, from, most, timeoutMs } = read;
+  const ended = Promise.withResolvers<void>();
+  const messages: ReadMessage[] = [];
+  const fail = (cause?: unknown): void => ended.reject(new NoCopyAnswersError(stream, { cause }));
+  const inbox = createInbox();
+  const subscription = nc.subscribe(inbox, {
+    callback: (error, message) => {
+      if (error !== null) return fail(error);
+      const code = message.headers?.code ?? 0;
+      const before = Number(message.headers?.get("Nats-Last-Sequence") ?? 0);
+      if (code === 404) return ended.resolve();
+      if (code !== 0 && code !== 204) return fail();
+      // Each names the one before it, and so does the end: a missing one shows.
+      if (before !== (messages.at(-1)?.sequence ?? 0)) return fail();
+      if (code === 204) ended.resolve();
+      else messages.push(asRead(message));
+    },
+  });
+  const timer = setTimeout(fail, timeoutMs);
+  try {
+    nc.publish(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify({ seq: from, batch: most }), { reply: inbox });
+    await ended.promise;
+    return messages;
+  } finally {
+    clearTimeout(timer);
+    subscription.unsubscribe();
+  }
+}
+
+/** The first message of these subjects at this sequence or behind it; null where the copy has none. Throws NoCopyAnswersError. */
+export async function readNext(
+  { nc }: Pick<Bus, "nc">,
+  read: DirectRead & { readonly from: number; readonly subjects: string },
+): Promise<ReadMessage | null> {
+  const { stream, from, subjects, timeoutMs } = read;
+  const query = JSON.stringify({ seq: from, next_by_subj: subjects });
+  const message = await nc
+    .request(`$JS.API.DIRECT.GET.${stream}`, query, { timeout: timeoutMs })
+    .catch((cause: unknown) => {
+      throw new NoCopyAnswersError(stream, { cause });
+    });
+  const code = message.headers?.code ?? 0;
+  if (code === 404) return null;
+  if (code !== 0) throw new NoCopyAnswersError(stream);
+  return asRead(message);
+}
+
+function asRead(message: Msg): ReadMessage {
+  const header = (name: string): string => message.headers?.get(name) ?? "";
+  return {
+    subject: header("Nats-Subject"),
+    sequence: Number(header("Nats-Sequence")),
+    storedAtMs: Date.parse(header("Nats-Time-Stamp")),
+    string: () => message.string(),
+  };
+}

@@ -1,0 +1,97 @@
+/** The copy on a cluster: the server that the copier reads from dies, and the one that leads the log. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startAuditService } from "../../services/audit/service.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { STATION_LOG } from "../../services/bus/streams.ts";
+import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import type { Service } from "../../services/runtime/service.ts";
+import { NatsCluster, NODES, type NodeName } from "../cluster/nats-cluster.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { committedEvents, copiedEvents, newStation } from "./audit-world.ts";
+import type { ScriptedStation } from "./scripted-station.ts";
+
+const log = createLog({ service: "audit", level: "silent" });
+const ELECTION = { timeout: 30_000, interval: 20 };
+/** How long after the election the copy may be incomplete. */
+const RECOVERED_MS = 5_000;
+
+let cluster: NatsCluster;
+let testDatabase: TestDatabase;
+let database: Database;
+let writer: Bus;
+let reader: Bus;
+let audit: Service;
+let station: ScriptedStation;
+let intents = 0;
+
+beforeAll(async () => {
+  [cluster, testDatabase] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
+  await prepareBus(cluster.url(), testDatabase.url, { replicas: NODES.length });
+  database = openDatabase({ url: testDatabase.url });
+  writer = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
+  reader = await connectBus({ url: cluster.url("n1"), name: "audit", log });
+  const settings = { natsUrl: cluster.url("n1"), databaseUrl: testDatabase.url, logLevel: "silent" as const };
+  audit = await startAuditService({ bus: reader, log, settings, environment: {} });
+  station = await (await newStation(writer, database)).open();
+}, 90_000);
+afterAll(async () => {
+  await audit.stop();
+  await Promise.all([reader.close(), writer.close(), closeDatabase(database)]);
+  await cluster.stop();
+  await testDatabase.drop();
+});
+
+async function collect(): Promise<void> {
+  intents += 1;
+  await station.collectCash(intents);
+}
+
+async function untilCopied(timeout: number): Promise<number> {
+  const startedAtMs = performance.now();
+  const copied = (): Promise<string[]> => copiedEvents(database, station.facts.stationId);
+  await expect.poll(copied, { timeout, interval: 20 }).toEqual(committedEvents(station));
+  return performance.now() - startedAtMs;
+}
+
+/** Resolves when the log takes an entry again. */
+async function elected(): Promise<void> {
+  const subject = stationLogSubject(station.facts.stationId + 500_000);
+  await vi.waitFor(() => writer.js.publish(subject, "no commit", { timeout: 500, retries: 0 }), ELECTION);
+}
+
+async function leader(): Promise<NodeName> {
+  const { cluster: known } = await writer.jsm.streams.info(STATION_LOG.name);
+  return NODES.find((node) => node === known?.leader) ?? "n0";
+}
+
+async function kill(node: NodeName): Promise<void> {
+  await collect();
+  await untilCopied(RECOVERED_MS);
+  await cluster.killNode(node);
+  await elected();
+  await collect();
+  const tookMs = await untilCopied(RECOVERED_MS);
+  process.stderr.write(`${node} killed: copied ${Math.round(tookMs)} ms after the election\n`);
+  await cluster.startNode(node);
+  await vi.waitFor(async () => {
+    const { cluster: known } = await writer.jsm.streams.info(STATION_LOG.name);
+    expect(known?.replicas?.every(({ current }) => current)).toBe(true);
+  }, ELECTION);
+}
+
+describe("the audit copy on a cluster", () => {
+  it("the server that the copier is connected to is killed: complete within 5 s of the election", async () => {
+    await kill("n1");
+  }, 90_000);
+
+  it("the leader of the log is killed: complete within 5 s of the election", async () => {
+    const node = await leader();
+    // The writer's own server has to stay.
+    if (node === "n0") await writer.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${STATION_LOG.name}`, "");
+    await vi.waitFor(async () => expect(await leader()).not.toBe("n0"), ELECTION);
+    await kill(await leader());
+  }, 90_000);
+});
