@@ -147,6 +147,10 @@ describe("a gap", () => {
       { level: 50, stationId, fromVersion, toVersion },
     ]);
 
+    // The log has made room for newer commits, and has lost nothing.
+    const messages = lines.map((line) => line["msg"]);
+    expect(messages).not.toContain("the station log has lost what its audit copy has");
+
     // Collection 2017 ended within the gap; the state after it still had it.
     const found = await findCopiedIntent(world.database, { stationId, intentId: 2017 });
     expect(found?.intent).toMatchObject({ status: "succeeded", intentId: 2017 });
@@ -175,6 +179,22 @@ describe("a gap", () => {
     expect(lines.filter((line) => line["msg"] === "a message in the station log is no commit")).toHaveLength(6);
     await audit.stop();
   });
+});
+
+test("a log whose newest message is no commit: another copier goes on behind it and reports no loss", async () => {
+  const station = await (await world.newStation()).open();
+  const first = await world.startAudit();
+  await world.bus.js.publish(stationLogSubject(station.facts.stationId + 500_000), "no commit");
+  await world.untilCopied();
+  await first.stop();
+  const { log, lines } = recordingLog();
+  const second = await world.startAudit({ log });
+  await station.collectCash(2201);
+  await world.untilCopied();
+  const messages = lines.map((line) => line["msg"]);
+  expect(messages).not.toContain("the station log has lost what its audit copy has");
+  expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));
+  await second.stop();
 });
 
 test("a log that ends before the copy does is said to have lost something, and is copied from what they have in common", async () => {
