@@ -3,16 +3,15 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { getTimeline, listStationEvents } from "../bus/messages/audit.ts";
 import { auditHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
-import { STATION_LOG } from "../bus/streams.ts";
-import { STATION_LOG_ALL, stationLogSubject } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { AUDITED_LOGS } from "./audited-logs.ts";
 import { startCopiers } from "./copy/copier.ts";
 import { readCopyLags } from "./copy/copy-lag.ts";
-import type { AuditDeps, AuditedLogs } from "./deps.ts";
+import type { AuditDeps } from "./deps.ts";
 import { addCopierFigures, addLagFigures } from "./figures.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import { startPurge } from "./retention.ts";
@@ -21,8 +20,6 @@ import { listEvents } from "./station-events.ts";
 import { timeline } from "./timeline/timeline.ts";
 
 const NAME = "audit";
-const LOG = { name: STATION_LOG.name, commits: STATION_LOG_ALL };
-const LOGS: AuditedLogs = { all: [LOG], of: () => LOG, subject: stationLogSubject };
 
 /** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
 export async function startAuditService(serviceDeps: ServiceDeps): Promise<Service> {
@@ -32,7 +29,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const copying = openDatabase({ url, name: `${NAME} copier`, maxConnections: AUDIT_LIMITS.copierConnections });
   const database = openDatabase({ url, name: NAME, maxConnections: AUDIT_LIMITS.readerConnections });
   const jsm = await jetstreamManager(bus.nc, { timeout: AUDIT_LIMITS.leaderMs, checkAPI: false });
-  const deps: AuditDeps = { bus, jsm, logs: LOGS, database, log };
+  const deps: AuditDeps = { bus, jsm, logs: AUDITED_LOGS, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };
   const copier = startCopiers({ ...deps, database: copying, figures: addCopierFigures(metrics) });
   const lag = sample(() => readCopyLags(deps), AUDIT_LIMITS.lagReadMs);

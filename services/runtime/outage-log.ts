@@ -1,11 +1,16 @@
 /** Reports an outage without a line for each attempt: one when it begins, one each minute while it lasts, one at its end. */
-import type { Log } from "./log.ts";
 
 /** Often enough to be seen by a person who looks at the newest lines, and no flood. */
 const EVERY_MS = 60_000;
 
+/** What it logs with; pino fits. */
+export interface OutageLines {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
 export class OutageLog {
-  readonly #log: Pick<Log, "warn" | "info">;
+  readonly #log: OutageLines;
   readonly #what: string;
   #sinceMs: number | undefined;
   #loggedAtMs = 0;
@@ -13,7 +18,7 @@ export class OutageLog {
   #reason = "";
 
   /** `what` completes "… does not work", and "… works again": for example "the audit copy". */
-  constructor(log: Pick<Log, "warn" | "info">, what: string) {
+  constructor(log: OutageLines, what: string) {
     this.#log = log;
     this.#what = what;
   }

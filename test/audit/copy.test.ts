@@ -1,7 +1,8 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AUDITED_LOGS } from "../../services/audit/audited-logs.ts";
 import { waitUntilCopied } from "../../services/audit/catch-up.ts";
-import { readCopyLag } from "../../services/audit/copy/copy-lag.ts";
+import { readCopyLags } from "../../services/audit/copy/copy-lag.ts";
 import { stationConfirmSubject, stationLogSubject } from "../../services/bus/subjects.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { readStoredJson } from "../../services/db/stored-text.ts";
@@ -59,8 +60,10 @@ describe("the audit copy", () => {
     await world.untilCopied();
     const { stationId } = station.facts;
     expect(await copiedEvents(world.database, stationId)).toEqual(committedEvents(station));
-    expect(await readCopyLag(world)).toEqual({ position: station.commits.at(-1)?.sequence, behind: 0, lateMs: 0 });
-    expect(await waitUntilCopied({ ...world, log })).toBe(true);
+    const deps = { ...world, jsm: world.bus.jsm, logs: AUDITED_LOGS, log };
+    const position = station.commits.at(-1)?.sequence;
+    expect(await readCopyLags(deps)).toEqual([{ log: "STATION_LOG", position, behind: 0, lateMs: 0 }]);
+    expect(await waitUntilCopied(deps)).toBe(true);
     await audit.stop();
     expect(lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
   });

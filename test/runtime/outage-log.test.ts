@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { OutageLog } from "../../services/runtime/outage-log.ts";
+import { type OutageLines, OutageLog } from "../../services/runtime/outage-log.ts";
 
 const lines: object[] = [];
-const log = {
+const log: OutageLines = {
   warn: (fields: object, message: string) => void lines.push({ ...fields, message }),
   info: (fields: object, message: string) => void lines.push({ ...fields, message }),
 };
