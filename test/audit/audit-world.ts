@@ -10,6 +10,7 @@ import { STATION_LOG_ALL } from "../../services/bus/subjects.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { ScriptedStation } from "./scripted-station.ts";
@@ -39,7 +40,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
   const silent = createLog({ service: "audit", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log: silent });
   await prepareBus(nats.url, testDatabase.url);
-  const database = openDatabase({ url: testDatabase.url });
+  const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url });
   const services: Service[] = [];
   const world: AuditWorld = {
     nats,

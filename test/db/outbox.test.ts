@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 let database: TestDatabase;
@@ -9,7 +10,7 @@ let sql: Database;
 
 beforeAll(async () => {
   database = await cloneDatabase();
-  sql = openDatabase({ url: database.url });
+  sql = openDatabase({ ...HOLDS_LOCKS, url: database.url });
 });
 beforeEach(async () => {
   await sql`truncate outbox restart identity`;

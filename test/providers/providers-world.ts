@@ -22,6 +22,7 @@ import { startSandboxProviderService } from "../../services/sandbox-provider/ser
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { type Series, scrape } from "../support/scrape.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
@@ -117,7 +118,7 @@ export async function startProvidersWorld(
   let metrics = await startMetrics("providers", { host: "127.0.0.1", port: 0 });
   let providers = await startProvidersService({ ...shared, metrics: metrics.registry });
   const further: Service[] = [];
-  const database = openDatabase({ url: testDatabase.url, maxConnections: 3 });
+  const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url, maxConnections: 3 });
   let people = 0;
 
   const ask: ProvidersWorld["ask"] = (operation, request, timeoutMs = 15_000) =>

@@ -14,6 +14,7 @@ import { startRegistryService } from "../../services/registry/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
@@ -56,7 +57,7 @@ export async function startRegistry(
   const passwords = { ownerPassword: OWNER_PASSWORD, cashierPassword: CASHIER_PASSWORD };
   const sandbox = await ask(registry.seedSandbox, passwords);
   if (options.relay === true) services.push(await startRelayService(serviceDeps));
-  const sql = openDatabase({ url: database.url, maxConnections: 2 });
+  const sql = openDatabase({ ...HOLDS_LOCKS, url: database.url, maxConnections: 2 });
   return {
     bus,
     sql,

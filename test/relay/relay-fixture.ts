@@ -15,6 +15,7 @@ import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -62,7 +63,7 @@ export async function startRelayFixture(): Promise<RelayFixture> {
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
   await prepareBus(nats.url, database.url);
-  const sql = openDatabase({ url: database.url, maxConnections: 4 });
+  const sql = openDatabase({ ...HOLDS_LOCKS, url: database.url, maxConnections: 4 });
   const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
   const deps: ServiceDeps = { bus, log, settings, environment: {} };
   const started: { stop(): Promise<void> }[] = [];

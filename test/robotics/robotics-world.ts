@@ -21,6 +21,7 @@ import { startRelayService } from "../../services/relay/service.ts";
 import { startRoboticsService } from "../../services/robotics/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 
 type AnyOperation = Operation<z.ZodType, z.ZodType>;
@@ -74,7 +75,7 @@ export async function startRoboticsWorld(): Promise<RoboticsWorld> {
   const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
   const shared: ServiceDeps = { bus, log, settings, environment: {} };
   const services: Service[] = [await startRelayService(shared), await startRoboticsService(shared)];
-  const database = openDatabase({ url: testDatabase.url, maxConnections: 12 });
+  const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url, maxConnections: 12 });
   let people = 0;
 
   const ask: RoboticsWorld["ask"] = (operation, request) =>

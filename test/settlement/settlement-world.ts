@@ -8,6 +8,7 @@ import { RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 
@@ -31,7 +32,7 @@ export async function startSettlementWorld(): Promise<SettlementWorld> {
   const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" as const };
   await refuseFlushes(bus.nc);
   const service = await startSettlementService({ bus, log, settings, environment: {} });
-  const database = openDatabase({ url: testDatabase.url });
+  const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url });
   return {
     bus,
     database,

@@ -21,6 +21,7 @@ import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
+import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -98,7 +99,7 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
     WEBHOOK_CA_FILE: caFile,
   };
   const serviceDeps: ServiceDeps = { bus, log, settings, environment };
-  const database = openDatabase({ url: testDatabase.url, maxConnections: 4 });
+  const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url, maxConnections: 4 });
   const started: { stop(): Promise<void> }[] = [];
   let processes = 0;
   let tasks = 0;
