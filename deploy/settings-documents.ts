@@ -47,7 +47,7 @@ async function allSettings(): Promise<readonly ReadSetting[]> {
 function readersOf({ name, readers }: ReadSetting): string {
   const services = Object.keys(SERVICES).length;
   if (readers.length === services + 1) return "all";
-  if (name === "DATABASE_URL") return "all but `gateway` and `stations`";
+  if (name === "DATABASE_URL" || name === "DATABASE_CONNECTIONS") return "all but `gateway` and `stations`";
   return readers.map((reader) => `\`${reader}\``).join(", ");
 }
 

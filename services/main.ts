@@ -6,17 +6,20 @@ import { requireDatabaseUrl } from "./runtime/settings.ts";
 import { helpText } from "./runtime/settings-help.ts";
 
 /** PostgreSQL has to answer before a service starts; only the actor hosts do without it. */
-const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics }) => {
+const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics, connections, log }) => {
   if (!needsDatabase(names)) return undefined;
   const url = requireDatabaseUrl(settings);
-  const [database, installation, pools] = await Promise.all([
+  const [database, installation, pools, check] = await Promise.all([
     import("./db/reach-database.ts"),
     import("./db/installation.ts"),
     import("./db/pool-metrics.ts"),
+    import("./db/connection-check.ts"),
   ]);
   pools.addPoolMetrics(metrics);
   await database.reachDatabase({ url, signal });
-  return await installation.readInstallation(url);
+  const found = await installation.readInstallation(url);
+  const { release } = await check.checkConnections({ url, names, connections, log });
+  return { installation: found, release };
 };
 
 async function printHelp(names: readonly string[]): Promise<void> {

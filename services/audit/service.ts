@@ -23,11 +23,13 @@ const NAME = "audit";
 
 /** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
 export async function startAuditService(serviceDeps: ServiceDeps): Promise<Service> {
-  const { bus, log, settings, environment, metrics } = serviceDeps;
+  const { bus, log, settings, environment, metrics, connections } = serviceDeps;
   const auditSettings = parseSettings(auditSettingsSchema, environment);
   const url = requireDatabaseUrl(settings);
   const copying = openDatabase({ url, name: `${NAME} copier`, maxConnections: AUDIT_LIMITS.copierConnections });
-  const database = openDatabase({ url, name: NAME, maxConnections: AUDIT_LIMITS.readerConnections });
+  const { copierConnections, readerConnections } = AUDIT_LIMITS;
+  const readers = connections === undefined ? readerConnections : connections - copierConnections;
+  const database = openDatabase({ url, name: NAME, maxConnections: readers });
   const jsm = await jetstreamManager(bus.nc, { timeout: AUDIT_LIMITS.leaderMs, checkAPI: false });
   const deps: AuditDeps = { bus, jsm, logs: AUDITED_LOGS, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };

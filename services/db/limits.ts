@@ -15,6 +15,8 @@ export const DATABASE_LIMITS = {
   statementDeadlineMs: 6_000,
   /** The same for a transaction once it has begun; a few statements, none of which may take longer than its time-out. */
   transactionDeadlineMs: 10_000,
+  /** How often a process uses the connection by which it shows how many it may open: well within `idleConnectionSeconds`. */
+  saidMs: 60_000,
   /** How long it is known which process carries out a request: far longer than any caller waits for the answer. */
   claimSeconds: 600,
   /** How often a process that claims requests removes the old claims. */

@@ -18,7 +18,7 @@ export type Queryable = postgresTypes.ISql<{ int8: number }>;
 
 export interface DatabaseOptions {
   readonly url: string;
-  readonly maxConnections?: number;
+  readonly maxConnections?: number | undefined;
   /** Shown in `pg_stat_activity`, so that an operator sees which process holds a lock. */
   readonly name?: string;
   /** How long a statement may go unanswered before its connection counts as broken; for callers that cannot wait as long. */

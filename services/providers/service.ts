@@ -52,7 +52,7 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
   const database = openDatabase({
     url: requireDatabaseUrl(settings),
     name: NAME,
-    maxConnections: PROVIDER_LIMITS.databaseConnections,
+    maxConnections: given.connections ?? PROVIDER_LIMITS.databaseConnections,
   });
   try {
     const resealed = await resealSecrets(database, keyring);

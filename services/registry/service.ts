@@ -21,7 +21,11 @@ import { deleteOldSessions } from "./sql/sessions.ts";
 /** Starts the registry. Several processes may run it: they share the requests, and PostgreSQL keeps them in step. */
 export async function startRegistryService(deps: ServiceDeps): Promise<Service> {
   const settings = parseSettings(registrySettingsSchema, deps.environment);
-  const sql = openDatabase({ url: requireDatabaseUrl(deps.settings), name: "device-payments registry" });
+  const sql = openDatabase({
+    url: requireDatabaseUrl(deps.settings),
+    name: "device-payments registry",
+    maxConnections: deps.connections,
+  });
   const { bus, log } = deps;
   const serving = serveRegistry({
     nc: bus.nc,

@@ -21,6 +21,8 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const sql = openDatabase({
     url: databaseUrl,
     name: "device-payments relay",
+    // One of them holds the lease (`election.ts`).
+    maxConnections: deps.connections === undefined ? undefined : deps.connections - 1,
     statementDeadlineMs: RELAY_LIMITS.statementMs,
     idleInTransactionMs: RELAY_LIMITS.idleInTransactionMs,
   });

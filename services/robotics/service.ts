@@ -35,7 +35,11 @@ const NAME = "robotics";
 export async function startRoboticsService(shared: ServiceDeps): Promise<Service> {
   const { bus, log, settings, environment, metrics } = shared;
   const own = parseSettings(roboticsSettingsSchema, environment);
-  const database = openDatabase({ url: requireDatabaseUrl(settings), name: `device-payments ${NAME}` });
+  const database = openDatabase({
+    url: requireDatabaseUrl(settings),
+    name: `device-payments ${NAME}`,
+    maxConnections: shared.connections,
+  });
   const figures = addRoboticsFigures(metrics, {
     oldestDueAgeMs: sample(() => readOldestDueAgeMs(database), ROBOTICS_LIMITS.figureMs),
   });

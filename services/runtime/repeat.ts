@@ -1,13 +1,16 @@
 /** Does something now and then until stopped; one turn at a time. What fails is done at the next turn. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Log } from "./log.ts";
 
 export interface Repeated {
   stop(): Promise<void>;
 }
 
 export function repeat(
-  options: { readonly everyMs: number; readonly what: string; readonly log: Pick<Log, "warn"> },
+  options: {
+    readonly everyMs: number;
+    readonly what: string;
+    readonly log: { warn(fields: object, message: string): void };
+  },
   work: () => Promise<unknown>,
 ): Repeated {
   const stopping = new AbortController();

@@ -8,9 +8,10 @@ import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
 import { addRepeatedCount } from "../bus/exchange.ts";
 import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
+import { shareConnections } from "./connection-shares.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { type Run, runProcess } from "./lifecycle.ts";
-import { createLog } from "./log.ts";
+import { createLog, type Log } from "./log.ts";
 import { startMetrics } from "./metrics.ts";
 import type { Service, ServiceDeps } from "./service.ts";
 import { diskSettingsSchema, parseSettings, type SharedSettings, sharedSettingsSchema } from "./settings.ts";
@@ -23,8 +24,20 @@ export type StartService = (deps: ServiceDeps) => Promise<Service>;
  */
 export type ReachDatabase = (
   names: readonly string[],
-  options: { readonly settings: SharedSettings; readonly signal: AbortSignal; readonly metrics: Registry | undefined },
-) => Promise<Installation | undefined>;
+  options: {
+    readonly settings: SharedSettings;
+    readonly signal: AbortSignal;
+    readonly metrics: Registry | undefined;
+    /** The most connections that this process opens. */
+    readonly connections: number;
+    readonly log: Log;
+  },
+) => Promise<ReachedDatabase | undefined>;
+
+export interface ReachedDatabase {
+  readonly installation: Installation;
+  release(): Promise<void>;
+}
 
 export interface RunOptions {
   readonly environment: NodeJS.ProcessEnv;
@@ -42,6 +55,7 @@ export async function runServices(
   }
   const settings = parseSettings(sharedSettingsSchema, environment);
   const name = names.join("+");
+  const shares = shareConnections(names, settings.databaseConnections);
   const log = createLog({ service: name, level: settings.logLevel });
   await runProcess({ name, log }, async (run) => {
     // The first step and the last to stop, so that an operator can ask for the readiness of a start and of an end.
@@ -55,17 +69,19 @@ export async function runServices(
       () => connectBus({ url: settings.natsUrl, access: settings.natsAccess, name, log, signal: run.stopping }),
       (started) => started.close(),
     );
-    const installation = await run.step(
+    const connections = shares.total;
+    const database = await run.step(
       "database",
-      () => reachDatabase(names, { settings, signal: run.stopping, metrics: metrics?.registry }),
-      async () => undefined,
+      () => reachDatabase(names, { settings, signal: run.stopping, metrics: metrics?.registry, connections, log }),
+      async (reached) => await reached?.release(),
     );
     await run.step(
       "streams",
       () => checkStreams(bus, run.stopping),
       async () => undefined,
     );
-    if (installation !== undefined) {
+    if (database !== undefined) {
+      const { installation } = database;
       await run.step(
         "installation",
         () => keepOwnerChecked({ bus, installation }, (error) => run.fail(error)),
@@ -85,7 +101,14 @@ export async function runServices(
     addRepeatedCount(metrics?.registry, bus.nc);
     addBusMetrics(metrics?.registry, bus);
     for (const service of names) {
-      const deps: ServiceDeps = { bus, log: log.child({ service }), settings, environment, metrics: metrics?.registry };
+      const deps: ServiceDeps = {
+        bus,
+        log: log.child({ service }),
+        settings,
+        environment,
+        metrics: metrics?.registry,
+        connections: shares.of.get(service),
+      };
       await run.step(
         service,
         async () => await starts[service]?.(deps),

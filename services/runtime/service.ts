@@ -10,6 +10,8 @@ export interface ServiceDeps {
   readonly settings: SharedSettings;
   /** Where a service adds its own figures; undefined while nobody collects them. */
   readonly metrics?: Registry | undefined;
+  /** The most connections to PostgreSQL that it may open; its own limits count where a process has divided none. */
+  readonly connections?: number | undefined;
   /** For the settings that only this service has; parse them with `parseSettings`. */
   readonly environment: NodeJS.ProcessEnv;
 }

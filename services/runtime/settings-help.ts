@@ -10,7 +10,7 @@ export interface ProcessDescription {
   readonly command: string;
   /** What it does: one sentence. */
   readonly does: string;
-  /** Without it, it does not read DATABASE_URL. */
+  /** Without it, it reads no setting of the database. */
   readonly usesDatabase: boolean;
   /** All that it reads. */
   readonly schemas: readonly z.ZodType[];
@@ -24,12 +24,14 @@ export interface SettingDescription extends SettingFacts {
   readonly isNeeded: boolean;
 }
 
+const OF_DATABASE: ReadonlySet<string> = new Set(["DATABASE_URL", "DATABASE_CONNECTIONS"]);
+
 /** All settings of a process in the order of their schemas. Throws for one that `setting` has not made. */
 export function settingsOf({ schemas, usesDatabase }: ProcessDescription): readonly SettingDescription[] {
   // A setting that several services of one process read is there once.
   const fields = new Map(schemas.flatMap((schema) => Object.entries(fieldsOf(schema))));
   return [...fields]
-    .filter(([name]) => usesDatabase || name !== "DATABASE_URL")
+    .filter(([name]) => usesDatabase || !OF_DATABASE.has(name))
     .map(([name, schema]) => {
       const facts = schema.meta() as Partial<SettingFacts> | undefined;
       if (facts?.meaning === undefined)

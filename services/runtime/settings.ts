@@ -141,6 +141,11 @@ export const sharedSettingsSchema = z
       secret: true,
       unset: "a service that needs it does not start",
     }),
+    DATABASE_CONNECTIONS: setting(wholeNumber(1, 1_000).optional(), {
+      meaning:
+        "The most connections to PostgreSQL that this process opens; its services divide them. The sum over all processes must stay below PostgreSQL's max_connections.",
+      unset: "as many as its services can use",
+    }),
     LOG_LEVEL: setting(z.enum(LOG_LEVELS, { error: `it must be one of ${LOG_LEVELS.join(", ")}` }).default("info"), {
       meaning: `The least level of lines in the log: ${LOG_LEVELS.join(", ")}.`,
     }),
@@ -163,12 +168,14 @@ export const sharedSettingsSchema = z
     natsUrl: values.NATS_URL,
     natsAccess: busAccessOf(values),
     databaseUrl: values.DATABASE_URL,
+    databaseConnections: values.DATABASE_CONNECTIONS,
     logLevel: values.LOG_LEVEL,
     ...(values.METRICS_PORT === undefined ? {} : { metrics: { host: values.METRICS_HOST, port: values.METRICS_PORT } }),
   }));
 /** Left out where the address of the bus says all. */
-export type SharedSettings = Omit<z.infer<typeof sharedSettingsSchema>, "natsAccess"> & {
+export type SharedSettings = Omit<z.infer<typeof sharedSettingsSchema>, "natsAccess" | "databaseConnections"> & {
   readonly natsAccess?: ServerAccess | undefined;
+  readonly databaseConnections?: number | undefined;
 };
 
 const MEGABYTE = 1_024 ** 2;

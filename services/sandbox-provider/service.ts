@@ -18,7 +18,7 @@ export async function startSandboxProviderService(shared: ServiceDeps): Promise<
   const database = openDatabase({
     url: requireDatabaseUrl(shared.settings),
     name: "sandbox-provider",
-    maxConnections: SANDBOX_LIMITS.databaseConnections,
+    maxConnections: shared.connections ?? SANDBOX_LIMITS.databaseConnections,
   });
   let publicUrl = own.SANDBOX_PROVIDER_PUBLIC_URL ?? "";
   const deps: SandboxDeps = {

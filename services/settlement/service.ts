@@ -32,11 +32,17 @@ import { settleOnce } from "./settle.ts";
 const NAME = "settlement";
 
 /** Starts answering; several processes share the work as one queue group. */
-export async function startSettlementService({ bus, log, settings, metrics }: ServiceDeps): Promise<Service> {
+export async function startSettlementService({
+  bus,
+  log,
+  settings,
+  metrics,
+  connections = SETTLEMENT_LIMITS.databaseConnections,
+}: ServiceDeps): Promise<Service> {
   const database = openDatabase({
     url: requireDatabaseUrl(settings),
     name: NAME,
-    maxConnections: SETTLEMENT_LIMITS.databaseConnections,
+    maxConnections: connections,
   });
   const settlements = addCount(metrics, {
     name: "settlement_answers_total",

@@ -45,6 +45,7 @@ export async function startWebhookSignerService({
   settings,
   environment,
   metrics,
+  connections = SIGNER_LIMITS.databaseConnections,
 }: ServiceDeps): Promise<Service> {
   const own = readSignerSettings(environment);
   const keyring = createKeyring(own.WEBHOOK_SECRETS_KEY, own.WEBHOOK_SECRETS_OLD_KEYS);
@@ -57,7 +58,7 @@ export async function startWebhookSignerService({
   const database = openDatabase({
     url: requireDatabaseUrl(settings),
     name: NAME,
-    maxConnections: SIGNER_LIMITS.databaseConnections,
+    maxConnections: connections,
   });
   let clock: Clock;
   try {

@@ -1,11 +1,12 @@
 /** What becomes of a process whose log is not read, has no reader any more, or lies on a full disk: it works on. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { LogOutput, type Sink } from "../../services/runtime/log-output.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = join(import.meta.dirname, "programs", "log.ts");
 const disk = mountSmallDisk("log-output", 2);
@@ -79,6 +80,23 @@ describe("a process that logs", () => {
     await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
     expect(report().latestMs).toBeLessThan(BLOCKED_MS);
     expect(await endInOrder(child)).toBe(0);
+  });
+
+  test("to a shell's pipe whose reader is gone: works on and ends in order", async () => {
+    const folder = temporaryFolder("pipe");
+    mkdirSync(folder.path, { recursive: true });
+    const path = join(folder.path, "pipe");
+    execFileSync("mkfifo", [path]);
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writer = openSync(path, constants.O_WRONLY);
+    const { child, report } = start(writer);
+    closeSync(writer);
+    await vi.waitFor(() => expect(report().lines).toBeGreaterThan(0), WAIT);
+    closeSync(reader);
+    await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
+    expect(report().latestMs).toBeLessThan(BLOCKED_MS);
+    expect(await endInOrder(child)).toBe(0);
+    folder.remove();
   });
 
   test("to a file on a full disk: works on, and writes again when there is space", async () => {

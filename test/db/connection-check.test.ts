@@ -1,0 +1,75 @@
+/** The connections of all processes to PostgreSQL: divided within each, and added up at each start. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { checkConnections } from "../../services/db/connection-check.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { shareConnections } from "../../services/runtime/connection-shares.ts";
+import { startPostgres, type TestServer } from "../support/servers.ts";
+
+let server: TestServer;
+const warnings: object[] = [];
+const log = { warn: (fields: object) => void warnings.push(fields) };
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.stop());
+
+const start = (connections: number) => checkConnections({ url: server.url, names: ["settlement"], connections, log });
+
+describe("connections to PostgreSQL", () => {
+  it("one process may open more than there are: it does not start", async () => {
+    await expect(start(98)).rejects.toMatchObject({
+      code: "database_connections",
+      message:
+        "PostgreSQL has 97 connections for its clients, and this process may open 98: set DATABASE_CONNECTIONS to less, or raise max_connections there.",
+    });
+  });
+
+  it("several processes together may: the one that starts last warns, and the sum counts no process that has ended", async () => {
+    const [first, second] = [await start(50), await start(47)];
+    expect(warnings).toEqual([]);
+    const third = await start(10);
+    expect(warnings).toEqual([{ connections: 107, available: 97, processes: 3 }]);
+    await second.release();
+    const again = await start(30);
+    expect(warnings).toHaveLength(1);
+    await Promise.all([first, third, again].map((each) => each.release()));
+  });
+
+  it("a process that has ended: says nothing any more", async () => {
+    const kept = await start(20);
+    const admin = openDatabase({ url: server.url, maxConnections: 1 });
+    const said = () => admin`select from pg_stat_activity where application_name like 'device-payments up to 20:%'`;
+    expect(await said()).toHaveLength(1);
+    await kept.release();
+    await expect.poll(async () => (await said()).length).toBe(0);
+    await closeDatabase(admin);
+  });
+});
+
+describe("the services of one process", () => {
+  const names = ["registry", "settlement", "audit", "relay"];
+
+  it("no setting: each gets as many as it can use, and one more is the process's own", () => {
+    const { total, of } = shareConnections(names, undefined);
+    expect(Object.fromEntries(of)).toEqual({ registry: 10, settlement: 8, audit: 6, relay: 11 });
+    expect(total).toBe(36);
+  });
+
+  it("fewer: they divide them, and never open more than the setting says", () => {
+    for (let total = 11; total <= 80; total += 1) {
+      const { of } = shareConnections(names, total);
+      expect([...of.values()].reduce((sum, count) => sum + count, 1)).toBeLessThanOrEqual(total);
+      expect(Math.min(...of.values())).toBeGreaterThanOrEqual(2);
+    }
+  });
+
+  it("fewer than they need: the process does not start", () => {
+    expect(() => shareConnections(names, 10)).toThrow(
+      "The setting DATABASE_CONNECTIONS is not usable: registry, settlement, audit, relay in one process need at least 11.",
+    );
+  });
+
+  it("an actor host: needs none", () => {
+    expect(shareConnections(["stations"], undefined).total).toBe(0);
+  });
+});
