@@ -1,4 +1,5 @@
 /** A whole system with metrics on: a collection is driven through it, and each process tells its part in closed words. */
+import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ERROR_CODES, ERRORS } from "../../gateway/contract/errors.ts";
 import { routes } from "../../gateway/routes.ts";
@@ -9,6 +10,7 @@ import { STATION_COMMAND_TYPES } from "../machines/vocabulary.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import { send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
+import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
 import { figure, type Series, scrape } from "../support/scrape.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 
@@ -18,7 +20,7 @@ const STATUSES = ["200", "201", "202", "204", "301", "302", "304", "308", "clien
 const RESULTS = ["accepted", "succeeded", "settled", "delivered", "refused", "failed", "newest", "outdated", "unknown"];
 /** Of the request that attests. */
 const ATTEST_ID = "till-7:attest";
-type Process = keyof TestSystem["processes"];
+type Process = keyof TestSystem["processes"] | "webhook-signer";
 
 let system: TestSystem;
 let cashier: Person;
@@ -27,7 +29,10 @@ let display: TestDevice;
 let station: string;
 
 beforeAll(async () => {
-  system = await startSystem({ environment: { METRICS_PORT: "0" } });
+  system = await startSystem({
+    environment: { METRICS_PORT: "0", DISK_FOLDER: tmpdir(), DISK_RESERVE_MB: "0" },
+    webhookSigner: true,
+  });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   await logIn(system.baseUrl, "backoffice", system.owner);
   const [first] = system.sandbox.stations;
@@ -248,6 +253,26 @@ describe("what is refused", () => {
     await comes("services", "relay_outbox_pending_rows", {}, 0);
     // Its counts begin anew, at another port.
     expect(figure(await read("stations"), "stations_partitions_owned")).toBe(256);
+  });
+});
+
+describe("the published dashboards and alert rules", () => {
+  it("each metric that they name: a process has it", async () => {
+    const processes = ["gateway", "stations", "services", "webhook-signer"] as const;
+    const texts = await Promise.all(
+      processes.map(async (name) => (await fetch(`http://127.0.0.1:${portOf(name)}/metrics`)).text()),
+    );
+    const known = new Set(
+      texts
+        .flatMap((text) => [...text.matchAll(/^# TYPE (\S+) (\S+)/gm)])
+        .flatMap(([, name = "", type]) =>
+          type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+        ),
+    );
+    const missing = publishedExpressions().flatMap(({ where, expression }) =>
+      metricNamesIn(expression).flatMap((name) => (known.has(name) || name === "up" ? [] : [`${where}: ${name}`])),
+    );
+    expect(missing).toEqual([]);
   });
 });
 

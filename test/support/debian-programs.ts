@@ -12,6 +12,9 @@ const execFileAsync = promisify(execFile);
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const SYSTEM_FOLDERS = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin"];
 
+/** The packages of programs that are named otherwise. */
+const PACKAGES: Readonly<Record<string, string>> = { promtool: "prometheus" };
+
 export interface DebianProgram {
   readonly path: string;
   /** Folders for LD_LIBRARY_PATH: the libraries that were fetched with it. Empty for an installed program. */
@@ -19,7 +22,7 @@ export interface DebianProgram {
 }
 
 /**
- * Finds programs by the names of their packages, which are also theirs. Rejects with a sentence when one is neither
+ * Finds programs by the names of their packages, which are also theirs unless `PACKAGES` says otherwise. Rejects with a sentence when one is neither
  * installed nor to be had from the machine's package sources: a test that needs it then fails.
  */
 export async function debianPrograms<Name extends string>(
@@ -67,7 +70,12 @@ async function fetchInto(root: string, names: readonly string[]): Promise<void> 
     await withApt({ environment: process.env }, async (apt) => {
       await apt.get("update");
       // Downloads what an installation would: the packages and the libraries that the machine lacks.
-      await apt.get("install", "--download-only", "--no-install-recommends", ...names);
+      await apt.get(
+        "install",
+        "--download-only",
+        "--no-install-recommends",
+        ...names.map((name) => PACKAGES[name] ?? name),
+      );
       for (const archive of apt.packages()) await execFileAsync("dpkg-deb", ["-x", archive, unpacked]);
     });
     // Renamed when complete, so that a run that is cut short leaves no half a program.

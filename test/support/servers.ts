@@ -43,12 +43,13 @@ export async function startNats({ path }: { path?: string | undefined } = {}): P
 }
 
 /** A PostgreSQL of this test's own, for tests that kill it; empty. Others clone a database, which is much cheaper. */
-export async function startPostgres(): Promise<TestServer> {
+export async function startPostgres({ settings }: { settings?: Record<string, string> } = {}): Promise<TestServer> {
   const folder = serverFolder("postgres");
   const options = {
     folder: join(folder.path, "postgres"),
     logFile: join(folder.path, "postgres.log"),
     password: randomBytes(12).toString("hex"),
+    ...(settings === undefined ? {} : { settings }),
   };
   const server = await startPostgresServer(options);
   const facts = { ...server, url: server.url("postgres"), folder: options.folder };
