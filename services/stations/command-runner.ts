@@ -40,8 +40,10 @@ export interface CommandRunnerDeps {
   readonly switches: SwitchesReplica;
   readonly settings: MachineSettings;
   readonly figures: HostFigures;
-  /** Whether this host serves the station still. */
+  /** Whether this host may append for the station now. */
   readonly isServed: (stationId: number) => boolean;
+  /** Whether the station is this host's, also while its lease is not renewed. */
+  readonly isHeld: (stationId: number) => boolean;
   /** Called with each state that was read or committed, before anything is answered from it. */
   readonly onKnown: (stationId: number, known: KnownStation) => void;
   readonly unknownAppends: Pick<UnknownAppends, "has" | "watch">;
@@ -192,7 +194,11 @@ export class CommandRunner {
    */
   async #commit(stationId: number, known: KnownStation, commit: Commit): Promise<CommitResult> {
     for (let attempt = 0; attempt < STATION_LIMITS.doubtAttempts; attempt += 1) {
-      if (!this.#deps.isServed(stationId)) return this.#abandon(stationId);
+      if (!this.#deps.isServed(stationId)) {
+        // Nothing of this commit is under way before the first attempt.
+        if (attempt === 0 || !this.#deps.isHeld(stationId)) return this.#abandon(stationId);
+        break;
+      }
       const outcome = await this.#deps.stationLog.append(stationId, known.sequence, commit);
       if (outcome.kind === "stored") {
         const { state, version, atMs, reply } = commit;

@@ -1,11 +1,12 @@
 /** The actor host: owns partitions, takes their commands, keeps their deadlines, and sees their settlements and QR payments through. */
 import type { Msg } from "nats";
-import { partitionOf } from "../../machines/partition.ts";
+import { PARTITION_COUNT, partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { countLate, dropLate, requestIdOf } from "../bus/deadline.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
 import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
+import { LEASES } from "../bus/streams.ts";
 import { parseStationId } from "../bus/subjects.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
@@ -15,6 +16,7 @@ import { CommandRunner } from "./command-runner.ts";
 import { ConfirmationChecks } from "./confirmation-checks.ts";
 import type { HostFigures } from "./figures.ts";
 import { STATION_LIMITS } from "./limits.ts";
+import type { LogPlace } from "./log-leases.ts";
 import { Mailboxes } from "./mailboxes.ts";
 import { OwnWork } from "./own-work.ts";
 import { Ownership } from "./ownership.ts";
@@ -31,6 +33,15 @@ import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 
 /** The name of commands in the count of late requests. */
 const OPERATION = "station.command";
+
+/** All hosts' records are in one bucket. */
+const LEASE_PLACES: readonly LogPlace[] = [
+  {
+    stream: `KV_${LEASES.name}`,
+    prefix: `$KV.${LEASES.name}.host.`,
+    partitions: Array.from({ length: PARTITION_COUNT }, (_, partition) => partition),
+  },
+];
 
 export interface HostDeps {
   readonly bus: Bus;
@@ -75,7 +86,11 @@ export class StationHost {
       forRequest(work.requestId, () => runner.perform(stationId, work)),
     );
     this.#ownWork = new OwnWork(this.#mailboxes);
-    this.#unknownAppends = new UnknownAppends({ log, ownWork: this.#ownWork, isUp: () => bus.isUp() });
+    this.#unknownAppends = new UnknownAppends({
+      log,
+      ownWork: this.#ownWork,
+      canAppend: (stationId) => bus.isUp() && this.#isServed(stationId),
+    });
     this.#confirmations = new ConfirmationChecks({
       nc: bus.nc,
       log,
@@ -90,7 +105,8 @@ export class StationHost {
       switches,
       settings: settings.machine,
       figures,
-      isServed: (stationId) => this.#ownership.isCurrent() && this.#partitions.has(partitionOf(stationId)),
+      isServed: (stationId) => this.#isServed(stationId),
+      isHeld: (stationId) => this.#partitions.has(partitionOf(stationId)),
       onKnown: (stationId, known) => this.#observe(stationId, known),
       unknownAppends: this.#unknownAppends,
       confirmations: this.#confirmations,
@@ -99,7 +115,7 @@ export class StationHost {
     this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, figures });
     this.#withdrawals = new Withdrawals({ nc: bus.nc, log, mailboxes: this.#mailboxes });
     this.#providers = new ProviderSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, switches });
-    this.#ownership = new Ownership({
+    this.#ownership = new Ownership(LEASE_PLACES, {
       bus: deps.leaseBus,
       log,
       hostId: deps.hostId,
@@ -107,6 +123,9 @@ export class StationHost {
       acquire: (partitions) => this.#acquire(partitions),
       release: (partitions) => this.#release(partitions),
       drop: (partitions) => this.#drop(partitions),
+      setListening: (partitions, isListening) => {
+        for (const index of partitions) this.#partitions.get(index)?.setListening(isListening);
+      },
     });
     this.#ticker = setInterval(() => this.#tick(), STATION_LIMITS.tickMs);
     this.#stopListening = bus.onChange((isUp) => this.#onBusChange(isUp));
@@ -131,7 +150,7 @@ export class StationHost {
 
   /** The partitions that this host serves now. */
   owned(): ReadonlySet<number> {
-    return new Set(this.#partitions.keys());
+    return new Set([...this.#partitions.keys()].filter((index) => this.#ownership.isCurrent(index)));
   }
 
   /** How many states are kept decoded: what a resident station costs, as opposed to a passive one. */
@@ -158,9 +177,9 @@ export class StationHost {
     return this.#mailboxes.busyRefusals;
   }
 
-  /** Partitions that some host serves, this one or another; undefined while this host's own lease is not current. */
+  /** Partitions that some host serves, this one or another; undefined while no lease of this host is current. */
   partitionsOwned(): number | undefined {
-    return this.#ownership.isCurrent() ? this.#ownership.heldByAnybody().size : undefined;
+    return this.#ownership.heldByAnyHost()?.size;
   }
 
   #receive(message: Msg): void {
@@ -168,7 +187,8 @@ export class StationHost {
       if (message.reply !== undefined) turnPublisher(this.#deps.bus.nc).publish(message.reply, JSON.stringify(given));
     };
     if (dropLate({ nc: this.#deps.bus.nc, log: this.#deps.log }, message, OPERATION)) return;
-    if (!this.#ownership.isCurrent()) return answer(UNAVAILABLE);
+    const stationId = parseStationId(message.subject);
+    if (!this.#ownership.isCurrent(partitionOf(stationId))) return answer(UNAVAILABLE);
     let body: unknown;
     try {
       body = message.json();
@@ -181,7 +201,12 @@ export class StationHost {
       this.#deps.log.error({ subject: message.subject, errors }, "a command was not understood");
       return answer({ failure: "invalid_request", errors });
     }
-    this.#mailboxes.submit(parseStationId(message.subject), { ...parsed.data, answer, requestId: currentRequestId() });
+    this.#mailboxes.submit(stationId, { ...parsed.data, answer, requestId: currentRequestId() });
+  }
+
+  #isServed(stationId: number): boolean {
+    const partition = partitionOf(stationId);
+    return this.#ownership.isCurrent(partition) && this.#partitions.has(partition);
   }
 
   #observe(stationId: number, { state }: KnownStation): void {
@@ -250,14 +275,15 @@ export class StationHost {
   }
 
   /**
-   * After an outage that was too short to lose the leases, heartbeats may have been missed: they are read again. A server
-   * that was started anew may have lost the newest commits: nothing that is known of a station counts any more.
+   * After an outage heartbeats may have been missed: they are read again. A single server that was started anew may have lost
+   * the newest commits: nothing that is known of a station counts any more. In a cluster the others give them back.
    */
   #onBusChange(isUp: boolean): void {
     const opened = [...this.#partitions.values()];
-    const serverId = this.#deps.bus.nc.info?.server_id;
-    if (isUp && serverId !== this.#serverId) {
-      this.#serverId = serverId;
+    const { server_id: serverId, cluster } = this.#deps.bus.nc.info ?? {};
+    const isAnotherServer = isUp && serverId !== this.#serverId;
+    if (isAnotherServer) this.#serverId = serverId;
+    if (isAnotherServer && cluster === undefined) {
       this.#drop([...this.#partitions.keys()]);
       return this.#acquire(opened.map((partition) => partition.index));
     }
@@ -302,7 +328,7 @@ export class StationHost {
 
   #tick(): void {
     const nowMs = this.#deps.bus.clock.nowMs();
-    if (this.#ownership.isCurrent()) for (const partition of this.#partitions.values()) partition.tick(nowMs);
+    for (const [index, partition] of this.#partitions) if (this.#ownership.isCurrent(index)) partition.tick(nowMs);
     this.#takeUpLateCommits();
     this.#cache.passivate(Date.now() - this.#deps.settings.passivateMs);
   }

@@ -7,12 +7,19 @@ export const STATION_LIMITS = {
   renewMs: 500,
   /** A renewal that is not acknowledged by then is tried anew; two fit before the host has to stop itself. */
   renewTimeoutMs: 700,
-  /** Without an acknowledged renewal for this long a host acts for nobody any more. */
+  /** Without an acknowledged renewal for this long a host answers `unavailable`; it goes on when one is acknowledged. */
   selfStopMs: 1_500,
-  /** A host whose newest record is this much older than the newest record of all is taken for dead: one second after it stopped itself. */
+  /**
+   * A host that is silent for this long is removed, and its partitions are free. Silence may be measured too long by one
+   * `countedGapMs`, so a host stops itself 300 ms before that at the latest.
+   */
   takeOverMs: 2_500,
   /** A host that is this late makes the others renew at each review, so that they see its age to a tenth of a second. */
   lateMs: 1_000,
+  /** The most that two renewals of this host measure of the silence of others: more time between them was an election or a stall. */
+  countedGapMs: 700,
+  /** A record that is older when a host starts is of a dead host, whatever the server's clock is worth: it is removed at once. */
+  forgottenMs: 10_000,
   /** How often ownership is looked at when nothing happens. */
   reviewMs: 100,
   /** How long a partition that is handed over may finish what it has begun; the whole hand-over stays below 500 ms. */
@@ -39,7 +46,7 @@ export const STATION_LIMITS = {
   doubtAttempts: 3,
   /** First and longest pause between checks of an append with unknown outcome: its station takes no commands meanwhile. */
   unknownPauseMs: 50,
-  unknownLongestPauseMs: 2_000,
+  unknownLongestPauseMs: 500,
   /** One read of a station's last commit. */
   loadMs: 1_000,
   /** Asking the settlement service for an order's truth, or for an old intent: within the time that a requester waits. */

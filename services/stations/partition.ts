@@ -26,7 +26,8 @@ export class Partition {
   readonly presence: Presence;
   readonly #deps: PartitionDeps;
   readonly #deadlines = new DeadlineQueue();
-  readonly #commands: Subscription;
+  /** Undefined while no commands are taken. */
+  #commands: Subscription | undefined;
   readonly #heartbeats: Subscription;
   /** While the log is scanned: stations whose newest state is known better than the scan can tell. */
   #known: Set<number> | undefined = new Set();
@@ -37,11 +38,7 @@ export class Partition {
     this.index = index;
     this.#deps = deps;
     this.presence = new Presence(deps);
-    this.#commands = deps.nc.subscribe(partitionCommandsSubject(index), {
-      callback: (error, message) => {
-        if (error === null) deps.onRequest(message);
-      },
-    });
+    this.setListening(true);
     this.#heartbeats = deps.nc.subscribe(partitionStoredHeartbeatsSubject(index), {
       callback: (error, message) => {
         if (error !== null) return;
@@ -49,6 +46,23 @@ export class Partition {
         this.presence.heard(stationId, deviceId, this.#deps.clock.nowMs());
       },
     });
+  }
+
+  /**
+   * Takes commands, or takes none for a while, so that callers learn at once that this host does not answer. There is no queue
+   * group: a host that is stalled would be given every second command of the host that has taken over.
+   */
+  setListening(isListening: boolean): void {
+    if (!isListening) {
+      this.#commands?.unsubscribe();
+      this.#commands = undefined;
+    } else if (this.#commands === undefined && !this.#isClosed) {
+      this.#commands = this.#deps.nc.subscribe(partitionCommandsSubject(this.index), {
+        callback: (error, message) => {
+          if (error === null) this.#deps.onRequest(message);
+        },
+      });
+    }
   }
 
   /** Takes over what a state that was read or committed says about deadlines and devices. */
@@ -100,13 +114,13 @@ export class Partition {
   async drain(): Promise<void> {
     this.#end();
     // Without a connection there is nothing to drain.
-    await this.#commands.drain().catch(() => undefined);
+    await this.#commands?.drain().catch(() => undefined);
   }
 
   /** Ends at once. */
   close(): void {
     this.#end();
-    this.#commands.unsubscribe();
+    this.setListening(false);
   }
 
   #end(): void {

@@ -16,8 +16,8 @@ import type { OwnCommand } from "./work.ts";
 export interface UnknownAppendsDeps {
   readonly log: Log;
   readonly ownWork: OwnWork;
-  /** Whether the log can be asked at all. */
-  readonly isUp: () => boolean;
+  /** Whether this host may append to the station's log now. */
+  readonly canAppend: (stationId: number) => boolean;
 }
 
 export interface UnknownAppend {
@@ -78,7 +78,7 @@ export class UnknownAppends {
   }
 
   #check(watch: Watch): void {
-    if (!this.#deps.isUp()) return this.#checkLater(watch);
+    if (!this.#deps.canAppend(watch.stationId)) return this.#checkLater(watch);
     const { stationId, expectedSequence, commandId } = watch;
     this.#deps.ownWork.submit({
       stationId,

@@ -38,7 +38,7 @@ describe("an actor host counts", () => {
   });
 
   it("appends that another host was first with", async () => {
-    const hosts = [await world.startHost({ hostId: "twin" }), await world.startHost({ hostId: "twin" })];
+    const hosts = await world.startTwins();
     const stationId = await world.openStation();
     await Promise.all(Array.from({ length: 8 }, (_, index) => renew(stationId, `test:twin-${index}`)));
     const conflicts = await Promise.all(hosts.map(({ metrics }) => read(metrics, "stations_append_conflicts_total")));

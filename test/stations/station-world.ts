@@ -54,8 +54,13 @@ export interface StationWorld {
   /** The address of this world's database; throws without `money`. */
   databaseUrl(): string;
   database(): Database;
-  /** A host within the test's own process. */
-  startHost(options?: { hostId?: string; natsUrl?: string }): Promise<RunningHost>;
+  /** A host within the test's own process; `leaseUrl` names another server than this world's for its lease alone. */
+  startHost(options?: { natsUrl?: string; leaseUrl?: string }): Promise<RunningHost>;
+  /**
+   * Two hosts that both own every partition: each has its lease on another server and learns nothing of the other, which is
+   * the worst that leases can come to.
+   */
+  startTwins(): Promise<readonly [RunningHost, RunningHost]>;
   /** A host whose connection loses what the proxy is told to lose. */
   startHostBehindProxy(): Promise<RunningHost & { readonly proxy: FaultProxy }>;
   /** A host as `npm start` runs it: a process that can be killed. */
@@ -131,14 +136,17 @@ export async function startStationWorld(
     connect,
     databaseUrl: () => present(testDatabase?.url),
     database: () => present(database),
-    async startHost({ hostId = randomUUID(), natsUrl = nats.url } = {}) {
+    async startHost({ natsUrl = nats.url, leaseUrl = nats.url } = {}) {
       const hostBus = await connectBus({ url: natsUrl, name: "host", log: SILENT });
       const switches = await followSwitches(hostBus, SILENT);
       const settings = readStationsSettings(options.environment ?? {});
-      const [leaseBus, scanBus] = await Promise.all([connect("leases"), connect("scan")]);
+      const [leaseBus, scanBus] = await Promise.all([
+        connectBus({ url: leaseUrl, name: "leases", log: SILENT }),
+        connect("scan"),
+      ]);
       const metrics = new Registry();
       const figures = addHostFigures(metrics);
-      const facts = { log: SILENT, hostId, switches, settings, figures };
+      const facts = { log: SILENT, hostId: randomUUID(), switches, settings, figures };
       const host = new StationHost({ bus: hostBus, leaseBus, scanBus, ...facts });
       addHostGauges(metrics, host);
       await host.start();
@@ -149,6 +157,14 @@ export async function startStationWorld(
       });
       hostStops.push(stop);
       return { host, bus: hostBus, scanBus, metrics, stop };
+    },
+    async startTwins() {
+      const leases = await startNats();
+      stops.push(() => leases.stop());
+      const leaseBus = await connectBus({ url: leases.url, name: "test", log: SILENT });
+      await ensureStreams(leaseBus, { replicas: 1 });
+      await leaseBus.close();
+      return await Promise.all([world.startHost(), world.startHost({ leaseUrl: leases.url })]);
     },
     async startHostBehindProxy() {
       const proxy = await startFaultProxy(nats.url);

@@ -1,0 +1,151 @@
+/** Who owns which partition, by the hosts' records alone: no host serves anything here. */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { PARTITION_COUNT } from "../../machines/partition.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { LEASES } from "../../services/bus/streams.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { LogLeases, type LogPlace } from "../../services/stations/log-leases.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+import { eventually, pause } from "./station-world.ts";
+
+const SILENT = createLog({ service: "test", level: "silent" });
+const PLACE: LogPlace = {
+  stream: `KV_${LEASES.name}`,
+  prefix: `$KV.${LEASES.name}.host.`,
+  partitions: Array.from({ length: PARTITION_COUNT }, (_, partition) => partition),
+};
+
+interface Host {
+  readonly leases: LogLeases;
+  readonly bus: Bus;
+  readonly held: Set<number>;
+  /** What it has been told, in order. */
+  readonly orders: ("acquire" | "release" | "drop" | "listen" | "listen no more")[];
+  /** While false the host cannot serve, and does not renew. */
+  canServe: boolean;
+}
+
+let nats: TestServer;
+let hosts: Host[];
+beforeEach(async () => {
+  hosts = [];
+  nats = await startNats();
+  const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
+  await ensureStreams(bus, { replicas: 1 });
+  await bus.close();
+});
+afterEach(async () => {
+  await Promise.all(hosts.map(({ leases }) => leases.stop()));
+  await Promise.all(hosts.map(({ bus }) => bus.close()));
+  await nats.stop();
+});
+
+async function startHost(hostId: string): Promise<Host> {
+  const bus = await connectBus({ url: nats.url, name: hostId, log: SILENT });
+  const held = new Set<number>();
+  const orders: Host["orders"] = [];
+  const take = (order: Host["orders"][number], partitions: readonly number[], isHeld: boolean): void => {
+    orders.push(order);
+    for (const partition of partitions) {
+      if (isHeld) held.add(partition);
+      else held.delete(partition);
+    }
+  };
+  const leases = new LogLeases(PLACE, {
+    bus,
+    log: SILENT,
+    hostId,
+    canServe: () => host.canServe,
+    acquire: (partitions) => take("acquire", partitions, true),
+    release: async (partitions) => take("release", partitions, false),
+    drop: (partitions) => take("drop", partitions, false),
+    setListening: (_partitions, isListening) => void orders.push(isListening ? "listen" : "listen no more"),
+  });
+  const host: Host = { leases, bus, held, orders, canServe: true };
+  hosts.push(host);
+  await leases.start();
+  return host;
+}
+
+async function startTwo(): Promise<readonly [Host, Host]> {
+  const [first, second] = [await startHost("first"), await startHost("second")];
+  await eventually(() => first.held.size + second.held.size === PARTITION_COUNT && second.held.size > 0);
+  return [first, second];
+}
+
+const shared = (): number[] => {
+  const [first, second] = hosts.map(({ leases, held }) => (leases.isCurrent() ? held : new Set<number>()));
+  return [...(first ?? [])].filter((partition) => second?.has(partition));
+};
+
+describe("leases of partitions", () => {
+  it("no record can be stored for 4 s: no host is removed, each goes on with what it held", async () => {
+    const [first, second] = await startTwo();
+    const before = [new Set(first.held), new Set(second.held)];
+    for (const { orders } of hosts) orders.length = 0;
+    nats.signal("SIGSTOP");
+    await pause(4_000);
+    expect(hosts.map(({ leases }) => leases.isCurrent())).toEqual([false, false]);
+    nats.signal("SIGCONT");
+    await eventually(() => first.leases.isCurrent() && second.leases.isCurrent(), 2_000);
+    await pause(STATION_LIMITS.renewMs);
+    expect([first.held, second.held]).toEqual(before);
+    expect(hosts.map(({ orders }) => orders)).toEqual([
+      ["listen no more", "listen"],
+      ["listen no more", "listen"],
+    ]);
+  });
+
+  it("a host that is silent: the other one holds everything within 3 s, and no partition has two owners", async () => {
+    const [first, second] = await startTwo();
+    first.canServe = false;
+    const tookMs = await eventually(() => {
+      expect(shared()).toEqual([]);
+      return second.held.size === PARTITION_COUNT;
+    }, 4_000);
+    expect(tookMs).toBeLessThan(3_000);
+    // It learns at its next renewal that it was removed.
+    first.canServe = true;
+    first.orders.length = 0;
+    await eventually(() => {
+      expect(shared()).toEqual([]);
+      return first.held.size > 0 && first.held.size + second.held.size === PARTITION_COUNT;
+    });
+    expect(first.orders[0]).toBe("drop");
+  });
+
+  it("a host that cannot renew for 2 s: nothing is taken from it", async () => {
+    const [first, second] = await startTwo();
+    const before = new Set(first.held);
+    second.orders.length = 0;
+    first.canServe = false;
+    await eventually(() => !first.leases.isCurrent(), 2_000);
+    first.canServe = true;
+    await eventually(() => first.leases.isCurrent());
+    await pause(STATION_LIMITS.takeOverMs - 1_500);
+    expect(first.held).toEqual(before);
+    expect(second.orders).toEqual([]);
+  });
+
+  it("a renewal that is stored after it was given up: the host goes on", async () => {
+    const first = await startHost("first");
+    first.orders.length = 0;
+    const late = JSON.stringify({ holds: "f".repeat(PARTITION_COUNT / 4), isLeaving: false, count: 0 });
+    await first.bus.nc.request(`${PLACE.prefix}first`, late, { timeout: 1_000 });
+    await pause(2 * STATION_LIMITS.renewMs);
+    expect(first.leases.isCurrent()).toBe(true);
+    expect(first.orders).toEqual([]);
+  });
+
+  it("two hosts that start at once: each partition has one owner", async () => {
+    const starting = Promise.all([startHost("first"), startHost("second")]);
+    const watch = setInterval(() => expect(shared()).toEqual([]), 1);
+    const [first, second] = await starting;
+    await eventually(() => first.held.size + second.held.size === PARTITION_COUNT && first.held.size > 0);
+    clearInterval(watch);
+    expect(shared()).toEqual([]);
+    expect(Math.min(first.held.size, second.held.size)).toBeGreaterThan(PARTITION_COUNT / 4);
+  });
+});
