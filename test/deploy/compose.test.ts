@@ -41,8 +41,8 @@ const FORMATS = {
 function publishedSchema(): object {
   const isMark = (key: string, value: unknown): boolean =>
     (key === "id" || key === "$schema") && typeof value === "string";
-  const text = JSON.stringify(composeSchema, (key, value: unknown) => (isMark(key, value) ? undefined : value));
-  return JSON.parse(text) as object;
+  const schema = JSON.stringify(composeSchema, (key, value: unknown) => (isMark(key, value) ? undefined : value));
+  return JSON.parse(schema) as object;
 }
 
 describe("compose.yaml", () => {
@@ -57,9 +57,8 @@ describe("compose.yaml", () => {
   });
 
   it("each process: it has the settings that it needs, and no others", async () => {
-    expect(processes.map(([name]) => name)).toEqual([
-      ...["migrate", "stations", "services", "webhook-signer", "gateway-1", "gateway-2"],
-    ]);
+    const names = ["migrate", "stations", "services", "webhook-signer", "gateway-1", "gateway-2"];
+    expect(processes.map(([name]) => name)).toEqual(names);
     for (const [, { command = [], environment = {} }] of processes)
       await expectSettings(command, Object.keys(environment));
   });
@@ -68,8 +67,11 @@ describe("compose.yaml", () => {
     const started = processes.filter(([name]) => name !== "migrate");
     const copies = started.map(([name, { deploy }]) => [name, deploy?.replicas ?? 1]);
     expect(Object.fromEntries(copies)).toEqual({
-      ...{ stations: 2, services: 2, "webhook-signer": 2 },
-      ...{ "gateway-1": 1, "gateway-2": 1 },
+      stations: 2,
+      services: 2,
+      "webhook-signer": 2,
+      "gateway-1": 1,
+      "gateway-2": 1,
     });
     for (const [name, service] of started) {
       expect(service, name).toMatchObject({ read_only: true, cap_drop: ["ALL"], depends_on: { migrate: {} } });
@@ -90,6 +92,6 @@ describe("compose.yaml", () => {
     const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name = ""]) => name));
     const example = readFileSync(join(FOLDER, "compose.env.example"), "utf8");
     const names = [...example.matchAll(/^([A-Z_]+)=/gm)].map(([, name = ""]) => name);
-    expect([...names].sort()).toEqual([...used].sort());
+    expect(names.toSorted()).toEqual([...used].toSorted());
   });
 });

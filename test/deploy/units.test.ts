@@ -51,7 +51,7 @@ describe("systemd's units", () => {
       expect(Number(valuesOf(read(file), "TimeoutStopSec")[0]), file).toBeGreaterThan(10);
     }
     const [wanted = ""] = valuesOf(read("device-payments.target"), "Wants");
-    expect(wanted.split(" ").sort()).toEqual([...processes].sort());
+    expect(wanted.split(" ").toSorted()).toEqual(processes.toSorted());
   });
 });
 
@@ -71,8 +71,12 @@ describe("the sample for NATS", () => {
     const routes = { ROUTE_PASSWORD: "r1", ROUTE_1: `nats://route:r1@127.0.0.1:${route}` };
     const server = runProgram(inject("natsBinary").path, ["--config", config], {
       env: {
-        ...{ SERVER_NAME: "nats-1", PAYMENTS_PASSWORD: "p1", ADMIN_PASSWORD: "a1" },
-        ...{ ...routes, ROUTE_2: routes.ROUTE_1, ROUTE_3: routes.ROUTE_1 },
+        SERVER_NAME: "nats-1",
+        PAYMENTS_PASSWORD: "p1",
+        ADMIN_PASSWORD: "a1",
+        ...routes,
+        ROUTE_2: routes.ROUTE_1,
+        ROUTE_3: routes.ROUTE_1,
       },
     });
     try {

@@ -2,6 +2,7 @@
 import { expect } from "vitest";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { describeServices, SERVICES } from "../../services/catalogue.ts";
+import { parseMigrateArguments } from "../../services/db/migrate-arguments.ts";
 import { settingsOf } from "../../services/runtime/settings-help.ts";
 
 /** What the preparation of database and bus reads. */
@@ -12,7 +13,11 @@ export async function settingsOfArguments(
   args: readonly string[],
 ): Promise<{ readonly needed: readonly string[]; readonly known: readonly string[] }> {
   const [script, ...names] = args;
-  if (script === "services/migrate.ts") return MIGRATE;
+  if (script === "services/migrate.ts") {
+    // Throws for arguments that it does not understand.
+    parseMigrateArguments(names);
+    return MIGRATE;
+  }
   const isGateway = script === "gateway/main.ts" && names.length === 0;
   const areServices = script === "services/main.ts" && names.length > 0 && names.every((name) => name in SERVICES);
   if (!isGateway && !areServices) throw new Error(`No process is started by ${args.join(" ")}.`);

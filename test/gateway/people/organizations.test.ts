@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { createdOrganizationSchema, organizationsSchema } from "../../../gateway/contract/organization.ts";
 import type { registryEventsSchema } from "../../../gateway/contract/timeline.ts";
+import { guideBlock, operationsGuide } from "../../support/guide.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";
 import { runProgram } from "../../support/running-program.ts";
@@ -13,7 +14,8 @@ type Created = z.infer<typeof createdOrganizationSchema>;
 
 const PLATFORM_KEY = "platform-key-of-the-organization-test";
 const PATH = "/api/platform/v1/organizations/";
-const COMMAND = join(import.meta.dirname, "..", "..", "..", "clients", "organization.ts");
+const CHECKOUT = join(import.meta.dirname, "..", "..", "..");
+const COMMAND = join(CHECKOUT, "clients", "organization.ts");
 
 let system: TestSystem;
 beforeAll(async () => {
@@ -77,6 +79,23 @@ async function command(args: readonly string[], env: Readonly<Record<string, str
   const code = await program.ended;
   return { code, out: program.output() };
 }
+
+describe("the operators' guide", () => {
+  it("its commands for the first restaurant: each succeeds, and the device enrolls with the printed code", async () => {
+    const script = guideBlock("sh", "clients/organization.ts create", operationsGuide);
+    const passwords = { OWNER_PASSWORD: "the owner's new password", CASHIER_PASSWORD: "the cashier's password" };
+    const program = runProgram("bash", ["-euo", "pipefail", "-c", script], {
+      cwd: CHECKOUT,
+      env: { PATH: process.env["PATH"], BASE_URL: system.baseUrl, PLATFORM_KEY, ...passwords },
+    });
+    expect(await program.ended, program.output()).toBe(0);
+    const code = program.output().trim().split("\n").at(-1);
+    const enrolled = await send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json: { code } });
+    expect(enrolled.status, program.output()).toBe(201);
+    const cashier = { email: "cashier@harbour.example", password: passwords.CASHIER_PASSWORD };
+    await logIn(system.baseUrl, "cashier", cashier);
+  });
+});
 
 describe("the command", () => {
   it("create and list: as JSON for programs", async () => {
