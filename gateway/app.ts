@@ -64,7 +64,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { bus, log, settings, metrics, disk = UNWATCHED } = deps;
   const startedAtMs = performance.now();
   reportClock({ clock: bus.clock, log, metrics });
-  await checkStreams(bus);
+  await checkStreams(bus, { log });
   const replicas = await startReplicas(bus, log);
   const gate = new DeviceGate({
     table: replicas.credentials.table,

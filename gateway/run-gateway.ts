@@ -22,7 +22,10 @@ export async function runGateway(environment: NodeJS.ProcessEnv): Promise<void> 
     );
     const bus = await run.step(
       "bus",
-      () => connectBus({ url: shared.natsUrl, access: shared.natsAccess, name: "gateway", log, signal: run.stopping }),
+      () => {
+        const { natsUrl: url, natsAccess: access } = shared;
+        return connectBus({ url, access, name: "gateway", log, signal: run.stopping, awaitsQuorum: true });
+      },
       (started) => started.close(),
     );
     const disk = await run.step(

@@ -5,20 +5,31 @@ import { type BusLayout, LAYOUT_VERSION, layoutOf } from "./bus-layout.ts";
 import type { Bus } from "./connection.ts";
 import { isPassing, noQuorum, streamInfo } from "./ensure-streams.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { type QuorumLog, QuorumWait } from "./reach-jetstream.ts";
 import { firstDifference, wantedConfigs } from "./stream-config.ts";
+
+export interface CheckOptions {
+  readonly signal?: AbortSignal;
+  /** With it the check waits for a quorum for as long as it takes, and says so. */
+  readonly log?: QuorumLog;
+}
 
 /**
  * Returns the layout of the bus. Waits a while for a cluster that elects. Throws UserError `bus_not_migrated` with the next
  * step, or `nats_no_quorum`.
  */
-export async function checkStreams(bus: Bus, signal?: AbortSignal): Promise<BusLayout> {
+export async function checkStreams(bus: Bus, { signal, log }: CheckOptions = {}): Promise<BusLayout> {
   const deadlineMs = performance.now() + BUS_LIMITS.checkStreamsMs;
+  const wait = log === undefined ? undefined : new QuorumWait(log);
   for (;;) {
     try {
-      return await check(bus);
+      const layout = await check(bus);
+      wait?.end();
+      return layout;
     } catch (cause) {
       if (!isPassing(cause)) throw cause;
-      if (performance.now() > deadlineMs) throw noQuorum(bus, wantedConfigs({ replicas: 1 })[0].name, cause);
+      if (wait !== undefined) wait.go(bus.nc.getServer());
+      else if (performance.now() > deadlineMs) throw noQuorum(bus, wantedConfigs({ replicas: 1 })[0].name, cause);
     }
     signal?.throwIfAborted();
     await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal });

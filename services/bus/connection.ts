@@ -7,10 +7,11 @@ import { type BusClock, startBusClock } from "./bus-clock.ts";
 import { exchangesOf } from "./exchange.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
+import { reachJetStream } from "./reach-jetstream.ts";
 import { accessOptions, type ServerAccess } from "./server-access.ts";
 import { refuseOldServer } from "./server-version.ts";
 import { turnPublisher } from "./turn-publisher.ts";
-import { busWithoutJetStream, refusedByBus, unreachableBus } from "./unreachable.ts";
+import { refusedByBus, unreachableBus } from "./unreachable.ts";
 
 /** What the connection logs; pino fits. */
 export interface BusLog {
@@ -41,6 +42,8 @@ export interface ConnectOptions {
   readonly log: BusLog;
   /** How long to try before giving up; a starting system needs more than a command that a person waits for. */
   readonly patienceMs?: number;
+  /** A process that serves waits for a quorum for as long as it takes; a command does not. */
+  readonly awaitsQuorum?: boolean;
   /** Ends the attempt. */
   readonly signal?: AbortSignal;
 }
@@ -56,7 +59,7 @@ export class BusDownError extends Error {
 
 /**
  * Connects; `url` is one or several servers separated by commas, with an optional token or user and password.
- * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_too_old`, `nats_without_jetstream`
+ * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_too_old`, `nats_without_jetstream`, `nats_no_quorum`
  * or `start_stopped` (the signal was aborted).
  */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
@@ -94,15 +97,14 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       }
     }
   })();
-  const jsm = await jetstreamManager(nc, { timeout: BUS_LIMITS.manageMs }).catch(async (cause: unknown) => {
-    const server = nc.getServer();
+  const { log, signal, awaitsQuorum = false, patienceMs = BUS_LIMITS.ensureMs } = options;
+  const withinMs = awaitsQuorum ? undefined : patienceMs;
+  await reachJetStream(nc, { log, signal, withinMs }).catch(async (error: unknown) => {
     clock.stop();
     await nc.close();
-    if (cause instanceof errors.TimeoutError || cause instanceof BusDownError) {
-      throw unreachableBus([server], cause);
-    }
-    throw busWithoutJetStream(server, cause);
+    throw error;
   });
+  const jsm = await jetstreamManager(nc, { timeout: BUS_LIMITS.manageMs, checkAPI: false });
   await clock.measure();
   return {
     nc,

@@ -33,6 +33,10 @@ export const BUS_LIMITS = {
   manageMs: 10_000,
   /** How long `migrate` repeats one request that a cluster without a leader refuses: three elections of the slowest kind. */
   ensureMs: 60_000,
+  /** One question to JetStream at a start: an answer comes in milliseconds, or none. */
+  quorumAnswerMs: 2_000,
+  /** How often a process that waits for a quorum says so. */
+  quorumSaidMs: 60_000,
   /** How long a starting process waits for a cluster that elects; an election takes 4 to 9 s. */
   checkStreamsMs: 15_000,
   /** Pause between two attempts of either. */

@@ -35,6 +35,12 @@ export function busWithoutJetStream(server: string, cause: unknown): UserError {
   return new UserError(sentence, { code: "nats_without_jetstream", cause });
 }
 
+/** UserError `nats_no_quorum`: the server runs, and too few of the others do. */
+export function busWithoutQuorum(server: string, cause: unknown): UserError {
+  const sentence = `The NATS at ${server} (NATS_URL) runs, and its cluster has no quorum: start most of its servers, and see that they reach each other.`;
+  return new UserError(sentence, { code: "nats_no_quorum", cause });
+}
+
 /** The client's own errors have no code; they get the one that says the same. */
 function codedDialError(cause: unknown): unknown {
   if (faultOf(cause) !== undefined || !(cause instanceof Error)) return cause;

@@ -24,7 +24,7 @@ const TOO_MANY =
  * Shows the others what this process may open until `release`, and warns once when all together may open more than there
  * are. Throws UserError `database_connections` when this process alone may.
  */
-export async function checkConnections(check: ConnectionCheck): Promise<{ release(): Promise<void> }> {
+export async function checkConnections(check: ConnectionCheck): Promise<{ readonly release: () => Promise<void> }> {
   const { url, names, connections, log } = check;
   const name = `device-payments up to ${connections}: ${names.join("+")}`;
   const sql = openDatabase({ url, maxConnections: 1, name });

@@ -36,7 +36,7 @@ export type ReachDatabase = (
 
 export interface ReachedDatabase {
   readonly installation: Installation;
-  release(): Promise<void>;
+  readonly release: () => Promise<void>;
 }
 
 export interface RunOptions {
@@ -66,7 +66,10 @@ export async function runServices(
     );
     const bus = await run.step(
       "bus",
-      () => connectBus({ url: settings.natsUrl, access: settings.natsAccess, name, log, signal: run.stopping }),
+      () => {
+        const { natsUrl: url, natsAccess: access } = settings;
+        return connectBus({ url, access, name, log, signal: run.stopping, awaitsQuorum: true });
+      },
       (started) => started.close(),
     );
     const connections = shares.total;
@@ -77,7 +80,7 @@ export async function runServices(
     );
     await run.step(
       "streams",
-      () => checkStreams(bus, run.stopping),
+      () => checkStreams(bus, { signal: run.stopping, log }),
       async () => undefined,
     );
     if (database !== undefined) {

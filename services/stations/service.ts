@@ -16,8 +16,8 @@ export async function startStationsService(deps: ServiceDeps): Promise<Service> 
   const settings = readStationsSettings(environment);
   const { natsUrl: url, natsAccess: access } = deps.settings;
   const [leaseBus, scanBus] = await Promise.all([
-    connectBus({ url, access, name: "stations leases", log }),
-    connectBus({ url, access, name: "stations scan", log }),
+    connectBus({ url, access, name: "stations leases", log, awaitsQuorum: true }),
+    connectBus({ url, access, name: "stations scan", log, awaitsQuorum: true }),
   ]);
   const switches = await followSwitches(bus, log);
   const figures = addHostFigures(deps.metrics);

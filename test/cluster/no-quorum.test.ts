@@ -1,0 +1,59 @@
+/** What a start says and does while most servers of the cluster are away. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { checkStreams } from "../../services/bus/check-streams.ts";
+import { connectBus } from "../../services/bus/connection.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { NatsCluster, NODES } from "./nats-cluster.ts";
+
+let cluster: NatsCluster;
+let database: TestDatabase;
+const lines: string[] = [];
+const log = {
+  info: (_fields: object, message: string) => void lines.push(`info ${message}`),
+  warn: (_fields: object, message: string) => void lines.push(`warn ${message}`),
+};
+
+beforeAll(async () => {
+  [cluster, database] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
+  await prepareBus(cluster.url(), database.url, { replicas: NODES.length });
+  await Promise.all([cluster.killNode("n1"), cluster.killNode("n2")]);
+}, 90_000);
+afterAll(async () => {
+  await cluster.stop();
+  await database.drop();
+});
+
+describe("a start while the cluster has no quorum", () => {
+  it("a command: ends with one sentence and the next step", async () => {
+    const url = cluster.nodeUrl("n0");
+    await expect(connectBus({ url, name: "test", log, patienceMs: 500 })).rejects.toMatchObject({
+      code: "nats_no_quorum",
+      message: `The NATS at ${new URL(url).host} (NATS_URL) runs, and its cluster has no quorum: start most of its servers, and see that they reach each other.`,
+    });
+  }, 30_000);
+
+  it("a process: waits with one line in the log, and goes on by itself when the quorum is back", async () => {
+    lines.length = 0;
+    const url = cluster.nodeUrl("n0");
+    const started = (async () => {
+      const bus = await connectBus({ url, name: "test", log, awaitsQuorum: true });
+      const layout = await checkStreams(bus, { log });
+      await bus.close();
+      return layout;
+    })();
+    const isWaiting = started.then(
+      () => false,
+      () => false,
+    );
+    await vi.waitFor(() => expect(lines).toHaveLength(1), { timeout: 10_000 });
+    // Long enough for several attempts.
+    const late = new Promise((resolve) => setTimeout(() => resolve(true), 3_000));
+    expect(await Promise.race([isWaiting, late])).toBe(true);
+    expect(lines).toEqual([expect.stringMatching(/^warn .* has no quorum: start most .* goes on by itself\.$/)]);
+    await cluster.startNode("n1");
+    expect(await started).toMatchObject({ replicas: NODES.length });
+    expect(lines).toContain("info the NATS cluster has a quorum");
+    expect(lines.filter((line) => line.startsWith("warn"))).not.toContainEqual(expect.stringMatching(/lost|switched/));
+  }, 60_000);
+});
