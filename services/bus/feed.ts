@@ -8,6 +8,7 @@
  */
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
+import { OutageLog } from "../runtime/outage-log.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
 
@@ -65,6 +66,7 @@ class RunningFeed {
   behind = 0;
   readonly #bus: Bus;
   readonly #options: FeedOptions;
+  readonly #outage: OutageLog;
   readonly #stopListening: () => void;
   readonly #watch: NodeJS.Timeout;
   #subscription: Subscription | undefined;
@@ -85,6 +87,7 @@ class RunningFeed {
   constructor(bus: Bus, options: FeedOptions) {
     this.#bus = bus;
     this.#options = options;
+    this.#outage = new OutageLog(options.log, `the feed of ${options.stream}`);
     this.caughtUp.promise.catch(() => undefined);
     this.#stopListening = bus.onChange((isUp) => {
       if (isUp) void this.#start();
@@ -112,9 +115,10 @@ class RunningFeed {
       while (!this.#isStopped && this.#bus.isUp()) {
         try {
           await this.#subscribe();
+          this.#outage.worked();
           return;
         } catch (error) {
-          this.#options.log.warn({ err: error, stream: this.#options.stream }, "a feed could not be started");
+          this.#outage.failed(error);
           await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.feedRetryMs));
         }
       }

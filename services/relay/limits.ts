@@ -39,6 +39,9 @@ export const RELAY_LIMITS = {
   bucketTimeoutMs: 2_000,
   /** How long storing one event in a stream may take. */
   streamTimeoutMs: 2_000,
+  /** A stream counts as having lost its end when its leader says so this often, with this pause between. */
+  lossConfirmations: 3,
+  lossConfirmMs: 300,
   /** First and longest pause before a key that could not be delivered is tried again, doubling; retries never end. */
   retryPauseMs: 100,
   longestRetryPauseMs: 5_000,

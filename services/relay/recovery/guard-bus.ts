@@ -26,7 +26,7 @@ import {
   selectPendingAnnouncements,
 } from "../sql/bus-announcements.ts";
 import { type Mark, noteMarks, selectMarks, selectNotedSequences } from "../sql/bus-marks.ts";
-import { hasLost, markOf, streamInfo, WATCHED_STREAMS } from "./look-at-streams.ts";
+import { compare, markOf, streamInfo, WATCHED_STREAMS } from "./look-at-streams.ts";
 import type { TellDeps, Told } from "./tell.ts";
 import { tellCredentials, tellSessions } from "./tell-entries.ts";
 import { tellStations } from "./tell-stations.ts";
@@ -124,16 +124,17 @@ class Guard {
       const moved: Mark[] = [];
       const lost: AnnouncedPart[] = [];
       for (const { name, part, noted: notedBy } of WATCHED_STREAMS) {
-        const info = await streamInfo(bus.jsm, name);
+        const found = await streamInfo(bus.jsm, name);
         const mark = this.#marks.get(name);
-        if (!isInDoubt && isAnother(info, mark)) return this.doubt(true);
-        if (info === undefined) throw new Error(`The NATS has no stream ${name}: run \`npm run migrate\`.`);
-        const now = markOf(info);
+        if (!isInDoubt && isAnother(found, mark)) return this.doubt(true);
+        if (found === undefined) throw new Error(`The NATS has no stream ${name}: run \`npm run migrate\`.`);
         const known = noted && { mark, notedSequence: noted[notedBy] };
-        const isLost = known !== undefined && (await hasLost(bus.jsm, info, known));
+        const { info, isLost } =
+          known === undefined ? { info: found, isLost: false } : await compare(bus.jsm, found, known);
+        const now = markOf(info);
         if (isLost) {
           lost.push(part);
-          const facts = { stream: name, had: mark, has: now, noted: known.notedSequence };
+          const facts = { stream: name, had: mark, has: now, noted: known?.notedSequence };
           if (mark === undefined) log.info(facts, "the bus is new");
           else log.error(facts, "the bus has lost data");
         }

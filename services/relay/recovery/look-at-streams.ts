@@ -3,6 +3,7 @@
  * stream, and may have gone on from there by the time that anybody looks; so not only the number of the newest message
  * is compared, but also when the message with that number was stored.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import {
   JetStreamApiCodes,
   JetStreamApiError,
@@ -11,6 +12,7 @@ import {
   type StreamInfo,
 } from "@nats-io/jetstream";
 import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../bus/streams.ts";
+import { RELAY_LIMITS } from "../limits.ts";
 import type { AnnouncedPart } from "../sql/bus-announcements.ts";
 import type { Mark } from "../sql/bus-marks.ts";
 
@@ -45,6 +47,33 @@ export async function streamInfo(jsm: JetStreamManager, name: string): Promise<S
   });
 }
 
+/** What a stream is known to have had. */
+export interface Known {
+  readonly mark: Mark | undefined;
+  readonly notedSequence: number;
+}
+
+/**
+ * The stream as it is now, and whether it has lost anything of what was known. A leader that was elected a moment ago may
+ * not have applied all that it has, and would look as if it had lost it: only what it still says after a while counts.
+ */
+export async function compare(
+  jsm: JetStreamManager,
+  first: StreamInfo,
+  known: Known,
+): Promise<{ readonly info: StreamInfo; readonly isLost: boolean }> {
+  let info = first;
+  for (let times = 1; await hasLost(jsm, info, known); times += 1) {
+    const isNew = known.mark === undefined && info.state.last_seq === 0;
+    if (isNew || times === RELAY_LIMITS.lossConfirmations) return { info, isLost: true };
+    await delay(RELAY_LIMITS.lossConfirmMs);
+    const again = await streamInfo(jsm, first.config.name);
+    if (again === undefined) throw new Error(`The NATS has no stream ${first.config.name}: run \`npm run migrate\`.`);
+    info = again;
+  }
+  return { info, isLost: false };
+}
+
 /**
  * Whether the stream has lost anything of what was known of it. That the marked message is gone proves nothing: a newer
  * message of its subject, an age limit or a removal takes it away. A lost end is proved by any of these:
@@ -57,9 +86,8 @@ export async function streamInfo(jsm: JetStreamManager, name: string): Promise<S
 export async function hasLost(
   jsm: JetStreamManager,
   { created, state }: StreamInfo,
-  known: { readonly mark: Mark | undefined; readonly notedSequence: number },
+  { mark, notedSequence }: Known,
 ): Promise<boolean> {
-  const { mark, notedSequence } = known;
   if (state.last_seq < notedSequence) return true;
   // Without a mark: a stream that is empty is new, and one that is not has always been here.
   if (mark === undefined) return state.last_seq === 0;
