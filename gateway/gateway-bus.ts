@@ -34,6 +34,7 @@ export function createGatewayBus(deps: GatewayBusDeps): GatewayBus {
 function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
   const { bus, replicas, failures } = deps;
   const watched = async <T>(operation: string, asked: Promise<T>): Promise<T> => {
+    beginAtZero(failures, operation);
     try {
       return await asked;
     } catch (error) {
@@ -82,6 +83,16 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
       }
     },
   };
+}
+
+const begun = new WeakMap<BusFailures, Set<string>>();
+
+/** From the first request on, so that a rate shows the first failure. */
+function beginAtZero(failures: BusFailures, operation: string): void {
+  const known = begun.get(failures) ?? new Set();
+  if (known.has(operation)) return;
+  begun.set(failures, known.add(operation));
+  for (const failure of BUS_FAILURES) failures.add({ operation, failure }, 0);
 }
 
 /** Nobody answered, or who did could not do it; undefined for a refusal of any other kind, which is an answer. */

@@ -3,7 +3,15 @@ import type { Registry } from "prom-client";
 import { SETTLEMENT_REFUSALS, type StationCommandType } from "../../machines/station/command.ts";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
 import type { StationFailure } from "../bus/messages/station.ts";
-import { addCount, addDuration, addGauge, addReadCount, type Count, type Duration } from "../runtime/figures.ts";
+import {
+  addCount,
+  addDuration,
+  addGauge,
+  addGauges,
+  addReadCount,
+  type Count,
+  type Duration,
+} from "../runtime/figures.ts";
 import type { StationHost } from "./host.ts";
 import { isFailure, type StationAnswer, type Work } from "./work.ts";
 
@@ -103,6 +111,15 @@ export function addHostGauges(metrics: Registry | undefined, host: StationHost):
     "stations_unknown_appends",
     "Stations that take no commands until the outcome of an append is known.",
     () => host.stationsWithUnknownAppend(),
+  );
+  addGauges(
+    metrics,
+    {
+      name: "stations_lease_age_seconds",
+      help: "Time since the newest acknowledged renewal of this host's lease, by log; from 1.5 s on its stations wait.",
+      labels: ["log"],
+    },
+    () => host.leaseAges().map(({ log, ageMs }) => [{ log }, ageMs / 1_000] as const),
   );
   addGauge(
     metrics,

@@ -168,6 +168,10 @@ export class StationHost {
     return this.#unknownAppends.size;
   }
 
+  leaseAges(): ReturnType<Ownership["leaseAges"]> {
+    return this.#ownership.leaseAges();
+  }
+
   oldestSettlingAgeMs(): number {
     return this.#saga.oldestAgeMs(this.#deps.bus.clock.nowMs());
   }

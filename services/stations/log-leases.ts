@@ -91,6 +91,15 @@ export class LogLeases {
     );
   }
 
+  get stream(): string {
+    return this.#place.stream;
+  }
+
+  /** How long ago the newest renewal was sent that the log has acknowledged. */
+  renewalAgeMs(): number {
+    return performance.now() - this.#renewedAt;
+  }
+
   /** What this host and the others hold together. */
   heldByAnyHost(): ReadonlySet<number> {
     return new Set([...this.#held, ...this.#heldByOthers()]);

@@ -23,6 +23,11 @@ export class Ownership {
     return this.#byPartition.get(partition)?.isCurrent() ?? false;
   }
 
+  /** The age of the lease in each log, for metrics. */
+  leaseAges(): readonly { readonly log: string; readonly ageMs: number }[] {
+    return this.#leases.map((leases) => ({ log: leases.stream, ageMs: leases.renewalAgeMs() }));
+  }
+
   /** What all hosts hold together; undefined while this host does not know. */
   heldByAnyHost(): ReadonlySet<number> | undefined {
     const current = this.#leases.filter((leases) => leases.isCurrent());

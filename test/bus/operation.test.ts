@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { call, defineOperation, serve } from "../../services/bus/operation.ts";
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
+import { currentRequestId, forRequest } from "../../services/runtime/request-context.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -46,4 +47,20 @@ it("serve: a handler refuses as busy itself, the caller gets busy", async () => 
 it("serve: another service refuses for good, the caller gets that refusal", async () => {
   refusal = { code: "not_found" };
   await expect(call(bus.nc, outer, {})).rejects.toMatchObject({ refusal });
+});
+
+it("call for a request: the service that answers works for the same one, and for none afterwards", async () => {
+  const asked = defineOperation(
+    "test.asked",
+    "repeatable",
+    z.object({}),
+    z.object({ requestId: z.string().optional() }),
+  );
+  const relayed = defineOperation("test.relayed", "repeatable", z.object({}), asked.reply);
+  const responder = { nc: bus.nc, log: QUIET, queue: "test" };
+  serve(responder, asked, async () => ({ requestId: currentRequestId() }));
+  serve(responder, relayed, async () => await call(bus.nc, asked, {}));
+  await bus.nc.flush();
+  expect(await forRequest("till-1", async () => await call(bus.nc, relayed, {}))).toEqual({ requestId: "till-1" });
+  expect(await call(bus.nc, relayed, {})).toEqual({});
 });

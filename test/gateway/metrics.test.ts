@@ -130,6 +130,7 @@ describe("one collection", () => {
     expect(figure(host, "stations_busy_total", { queue: "station" })).toBe(0);
     expect(figure(host, "stations_partitions_owned")).toBe(256);
     expect(figure(host, "stations_resident_states")).toBeGreaterThan(0);
+    expect(figure(host, "stations_lease_age_seconds")).toBeLessThan(1.5);
     expect(figure(host, "stations_oldest_settling_age_seconds")).toBe(0);
     // An attestation is measured until its settlement is committed, so it takes longer than that commit.
     const seconds = (type: string): number => figure(host, "stations_command_duration_seconds_sum", { type }) ?? 0;
@@ -292,7 +293,7 @@ describe("labels", () => {
       type: [...STATION_COMMAND_TYPES, "liveness"],
       result: [...RESULTS, ...ERROR_CODES],
       queue: ["station", "host"],
-      log: ["STATION_LOG"],
+      log: ["STATION_LOG", "STATION_LOG_0", "KV_LEASES"],
       kind: OUTBOX_KINDS,
       le: ["0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"],
     };
@@ -302,6 +303,8 @@ describe("labels", () => {
     const odd = own.flatMap(({ name, labels }) =>
       Object.entries(labels)
         .filter(([label, value]) => known[label]?.includes(value) !== true)
+        // The subjects of the services.
+        .filter(([label, value]) => label !== "operation" || !/^[a-z]+(\.[a-z-]+)+$/.test(value))
         .map(([label, value]) => `${name}{${label}="${value}"}`),
     );
     expect(odd).toEqual([]);
