@@ -103,6 +103,15 @@ export const SIGNER_LIMITS = {
 
   /** Events written in one transaction. */
   eventsPerBatch: 256,
+  /**
+   * How long one request for events stays open, and how often the server proves meanwhile that it has it. Two proofs that are
+   * missing show that the consumer's server is gone: the request is made anew then, and as often as it expires. The client's own
+   * defaults are 30 and 15 s.
+   */
+  pullExpiresMs: 2 * SECOND_MS,
+  pullHeartbeatMs: 500,
+  /** A question about the consumer; while its servers elect there is no answer. */
+  consumerAnswerMs: SECOND_MS,
   /** How soon events that could not be written come again. */
   eventPauseMs: SECOND_MS,
   /** How long the bus waits for an acknowledgement before it brings an event again. */

@@ -3,7 +3,7 @@
  * next one gathers; an event is acknowledged when it is written, so a process that dies leaves it to the others.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { AckPolicy, type ConsumerMessages, type JsMsg } from "@nats-io/jetstream";
+import { AckPolicy, type ConsumerMessages, type JsMsg, jetstream } from "@nats-io/jetstream";
 import { nanos } from "nats";
 import type { Bus } from "../../bus/connection.ts";
 import { type PublishedRoboticsEvent, publishedRoboticsEventSchema } from "../../bus/messages/robotics-events.ts";
@@ -61,15 +61,22 @@ export async function followEvents({ bus, log, take }: FollowOptions): Promise<E
   };
 }
 
-async function consume({ jsm, js }: Bus): Promise<ConsumerMessages> {
+async function consume({ jsm, nc }: Bus): Promise<ConsumerMessages> {
   await jsm.consumers.add(ROBOTICS_EVENTS.name, {
     durable_name: DURABLE,
     ack_policy: AckPolicy.Explicit,
     ack_wait: nanos(SIGNER_LIMITS.ackWaitMs),
     max_ack_pending: SIGNER_LIMITS.eventsPerBatch * 4,
   });
+  // The client asks for the consumer again when its server falls silent, and waits for the answer as long as this.
+  const js = jetstream(nc, { timeout: SIGNER_LIMITS.consumerAnswerMs });
   const consumer = await js.consumers.get(ROBOTICS_EVENTS.name, DURABLE);
-  return await consumer.consume({ max_messages: SIGNER_LIMITS.eventsPerBatch, abort_on_missing_resource: true });
+  return await consumer.consume({
+    max_messages: SIGNER_LIMITS.eventsPerBatch,
+    expires: SIGNER_LIMITS.pullExpiresMs,
+    idle_heartbeat: SIGNER_LIMITS.pullHeartbeatMs,
+    abort_on_missing_resource: true,
+  });
 }
 
 /** Until the messages end; rejects when what they come from is gone. */
