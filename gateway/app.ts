@@ -4,6 +4,7 @@ import { reportClock } from "../services/bus/bus-clock.ts";
 import { checkStreams } from "../services/bus/check-streams.ts";
 import type { Bus } from "../services/bus/connection.ts";
 import { addRepeatedCount } from "../services/bus/exchange.ts";
+import { StationLogs } from "../services/bus/station-logs.ts";
 import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
 import { addCount, type Count } from "../services/runtime/figures.ts";
@@ -64,11 +65,13 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { bus, log, settings, metrics, disk = UNWATCHED } = deps;
   const startedAtMs = performance.now();
   reportClock({ clock: bus.clock, log, metrics });
-  await checkStreams(bus, { log });
-  const replicas = await startReplicas(bus, log);
+  const logs = new StationLogs((await checkStreams(bus, { log })).logs);
+  const replicas = await startReplicas(bus, logs, log);
   const gate = new DeviceGate({
     table: replicas.credentials.table,
     isFresh: (nowMs) => replicas.isFreshForDevices(nowMs),
+    logs,
+    isLogFresh: (index, nowMs) => replicas.feeds.stations[index]?.isFresh(nowMs) === true,
     isComplete: () => replicas.areCredentialsComplete(),
   });
   const views = new ViewCache({ stations: replicas.stations, switches: () => replicas.switches.current() });
@@ -197,10 +200,10 @@ function createHandlerDeps(parts: {
   return {
     bus: gatewayBus,
     station(stationId) {
-      requireFresh(replicas.areStationsFresh(replicas.nowMs()));
+      requireFresh(replicas.isStationFresh(stationId, replicas.nowMs()));
       return replicas.stations.state(stationId);
     },
-    isFresh: () => replicas.areStationsFresh(replicas.nowMs()) && replicas.areSwitchesFresh(),
+    isFresh: (stationId) => replicas.isStationFresh(stationId, replicas.nowMs()) && replicas.areSwitchesFresh(),
     whyNoStation: (caller, stationId) => missing.whyNone(caller, stationId),
     switches() {
       requireFresh(replicas.areSwitchesFresh());
@@ -208,7 +211,7 @@ function createHandlerDeps(parts: {
     },
     deviceView(name, device) {
       const nowMs = replicas.nowMs();
-      requireFresh(replicas.isFreshForDevices(nowMs));
+      requireFresh(replicas.isFreshForDevices(nowMs) && replicas.isStationFresh(device.stationId, nowMs));
       return deviceCheck.view(name, device, nowMs);
     },
     polledAtMs: (deviceId) => replicas.polls.polledAtMs(deviceId),

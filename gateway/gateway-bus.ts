@@ -64,7 +64,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
 
     async command(stationId, request, options) {
       const response = await watched(STATION_OPERATION, askStation(bus.nc, stationId, request, options));
-      await replicas.feeds.stations.waitFor(response.sequence, LIMITS.commandVisibleMs);
+      await replicas.waitForStation(stationId, response.sequence, LIMITS.commandVisibleMs);
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
       // Whoever commands a station has found it in the replica: the bus has lost it since.

@@ -27,14 +27,17 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
     metrics,
     {
       name: "gateway_replica_age_seconds",
-      help: "Seconds since a replica was last known to be complete; +Inf while that is in doubt.",
-      labels: ["replica"],
+      help: "Seconds since a replica was last known to be complete, of each station log; +Inf while that is unknown.",
+      labels: ["replica", "log"],
     },
     () => [
-      ...(["stations", "credentials", "sessions"] as const).map(
-        (replica) => [{ replica }, feeds[replica].ageMs(replicas.nowMs()) / 1_000] as const,
+      ...feeds.stations.map(
+        (feed) => [{ replica: "stations", log: feed.stream }, feed.ageMs(replicas.nowMs()) / 1_000] as const,
       ),
-      [{ replica: "switches" }, switches.silentForMs() / 1_000],
+      ...(["credentials", "sessions"] as const).map(
+        (replica) => [{ replica, log: "" }, feeds[replica].ageMs(replicas.nowMs()) / 1_000] as const,
+      ),
+      [{ replica: "switches", log: "" }, switches.silentForMs() / 1_000],
     ],
   );
   addReadCount(

@@ -86,7 +86,7 @@ function requiredReadiness(bus: Bus, replicas: Replicas): RequiredReadiness {
   const isUp = bus.isUp();
   return {
     bus: { ready: isUp, required: true, silent_ms: null, detail: isUp ? null : "disconnected" },
-    stations: ofFeed(feeds.stations.ageMs(nowMs)),
+    stations: ofLogs(feeds.stations.map((feed) => feed.ageMs(nowMs))),
     credentials: ofBucket(feeds.credentials.ageMs(nowMs), feeds.credentials),
     sessions: ofBucket(feeds.sessions.ageMs(nowMs), feeds.sessions),
     switches: ofBucket(switches.silentForMs(), switches),
@@ -97,6 +97,12 @@ function ofFeed(ageMs: number): DependencyReadiness {
   const ready = ageMs <= FEED_LIMITS.silenceMs;
   const silentMs = Number.isFinite(ageMs) ? Math.round(ageMs) : null;
   return { ready, required: true, silent_ms: silentMs, detail: ready ? null : "silent" };
+}
+
+/** One log without a leader leaves the stations of the others: another gateway would not serve more of them. */
+function ofLogs(agesMs: readonly number[]): DependencyReadiness {
+  const [newest, oldest] = [ofFeed(Math.min(...agesMs)), ofFeed(Math.max(...agesMs))];
+  return { ...oldest, ready: newest.ready };
 }
 
 function ofBucket(ageMs: number, bucket: { isTold(): boolean }): DependencyReadiness {

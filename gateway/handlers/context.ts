@@ -28,7 +28,7 @@ export interface HandlerDeps {
   /** The newest state of a station from the replica; undefined when it has no such station. Throws `replica_stale`. */
   station(stationId: number): StationState | undefined;
   /** Whether `station` and `switches` have an answer. For the answer of a change that is done: it must not be refused. */
-  isFresh(): boolean;
+  isFresh(stationId: number): boolean;
   /** What to refuse a caller with whose station the replica does not have; asks the registry. */
   whyNoStation(caller: SessionEntry, stationId: number): Promise<WhyNoStation>;
   /** The kill switches that are on. Throws `replica_stale`. */

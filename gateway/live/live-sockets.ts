@@ -104,17 +104,19 @@ export class LiveSockets {
     for (const socket of [...this.#byStation.values()].flatMap((sockets) => [...sockets])) act(socket);
   }
 
+  /** Whether that is fresh which all sockets depend on. */
   #isFresh(nowMs: number): boolean {
     const replicas = this.#replicas;
-    // Whose session cannot be looked up may have none any more.
-    return replicas.areStationsFresh(nowMs) && replicas.areSwitchesFresh() && replicas.areSessionsFresh(nowMs);
+    // A session that is not in a stale replica may be valid, and one that is there may have ended.
+    return replicas.areSwitchesFresh() && replicas.areSessionsFresh(nowMs);
   }
 
   #lookOver(nowMs: number): void {
     const isFresh = this.#isFresh(nowMs);
     this.#forEach((socket) => {
       if (socket.isUnread(Date.now())) return socket.end(CLOSE_CODES.nothingExpected, "no_pong");
-      if (!isFresh) return this.#tellStale(socket, nowMs);
+      const isStationFresh = this.#replicas.isStationFresh(socket.facts.stationId, nowMs);
+      if (!isFresh || !isStationFresh) return this.#tellStale(socket, nowMs);
       if (this.#sessionOf(socket, nowMs) === undefined) {
         // The bus may have lost a session that is valid.
         if (!this.#replicas.areSessionsComplete()) return this.#tellStale(socket, nowMs);
@@ -134,6 +136,10 @@ export class LiveSockets {
       return;
     }
     for (const [stationId, sockets] of Map.groupBy(dirty, (socket) => socket.facts.stationId)) {
+      if (!this.#replicas.isStationFresh(stationId, nowMs)) {
+        for (const socket of sockets) this.#tellStale(socket, nowMs);
+        continue;
+      }
       const state = this.#replicas.stations.state(stationId);
       for (const socket of sockets) {
         const session = this.#sessionOf(socket, nowMs);

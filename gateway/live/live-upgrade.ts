@@ -144,8 +144,8 @@ function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketDa
   checkIds(row, facts);
   const { session, digest } = checkUpgrade(replicas, facts, permissionOf(row));
   const nowMs = replicas.nowMs();
-  if (!replicas.areStationsFresh(nowMs) || !replicas.areSwitchesFresh()) throw new Refusal("replica_stale");
   const stationId = Number(facts.parameters[0]);
+  if (!replicas.isStationFresh(stationId, nowMs) || !replicas.areSwitchesFresh()) throw new Refusal("replica_stale");
   const state = replicas.stations.state(stationId);
   if (state === undefined) return { missing: { session, stationId } };
   if (state.organizationId !== session.organizationId) throw new Refusal("not_found");

@@ -1,5 +1,6 @@
 /** Who a device is and whether it may ask now: credential, scope, throttle; all from memory and without a promise. */
 import { hash } from "node:crypto";
+import type { StationLogs } from "../../services/bus/station-logs.ts";
 import type { ErrorCode } from "../contract/errors.ts";
 import { LIMITS } from "../limits.ts";
 import type { CredentialTable } from "../replica/credential-table.ts";
@@ -22,6 +23,9 @@ const BEARER_CHARACTERS = "Bearer ".length;
 export interface DeviceGateDeps {
   readonly table: CredentialTable;
   readonly isFresh: (nowMs: number) => boolean;
+  readonly logs: StationLogs;
+  /** Whether the replica of this log is fresh. */
+  readonly isLogFresh: (log: number, nowMs: number) => boolean;
   /** False while a credential may be valid that is not in the table, because the bus has lost it. */
   readonly isComplete: () => boolean;
 }
@@ -30,16 +34,23 @@ export class DeviceGate {
   readonly table: CredentialTable;
   readonly #isFresh: (nowMs: number) => boolean;
   readonly #isComplete: () => boolean;
+  readonly #logs: StationLogs;
+  readonly #isLogFresh: (log: number, nowMs: number) => boolean;
   #freshAtMs = -1;
+  /** The same of each log. */
+  readonly #logFreshAtMs: number[];
   /** Of the last throttled request: what the refusal says about waiting. */
   throttledUntilFullAtMs = 0;
   /** Requests that were throttled so far, polls and others. */
   throttledCount = 0;
 
-  constructor({ table, isFresh, isComplete }: DeviceGateDeps) {
+  constructor({ table, isFresh, logs, isLogFresh, isComplete }: DeviceGateDeps) {
     this.table = table;
     this.#isFresh = isFresh;
     this.#isComplete = isComplete;
+    this.#logs = logs;
+    this.#isLogFresh = isLogFresh;
+    this.#logFreshAtMs = Array.from({ length: logs.count }, () => -1);
   }
 
   /** The credential's slot in the table, or one of `SHUT`. Each request that gets to the throttle takes a token. */
@@ -55,6 +66,7 @@ export class DeviceGate {
     const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
     // A device that is told that its credential is invalid may never come back, so it is told only what is known.
     if (slot < 0) return this.#isComplete() ? SHUT.invalid : SHUT.stale;
+    if (!this.#isStationFresh(table.stationId(slot), nowMs)) return SHUT.stale;
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);
     if (fullAtMs < 0) {
       this.throttledUntilFullAtMs = table.fullAtMs(slot);
@@ -63,6 +75,14 @@ export class DeviceGate {
     }
     table.setFullAtMs(slot, fullAtMs);
     return (table.scopeMask(slot) & scopeBit) === 0 ? SHUT.scope : slot;
+  }
+
+  #isStationFresh(stationId: number, nowMs: number): boolean {
+    const { index } = this.#logs.of(stationId);
+    if (this.#logFreshAtMs[index] === nowMs) return true;
+    if (!this.#isLogFresh(index, nowMs)) return false;
+    this.#logFreshAtMs[index] = nowMs;
+    return true;
   }
 }
 

@@ -30,6 +30,8 @@ export interface FeedTarget {
 }
 
 export class ReplicaFeed {
+  /** The name of the stream that it follows. */
+  readonly stream: string;
   readonly #bus: Bus;
   readonly #feed: Feed;
   readonly #told: BucketTold | undefined;
@@ -42,6 +44,7 @@ export class ReplicaFeed {
 
   constructor(bus: Bus, log: BusLog, target: FeedTarget) {
     this.#bus = bus;
+    this.stream = target.stream;
     this.#lookedAtMs = bus.clock.nowMs();
     this.#told = target.bucket && new BucketTold(bus, target.bucket);
     this.#feed = openFeed(bus, {

@@ -1,8 +1,8 @@
 /** The newest commit of each station as the bytes that the log holds; decoded only when somebody looks (design §2.2). */
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { parseStationId, STATION_LOG_ALL } from "../../services/bus/subjects.ts";
+import type { StationLogDefinition, StationLogs } from "../../services/bus/station-logs.ts";
+import { parseStationId } from "../../services/bus/subjects.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
 /** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not look it up again. */
@@ -11,11 +11,22 @@ export interface StationCell {
   commit: Uint8Array | undefined;
 }
 
-export class StationReplica implements FeedTarget {
-  readonly stream = STATION_LOG.name;
-  readonly filter = STATION_LOG_ALL;
+export class StationReplica {
+  /** One for each log. */
+  readonly targets: readonly FeedTarget[];
+  readonly #logs: StationLogs;
   readonly #cells = new Map<number, StationCell>();
   readonly #listeners = new Set<(stationId: number) => void>();
+
+  constructor(logs: StationLogs) {
+    this.#logs = logs;
+    this.targets = logs.all.map((log) => ({
+      stream: log.name,
+      filter: log.commits,
+      reset: () => this.#reset(log),
+      apply: (subject, data) => this.#apply(subject, data),
+    }));
+  }
 
   get size(): number {
     return this.#cells.size;
@@ -36,12 +47,16 @@ export class StationReplica implements FeedTarget {
     return commit === undefined ? undefined : stateOf(commit);
   }
 
-  reset(): void {
-    for (const cell of this.#cells.values()) cell.commit = undefined;
-    this.#cells.clear();
+  /** Nothing that is known of the stations of this log counts any more. */
+  #reset(log: StationLogDefinition): void {
+    for (const [stationId, cell] of this.#cells) {
+      if (this.#logs.of(stationId) !== log) continue;
+      cell.commit = undefined;
+      this.#cells.delete(stationId);
+    }
   }
 
-  apply(subject: string, data: Uint8Array): void {
+  #apply(subject: string, data: Uint8Array): void {
     const stationId = parseStationId(subject);
     const cell = this.#cells.get(stationId);
     if (data.length === 0) {

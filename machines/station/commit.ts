@@ -1,4 +1,4 @@
-/** One message of STATION_LOG: the entry is the snapshot (design §2.1). */
+/** One message of a station log: the entry is the snapshot (design §2.1). */
 import type { Actor } from "../actor.ts";
 import type { StationEvent } from "./event.ts";
 import { liftFrom1, liftFrom2 } from "./lift.ts";

@@ -1,5 +1,5 @@
 /**
- * A station's whole committed state: what one message of STATION_LOG carries (design §2.1). Plain JSON, bounded by
+ * A station's whole committed state: what one message of a station log carries (design §2.1). Plain JSON, bounded by
  * `STATE_LIMITS`, no derived values: views compute those.
  */
 import type { AmountMinor } from "../currency.ts";

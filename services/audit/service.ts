@@ -8,7 +8,6 @@ import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
-import { AUDITED_LOGS } from "./audited-logs.ts";
 import { startCopiers } from "./copy/copier.ts";
 import { readCopyLags } from "./copy/copy-lag.ts";
 import type { AuditDeps } from "./deps.ts";
@@ -23,7 +22,7 @@ const NAME = "audit";
 
 /** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
 export async function startAuditService(serviceDeps: ServiceDeps): Promise<Service> {
-  const { bus, log, settings, environment, metrics, connections } = serviceDeps;
+  const { bus, log, logs, settings, environment, metrics, connections } = serviceDeps;
   const auditSettings = parseSettings(auditSettingsSchema, environment);
   const url = requireDatabaseUrl(settings);
   const copying = openDatabase({ url, name: `${NAME} copier`, maxConnections: AUDIT_LIMITS.copierConnections });
@@ -31,7 +30,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const readers = connections === undefined ? readerConnections : connections - copierConnections;
   const database = openDatabase({ url, name: NAME, maxConnections: readers });
   const jsm = await jetstreamManager(bus.nc, { timeout: AUDIT_LIMITS.leaderMs, checkAPI: false });
-  const deps: AuditDeps = { bus, jsm, logs: AUDITED_LOGS, database, log };
+  const deps: AuditDeps = { bus, jsm, logs, database, log };
   const responder = { nc: bus.nc, log, queue: NAME };
   const copier = startCopiers({ ...deps, database: copying, figures: addCopierFigures(metrics) });
   const lag = sample(() => readCopyLags(deps), AUDIT_LIMITS.lagReadMs);

@@ -13,6 +13,7 @@ import { type BusLayout, layoutOf } from "./bus-layout.ts";
 import { type Bus, BusDownError } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { firstDifference, type WantedConfig, wantedConfigs } from "./stream-config.ts";
+import { INSTALLATION } from "./streams.ts";
 
 /** Errors that end when the cluster has elected and all its servers have joined. */
 const PASSING_CODES: ReadonlySet<number> = new Set([
@@ -46,9 +47,9 @@ export async function ensureInstallationBucket(bus: Bus, options: EnsureOptions)
 /** The layout that `migrate` has written earlier; undefined for a new bus. Throws UserError `nats_no_quorum`. */
 export async function readLayout(
   bus: Bus,
-  options: Omit<EnsureOptions, "replicas"> = {},
+  options: Pick<EnsureOptions, "signal" | "withinMs"> = {},
 ): Promise<BusLayout | undefined> {
-  const [{ name }] = wantedConfigs({ replicas: 1 });
+  const name = `KV_${INSTALLATION.name}`;
   const info = await insist(bus, name, options, () => streamInfo(bus, name));
   return info && layoutOf(info.config.metadata);
 }
@@ -92,7 +93,7 @@ async function requireComplete(bus: Bus, name: string): Promise<void> {
 async function insist<T>(
   bus: Bus,
   stream: string,
-  { signal, withinMs = BUS_LIMITS.ensureMs }: Omit<EnsureOptions, "replicas">,
+  { signal, withinMs = BUS_LIMITS.ensureMs }: Pick<EnsureOptions, "signal" | "withinMs">,
   attempt: () => Promise<T>,
 ): Promise<T> {
   const deadlineMs = performance.now() + withinMs;

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "nats";
 import { BUS_LIMITS } from "./limits.ts";
-import type { Barrier, BarrierPosition } from "./messages/caller.ts";
+import type { Barrier } from "./messages/caller.ts";
 import { flushOutbox } from "./messages/relay.ts";
 import { isNoResponders } from "./no-responders.ts";
 import { call } from "./operation.ts";
@@ -15,13 +15,6 @@ export interface FlushDeps {
   readonly timeoutMs: number;
 }
 
-const POSITIONS = Object.keys({
-  stationLogSequence: true,
-  credentialsRevision: true,
-  sessionsRevision: true,
-  switchesRevision: true,
-} satisfies Record<BarrierPosition, true>) as BarrierPosition[];
-
 /**
  * Has the relay deliver these keys now and returns how far the replicas must come to show it. Without the relay's answer in
  * time the barrier is `isUndelivered`: the rows are stored, and the relay delivers them later by itself.
@@ -32,13 +25,12 @@ export async function flushKeys(deps: FlushDeps, keys: readonly string[]): Promi
 
 /** The furthest of each position; undelivered when one of them is. */
 function mergeBarriers(barriers: readonly Barrier[]): Barrier {
-  const merged: Barrier = {};
-  for (const barrier of barriers) {
-    for (const name of POSITIONS) {
-      const value = barrier[name];
-      if (value !== undefined) merged[name] = Math.max(merged[name] ?? 0, value);
+  const merged: Barrier = { positions: {} };
+  for (const { positions, isUndelivered } of barriers) {
+    for (const [stream, sequence] of Object.entries(positions)) {
+      merged.positions[stream] = Math.max(merged.positions[stream] ?? 0, sequence);
     }
-    if (barrier.isUndelivered === true) merged.isUndelivered = true;
+    if (isUndelivered === true) merged.isUndelivered = true;
   }
   return merged;
 }
@@ -53,7 +45,7 @@ async function flushKey({ nc, log, timeoutMs }: FlushDeps, key: string): Promise
       const hasTime = performance.now() + BUS_LIMITS.flushPauseMs < deadlineMs;
       if (!hasTime || !isNoResponders(error.cause)) {
         log.warn({ key, reason: error.message }, "answered before the relay delivered");
-        return { isUndelivered: true };
+        return { positions: {}, isUndelivered: true };
       }
     }
     await delay(BUS_LIMITS.flushPauseMs);

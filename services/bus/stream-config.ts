@@ -2,6 +2,7 @@
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import { nanos } from "nats";
 import { type BusLayout, metadataOf } from "./bus-layout.ts";
+import { StationLogs } from "./station-logs.ts";
 import { BUCKETS, type BucketDefinition, INSTALLATION, STREAMS, type StreamDefinition } from "./streams.ts";
 
 export type WantedConfig = Partial<StreamConfig> & { readonly name: string };
@@ -11,7 +12,7 @@ export function wantedConfigs(layout: BusLayout): readonly [WantedConfig, ...Wan
   const others = BUCKETS.filter((bucket) => bucket !== INSTALLATION);
   return [
     bucketConfig(INSTALLATION, layout),
-    ...STREAMS.map((stream) => streamConfig(stream, layout)),
+    ...[...new StationLogs(layout.logs).all, ...STREAMS].map((stream) => streamConfig(stream, layout)),
     ...others.map((bucket) => bucketConfig(bucket, layout)),
   ];
 }

@@ -1,5 +1,5 @@
 /** Streams and buckets as data: what each holds, how much, and why. `migrate` makes them so. */
-import { HEARTBEATS_ALL, POLLS_ALL, ROBOTICS_EVENTS_ALL, STATION_CONFIRM_ALL, STATION_LOG_ALL } from "./subjects.ts";
+import { HEARTBEATS_ALL, POLLS_ALL, ROBOTICS_EVENTS_ALL } from "./subjects.ts";
 
 interface StreamFacts {
   readonly name: string;
@@ -19,17 +19,6 @@ export interface WorkStreamDefinition extends StreamFacts {
   readonly maxMessages: number;
 }
 export type StreamDefinition = StateStreamDefinition | WorkStreamDefinition;
-
-/**
- * A station's commits. 64 a station is what the audit copy may fall behind before it notes a gap (design §2.1). Beside them
- * the hosts' confirmations of what is the newest: they have no content, and only hosts care for them.
- */
-export const STATION_LOG: StateStreamDefinition = {
-  keeps: "newest",
-  name: "STATION_LOG",
-  subjects: [STATION_LOG_ALL, STATION_CONFIRM_ALL],
-  maxMessagesPerSubject: 64,
-};
 
 /**
  * The last heartbeat of each device, republished to the owning host once it is stored (design §3), and when each companion
@@ -54,7 +43,8 @@ export const ROBOTICS_EVENTS: WorkStreamDefinition = {
   maxMessages: 1_000_000,
 };
 
-export const STREAMS = [STATION_LOG, LIVENESS, ROBOTICS_EVENTS] as const;
+/** Beside the logs of the stations (`station-logs.ts`). */
+export const STREAMS = [LIVENESS, ROBOTICS_EVENTS] as const;
 
 export interface BucketDefinition {
   readonly name: string;

@@ -4,20 +4,6 @@
  */
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
 
-/** One subject per station; one message per commit; expected-last-sequence makes each append exclusive. */
-export const stationLogSubject = (stationId: number): string =>
-  `station.log.${partitionToken(partitionOf(stationId))}.${stationId}`;
-/** Every commit of a partition's stations. */
-export const partitionLogSubject = (partition: number): string => `station.log.${partitionToken(partition)}.*`;
-export const STATION_LOG_ALL = "station.log.*.*";
-
-/**
- * Where a host confirms that its state of a station is the newest: an append under the condition that the station's subject
- * still has the sequence that the host knows. One subject for all stations, so that few of these messages are kept.
- */
-export const stationConfirmSubject = (): string => "station.confirm.0";
-export const STATION_CONFIRM_ALL = "station.confirm.*";
-
 /** Commands to a station's actor, by request and reply. */
 export const stationCommandSubject = (stationId: number): string =>
   `station.cmd.${partitionToken(partitionOf(stationId))}.${stationId}`;

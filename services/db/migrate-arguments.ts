@@ -1,6 +1,7 @@
 /** The command line of `npm run migrate`. */
 import { parseArgs } from "node:util";
 import type { BusLayout } from "../bus/bus-layout.ts";
+import { MOST_LOGS } from "../bus/station-logs.ts";
 import { UserError } from "../runtime/user-error.ts";
 
 export const MIGRATE_HELP = `Prepares an installation for this version: brings the database to its schema, and
@@ -8,10 +9,13 @@ creates or changes the streams and buckets of NATS. No process does this by itse
 Run it before the first start, and before the processes of a newer version are
 started. It may run while the service works, and several at once take turns.
 
-  npm run migrate -- [--replicas COUNT]
+  npm run migrate -- [--replicas COUNT] [--logs COUNT]
 
   --replicas COUNT   copies of each stream and bucket, 1 to 5: 3 on a cluster of three
                      servers. Left out, it stays as it is; a new cluster needs it.
+  --logs COUNT       streams that the stations are divided among, 1 to 32: 6 on a cluster
+                     of three servers, so that one server's end touches a third of the
+                     stations. It is fixed when the bus is new; left out, 1.
   --help             this text
 
   DATABASE_URL       the PostgreSQL; its user may create tables. A secret.
@@ -22,7 +26,7 @@ started. It may run while the service works, and several at once take turns.
   Exit codes: 0 done, 1 refused or not reached, 2 the arguments cannot be understood.
 `;
 
-const COUNTS = { replicas: { least: 1, most: 5 } } as const;
+const COUNTS = { replicas: { least: 1, most: 5 }, logs: { least: 1, most: MOST_LOGS } } as const;
 
 /** `help`, or the layout that is asked for. Throws UserError `invalid_arguments`. */
 export function parseMigrateArguments(args: readonly string[]): "help" | Partial<BusLayout> {
@@ -45,7 +49,7 @@ function parsed(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: { help: { type: "boolean", short: "h" }, replicas: { type: "string" } },
+      options: { help: { type: "boolean", short: "h" }, replicas: { type: "string" }, logs: { type: "string" } },
     }).values;
   } catch (error) {
     throw wrong(error instanceof Error ? error.message.replace(/\.$/, "") : "the arguments cannot be understood");

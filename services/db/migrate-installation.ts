@@ -16,7 +16,7 @@ export interface MigrateInstallationOptions {
   readonly natsUrl: string;
   /** How the command identifies itself to the bus. */
   readonly natsAccess?: ServerAccess;
-  /** What is left out stays as the bus has it; a new bus on one server then has one copy. */
+  /** What is left out stays as the bus has it; a new bus on one server then has one copy of one log. */
   readonly layout: Partial<BusLayout>;
   /** Receives one line for each thing done. */
   readonly log: (line: string) => void;
@@ -36,7 +36,9 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
     ...(natsAccess === undefined ? {} : { natsAccess }),
     ...(signal === undefined ? {} : { signal }),
   });
-  log(`The streams and buckets are as this version needs them, with ${copies(found.replicas)} each.`);
+  log(
+    `The streams and buckets are as this version needs them, with ${copies(found.replicas)} each and ${logCount(found.logs)}.`,
+  );
   return installation;
 }
 
@@ -66,10 +68,19 @@ function newLayout(bus: Bus, wanted: Partial<BusLayout>, known: BusLayout | unde
   const isCluster = bus.nc.info?.cluster !== undefined;
   const replicas = wanted.replicas ?? known?.replicas ?? (isCluster ? undefined : 1);
   if (replicas === undefined) {
-    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a cluster: say how many copies it keeps of each stream, for example \`npm run migrate -- --replicas 3\`.`;
+    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a cluster: say how many copies it keeps of each stream, for example \`npm run migrate -- --replicas 3 --logs 6\`.`;
     throw new UserError(sentence, { code: "replicas_needed" });
   }
-  return { replicas };
+  const logs = wanted.logs ?? known?.logs ?? 1;
+  if (known !== undefined && logs !== known.logs) {
+    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) has ${logCount(known.logs)}, and their number never changes: leave --logs out.`;
+    throw new UserError(sentence, { code: "logs_fixed" });
+  }
+  return { replicas, logs };
+}
+
+function logCount(count: number): string {
+  return count === 1 ? "1 station log" : `${count} station logs`;
 }
 
 function copies(count: number): string {

@@ -2,7 +2,8 @@
 import type { NatsConnection } from "nats";
 import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
-import { CREDENTIALS, SESSIONS } from "../bus/streams.ts";
+import type { StationLogs } from "../bus/station-logs.ts";
+import { CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../bus/streams.ts";
 import { type BucketDeps, deleteEntry, putOnce } from "./buckets.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { publishRoboticsEvent } from "./robotics-event.ts";
@@ -11,12 +12,15 @@ import { setSwitch } from "./switch-bucket.ts";
 
 /** Where a row was stored, or why its receiver refuses it, which repeating would not change. */
 export type Delivery =
-  | { readonly sequence: number; readonly failedReason: null }
-  | { readonly sequence: null; readonly failedReason: string };
+  | { readonly stream: string; readonly sequence: number; readonly failedReason: null }
+  | { readonly stream: null; readonly sequence: null; readonly failedReason: string };
 
 export interface DeliverDeps extends BucketDeps {
   readonly nc: NatsConnection;
+  readonly logs: StationLogs;
 }
+
+const stored = (stream: string, sequence: number): Delivery => ({ stream, sequence, failedReason: null });
 
 /**
  * Delivers a row. Safe to repeat: a station's command carries the row's id as its command id, entries of buckets are put
@@ -30,22 +34,22 @@ export async function deliverRow(deps: DeliverDeps, row: PendingRow): Promise<De
       const answer = await askStation(deps.nc, stationId, request, { timeoutMs: RELAY_LIMITS.stationTimeoutMs }).catch(
         notUnderstood,
       );
-      if (answer === "not understood") return { sequence: null, failedReason: "invalid_request" };
-      if (answer.reply.ok) return { sequence: answer.sequence, failedReason: null };
-      return { sequence: null, failedReason: answer.reply.code };
+      if (answer === "not understood") return { stream: null, sequence: null, failedReason: "invalid_request" };
+      if (answer.reply.ok) return stored(deps.logs.of(stationId).name, answer.sequence);
+      return { stream: null, sequence: null, failedReason: answer.reply.code };
     }
     case "credential_put":
-      return { sequence: await putOnce(deps, CREDENTIALS, row.hash, row.entry), failedReason: null };
+      return stored(`KV_${CREDENTIALS.name}`, await putOnce(deps, CREDENTIALS, row.hash, row.entry));
     case "credential_delete":
-      return { sequence: await deleteEntry(deps, CREDENTIALS, row.hash), failedReason: null };
+      return stored(`KV_${CREDENTIALS.name}`, await deleteEntry(deps, CREDENTIALS, row.hash));
     case "session_put":
-      return { sequence: await putOnce(deps, SESSIONS, row.hash, row.entry), failedReason: null };
+      return stored(`KV_${SESSIONS.name}`, await putOnce(deps, SESSIONS, row.hash, row.entry));
     case "session_delete":
-      return { sequence: await deleteEntry(deps, SESSIONS, row.hash), failedReason: null };
+      return stored(`KV_${SESSIONS.name}`, await deleteEntry(deps, SESSIONS, row.hash));
     case "switch_set":
-      return { sequence: (await setSwitch(deps, row.entry)).sequence, failedReason: null };
+      return stored(`KV_${SWITCHES.name}`, (await setSwitch(deps, row.entry)).sequence);
     case "robotics_event":
-      return { sequence: await publishRoboticsEvent(deps, row), failedReason: null };
+      return stored(ROBOTICS_EVENTS.name, await publishRoboticsEvent(deps, row));
   }
 }
 

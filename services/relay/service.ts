@@ -30,8 +30,8 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const pending = sample(() => summarizePendingRows(sql, RELAY_LIMITS.summaryRows), RELAY_LIMITS.summaryMs);
   let isLeader = false;
   const figures = addRelayFigures(deps.metrics, { isLeader: () => isLeader, pending });
-  const { bus, log } = deps;
-  const work = { nc, js, jsm, sql, log, figures, bus };
+  const { bus, log, logs } = deps;
+  const work = { nc, js, jsm, sql, log, logs, figures, bus };
   const election = standForElection({
     databaseUrl,
     log: deps.log,

@@ -8,6 +8,7 @@ import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
 import { addRepeatedCount } from "../bus/exchange.ts";
 import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
+import { StationLogs } from "../bus/station-logs.ts";
 import { shareConnections } from "./connection-shares.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { type Run, runProcess } from "./lifecycle.ts";
@@ -78,7 +79,7 @@ export async function runServices(
       () => reachDatabase(names, { settings, signal: run.stopping, metrics: metrics?.registry, connections, log }),
       async (reached) => await reached?.release(),
     );
-    await run.step(
+    const layout = await run.step(
       "streams",
       () => checkStreams(bus, { signal: run.stopping, log }),
       async () => undefined,
@@ -103,9 +104,11 @@ export async function runServices(
     addLateCount(metrics?.registry, bus.nc);
     addRepeatedCount(metrics?.registry, bus.nc);
     addBusMetrics(metrics?.registry, bus);
+    const logs = new StationLogs(layout.logs);
     for (const service of names) {
       const deps: ServiceDeps = {
         bus,
+        logs,
         log: log.child({ service }),
         settings,
         environment,

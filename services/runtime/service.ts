@@ -1,11 +1,14 @@
 /** What every service is given, and what it gives back. */
 import type { Registry } from "prom-client";
 import type { Bus } from "../bus/connection.ts";
+import type { StationLogs } from "../bus/station-logs.ts";
 import type { Log } from "./log.ts";
 import type { SharedSettings } from "./settings.ts";
 
 export interface ServiceDeps {
   readonly bus: Bus;
+  /** The stations' logs on this bus. */
+  readonly logs: StationLogs;
   readonly log: Log;
   readonly settings: SharedSettings;
   /** Where a service adds its own figures; undefined while nobody collects them. */

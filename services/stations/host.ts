@@ -6,6 +6,7 @@ import { countLate, dropLate, requestIdOf } from "../bus/deadline.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
 import { stationRequestSchema } from "../bus/messages/station-request.ts";
 import { invalidRequest } from "../bus/operation.ts";
+import type { StationLogs } from "../bus/station-logs.ts";
 import { LEASES } from "../bus/streams.ts";
 import { parseStationId } from "../bus/subjects.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
@@ -50,6 +51,7 @@ export interface HostDeps {
   /** A connection for reading whole streams, which takes the server seconds. */
   readonly scanBus: Bus;
   readonly log: Log;
+  readonly logs: StationLogs;
   readonly hostId: string;
   readonly switches: SwitchesReplica;
   readonly settings: StationsSettings;
@@ -81,7 +83,7 @@ export class StationHost {
     this.#deps = deps;
     this.#serverId = deps.bus.nc.info?.server_id;
     const { bus, log, settings, switches, figures } = deps;
-    this.#stationLog = new StationLog(bus);
+    this.#stationLog = new StationLog(bus, deps.logs);
     this.#mailboxes = new Mailboxes((stationId, work) =>
       forRequest(work.requestId, () => runner.perform(stationId, work)),
     );
@@ -238,12 +240,15 @@ export class StationHost {
       );
     }
     const opened = indexes.map((index) => this.#partitions.get(index)).filter((partition) => partition !== undefined);
-    void this.#insistOnScan("wake-ups", opened, async (still) => {
-      await scanStations(this.#scanDeps(), still, this.#scans.signal);
-      for (const index of still) this.#partitions.get(index)?.finishScan();
-      await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
-      for (const index of still) this.#partitions.get(index)?.presence.setMayJudge(true);
-    });
+    // Log by log: one that does not answer must not keep the stations of the others.
+    for (const [log, ofLog] of Map.groupBy(opened, ({ index }) => this.#deps.logs.ofPartition(index))) {
+      void this.#insistOnScan("wake-ups", ofLog, async (still) => {
+        await scanStations(this.#scanDeps(), log, still, this.#scans.signal);
+        for (const index of still) this.#partitions.get(index)?.finishScan();
+        await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
+        for (const index of still) this.#partitions.get(index)?.presence.setMayJudge(true);
+      });
+    }
   }
 
   /** A planned hand-over: what has arrived is finished, then the partitions are nobody's. */
@@ -303,6 +308,7 @@ export class StationHost {
     return {
       bus: this.#deps.scanBus,
       log: this.#deps.log,
+      logs: this.#deps.logs,
       partition: (index) => this.#partitions.get(index),
       onLateCommit: (stationId, sequence) => void this.#lateCommits.set(stationId, sequence),
     };

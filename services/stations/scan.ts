@@ -1,19 +1,13 @@
 /**
- * What a host that acquires partitions has to learn: who must be woken when (from the headers of STATION_LOG) and which
+ * What a host that acquires partitions has to learn: who must be woken when (from the headers of the station logs) and which
  * devices are being heard (from LIVENESS). Commands are served meanwhile.
  */
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { type FeedMessage, openFeed } from "../bus/feed.ts";
-import { LIVENESS, STATION_LOG } from "../bus/streams.ts";
-import {
-  HEARTBEATS_ALL,
-  parseHeartbeatSubject,
-  parseStationId,
-  partitionHeartbeatsSubject,
-  partitionLogSubject,
-  STATION_LOG_ALL,
-} from "../bus/subjects.ts";
+import type { StationLogDefinition, StationLogs } from "../bus/station-logs.ts";
+import { LIVENESS } from "../bus/streams.ts";
+import { HEARTBEATS_ALL, parseHeartbeatSubject, parseStationId, partitionHeartbeatsSubject } from "../bus/subjects.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Partition } from "./partition.ts";
@@ -23,6 +17,7 @@ export interface ScanDeps {
   /** A connection for nothing else: a scan would delay every answer that shares its connection. */
   readonly bus: Bus;
   readonly log: Log;
+  readonly logs: StationLogs;
   /** The partition while this host holds it; what belongs to another is passed over. */
   readonly partition: (index: number) => Partition | undefined;
   /** A commit that came after the scan, of whichever host. */
@@ -30,15 +25,21 @@ export interface ScanDeps {
 }
 
 /**
- * Reads the newest commit of each station: who is to be woken when. Resolves when they are read, and goes on for a while to
+ * Reads the newest commit of each station of these partitions of one log: who is to be woken when. Resolves when they are read, and goes on for a while to
  * tell of those that come late. Rejects when `signal` is aborted.
  */
-export async function scanStations(deps: ScanDeps, partitions: readonly number[], signal: AbortSignal): Promise<void> {
+export async function scanStations(
+  deps: ScanDeps,
+  log: StationLogDefinition,
+  partitions: readonly number[],
+  signal: AbortSignal,
+): Promise<void> {
   await scan(deps, signal, partitions, {
-    stream: STATION_LOG.name,
-    keepsOnlyNewest: STATION_LOG.maxMessagesPerSubject === 1,
-    wholeFilter: STATION_LOG_ALL,
-    filterOf: partitionLogSubject,
+    stream: log.name,
+    keepsOnlyNewest: log.maxMessagesPerSubject === 1,
+    wholeFilter: log.commits,
+    wholeFrom: STATION_LIMITS.scanWholeFrom / deps.logs.count,
+    filterOf: (partition) => deps.logs.partitionSubject(partition),
     receive: (message) => {
       const stationId = parseStationId(message.subject);
       const wake = decodeWake(message.headers?.get(WAKE_HEADER));
@@ -58,6 +59,7 @@ export async function scanHeartbeats(
     stream: LIVENESS.name,
     keepsOnlyNewest: LIVENESS.maxMessagesPerSubject === 1,
     wholeFilter: HEARTBEATS_ALL,
+    wholeFrom: STATION_LIMITS.scanWholeFrom,
     filterOf: partitionHeartbeatsSubject,
     receive: (message) => {
       const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
@@ -70,6 +72,8 @@ interface Source {
   readonly stream: string;
   readonly keepsOnlyNewest: boolean;
   readonly wholeFilter: string;
+  /** From so many partitions on the whole stream is read. */
+  readonly wholeFrom: number;
   readonly filterOf: (partition: number) => string;
   readonly receive: (message: FeedMessage) => void;
   /** What is stored after the scan, for `lateCommitsMs`; without it the scan ends with what there is. */
@@ -78,7 +82,7 @@ interface Source {
 
 /** One consumer for the whole stream, or a few at a time for single partitions, whichever moves less. */
 async function scan(deps: ScanDeps, signal: AbortSignal, partitions: readonly number[], source: Source): Promise<void> {
-  const isWhole = partitions.length >= STATION_LIMITS.scanWholeFrom;
+  const isWhole = partitions.length >= source.wholeFrom;
   const filters = isWhole ? [source.wholeFilter] : partitions.map(source.filterOf);
   const readNext = async (): Promise<void> => {
     for (let filter = filters.pop(); filter !== undefined; filter = filters.pop()) {

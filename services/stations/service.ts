@@ -12,7 +12,7 @@ import { readStationsSettings } from "./settings.ts";
 
 /** Resolves when the host takes part in the ownership of partitions; alone, it owns all of them by then. */
 export async function startStationsService(deps: ServiceDeps): Promise<Service> {
-  const { bus, log, environment } = deps;
+  const { bus, log, logs, environment } = deps;
   const settings = readStationsSettings(environment);
   const { natsUrl: url, natsAccess: access } = deps.settings;
   const [leaseBus, scanBus] = await Promise.all([
@@ -21,7 +21,17 @@ export async function startStationsService(deps: ServiceDeps): Promise<Service> 
   ]);
   const switches = await followSwitches(bus, log);
   const figures = addHostFigures(deps.metrics);
-  const host = new StationHost({ bus, leaseBus, scanBus, log, hostId: randomUUID(), switches, settings, figures });
+  const host = new StationHost({
+    bus,
+    leaseBus,
+    scanBus,
+    log,
+    logs,
+    hostId: randomUUID(),
+    switches,
+    settings,
+    figures,
+  });
   await host.start();
   addHostGauges(deps.metrics, host);
   const health = serve({ nc: bus.nc, log, queue: "stations" }, stationsHealth, async () => {

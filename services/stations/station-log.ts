@@ -3,8 +3,7 @@
 import { createInbox, headers, type Msg, type MsgHdrs, type Subscription } from "nats";
 import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
 import { type Bus, BusDownError } from "../bus/connection.ts";
-import { STATION_LOG } from "../bus/streams.ts";
-import { stationConfirmSubject, stationLogSubject } from "../bus/subjects.ts";
+import type { StationLogs } from "../bus/station-logs.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { encodeWake, WAKE_HEADER, wakeOf } from "./wake.ts";
@@ -42,6 +41,7 @@ interface Pending {
 
 export class StationLog {
   readonly #bus: Bus;
+  readonly #logs: StationLogs;
   readonly #inbox = createInbox();
   readonly #acks: Subscription;
   readonly #sweep: NodeJS.Timeout;
@@ -50,8 +50,9 @@ export class StationLog {
   readonly #pending = new Map<string, Pending>();
   #count = 0;
 
-  constructor(bus: Bus) {
+  constructor(bus: Bus, logs: StationLogs) {
     this.#bus = bus;
+    this.#logs = logs;
     // One inbox and one sweep for all appends: the client's own request costs a timer and several promises each.
     this.#acks = bus.nc.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) => {
@@ -69,9 +70,9 @@ export class StationLog {
    * not answer.
    */
   async load(stationId: number): Promise<StoredCommit | null> {
-    const subject = stationLogSubject(stationId);
+    const subject = this.#logs.subject(stationId);
     const answer = await this.#bus.nc.request(
-      `$JS.API.STREAM.MSG.GET.${STATION_LOG.name}`,
+      `$JS.API.STREAM.MSG.GET.${this.#logs.of(stationId).name}`,
       JSON.stringify({ last_by_subj: subject }),
       { timeout: STATION_LIMITS.loadMs },
     );
@@ -86,7 +87,7 @@ export class StationLog {
     const conditions = headers();
     conditions.set(EXPECTED_SEQUENCE, String(expectedSequence));
     conditions.set(WAKE_HEADER, encodeWake(wakeOf(commit.state)));
-    return await this.#publish(stationLogSubject(stationId), encodeCommit(commit), conditions);
+    return await this.#publish(this.#logs.subject(stationId), encodeCommit(commit), conditions);
   }
 
   /**
@@ -96,8 +97,8 @@ export class StationLog {
   async confirm(stationId: number, sequence: number): Promise<Confirmation> {
     const conditions = headers();
     conditions.set(EXPECTED_SEQUENCE, String(sequence));
-    conditions.set(EXPECTED_SEQUENCE_SUBJECT, stationLogSubject(stationId));
-    const outcome = await this.#publish(stationConfirmSubject(), "", conditions);
+    conditions.set(EXPECTED_SEQUENCE_SUBJECT, this.#logs.subject(stationId));
+    const outcome = await this.#publish(this.#logs.of(stationId).confirmSubject, "", conditions);
     if (outcome.kind === "stored") return "newest";
     if (outcome.kind === "conflict") return "outdated";
     return outcome.isInFlight === true ? "outdated" : "unknown";

@@ -5,12 +5,11 @@ import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { STATION_LOG_ALL } from "../../services/bus/subjects.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
+import { ONE_LOG, STATION_LOG, STATION_LOG_ALL } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { ScriptedStation } from "./scripted-station.ts";
@@ -50,7 +49,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
     async startAudit({ log = silent, databaseUrl = testDatabase.url } = {}) {
       const own = await connectBus({ url: nats.url, name: "audit", log: silent });
       const settings = { natsUrl: nats.url, databaseUrl, logLevel: "silent" as const };
-      const started = await startAuditService({ bus: own, log, settings, environment: {} });
+      const started = await startAuditService({ bus: own, logs: ONE_LOG, log, settings, environment: {} });
       let stopped: Promise<void> | undefined;
       const service = {
         stop: () => (stopped ??= started.stop().then(() => own.close())),

@@ -1,13 +1,13 @@
 /** The copy on a cluster: the server that the copier reads from dies, and the one that leads the log. */
+
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { NatsCluster, NODES, type NodeName } from "../cluster/nats-cluster.ts";
+import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 import { committedEvents, copiedEvents, newStation } from "./audit-world.ts";
@@ -34,7 +34,7 @@ beforeAll(async () => {
   writer = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
   reader = await connectBus({ url: cluster.url("n1"), name: "audit", log });
   const settings = { natsUrl: cluster.url("n1"), databaseUrl: testDatabase.url, logLevel: "silent" as const };
-  audit = await startAuditService({ bus: reader, log, settings, environment: {} });
+  audit = await startAuditService({ bus: reader, logs: ONE_LOG, log, settings, environment: {} });
   station = await (await newStation(writer, database)).open();
 }, 90_000);
 afterAll(async () => {

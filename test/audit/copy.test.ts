@@ -1,11 +1,10 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AUDITED_LOGS } from "../../services/audit/audited-logs.ts";
 import { waitUntilCopied } from "../../services/audit/catch-up.ts";
 import { readCopyLags } from "../../services/audit/copy/copy-lag.ts";
-import { stationConfirmSubject, stationLogSubject } from "../../services/bus/subjects.ts";
 import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { readStoredJson } from "../../services/db/stored-text.ts";
+import { ONE_LOG, stationConfirmSubject, stationLogSubject } from "../support/one-log.ts";
 import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
 
@@ -60,9 +59,9 @@ describe("the audit copy", () => {
     await world.untilCopied();
     const { stationId } = station.facts;
     expect(await copiedEvents(world.database, stationId)).toEqual(committedEvents(station));
-    const deps = { ...world, jsm: world.bus.jsm, logs: AUDITED_LOGS, log };
+    const deps = { ...world, jsm: world.bus.jsm, logs: ONE_LOG, log };
     const position = station.commits.at(-1)?.sequence;
-    expect(await readCopyLags(deps)).toEqual([{ log: "STATION_LOG", position, behind: 0, lateMs: 0 }]);
+    expect(await readCopyLags(deps)).toEqual([{ log: "STATION_LOG_0", position, behind: 0, lateMs: 0 }]);
     expect(await waitUntilCopied(deps)).toBe(true);
     await audit.stop();
     expect(lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);

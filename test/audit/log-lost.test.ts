@@ -18,7 +18,7 @@ afterEach(() => world.stop());
 async function lose(copy: string | undefined): Promise<void> {
   await comeBackWith(world.nats, copy);
   await expect.poll(() => world.bus.isUp(), { timeout: 5_000 }).toBe(true);
-  await ensureStreams(world.bus, { replicas: 1 });
+  await ensureStreams(world.bus, { replicas: 1, logs: 1 });
 }
 
 /** The same events as of a trail that counts on: behind those of the first life stands what was lost, then the second's. */

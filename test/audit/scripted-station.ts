@@ -1,4 +1,5 @@
 /** A station whose commits a test makes by the real machine and appends to the real log, as an actor host would. */
+
 import type { Actor } from "../../machines/actor.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
@@ -10,7 +11,7 @@ import type { DeviceDescription, OrderSnapshot, StationState } from "../../machi
 import { step } from "../../machines/station/step.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import type { StationResponse } from "../../services/bus/messages/station.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { stationLogSubject } from "../support/one-log.ts";
 
 export interface StationFacts {
   readonly organizationId: number;

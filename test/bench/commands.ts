@@ -267,8 +267,8 @@ async function measureSerial(
 
 /** The size of a commit as it really is after a few collections. */
 async function commitBytes(ground: Ground, stationId: number): Promise<number> {
-  const subject = `station.log.${partitionOf(stationId).toString(16).padStart(2, "0")}.${stationId}`;
-  const message = await ground.bus.jsm.streams.getMessage("STATION_LOG", { last_by_subj: subject });
+  const subject = `station.log.0.${partitionOf(stationId).toString(16).padStart(2, "0")}.${stationId}`;
+  const message = await ground.bus.jsm.streams.getMessage("STATION_LOG_0", { last_by_subj: subject });
   return message?.data.length ?? 0;
 }
 

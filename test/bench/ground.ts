@@ -50,7 +50,7 @@ export async function startGround(say: (line: string) => void): Promise<Ground> 
   const nats = await startNats({ binary, folder: join(folder, "nats"), logFile: log("nats-server"), token });
   const silent = { info: () => undefined, warn: () => undefined };
   const bus = await connectBus({ url: nats.url, name: "bench", log: silent });
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
   await keepBucketsTold(bus);
   let database: Promise<string> | undefined;
   let postgresPid: number | undefined;

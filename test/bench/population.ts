@@ -2,6 +2,7 @@
  * Fills a bus with stations and credentials, as if that many displays had enrolled: real commits made by the machines,
  * real CREDENTIALS entries. Published in bulk, because a bench must not take an hour to set its table.
  */
+
 import { createHash, randomBytes } from "node:crypto";
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -11,7 +12,7 @@ import { type Commit, encodeCommit, MACHINE_VERSION } from "../../machines/stati
 import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import type { Bus } from "../../services/bus/connection.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { stationLogSubject } from "../support/one-log.ts";
 
 export interface PopulatedDevice {
   readonly stationId: number;

@@ -1,6 +1,7 @@
 /** Commit → visible at every gateway: from the moment of publishing a commit until two replicas hold it. */
+
 import { setTimeout as delay } from "node:timers/promises";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { stationLogSubject } from "../support/one-log.ts";
 import { type Figure, wholeNumber } from "./figure.ts";
 import type { Ground } from "./ground.ts";
 import { clockMs } from "./load/clock.ts";

@@ -19,7 +19,7 @@ beforeAll(async () => {
   const first = await connectBus({ url: nats.url, name: "first", log: QUIET });
   expect(first.clock.aheadMs()).toBeUndefined();
   expect(Math.abs(first.clock.nowMs() - rightMs())).toBeLessThan(ERROR_MS);
-  await ensureStreams(first, { replicas: 1 });
+  await ensureStreams(first, { replicas: 1, logs: 1 });
   await first.close();
   bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
 });

@@ -28,14 +28,14 @@ describe("the check of the streams", () => {
   });
 
   test("a bus that was migrated: its layout", async () => {
-    await ensureStreams(bus, { replicas: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
     expect(await checkStreams(bus)).toMatchObject({ replicas: 1 });
   });
 
   test("a stream that is missing: refused by its name", async () => {
     await bus.jsm.streams.delete("LIVENESS");
     await expect(checkStreams(bus)).rejects.toMatchObject(refusal("has no stream LIVENESS"));
-    await ensureStreams(bus, { replicas: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
     await checkStreams(bus);
   });
 
@@ -45,7 +45,7 @@ describe("the check of the streams", () => {
       refusal("has a stream KV_CREDENTIALS whose max_msgs_per_subject is not what this version needs"),
     );
     expect((await bus.jsm.streams.info("KV_CREDENTIALS")).config.max_msgs_per_subject).toBe(3);
-    await ensureStreams(bus, { replicas: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
   });
 
   test("a bus of a newer version: accepted, because older processes run until they are replaced", async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import { STATION_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 
@@ -17,26 +18,26 @@ describe("streams and buckets", () => {
     await nats.stop();
   });
 
-  const names = [...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
+  const names = [STATION_LOG.name, ...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
 
   it("come into being once, however many processes start at the same time", async () => {
-    await Promise.all([1, 2, 3].map(() => ensureStreams(bus, { replicas: 1 })));
+    await Promise.all([1, 2, 3].map(() => ensureStreams(bus, { replicas: 1, logs: 1 })));
     const found = await bus.jsm.streams.list().next();
     expect(found.map(({ config }) => config.name).toSorted()).toEqual(names.toSorted());
   });
 
   it("keep their messages and lose a foreign setting when a process starts again", async () => {
-    await ensureStreams(bus, { replicas: 1 });
-    await bus.js.publish("station.log.00.1", "first");
-    await bus.jsm.streams.update("STATION_LOG", { max_msgs_per_subject: 3 });
-    await ensureStreams(bus, { replicas: 1 });
-    const { config, state } = await bus.jsm.streams.info("STATION_LOG");
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
+    await bus.js.publish("station.log.0.00.1", "first");
+    await bus.jsm.streams.update("STATION_LOG_0", { max_msgs_per_subject: 3 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
+    const { config, state } = await bus.jsm.streams.info("STATION_LOG_0");
     expect(config.max_msgs_per_subject).toBe(64);
     expect(state.messages).toBe(1);
   });
 
   it("republish a heartbeat once it is stored, and only then", async () => {
-    await ensureStreams(bus, { replicas: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
     const heard: string[] = [];
     bus.nc.subscribe("station.heard.>", {
       callback: (_error, message) => {

@@ -12,7 +12,7 @@ let feed: Feed | undefined;
 beforeEach(async () => {
   nats = await startNats();
   bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
 });
 afterEach(async () => {
   feed?.stop();
@@ -20,15 +20,15 @@ afterEach(async () => {
   await nats.stop();
 });
 
-const store = (station: number, text: string) => bus.js.publish(`station.log.00.${station}`, text);
+const store = (station: number, text: string) => bus.js.publish(`station.log.0.00.${station}`, text);
 
 /** What the feed says of each station; forgotten when it starts over. */
 function follow(): { readonly known: Map<string, string>; readonly resets: () => number } {
   const known = new Map<string, string>();
   let resets = 0;
   feed = openFeed(bus, {
-    stream: "STATION_LOG",
-    filter: "station.log.00.*",
+    stream: "STATION_LOG_0",
+    filter: "station.log.0.00.*",
     onMessage: ({ subject, data }) => void known.set(subject.slice(-1), Buffer.from(data).toString()),
     onReset: () => {
       resets += 1;

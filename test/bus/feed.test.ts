@@ -16,8 +16,8 @@ describe("a feed", () => {
     bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
   });
   beforeEach(async () => {
-    await ensureStreams(bus, { replicas: 1 });
-    await bus.jsm.streams.purge("STATION_LOG");
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
+    await bus.jsm.streams.purge("STATION_LOG_0");
   });
   afterEach(() => {
     for (const feed of feeds.splice(0)) feed.stop();
@@ -28,13 +28,13 @@ describe("a feed", () => {
   });
 
   const store = async (station: number, text: string): Promise<number> =>
-    (await bus.js.publish(`station.log.00.${station}`, text)).seq;
+    (await bus.js.publish(`station.log.0.00.${station}`, text)).seq;
   const open = (headersOnly = false): { feed: Feed; messages: FeedMessage[]; resets: () => number } => {
     const messages: FeedMessage[] = [];
     let resets = 0;
     const feed = openFeed(bus, {
-      stream: "STATION_LOG",
-      filter: "station.log.00.*",
+      stream: "STATION_LOG_0",
+      filter: "station.log.0.00.*",
       headersOnly,
       onMessage: (message) => messages.push(message),
       onReset: () => {
@@ -91,8 +91,8 @@ describe("a feed", () => {
     await store(1, "before");
     const { feed, messages } = open();
     await feed.caughtUp;
-    const [consumer] = await bus.jsm.consumers.list("STATION_LOG").next();
-    await bus.jsm.consumers.delete("STATION_LOG", consumer?.name ?? "");
+    const [consumer] = await bus.jsm.consumers.list("STATION_LOG_0").next();
+    await bus.jsm.consumers.delete("STATION_LOG_0", consumer?.name ?? "");
     await store(1, "after");
     await eventually(() => textOf(messages.at(-1)) === "after", 1_500);
     expect(messages).toHaveLength(2);
@@ -116,8 +116,8 @@ describe("a feed", () => {
     for (const text of ["old1", "old2", "old3"]) await store(1, text);
     const { feed, messages, resets } = open();
     await feed.caughtUp;
-    await bus.jsm.streams.delete("STATION_LOG");
-    await ensureStreams(bus, { replicas: 1 });
+    await bus.jsm.streams.delete("STATION_LOG_0");
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
     await store(1, "new");
     await eventually(() => textOf(messages.at(-1)) === "new");
     expect(resets()).toBe(1);
@@ -126,8 +126,8 @@ describe("a feed", () => {
   it("goes on after a message that its receiver did not understand", async () => {
     const texts: string[] = [];
     const feed = openFeed(bus, {
-      stream: "STATION_LOG",
-      filter: "station.log.00.*",
+      stream: "STATION_LOG_0",
+      filter: "station.log.0.00.*",
       onMessage: (message) => {
         texts.push(textOf(message));
         if (texts.length === 1) throw new Error("not understood");

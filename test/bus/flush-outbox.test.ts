@@ -38,40 +38,40 @@ async function flush(...keys: string[]): Promise<{ barrier: Barrier; tookMs: num
 describe("flushing outbox keys", () => {
   it("several keys: the barrier has the furthest of each position", async () => {
     const answers: Record<string, Barrier> = {
-      "station.1": { stationLogSequence: 7, credentialsRevision: 2 },
-      "station.2": { stationLogSequence: 5, sessionsRevision: 3 },
+      "station.1": { positions: { STATION_LOG_0: 7, KV_CREDENTIALS: 2 } },
+      "station.2": { positions: { STATION_LOG_0: 5, KV_SESSIONS: 3 } },
     };
-    await startRelay(async (key) => answers[key] ?? {});
+    await startRelay(async (key) => answers[key] ?? { positions: {} });
     const { barrier } = await flush("station.1", "station.2");
-    expect(barrier).toEqual({ stationLogSequence: 7, credentialsRevision: 2, sessionsRevision: 3 });
+    expect(barrier).toEqual({ positions: { STATION_LOG_0: 7, KV_CREDENTIALS: 2, KV_SESSIONS: 3 } });
   });
 
   it("no relay listens: asks again until its time is over, then the change is undelivered", async () => {
     const { barrier, tookMs } = await flush("station.1");
-    expect(barrier).toEqual({ isUndelivered: true });
+    expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     expect(tookMs).toBeGreaterThan(TIMEOUT_MS * 0.8);
   });
 
   it("a relay that listens while the writer waits: its answer counts", async () => {
     const asked = flush("station.1");
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS / 4));
-    await startRelay(async () => ({ stationLogSequence: 9 }));
-    expect((await asked).barrier).toEqual({ stationLogSequence: 9 });
+    await startRelay(async () => ({ positions: { STATION_LOG_0: 9 } }));
+    expect((await asked).barrier).toEqual({ positions: { STATION_LOG_0: 9 } });
   });
 
   it("a relay that does not answer: the change is undelivered when the time is over", async () => {
     await startRelay(() => new Promise<never>(() => undefined));
     const { barrier, tookMs } = await flush("station.1");
-    expect(barrier).toEqual({ isUndelivered: true });
+    expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     expect(tookMs).toBeLessThan(TIMEOUT_MS * 2);
   });
 
   it("one of two keys is not delivered: the barrier says so beside the other's position", async () => {
     await startRelay(async (key) => {
-      if (key === "station.1") return { stationLogSequence: 4 };
+      if (key === "station.1") return { positions: { STATION_LOG_0: 4 } };
       throw new Error("down");
     });
     const { barrier } = await flush("station.1", "credential.2");
-    expect(barrier).toEqual({ stationLogSequence: 4, isUndelivered: true });
+    expect(barrier).toEqual({ positions: { STATION_LOG_0: 4 }, isUndelivered: true });
   });
 });

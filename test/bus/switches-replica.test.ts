@@ -17,7 +17,7 @@ describe("the replica of the kill switches", () => {
   beforeAll(async () => {
     nats = await startNats();
     bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-    await ensureStreams(bus, { replicas: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
   });
   afterAll(async () => {
     await bus.close();
@@ -92,7 +92,7 @@ describe("the replica of the kill switches", () => {
     const told: (readonly [isTrusted: boolean, known: number])[] = [];
     replica.onChange((switches) => told.push([replica.isTrusted(), switches.devices.size]));
     await bus.jsm.streams.delete("KV_SWITCHES");
-    await ensureStreams(bus, { replicas: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
     const anew = await new Kvm(bus.js).open("SWITCHES");
     await Promise.all(Array.from({ length: 60 }, (_, index) => anew.put(`device.${index + 1}`, "")));
     await sayBucketsAreTold(bus);

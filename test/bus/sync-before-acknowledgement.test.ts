@@ -2,6 +2,7 @@
  * What is acknowledged is on the disk (I4): no acknowledgement and no delivery of a commit leaves nats-server before it has
  * synced the commit. Its system calls show in which order things happened.
  */
+
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeAll, describe, expect, inject, test } from "vitest";
 import { deployLimits } from "../../deploy/limits.ts";
@@ -10,13 +11,14 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { openFeed } from "../../services/bus/feed.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
 import { commitOf, STORIES } from "../machines/golden-stories.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { startNats } from "../support/servers.ts";
 import { findStrace } from "../support/strace.ts";
 import { durableWrites, type SystemCall, sent, startTracing } from "../support/system-calls.ts";
 import { eventually, QUIET } from "./waiting.ts";
 
-const LOG_FILES = "/streams/STATION_LOG/msgs/";
+const LOG_FILES = "/streams/STATION_LOG_0/msgs/";
 const STATIONS = 8;
 const APPENDS_EACH = 3;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -44,11 +46,11 @@ interface Append {
 
 /** Several stations append at once, while a replica follows; then the server ends. */
 async function appendsOf(bus: Bus): Promise<Append[]> {
-  await ensureStreams(bus, { replicas: 1 });
-  const log = new StationLog(bus);
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
+  const log = new StationLog(bus, ONE_LOG);
   let delivered = 0;
   const feed = openFeed(bus, {
-    stream: "STATION_LOG",
+    stream: "STATION_LOG_0",
     filter: "station.log.>",
     onMessage: () => {
       delivered += 1;
@@ -82,7 +84,7 @@ function sentTooEarly(calls: readonly SystemCall[], { commandId, sequence }: App
   const [stored, ...more] = durableWrites(calls, LOG_FILES, commandId);
   if (stored === undefined || more.length > 0)
     throw new Error(`${commandId} was written ${more.length} times too often.`);
-  const acknowledgement = `{"stream":"STATION_LOG","seq":${sequence}}`;
+  const acknowledgement = `{"stream":"STATION_LOG_0","seq":${sequence}}`;
   const acknowledged = sent(calls).filter(({ data }) => data.includes(acknowledgement));
   const delivered = sent(calls).filter(({ data }) => data.includes(commandId));
   expect(acknowledged, `acknowledgements of ${sequence}`).toHaveLength(1);

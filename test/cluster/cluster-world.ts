@@ -6,6 +6,7 @@ import { freePort } from "../../deploy/embedded/free-port.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call } from "../../services/bus/operation.ts";
+import { StationLogs } from "../../services/bus/station-logs.ts";
 import { migrateInstallation } from "../../services/db/migrate-installation.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-world.ts";
 import { logIn, type Person } from "../support/people.ts";
@@ -22,6 +23,7 @@ export type ProcessName = `${Kind}-${0 | 1}`;
 
 const COPIES = [0, 1] as const;
 const REPLICAS = 3;
+const LOGS = 6;
 /** Seeding hashes two passwords beside many processes that start. */
 const SEED_MS = 30_000;
 const KEY_BYTES = 32;
@@ -29,6 +31,7 @@ const KEY_BYTES = 32;
 export interface ClusterWorld {
   readonly nats: NatsCluster;
   readonly postgres: TestServer;
+  readonly logs: StationLogs;
   /** A connection of the test's own, for what has no HTTP endpoint and for reading what is stored. */
   readonly bus: Bus;
   readonly processes: ReadonlyMap<ProcessName, TestProcess>;
@@ -52,7 +55,7 @@ export async function startClusterWorld(stationCount: number): Promise<ClusterWo
   await migrateInstallation({
     databaseUrl: postgres.url,
     natsUrl: nats.url(),
-    layout: { replicas: REPLICAS },
+    layout: { replicas: REPLICAS, logs: LOGS },
     log: () => undefined,
   });
   const ports = [await freePort(), await freePort()] as const;
@@ -98,6 +101,7 @@ export async function startClusterWorld(stationCount: number): Promise<ClusterWo
   return {
     nats,
     postgres,
+    logs: new StationLogs(LOGS),
     bus,
     processes,
     gateways,

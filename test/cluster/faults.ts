@@ -1,7 +1,9 @@
 /** What happens to the cluster, one fault after another, drawn from a seed. Each is ended before the next one begins. */
+
 import { setTimeout as delay } from "node:timers/promises";
-import { LEASES, STATION_LOG } from "../../services/bus/streams.ts";
+import { LEASES } from "../../services/bus/streams.ts";
 import type { Random } from "../chaos/random.ts";
+import { STATION_LOG } from "../support/one-log.ts";
 import { type ClusterWorld, KINDS, type Kind, type ProcessName } from "./cluster-world.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 

@@ -58,7 +58,7 @@ function doubled(history: History, sales: readonly Sale[]): string[] {
 async function unfinished(world: ClusterWorld): Promise<string[]> {
   const sentences: string[] = [];
   for (const { stationId } of world.stations) {
-    const log = await readStationLog(world.bus, stationId);
+    const log = await readStationLog(world.bus, stationId, world.logs);
     const versions = log.map(({ version }) => version);
     const first = versions[0] ?? 0;
     if (versions.some((version, index) => version !== first + index)) {
@@ -72,8 +72,12 @@ async function unfinished(world: ClusterWorld): Promise<string[]> {
 }
 
 async function behind(world: ClusterWorld, sql: postgres.Sql): Promise<string[]> {
-  const [position] = await sql<{ sequence: string }[]>`select sequence from audit_position`;
-  const newest = await newestSequence(world.bus);
-  if (Number(position?.sequence) === newest) return [];
-  return [`The audit copy is at ${position?.sequence} and the log at ${newest}.`];
+  const positions = await sql<{ stream: string; sequence: string }[]>`select stream, sequence from audit_position`;
+  const sentences: string[] = [];
+  for (const log of world.logs.all) {
+    const copied = Number(positions.find(({ stream }) => stream === log.name)?.sequence ?? 0);
+    const newest = await newestSequence(world.bus, log);
+    if (copied !== newest) sentences.push(`The audit copy of ${log.name} is at ${copied} and the log at ${newest}.`);
+  }
+  return sentences;
 }

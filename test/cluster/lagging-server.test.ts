@@ -1,4 +1,5 @@
 /** A server that lags has an old copy of the log and answers reads from it. Hosts still give no wrong answer. */
+
 import { setTimeout as delay } from "node:timers/promises";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -12,14 +13,15 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { BUCKETS, STATION_LOG, STREAMS } from "../../services/bus/streams.ts";
-import { stationCommandSubject, stationLogSubject } from "../../services/bus/subjects.ts";
+import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { addHostFigures } from "../../services/stations/figures.ts";
 import { StationHost } from "../../services/stations/host.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
+import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { NatsCluster, type NodeName } from "./nats-cluster.ts";
 
 const SILENT = createLog({ service: "test", level: "silent" });
@@ -61,7 +63,17 @@ async function startHost(): Promise<StationHost> {
   const switches = await followSwitches(hostBus, SILENT);
   const settings = readStationsSettings({ STATION_PASSIVATE_MS: "0" });
   const figures = addHostFigures(new Registry());
-  const deps = { bus: hostBus, leaseBus, scanBus, log: SILENT, hostId: "host", switches, settings, figures };
+  const deps = {
+    bus: hostBus,
+    leaseBus,
+    scanBus,
+    log: SILENT,
+    logs: ONE_LOG,
+    hostId: "host",
+    switches,
+    settings,
+    figures,
+  };
   const host = new StationHost(deps);
   await host.start();
   stops.push(async () => {
@@ -106,7 +118,7 @@ async function releaseElsewhere(log: StationLog, stationId: number): Promise<voi
 beforeAll(async () => {
   cluster = await NatsCluster.start();
   bus = await connect();
-  await vi.waitFor(() => ensureStreams(bus, { replicas: 3 }), WAIT);
+  await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
   await leadFrom(LEADER);
 }, 90_000);
 afterAll(async () => {
@@ -127,7 +139,7 @@ test("one of three servers lags: the lease that another host has released is nev
   // The host keeps no state for longer than a tick.
   await delay(200);
   cluster.lag(LAGGING);
-  const log = new StationLog(bus);
+  const log = new StationLog(bus, ONE_LOG);
   stops.push(async () => log.close());
   for (const stationId of STATION_IDS) await releaseElsewhere(log, stationId);
   for (const stationId of STATION_IDS) {

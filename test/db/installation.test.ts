@@ -15,7 +15,7 @@ describe("the installation that a bus belongs to", () => {
   let bus: Bus;
   const undo: (() => Promise<unknown>)[] = [];
   const claim = async ({ url }: Pick<TestInstallation, "url">): Promise<void> =>
-    claimBus({ bus, installation: await readInstallation(url) }, { replicas: 1 });
+    claimBus({ bus, installation: await readInstallation(url) }, { replicas: 1, logs: 1 });
   const add = async (): Promise<TestInstallation> => {
     const installation = await newInstallation();
     undo.push(installation.drop);

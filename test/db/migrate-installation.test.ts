@@ -48,7 +48,7 @@ describe("npm run migrate", () => {
     for (const { code, output } of results) {
       expect({ code, output }).toMatchObject({
         code: 0,
-        output: expect.stringContaining("with 1 copy each.") as string,
+        output: expect.stringContaining("with 1 copy each and 1 station log.") as string,
       });
     }
     const bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
@@ -65,12 +65,19 @@ describe("npm run migrate", () => {
       /cannot keep the stream KV_INSTALLATION: replicas > 1 not supported in non-clustered mode\.\n$/,
     );
     const again = await run("migrate.ts");
-    expect(again.output).toContain("with 1 copy each.");
+    expect(again.output).toContain("with 1 copy each and 1 station log.");
+  });
+
+  test("another number of logs on a bus that exists: refused, and nothing is changed", async () => {
+    const { code, output } = await run("migrate.ts", "--logs", "3");
+    expect(code).toBe(1);
+    expect(output).toMatch(/has 1 station log, and their number never changes: leave --logs out\.\n$/);
   });
 
   test.each([
     ["--replicas", "7"],
     ["--replicas", "two"],
+    ["--logs", "0"],
     ["--copies", "3"],
   ])("%s %s: one sentence, exit code 2", async (...args) => {
     const { code, output } = await run("migrate.ts", ...args);

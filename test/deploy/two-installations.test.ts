@@ -20,8 +20,8 @@ describe("a start with the bus of another installation", () => {
     [nats, second] = await Promise.all([startNats(), newInstallation()]);
     const log = { info: () => undefined, warn: () => undefined };
     const bus = await connectBus({ url: nats.url, name: "test", log });
-    await claimBus({ bus, installation: { id: OWNER, database: "elsewhere" } }, { replicas: 1 });
-    await ensureStreams(bus, { replicas: 1 });
+    await claimBus({ bus, installation: { id: OWNER, database: "elsewhere" } }, { replicas: 1, logs: 1 });
+    await ensureStreams(bus, { replicas: 1, logs: 1 });
     await bus.close();
   });
   afterAll(async () => {

@@ -55,7 +55,7 @@ describe("notes of polls", () => {
     const nats = await startNats();
     const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
     try {
-      await ensureStreams(bus, { replicas: 1 });
+      await ensureStreams(bus, { replicas: 1, logs: 1 });
       await bus.js.publish(heartbeatSubject(3, 31), "{}");
       const tableOf = (): CredentialTable => {
         const table = new CredentialTable();

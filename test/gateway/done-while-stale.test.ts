@@ -4,8 +4,8 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Device, moveDevice } from "../../services/bus/messages/registry.ts";
 import { changeOrderLines, getOrder, type Order, voidOrder } from "../../services/bus/messages/settlement.ts";
 import { serve } from "../../services/bus/operation.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
 import { send } from "../support/http.ts";
+import { STATION_LOG } from "../support/one-log.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 const STATION_ID = 1;
@@ -40,14 +40,14 @@ beforeAll(async () => {
   await world.openStation(STATION_ID);
 });
 afterEach(async () => {
-  await ensureStreams(world.bus, { replicas: 1 });
+  await ensureStreams(world.bus, { replicas: 1, logs: 1 });
   await expect.poll(() => isStale(), { timeout: 10_000 }).toBe(false);
 });
 afterAll(() => world.stop());
 
 const isStale = (): boolean => {
   const { replicas } = world.gateway;
-  return !replicas.areStationsFresh(replicas.nowMs());
+  return !replicas.isStationFresh(STATION_ID, replicas.nowMs());
 };
 
 /** Takes the station log away while the change is being done. */
@@ -64,9 +64,9 @@ it("new lines and a void of an order: 200 with the order", async () => {
     serve(deps("settlement"), getOrder, async () => ({ order: ORDER })),
     serve(deps("settlement"), changeOrderLines, async () => {
       await loseFeed();
-      return { order: { ...ORDER, revision: 2 }, barrier: {} };
+      return { order: { ...ORDER, revision: 2 }, barrier: { positions: {} } };
     }),
-    serve(deps("settlement"), voidOrder, async () => ({ order: VOIDED, barrier: {} })),
+    serve(deps("settlement"), voidOrder, async () => ({ order: VOIDED, barrier: { positions: {} } })),
   ];
   await world.bus.nc.flush();
   const json = { lines: [{ name: "Tea", quantity: 1, unit_amount: "1.00" }] };
@@ -81,7 +81,7 @@ it("a device that is suspended: 200 with the device", async () => {
   const token = await world.session({ role: "owner", permissions: ["organization.manage"] });
   const served = serve(deps("registry"), moveDevice, async () => {
     await loseFeed();
-    return { device: DEVICE, barrier: {} };
+    return { device: DEVICE, barrier: { positions: {} } };
   });
   await world.bus.nc.flush();
   const suspended = await send(world.baseUrl, "POST", "/api/backoffice/v1/devices/11/suspend/", { token });

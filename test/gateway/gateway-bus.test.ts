@@ -37,21 +37,21 @@ async function answerWith(barrier: Barrier): Promise<void> {
 
 describe("the gateway's bus", () => {
   it("a change of a route without `awaitsEffect`: throws before the service is asked", async () => {
-    await answerWith({});
+    await answerWith({ positions: {} });
     await expect(gatewayBus.call(logout, SIGN_OUT)).rejects.toThrow("awaitsEffect");
     expect(asked).toBe(0);
   });
 
   it("a change that the replicas show: is effective", async () => {
     await world.session();
-    await answerWith({ sessionsRevision: 1 });
+    await answerWith({ positions: { KV_SESSIONS: 1 } });
     const effect = { isEffective: true };
     await gatewayBus.noting(effect).call(logout, SIGN_OUT);
     expect(effect.isEffective).toBe(true);
   });
 
   it("a change that the replicas do not show in time: is not yet effective", async () => {
-    await answerWith({ sessionsRevision: 1_000_000 });
+    await answerWith({ positions: { KV_SESSIONS: 1_000_000 } });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();
     await gatewayBus.noting(effect).call(logout, SIGN_OUT);
@@ -60,7 +60,7 @@ describe("the gateway's bus", () => {
   });
 
   it("a change that is undelivered: is not yet effective, and nothing more is waited for", async () => {
-    await answerWith({ isUndelivered: true });
+    await answerWith({ positions: {}, isUndelivered: true });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();
     await gatewayBus.noting(effect).call(logout, SIGN_OUT);

@@ -2,6 +2,7 @@
  * A gateway on a NATS of the test's own, without the services: stations are moved by real commits made with the
  * machine's own step, credentials and switches by entries of their buckets. For what the gateway answers from memory.
  */
+
 import { hash, randomBytes } from "node:crypto";
 import { headers } from "nats";
 import type { Registry } from "prom-client";
@@ -17,9 +18,9 @@ import { step } from "../../machines/station/step.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
+import { stationLogSubject } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 export const CASHIER: Actor = { kind: "cashier", id: 7, name: "Ana" };
@@ -73,7 +74,7 @@ export async function startGatewayWorld(
 ): Promise<GatewayWorld> {
   const nats = await startNats();
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
   await keepBucketsTold(bus);
   const gatewayBus = await connectBus({ url: nats.url, name: "gateway", log: SILENT });
   const settings = {
@@ -174,7 +175,7 @@ async function openStation(
     const { events, reply } = taken;
     const commit = { machineVersion: MACHINE_VERSION, version, atMs, commandId, actor, events, reply, state };
     const { seq } = await deps.bus.js.publish(stationLogSubject(stationId), encodeCommit(commit));
-    await deps.gateway.replicas.feeds.stations.waitFor(seq, VISIBLE_MS);
+    await deps.gateway.replicas.waitForStation(stationId, seq, VISIBLE_MS);
   };
   const device = { status: "active", handoffTarget: "", revision: 1 } as const;
   await run({

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ERROR_CODES, ERRORS } from "../../gateway/contract/errors.ts";
 import { routes } from "../../gateway/routes.ts";
-import { STATION_LOG_ALL } from "../../services/bus/subjects.ts";
 import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
 import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
 import { STATION_COMMAND_TYPES } from "../machines/vocabulary.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import { send } from "../support/http.ts";
+import { STATION_LOG_ALL } from "../support/one-log.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
 import { figure, type Series, scrape } from "../support/scrape.ts";
@@ -151,13 +151,13 @@ describe("one collection", () => {
   });
 
   it("is told by the services: settled once, copied, delivered", async () => {
-    const copied = { log: "STATION_LOG" };
+    const copied = { log: "STATION_LOG_0" };
     await comes("services", "audit_copy_behind_commits", copied, 0);
     const services = await read("services");
     expect(figure(services, "settlement_answers_total", { result: "settled" })).toBe(1);
     expect(figure(services, "registry_enrollments_total", { result: "succeeded" })).toBe(2);
-    const newest = await system.bus.jsm.streams.getMessage("STATION_LOG", { last_by_subj: STATION_LOG_ALL });
-    const { state } = await system.bus.jsm.streams.info("STATION_LOG", { subjects_filter: STATION_LOG_ALL });
+    const newest = await system.bus.jsm.streams.getMessage("STATION_LOG_0", { last_by_subj: STATION_LOG_ALL });
+    const { state } = await system.bus.jsm.streams.info("STATION_LOG_0", { subjects_filter: STATION_LOG_ALL });
     const commits = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
     expect(figure(services, "audit_copy_position", copied)).toBe(newest?.seq);
     expect(figure(services, "audit_copied_commits_total")).toBe(commits);
@@ -293,7 +293,7 @@ describe("labels", () => {
       type: [...STATION_COMMAND_TYPES, "liveness"],
       result: [...RESULTS, ...ERROR_CODES],
       queue: ["station", "host"],
-      log: ["STATION_LOG", "STATION_LOG_0", "KV_LEASES"],
+      log: ["", "STATION_LOG_0", "KV_LEASES"],
       kind: OUTBOX_KINDS,
       le: ["0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"],
     };

@@ -1,13 +1,14 @@
 /** A station that the gateway does not have: the registry is asked whether there is one, a bounded number of times at once. */
+
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { getStation } from "../../services/bus/messages/registry.ts";
 import { serve } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
 import { type Refused, send } from "../support/http.ts";
 import { bearer, openLive } from "../support/live-socket.ts";
+import { STATION_LOG } from "../support/one-log.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 let world: GatewayWorld;
@@ -56,7 +57,7 @@ it("an open live view ends with 4404 by the registry's word, and not before", as
   const live = await openLive(world.baseUrl, 3, bearer(await world.session()));
   await live.until(({ type }) => type === "state");
   await world.bus.jsm.streams.delete(STATION_LOG.name);
-  await ensureStreams(world.bus, { replicas: 1 });
+  await ensureStreams(world.bus, { replicas: 1, logs: 1 });
   await live.until(({ type }) => type === "stale", 10_000);
   // Whoever could say so is away.
   const early = await Promise.race([live.closed, new Promise((resolve) => setTimeout(resolve, 500, "open"))]);

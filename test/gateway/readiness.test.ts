@@ -2,6 +2,7 @@
  * `GET /readyz` with real services, PostgreSQL and actor hosts, each of which is taken away: the monitor sees it, and
  * the gateway stays in rotation, because every other gateway would be no better.
  */
+
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
@@ -14,7 +15,6 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { registryHealth } from "../../services/bus/messages/health.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
@@ -27,6 +27,7 @@ import { startWebhookSignerService } from "../../services/webhook-signer/service
 import { startStallProxy } from "../chaos/stall-proxy.ts";
 import { type HostProcess, startHostProcess } from "../stations/host-process.ts";
 import { send } from "../support/http.ts";
+import { ONE_LOG, stationLogSubject } from "../support/one-log.ts";
 import { isRunning } from "../support/running-program.ts";
 import { startNats, startPostgres, type TestServer } from "../support/servers.ts";
 import { SILENT } from "./gateway-world.ts";
@@ -73,7 +74,7 @@ async function start(name: Name): Promise<void> {
   const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
   const key = "A".repeat(43);
   const environment = { PROVIDER_SECRETS_KEY: key, WEBHOOK_SECRETS_KEY: key };
-  const deps: ServiceDeps = { bus: own, log: SILENT, settings, environment };
+  const deps: ServiceDeps = { bus: own, logs: ONE_LOG, log: SILENT, settings, environment };
   const service = await STARTS[name](deps);
   services.set(name, {
     async stop() {
@@ -90,7 +91,7 @@ beforeAll(async () => {
   [nats, database] = await Promise.all([startNats(), startPostgres()]);
   await migrate({ databaseUrl: database.url, log: () => undefined });
   bus = await connect("test");
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
   for (const name of NAMES) await start(name);
   host = await startHost();
   gateway = await startGateway({ bus: await connect("gateway"), log: SILENT, settings: GATEWAY_SETTINGS });
@@ -374,7 +375,7 @@ describe("a gateway that starts", () => {
       await becomes({ [name]: "not_told" });
       expect((await look()).status).toBe(503);
       const own = await connect("second gateway");
-      const replicas = await startReplicas(own, SILENT);
+      const replicas = await startReplicas(own, ONE_LOG, SILENT);
       const startedAtMs = performance.now();
       await waitUntilFresh(own, replicas, 500);
       expect(performance.now() - startedAtMs).toBeGreaterThan(450);
@@ -383,7 +384,7 @@ describe("a gateway that starts", () => {
       await start("relay");
       await becomes({});
       await waitUntilFresh(own, replicas, 500);
-      expect([replicas.switches, ...Object.values(replicas.feeds)].every((told) => told.isTold())).toBe(true);
+      expect([replicas.switches, ...Object.values(replicas.feeds).flat()].every((told) => told.isTold())).toBe(true);
       replicas.stop();
       await own.close();
     },
@@ -395,7 +396,11 @@ describe("a gateway that starts", () => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_800);
     const second = await starting;
     const { feeds } = second.replicas;
-    expect(Object.values(feeds).map((feed) => feed.isFresh(Date.now()))).toEqual([true, true, true]);
+    expect(
+      Object.values(feeds)
+        .flat()
+        .map((feed) => feed.isFresh(Date.now())),
+    ).toEqual([true, true, true]);
     await second.stop();
     await own.close();
   });
@@ -403,7 +408,7 @@ describe("a gateway that starts", () => {
   it("waits for a bus that is silent, and says which feeds it lacks when that takes too long", async () => {
     const proxy = await startStallProxy(nats.url);
     const own = await connectBus({ url: proxy.url, name: "cut off", log: SILENT });
-    const replicas = await startReplicas(own, SILENT);
+    const replicas = await startReplicas(own, ONE_LOG, SILENT);
     await waitUntilFresh(own, replicas);
     proxy.stall();
     await delay(1_700);

@@ -97,7 +97,7 @@ describe.runIf(onlyWhere(isLinux, "the order of system calls"))("a command over 
       expect(more, `further answers to ${key}`).toEqual([]);
       if (answer === undefined) throw new Error(`The gateway sent no answer to ${key}.`);
       for (const event of events) {
-        const commits = durableWrites(natsCalls, "/streams/STATION_LOG/msgs/", beginningOf(event, intentId));
+        const commits = durableWrites(natsCalls, "/streams/STATION_LOG_0/msgs/", beginningOf(event, intentId));
         expect(commits, `commits of ${event}`).toHaveLength(1);
         const syncedAtUs = commits[0]?.sync?.ended?.atUs ?? Number.POSITIVE_INFINITY;
         expect(syncedAtUs, `${event} is synced before its answer`).toBeLessThanOrEqual(answer.began.atUs);

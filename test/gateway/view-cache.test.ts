@@ -1,4 +1,5 @@
 /** Rendered views are kept for a bounded number of devices and never outlive what they were made from. */
+
 import { describe, expect, it } from "vitest";
 import { ViewCache } from "../../gateway/polls/view-cache.ts";
 import { StationReplica } from "../../gateway/replica/station-replica.ts";
@@ -9,7 +10,7 @@ import type { StationCommand } from "../../machines/station/command.ts";
 import { decodeCommit, encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { ONE_LOG, stationLogSubject } from "../support/one-log.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const actor = { kind: "registry", id: 0 } as const;
@@ -89,11 +90,15 @@ function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: 
   return Buffer.from(encodeCommit({ ...facts, state }));
 }
 
+function apply(stations: StationReplica, subject: string, data: Uint8Array): void {
+  stations.targets[0]?.apply(subject, data, NOW_MS);
+}
+
 function world(maxDevices = 100) {
-  const stations = new StationReplica();
+  const stations = new StationReplica(ONE_LOG);
   const current: { switches: KillSwitches } = { switches: NO_KILL_SWITCHES };
   const put = (stationId: number, name = "Counter"): void =>
-    stations.apply(stationLogSubject(stationId), commitOf(stationId, name));
+    apply(stations, stationLogSubject(stationId), commitOf(stationId, name));
   const views = new ViewCache({ stations, switches: () => current.switches, maxDevices });
   const look = (stationId: number, slot = stationId) => views.view("self", slot, stationId + 1_000, stationId, NOW_MS);
   return { stations, current, put, views, look };
@@ -105,7 +110,7 @@ describe("what displays of one station show", () => {
 
   it("is a QR only where the device declares it, in two texts at most for any number of devices", () => {
     const { stations, views } = world();
-    stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
+    apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     const shown = DEVICES.map((deviceId) => display(views, deviceId));
     expect(shown.map((view) => view?.head.includes('"qr_payload":"000201-A"'))).toEqual([
       false,
@@ -129,7 +134,7 @@ describe("what displays of one station show", () => {
   it("is made anew with the next commit, also after another device's view was evicted", () => {
     const { stations, views } = world(2);
     for (const payload of ["000201-A", "000201-B", "000201-C"]) {
-      stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, payload));
+      apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, payload));
       for (const deviceId of DEVICES) {
         expect(display(views, deviceId)?.head.includes(payload)).toBe(deviceId % 2 === 0);
         expect(views.displayTexts).toBeLessThanOrEqual(2);
@@ -139,7 +144,7 @@ describe("what displays of one station show", () => {
 
   it("is the total as soon as the provider's switch is turned, and the QR again after that", () => {
     const { stations, views, current } = world();
-    stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
+    apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     const isQr = (): boolean => display(views, 2_002)?.head.includes('"state":"qr"') === true;
     expect(isQr()).toBe(true);
     current.switches = { ...NO_KILL_SWITCHES, providers: new Set([81]) };
@@ -150,7 +155,7 @@ describe("what displays of one station show", () => {
 
   it("is no QR past its deadline, without a commit", () => {
     const { stations, views } = world();
-    stations.apply(stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
+    apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     display(views, 2_002);
     const later = views.view("display", 2_002, 2_002, 1, NOW_MS + DEFAULT_MACHINE_SETTINGS.intentLifetimeMs);
     expect(later?.head).not.toContain("000201-A");
@@ -176,11 +181,11 @@ describe("a view", () => {
     const { put, look, stations } = world();
     put(1);
     look(1);
-    stations.reset();
+    stations.targets[0]?.reset();
     expect(look(1)).toBeUndefined();
     put(1, "Again");
     expect(look(1)?.head).toContain("Again");
-    stations.apply(stationLogSubject(1), new Uint8Array());
+    apply(stations, stationLogSubject(1), new Uint8Array());
     expect(look(1)).toBeUndefined();
   });
 

@@ -28,7 +28,7 @@ export interface LogReader {
   stop(): Promise<void>;
 }
 
-const STREAM = "STATION_LOG";
+const STREAM = "STATION_LOG_0";
 /** Beside them the stream holds what hosts ask it. */
 const COMMITS = "station.log.>";
 

@@ -24,6 +24,7 @@ import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 import { type KillableProcess, startKillable } from "./killable-process.ts";
@@ -84,7 +85,7 @@ export async function startMoneyWorld(): Promise<MoneyWorld> {
   const bus = await connectBus({ url: nats.url, name: "test", log: logger });
   await prepareBus(nats.url, testDatabase.url);
   const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
-  const shared: ServiceDeps = { bus, log: logger, settings, environment: {} };
+  const shared: ServiceDeps = { bus, logs: ONE_LOG, log: logger, settings, environment: {} };
   const starts = [startSettlementService, startRegistryService, startAuditService, startRelayService];
   const services: Service[] = [];
   for (const start of starts) services.push(await start(shared));

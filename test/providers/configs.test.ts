@@ -320,7 +320,10 @@ describe("a config of a filial with more stations than the relay is asked for", 
     const { configId } = (await create(place)).config;
     await Promise.all(Array.from({ length: PROVIDER_LIMITS.flushedStations }, () => addStation(place)));
     const change = { caller: place.owner, configId, status: "disabled" } as const;
-    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({ isUndelivered: true });
+    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({
+      positions: {},
+      isUndelivered: true,
+    });
     await world.database`update outbox set delivered_at = now(), sequence = 1 where delivered_at is null`;
     expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({});
   });

@@ -1,4 +1,5 @@
 /** What an issue means at a real station: the doubt about its intent, and the money that is spent once. */
+
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
@@ -7,9 +8,8 @@ import { closeIssue } from "../../services/bus/messages/providers.ts";
 import { openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
 import type { RequestedCommand } from "../../services/bus/messages/station.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { insertOutbox, stationKey } from "../../services/db/outbox.ts";
+import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { type Scene, Scenes } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";

@@ -1,4 +1,5 @@
 /** Asking a provider: once per intent, within a deadline, whatever the provider does; and telling it when it is over. */
+
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { headers } from "nats";
@@ -8,6 +9,7 @@ import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { nextPollInMs } from "../../services/providers/tasks/poll.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { newKey, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 
@@ -356,7 +358,7 @@ test("without a key the service does not start, and says so in one sentence with
     logLevel: "silent",
   } as const;
   const start = (environment: NodeJS.ProcessEnv) =>
-    startProvidersService({ bus: world.bus, log, settings, environment });
+    startProvidersService({ bus: world.bus, logs: ONE_LOG, log, settings, environment });
   for (const environment of [{}, { PROVIDER_SECRETS_KEY: "too-short-to-be-a-key" }]) {
     await expect(start(environment)).rejects.toMatchObject({
       name: "UserError",

@@ -2,6 +2,7 @@
  * The providers service with everything it speaks to: real NATS, PostgreSQL and settlement service, the sandbox provider
  * over HTTP, an HTTP server that passes callbacks on as the gateway does, and stations that answer as a test tells them.
  */
+
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import { startAuditService } from "../../services/audit/service.ts";
@@ -23,6 +24,7 @@ import { startSettlementService } from "../../services/settlement/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { type Series, scrape } from "../support/scrape.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
@@ -95,7 +97,7 @@ export async function startProvidersWorld(
   const [nats, testDatabase] = await Promise.all([startNats(), cloneDatabase()]);
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
   await keepBucketsTold(bus);
   const gateway = await startCallbackGateway(bus);
   const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
@@ -107,7 +109,7 @@ export async function startProvidersWorld(
     SANDBOX_PROVIDER_DECIDES_AFTER_MS: "100",
     PROVIDER_CALLBACK_BASE_URL: gateway.url,
   };
-  const shared: ServiceDeps = { bus, log, settings, environment };
+  const shared: ServiceDeps = { bus, logs: ONE_LOG, log, settings, environment };
   const settlement = await startSettlementService(shared);
   const sandbox = await startSandboxProviderService(shared);
   environment["SANDBOX_PROVIDER_URL"] = sandbox.url;

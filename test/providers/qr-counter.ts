@@ -1,4 +1,5 @@
 /** A counter with a real station: a leased cashier, a sandbox config, and one open order of an amount with a scenario. */
+
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
@@ -7,10 +8,9 @@ import { getOrder, openOrder } from "../../services/bus/messages/settlement.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { insertOutbox, stationKey } from "../../services/db/outbox.ts";
 import { MAGIC_AMOUNTS, type Scenario } from "../../services/sandbox-provider/magic-amounts.ts";
+import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import type { Place, ProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 

@@ -40,7 +40,7 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
   if (!cash.ok || cash.type !== "intent") throw new Error(`No cash: ${JSON.stringify(cash)}`);
   await counter.act({ type: "intent_cancel", intentId: cash.intentId });
 
-  await ensureStreams(world.bus, { replicas: 1 });
+  await ensureStreams(world.bus, { replicas: 1, logs: 1 });
   // A bucket made anew says nothing of what was on: until somebody who knows has spoken, cash is all there is.
   await delay(1_000);
   expect(replica.isTrusted()).toBe(false);

@@ -1,12 +1,13 @@
 /** With the relay and the actor hosts at work, an answer says how far the replicas must come to show what was written. */
+
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
-import { CREDENTIALS, SESSIONS, STATION_LOG } from "../../services/bus/streams.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
+import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
+import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import {
   newCode,
   newDevice,
@@ -51,18 +52,18 @@ test("a device's whole life reaches the station's log and the gateways' credenti
   expect(JSON.parse(put.text)).toEqual({ deviceId, stationId, scopes: enrolled.scopes });
   const active = await station(stationId);
   expect(active.state.devices).toMatchObject([{ deviceId, status: "active" }]);
-  expect(enrolled.barrier).toEqual({ stationLogSequence: active.sequence, credentialsRevision: put.sequence });
+  expect(enrolled.barrier).toEqual({ positions: { STATION_LOG_0: active.sequence, KV_CREDENTIALS: put.sequence } });
 
   const suspended = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "SUSPEND" });
   const log = await station(stationId);
   expect(log.state.devices).toMatchObject([{ deviceId, status: "suspended" }]);
-  expect(suspended.barrier.stationLogSequence).toBe(log.sequence);
+  expect(suspended.barrier.positions["STATION_LOG_0"]).toBe(log.sequence);
   expect((await entry(CREDENTIALS, enrolled.credential)).operation).toBe("");
 
   const reset = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "RESET" });
   const deleted = await entry(CREDENTIALS, enrolled.credential);
   expect(deleted.operation).toBe("DEL");
-  expect(reset.barrier.credentialsRevision).toBe(deleted.sequence);
+  expect(reset.barrier.positions["KV_CREDENTIALS"]).toBe(deleted.sequence);
   expect((await station(stationId)).state.devices).toMatchObject([{ deviceId, status: "pending" }]);
 
   const again = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
@@ -82,11 +83,11 @@ test("a session is in its bucket when the log-in is answered, and out of it when
   const put = await entry(SESSIONS, reply.token);
   const session = JSON.parse(put.text) as { sessionId: number };
   expect(session).toEqual({ ...fixture.owner, sessionId: session.sessionId, expiresAtMs: reply.expiresAtMs });
-  expect(reply.barrier).toEqual({ sessionsRevision: put.sequence });
+  expect(reply.barrier).toEqual({ positions: { KV_SESSIONS: put.sequence } });
   const barrier = await fixture.ask(registry.logout, { caller: fixture.owner, sessionId: session.sessionId });
   const deleted = await entry(SESSIONS, reply.token);
   expect(deleted.operation).toBe("DEL");
-  expect(barrier).toEqual({ sessionsRevision: deleted.sequence });
+  expect(barrier).toEqual({ positions: { KV_SESSIONS: deleted.sequence } });
 });
 
 test("a revoked credential goes at once also when nobody hosts its station", async () => {
@@ -99,9 +100,9 @@ test("a revoked credential goes at once also when nobody hosts its station", asy
     const startedAtMs = Date.now();
     const { device, barrier } = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" });
     expect(device.status).toBe("revoked");
-    expect(barrier.stationLogSequence).toBeUndefined();
+    expect(barrier.positions["STATION_LOG_0"]).toBeUndefined();
     expect(barrier.isUndelivered).toBe(true);
-    expect(barrier.credentialsRevision).toBeGreaterThan(0);
+    expect(barrier.positions["KV_CREDENTIALS"]).toBeGreaterThan(0);
     expect(Date.now() - startedAtMs).toBeLessThan(2_500);
     expect((await entry(CREDENTIALS, credential)).operation).toBe("DEL");
   } finally {

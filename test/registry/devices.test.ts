@@ -46,7 +46,7 @@ describe("a registered device", () => {
       enrolledAtMs: null,
     });
     // Nobody relays in this test, and the registry answers all the same.
-    expect(barrier).toEqual({ isUndelivered: true });
+    expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     const { deviceId, name, kind, capabilities, status, handoffTarget } = device;
     expect((await outboxOf(stationId)).at(-1)?.payload).toEqual({
       stationId,

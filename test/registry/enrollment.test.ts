@@ -40,7 +40,7 @@ describe("a claimed code", () => {
       device: { deviceId, stationId, status: "active" },
       station: { stationId },
       scopes: ["device:read", "device:heartbeat", "assignment:read", "assignment:report"],
-      barrier: { isUndelivered: true },
+      barrier: { positions: {}, isUndelivered: true },
     });
     const partition = partitionToken(partitionOf(stationId));
     expect(reply.credential).toMatch(new RegExp(`^dp_${partition}_[A-Za-z0-9_-]{43}$`));

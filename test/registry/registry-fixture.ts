@@ -15,6 +15,7 @@ import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
@@ -50,7 +51,7 @@ export async function startRegistry(
   const bus = await connectBus({ url: nats.url, name: "test", log });
   await prepareBus(nats.url, database.url);
   const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
-  const serviceDeps: ServiceDeps = { bus, log, settings, environment: options.environment ?? {} };
+  const serviceDeps: ServiceDeps = { bus, logs: ONE_LOG, log, settings, environment: options.environment ?? {} };
   const services: Service[] = [await startRegistryService(serviceDeps)];
   if (options.relay !== true) await refuseFlushes(bus.nc);
   const ask: RegistryFixture["ask"] = (operation, request) => call(bus.nc, operation, request, ASK_TIMEOUT_MS);

@@ -1,4 +1,5 @@
 /** A password, a token, a code and a credential are nowhere to be found afterwards (I9): no table, no message, no log. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,6 +10,7 @@ import { call } from "../../services/bus/operation.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { STATION_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
@@ -63,7 +65,11 @@ async function everyTable(): Promise<string> {
 
 async function everyMessage(): Promise<string> {
   const texts: string[] = [];
-  for (const stream of [...STREAMS.map((one) => one.name), ...BUCKETS.map((one) => `KV_${one.name}`)]) {
+  for (const stream of [
+    STATION_LOG.name,
+    ...STREAMS.map((one) => one.name),
+    ...BUCKETS.map((one) => `KV_${one.name}`),
+  ]) {
     const { state } = await bus.jsm.streams.info(stream);
     for (let sequence = state.first_seq; sequence <= state.last_seq; sequence += 1) {
       const message = await bus.jsm.streams.getMessage(stream, { seq: sequence }).catch(() => null);

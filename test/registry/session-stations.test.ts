@@ -1,4 +1,5 @@
 /** The end of a session reaches each station that the session may drive, whatever crashes and whatever happens at once. */
+
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
@@ -7,11 +8,10 @@ import type { Caller } from "../../services/bus/messages/caller.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
 import * as userAccess from "../../services/bus/messages/user-access.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { stationLogSubject } from "../../services/bus/subjects.ts";
 import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
+import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { callerOf, newStation, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
 const PASSWORD = "the first password";

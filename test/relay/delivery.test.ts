@@ -58,9 +58,9 @@ describe("the relay", () => {
     const [commit] = await fixture.commits(200);
     const entry = await credential(hash("a"));
     expect(JSON.parse(entry.text)).toEqual(credentialEntry);
-    expect(barrier).toEqual({ stationLogSequence: commit?.sequence, credentialsRevision: entry.sequence });
+    expect(barrier).toEqual({ positions: { STATION_LOG_0: commit?.sequence, KV_CREDENTIALS: entry.sequence } });
     expect(await fixture.flush(stationKey(200))).toEqual(barrier);
-    expect(await fixture.flush(stationKey(999))).toEqual({});
+    expect(await fixture.flush(stationKey(999))).toEqual({ positions: {} });
   });
 
   test("answers many flushes of one key at once, each after its own row", async () => {
@@ -105,10 +105,10 @@ describe("the relay", () => {
   test("takes out a credential whose deletion overtakes its entry", async () => {
     // The deletion has a key of its own, so that it never waits for a station's actor.
     await fixture.write({ key: credentialKey(9), kind: "credential_delete", hash: hash("b") });
-    const { credentialsRevision } = await fixture.flush(credentialKey(9));
+    const { positions } = await fixture.flush(credentialKey(9));
     await fixture.write({ key: stationKey(400), kind: "credential_put", hash: hash("b"), entry: credentialEntry });
     await fixture.flush(stationKey(400));
-    expect(await credential(hash("b"))).toMatchObject({ operation: "DEL", sequence: credentialsRevision });
+    expect(await credential(hash("b"))).toMatchObject({ operation: "DEL", sequence: positions["KV_CREDENTIALS"] });
   });
 });
 

@@ -101,7 +101,7 @@ describe("of two relays", () => {
       { epoch: (before?.epoch ?? 0) + 1, holder: expect.stringMatching(`:${process.pid}$`) },
     ]);
     // It answers flushes now, and an orderly end leaves the lease to the next at once.
-    expect(await fixture.flush(sessionKey(1))).toMatchObject({ sessionsRevision: expect.any(Number) });
+    expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     await second.stop();
     expect(await leases()).toEqual([]);
   }, 60_000);
@@ -150,7 +150,7 @@ describe("stations that nobody hosts", () => {
     await delay(500);
     await fixture.write(sessionPut(1, 1));
     const startedAtMs = Date.now();
-    expect(await fixture.flush(sessionKey(1))).toMatchObject({ sessionsRevision: expect.any(Number) });
+    expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     expect(Date.now() - startedAtMs).toBeLessThan(1_000);
     expect((await refusalOf(fixture.flush(stationKey(1)))).code).toBe("unavailable");
     const [waiting] = await fixture.sql`select count(*) as count from outbox where delivered_at is null`;

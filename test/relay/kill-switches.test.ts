@@ -1,4 +1,5 @@
 /** How kill switches come into their bucket: never in the wrong order, whoever delivers, and anew when the bus has lost them. */
+
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
 import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
@@ -9,6 +10,7 @@ import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { type RelayFixture, startRelayFixture } from "./relay-fixture.ts";
 
 const log = createLog({ service: "test", level: "silent" });
@@ -78,7 +80,8 @@ test("the relay delivers the rows of a switch in their order and says how far a 
   const row = (isOn: boolean, revision: number) =>
     ({ key: switchKey(1), kind: "switch_set", entry: { key, isOn, revision } }) as const;
   await fixture.write(row(true, 1), row(false, 2), row(true, 3));
-  const { switchesRevision = 0 } = await fixture.flush("switch.1");
+  const { positions } = await fixture.flush("switch.1");
+  const switchesRevision = positions["KV_SWITCHES"] ?? 0;
   expect(switchesRevision).toBeGreaterThan(0);
   expect(await switches.waitFor(switchesRevision, 2_000)).toBe(true);
   expect(isFrozen()).toBe(true);
@@ -94,7 +97,7 @@ async function startKnowing(): Promise<void> {
     databaseUrl: fixture.database.url,
     logLevel: "silent",
   };
-  const deps = { bus: fixture.bus, log, settings: settings as never, environment: {} };
+  const deps = { bus: fixture.bus, logs: ONE_LOG, log, settings: settings as never, environment: {} };
   services.push(await startRegistryService(deps), await startSettlementService(deps));
 }
 

@@ -1,9 +1,9 @@
 /** What the relay does about a bus that has lost its newest data: how it finds out, and how it makes it good. */
+
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { CREDENTIALS, SESSIONS, STATION_LOG } from "../../services/bus/streams.ts";
-import { stationConfirmSubject } from "../../services/bus/subjects.ts";
+import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import { stationKey } from "../../services/db/outbox.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { deleteEntry, noteTold, putOnce, removeMarker } from "../../services/relay/buckets.ts";
@@ -14,6 +14,7 @@ import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
+import { ONE_LOG, STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
 import { type RelayFixture, sessionHash, startRelayFixture } from "./relay-fixture.ts";
 
 const STREAM = `KV_${SESSIONS.name}`;
@@ -36,7 +37,7 @@ async function startKnowing(): Promise<void> {
     logLevel: "silent",
   };
   const log = createLog({ service: "test", level: "silent" });
-  const deps = { bus: fixture.bus, log, settings: settings as never, environment: {} };
+  const deps = { bus: fixture.bus, logs: ONE_LOG, log, settings: settings as never, environment: {} };
   services.push(await startRegistryService(deps), await startSettlementService(deps));
 }
 
@@ -107,7 +108,7 @@ describe("a stream", () => {
     expect(await look(await markNow(), 2)).toBe(true);
     const mark = await markNow();
     await fixture.bus.jsm.streams.delete(STREAM);
-    await ensureStreams(fixture.bus, { replicas: 1 });
+    await ensureStreams(fixture.bus, { replicas: 1, logs: 1 });
     await put(1);
     expect(await look(mark)).toBe(true);
   });
@@ -180,7 +181,7 @@ async function relayLines(work: () => Promise<void>): Promise<readonly string[]>
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   const { nats, database, bus } = fixture;
   const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "info" } as const;
-  const relay = await startRelayService({ bus, log, settings, environment: {} });
+  const relay = await startRelayService({ bus, logs: ONE_LOG, log, settings, environment: {} });
   try {
     await work();
   } finally {

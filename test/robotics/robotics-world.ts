@@ -2,6 +2,7 @@
  * The robotics service on real NATS and PostgreSQL, with the relay that publishes its events, and places to work in: an
  * organization with a filial and its owner.
  */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -22,6 +23,7 @@ import { startRoboticsService } from "../../services/robotics/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 
 type AnyOperation = Operation<z.ZodType, z.ZodType>;
@@ -71,9 +73,9 @@ export async function startRoboticsWorld(): Promise<RoboticsWorld> {
   const [nats, testDatabase] = await Promise.all([startNats(), cloneDatabase()]);
   const log = createLog({ service: "test", level: "silent" });
   const bus = await connectBus({ url: nats.url, name: "test", log });
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
   const settings = { natsUrl: nats.url, databaseUrl: testDatabase.url, logLevel: "silent" } as const;
-  const shared: ServiceDeps = { bus, log, settings, environment: {} };
+  const shared: ServiceDeps = { bus, logs: ONE_LOG, log, settings, environment: {} };
   const services: Service[] = [await startRelayService(shared), await startRoboticsService(shared)];
   const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url, maxConnections: 12 });
   let people = 0;

@@ -1,4 +1,5 @@
 /** The sandbox provider by itself, as any client meets it: over HTTP. */
+
 import { createHmac } from "node:crypto";
 import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,6 +12,7 @@ import { SANDBOX_LIMITS } from "../../services/sandbox-provider/limits.ts";
 import { startSandboxProviderService } from "../../services/sandbox-provider/service.ts";
 import { newKey } from "../providers/providers-world.ts";
 import { waitFor } from "../providers/waiting.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 
 interface Seen {
@@ -53,7 +55,7 @@ beforeAll(async () => {
     SANDBOX_PROVIDER_DECIDES_AFTER_MS: "50",
     PROVIDER_CALLBACK_BASE_URL: `http://127.0.0.1:${port}`,
   };
-  deps = { bus, log, settings, environment };
+  deps = { bus, logs: ONE_LOG, log, settings, environment };
   provider = await startSandboxProviderService(deps);
 });
 afterAll(async () => {

@@ -13,7 +13,7 @@ describe("an append of which nobody knows whether it took effect", () => {
   it("is read back: a lost acknowledgement is answered as what it was, a success", async () => {
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
-    const lost = proxy.loseNext(`"stream":"STATION_LOG"`);
+    const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
     // Asked once, without a client that would ask again.
     const request = { commandId: "test:release", actor: CASHIER, command: { type: "lease_release" } };
     const asked = world.bus.nc.request(stationCommandSubject(stationId), JSON.stringify(request), { timeout: 5_000 });

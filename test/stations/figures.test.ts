@@ -28,7 +28,7 @@ describe("an actor host counts", () => {
     const { proxy, metrics } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const before = await read(metrics, "stations_commands_total", { type: "lease_renew" });
-    const lost = proxy.loseNext(`"stream":"STATION_LOG"`);
+    const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
     const asked = renew(stationId, "test:doubt");
     await lost;
     await asked;
@@ -62,7 +62,7 @@ describe("an actor host counts", () => {
     const stationId = await world.openStation();
     expect(await read(metrics, "stations_commands_waiting")).toBe(0);
     // The acknowledgement is lost, so that the first command holds its station until the log has been read back.
-    const lost = proxy.loseNext(`"stream":"STATION_LOG"`);
+    const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
     const first = renew(stationId, "test:slow");
     await lost;
     const others = [1, 2, 3].map((index) => renew(stationId, `test:behind-${index}`));

@@ -1,4 +1,5 @@
 /** What a host answers for good holds for the newest state, also after another host has committed behind its back. */
+
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -7,9 +8,9 @@ import type { StationCommand } from "../../machines/station/command.ts";
 import { MACHINE_VERSION } from "../../machines/station/commit.ts";
 import { step } from "../../machines/station/step.ts";
 import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { STATION_CONFIRM_ALL, stationCommandSubject } from "../../services/bus/subjects.ts";
+import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
+import { ONE_LOG, STATION_LOG } from "../support/one-log.ts";
 import type { FaultProxy } from "./fault-proxy.ts";
 import { CASHIER, REGISTRY, type RunningHost, type StationWorld, startStationWorld } from "./station-world.ts";
 
@@ -21,7 +22,7 @@ let host: RunningHost & { readonly proxy: FaultProxy };
 let otherLog: StationLog;
 beforeAll(async () => {
   world = await startStationWorld();
-  otherLog = new StationLog(world.bus);
+  otherLog = new StationLog(world.bus, ONE_LOG);
 });
 beforeEach(async () => {
   host = await world.startHostBehindProxy();
@@ -57,7 +58,7 @@ async function renewByOther(stationId: number): Promise<StationResponse | Statio
 }
 
 async function confirmations(): Promise<number> {
-  const { state } = await world.bus.jsm.streams.info(STATION_LOG.name, { subjects_filter: STATION_CONFIRM_ALL });
+  const { state } = await world.bus.jsm.streams.info(STATION_LOG.name, { subjects_filter: STATION_LOG.confirmSubject });
   return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
 }
 
@@ -111,7 +112,7 @@ describe("a confirmation that a state is the newest", () => {
   it("no answer: the caller gets `unavailable`, and the refusal once the log answers", async () => {
     const stationId = await world.openStation();
     await world.ask(stationId, { type: "lease_renew" });
-    const lost = host.proxy.loseNext(`"stream":"STATION_LOG"`);
+    const lost = host.proxy.loseNext(`"stream":"STATION_LOG_0"`);
     const asked = renewByOther(stationId);
     await lost;
     expect(await asked).toMatchObject({ failure: "unavailable" });

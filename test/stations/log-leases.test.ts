@@ -33,7 +33,7 @@ beforeEach(async () => {
   hosts = [];
   nats = await startNats();
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
   await bus.close();
 });
 afterEach(async () => {

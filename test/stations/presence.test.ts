@@ -25,7 +25,7 @@ it("brings the device back, although it sends no other one", async () => {
   // Answered behind the commit that brought the device online, whose acknowledgement could be the next one otherwise.
   expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);
   // The next thing that the log acknowledges is the silence; until it is read back the host does not know of it.
-  await proxy.loseNext(`"stream":"STATION_LOG"`);
+  await proxy.loseNext(`"stream":"STATION_LOG_0"`);
   expect(await changes(stationId)).toEqual(["device_online", "device_offline"]);
   await world.heartbeat(stationId, deviceId);
   await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "online", 2_000);

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import { openFeed } from "../../services/bus/feed.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { STATION_LOG_ALL } from "../../services/bus/subjects.ts";
+import { STATION_LOG, STATION_LOG_ALL } from "../support/one-log.ts";
 import { eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const ROUNDS = 500;

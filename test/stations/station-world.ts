@@ -2,6 +2,7 @@
  * A NATS of the test's own with real actor hosts on it, and a small language to act on stations. With `money` there is a
  * database too, and the real settlement and audit services.
  */
+
 import { randomUUID } from "node:crypto";
 import { Registry } from "prom-client";
 import type { Actor } from "../../machines/actor.ts";
@@ -14,8 +15,7 @@ import { openOrder } from "../../services/bus/messages/settlement.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { STATION_LOG } from "../../services/bus/streams.ts";
-import { heartbeatSubject, stationLogSubject } from "../../services/bus/subjects.ts";
+import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -25,6 +25,7 @@ import { addHostFigures, addHostGauges } from "../../services/stations/figures.t
 import { StationHost } from "../../services/stations/host.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
+import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { type HostProcess, startHostProcess } from "./host-process.ts";
@@ -102,7 +103,7 @@ export async function startStationWorld(
   ]);
   const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name, log: SILENT });
   const bus = await connect("test");
-  await ensureStreams(bus, { replicas: 1 });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
   await keepBucketsTold(bus);
   const database = testDatabase === undefined ? undefined : openDatabase({ url: testDatabase.url });
   const stops: (() => Promise<void>)[] = [];
@@ -121,7 +122,7 @@ export async function startStationWorld(
       databaseUrl: testDatabase?.url,
       logLevel: "silent",
     } as const;
-    const service = await start({ bus: serviceBus, log: SILENT, settings, environment: {} });
+    const service = await start({ bus: serviceBus, logs: ONE_LOG, log: SILENT, settings, environment: {} });
     const stop = once(async () => {
       await service.stop();
       await serviceBus.close();
@@ -146,7 +147,7 @@ export async function startStationWorld(
       ]);
       const metrics = new Registry();
       const figures = addHostFigures(metrics);
-      const facts = { log: SILENT, hostId: randomUUID(), switches, settings, figures };
+      const facts = { log: SILENT, logs: ONE_LOG, hostId: randomUUID(), switches, settings, figures };
       const host = new StationHost({ bus: hostBus, leaseBus, scanBus, ...facts });
       addHostGauges(metrics, host);
       await host.start();
@@ -162,7 +163,7 @@ export async function startStationWorld(
       const leases = await startNats();
       stops.push(() => leases.stop());
       const leaseBus = await connectBus({ url: leases.url, name: "test", log: SILENT });
-      await ensureStreams(leaseBus, { replicas: 1 });
+      await ensureStreams(leaseBus, { replicas: 1, logs: 1 });
       await leaseBus.close();
       return await Promise.all([world.startHost(), world.startHost({ leaseUrl: leases.url })]);
     },

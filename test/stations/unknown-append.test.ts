@@ -83,7 +83,7 @@ describe("an append whose outcome cannot be read back", () => {
     stationId = await world.openStation();
     await endScan(running);
     const { orderId, intentId } = await openCash();
-    const restore = proxy.cutAtNext(`"stream":"STATION_LOG"`);
+    const restore = proxy.cutAtNext(`"stream":"STATION_LOG_0"`);
     // The answer is lost with the connection.
     const asked = askOnce({ type: "intent_attest", intentId }, "attest:1").catch(() => undefined);
     await eventually(() => host.stationsWithUnknownAppend() === 1);

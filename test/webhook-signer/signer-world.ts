@@ -22,6 +22,7 @@ import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -98,8 +99,8 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
     WEBHOOK_ALLOW_LOOPBACK: "true",
     WEBHOOK_CA_FILE: caFile,
   };
-  const serviceDeps: ServiceDeps = { bus, log, settings, environment };
   const database = openDatabase({ ...HOLDS_LOCKS, url: testDatabase.url, maxConnections: 4 });
+  const serviceDeps: ServiceDeps = { bus, logs: ONE_LOG, log, settings, environment };
   const started: { stop(): Promise<void> }[] = [];
   let processes = 0;
   let tasks = 0;

@@ -24,7 +24,7 @@ export function ownDeviceWire(deps: HandlerDeps, device: Device): DeviceWire {
 
 /** A device that was changed just now: without its station while that is not known to be current. */
 export function changedDeviceWire(deps: HandlerDeps, device: Device): DeviceWire {
-  if (deps.isFresh()) return ownDeviceWire(deps, device);
+  if (deps.isFresh(device.stationId)) return ownDeviceWire(deps, device);
   return deviceWire(device, { state: undefined, switches: NO_KILL_SWITCHES });
 }
 

@@ -31,5 +31,5 @@ export const voidCashierOrder: SessionHandler = async (context) => {
 
 /** An order that was changed just now: without its station while that is not known to be current. */
 function changedOrderWire(deps: HandlerDeps, order: Order): OrderWire {
-  return orderWire(order, deps.isFresh() ? deps.station(order.stationId) : undefined);
+  return orderWire(order, deps.isFresh(order.stationId) ? deps.station(order.stationId) : undefined);
 }

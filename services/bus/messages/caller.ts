@@ -47,13 +47,9 @@ export type CredentialEntry = z.infer<typeof credentialEntrySchema>;
  * waits for it, bounded, before it answers, and says in the answer when the change is not yet effective.
  */
 export const barrierSchema = z.object({
-  stationLogSequence: z.number().optional(),
-  credentialsRevision: z.number().optional(),
-  sessionsRevision: z.number().optional(),
-  switchesRevision: z.number().optional(),
+  /** By the name of a stream: the sequence that its replica must have reached. */
+  positions: z.record(z.string(), z.number()),
   /** The relay has not delivered the change in time. It is stored, and takes effect when the relay delivers it. */
   isUndelivered: z.literal(true).optional(),
 });
 export type Barrier = z.infer<typeof barrierSchema>;
-/** The positions in a barrier, each in the feed of one replica. */
-export type BarrierPosition = Exclude<keyof Barrier, "isUndelivered">;

@@ -70,7 +70,7 @@ export async function announce(deps: ProvidersDeps, config: ConfigRow): Promise<
     return await flushKeys({ nc: deps.bus.nc, log: deps.log, timeoutMs }, stationIds.map(stationKey));
   } catch (error) {
     deps.log.warn({ reason: String(error), configId: config.config_id }, "stations learn of a provider a moment later");
-    return { isUndelivered: true };
+    return { positions: {}, isUndelivered: true };
   }
 }
 
@@ -82,8 +82,8 @@ async function deliveryToAll(
   const { flushTimeoutMs, flushPollMs } = PROVIDER_LIMITS;
   const deadlineMs = performance.now() + flushTimeoutMs;
   while (await hasUndeliveredStation(database, place)) {
-    if (performance.now() + flushPollMs >= deadlineMs) return { isUndelivered: true };
+    if (performance.now() + flushPollMs >= deadlineMs) return { positions: {}, isUndelivered: true };
     await delay(flushPollMs);
   }
-  return {};
+  return { positions: {} };
 }

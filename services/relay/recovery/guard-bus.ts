@@ -26,7 +26,7 @@ import {
   selectPendingAnnouncements,
 } from "../sql/bus-announcements.ts";
 import { type Mark, noteMarks, selectMarks, selectNotedSequences } from "../sql/bus-marks.ts";
-import { compare, markOf, streamInfo, WATCHED_STREAMS } from "./look-at-streams.ts";
+import { compare, markOf, streamInfo, watchedStreams } from "./look-at-streams.ts";
 import type { TellDeps, Told } from "./tell.ts";
 import { tellCredentials, tellSessions } from "./tell-entries.ts";
 import { tellStations } from "./tell-stations.ts";
@@ -110,7 +110,7 @@ class Guard {
 
   /** Compares when there is a doubt, and notes what the streams have now. */
   async #look(): Promise<void> {
-    const { sql, bus, log } = this.#deps;
+    const { sql, bus, log, logs } = this.#deps;
     const isInDoubt = this.#isInDoubt;
     this.#isInDoubt = false;
     try {
@@ -123,17 +123,17 @@ class Guard {
       const noted = isInDoubt ? await selectNotedSequences(sql) : undefined;
       const moved: Mark[] = [];
       const lost: AnnouncedPart[] = [];
-      for (const { name, part, noted: notedBy } of WATCHED_STREAMS) {
+      for (const { name, part } of watchedStreams(logs)) {
         const found = await streamInfo(bus.jsm, name);
         const mark = this.#marks.get(name);
         if (!isInDoubt && isAnother(found, mark)) return this.doubt(true);
         if (found === undefined) throw new Error(`The NATS has no stream ${name}: run \`npm run migrate\`.`);
-        const known = noted && { mark, notedSequence: noted[notedBy] };
+        const known = noted && { mark, notedSequence: noted.get(name) ?? 0 };
         const { info, isLost } =
           known === undefined ? { info: found, isLost: false } : await compare(bus.jsm, found, known);
         const now = markOf(info);
         if (isLost) {
-          lost.push(part);
+          if (!lost.includes(part)) lost.push(part);
           const facts = { stream: name, had: mark, has: now, noted: known?.notedSequence };
           if (mark === undefined) log.info(facts, "the bus is new");
           else log.error(facts, "the bus has lost data");

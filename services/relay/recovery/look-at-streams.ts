@@ -11,7 +11,8 @@ import {
   type StoredMsg,
   type StreamInfo,
 } from "@nats-io/jetstream";
-import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../bus/streams.ts";
+import type { StationLogs } from "../../bus/station-logs.ts";
+import { CREDENTIALS, SESSIONS, SWITCHES } from "../../bus/streams.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 import type { AnnouncedPart } from "../sql/bus-announcements.ts";
 import type { Mark } from "../sql/bus-marks.ts";
@@ -20,19 +21,19 @@ export interface WatchedStream {
   readonly name: string;
   /** What is told anew when it has lost something. */
   readonly part: AnnouncedPart;
-  /** Under which name others note the sequences that they know of. */
-  readonly noted: "stationLog" | "credentials" | "sessions" | "switches";
 }
 
 /**
  * The streams whose content PostgreSQL knows. Heartbeats come again by themselves, and leases are void after seconds.
  */
-export const WATCHED_STREAMS: readonly WatchedStream[] = [
-  { name: STATION_LOG.name, part: "stations", noted: "stationLog" },
-  { name: `KV_${CREDENTIALS.name}`, part: "credentials", noted: "credentials" },
-  { name: `KV_${SESSIONS.name}`, part: "sessions", noted: "sessions" },
-  { name: `KV_${SWITCHES.name}`, part: "switches", noted: "switches" },
-];
+export function watchedStreams(logs: StationLogs): readonly WatchedStream[] {
+  return [
+    ...logs.all.map(({ name }) => ({ name, part: "stations" }) as const),
+    { name: `KV_${CREDENTIALS.name}`, part: "credentials" },
+    { name: `KV_${SESSIONS.name}`, part: "sessions" },
+    { name: `KV_${SWITCHES.name}`, part: "switches" },
+  ];
+}
 
 /** The newest message that the stream has now. */
 export function markOf({ config, created, state }: StreamInfo): Mark {

@@ -5,8 +5,6 @@ import type { StationState } from "../../../machines/station/state.ts";
 import { announceOrders, announceStations } from "../../bus/messages/announce.ts";
 import { call } from "../../bus/operation.ts";
 import { askStation } from "../../bus/station-client.ts";
-import { STATION_LOG } from "../../bus/streams.ts";
-import { stationLogSubject } from "../../bus/subjects.ts";
 import { insertOutbox, stationKey } from "../../db/outbox.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 import { atOnce } from "./at-once.ts";
@@ -37,8 +35,8 @@ export async function tellStations(deps: TellDeps, sinceId: number): Promise<Tol
 }
 
 /** From the stream's leader: a replica may be behind what was lost. */
-async function newestState({ jsm }: TellDeps, stationId: number): Promise<StationState | null> {
-  const stored = await jsm.streams.getMessage(STATION_LOG.name, { last_by_subj: stationLogSubject(stationId) });
+async function newestState({ jsm, logs }: TellDeps, stationId: number): Promise<StationState | null> {
+  const stored = await jsm.streams.getMessage(logs.of(stationId).name, { last_by_subj: logs.subject(stationId) });
   return stored === null ? null : decodeCommit(stored.string()).state;
 }
 

@@ -1,11 +1,13 @@
 /** What telling a page of anything works with and comes to. */
 import type { NatsConnection } from "nats";
+import type { StationLogs } from "../../bus/station-logs.ts";
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { BucketDeps } from "../buckets.ts";
 
 export interface TellDeps extends BucketDeps {
   readonly nc: NatsConnection;
+  readonly logs: StationLogs;
   readonly sql: Database;
   readonly log: Pick<Log, "info" | "warn" | "error">;
   /** Throws when another relay may deliver by now: what was read before a stall must not be written after it. */

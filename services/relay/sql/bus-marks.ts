@@ -44,30 +44,16 @@ export async function noteMarks(
 }
 
 /**
- * The newest sequences that others have noted durably since the last marks: of what the relay delivered, and of what the
- * audit service copied.
+ * The newest sequence of each stream that others have noted durably since its last mark: of what the relay delivered, and of
+ * what the audit service copied.
  */
-export async function selectNotedSequences(
-  sql: Database,
-): Promise<Readonly<Record<"stationLog" | "credentials" | "sessions" | "switches", number>>> {
-  const [row] = await sql<
-    [{ copied: number; stations: number; credentials: number; sessions: number; switches: number }]
-  >`
-    with delivered as (
-      select case kind when 'station_command' then 'STATION_LOG'
-               when 'credential_put' then 'KV_CREDENTIALS' when 'credential_delete' then 'KV_CREDENTIALS'
-               when 'switch_set' then 'KV_SWITCHES'
-               else 'KV_SESSIONS' end as stream,
-             sequence, delivered_at
-      from outbox where delivered_at > (select min(marked_at) from bus_marks)
-    )
-    select
-      coalesce((select max(sequence) from audit_position), 0) as copied,
-      coalesce(max(d.sequence) filter (where stream = 'STATION_LOG'), 0) as stations,
-      coalesce(max(d.sequence) filter (where stream = 'KV_CREDENTIALS'), 0) as credentials,
-      coalesce(max(d.sequence) filter (where stream = 'KV_SESSIONS'), 0) as sessions,
-      coalesce(max(d.sequence) filter (where stream = 'KV_SWITCHES'), 0) as switches
-    from delivered d join bus_marks m using (stream) where d.delivered_at > m.marked_at`;
-  const { copied, stations, credentials, sessions, switches } = row;
-  return { stationLog: Math.max(copied, stations), credentials, sessions, switches };
+export async function selectNotedSequences(sql: Database): Promise<ReadonlyMap<string, number>> {
+  const rows = await sql<{ stream: string; sequence: number }[]>`
+    select stream, max(sequence) as sequence from (
+      select o.stream, o.sequence from outbox o join bus_marks m using (stream)
+      where o.delivered_at > (select min(marked_at) from bus_marks) and o.delivered_at > m.marked_at
+      union all
+      select stream, sequence from audit_position) as noted
+    where sequence is not null group by stream`;
+  return new Map(rows.map(({ stream, sequence }) => [stream, sequence]));
 }

@@ -35,10 +35,10 @@ export async function listPendingRows(sql: Database, key: string, limit: number)
 export async function markDelivered(
   sql: Database,
   outboxId: number,
-  result: { readonly sequence: number | null; readonly failedReason: string | null },
+  result: { readonly stream: string | null; readonly sequence: number | null; readonly failedReason: string | null },
 ): Promise<void> {
   await sql`
-    update outbox set delivered_at = now(), sequence = ${result.sequence}, failed_reason = ${result.failedReason}
+    update outbox set delivered_at = now(), stream = ${result.stream}, sequence = ${result.sequence}, failed_reason = ${result.failedReason}
     where outbox_id = ${outboxId} and delivered_at is null`;
 }
 
@@ -58,13 +58,15 @@ export async function summarizePendingRows(sql: Database, limit: number): Promis
 
 export interface DeliveredRow {
   readonly kind: OutboxRow["kind"];
+  /** Where it was stored; both are null for a row that was refused. */
+  readonly stream: string | null;
   readonly sequence: number | null;
 }
 
 /** The key's newest delivered rows. */
 export async function listDeliveredRows(sql: Database, key: string, limit: number): Promise<DeliveredRow[]> {
   return sql<DeliveredRow[]>`
-    select kind, sequence from outbox
+    select kind, stream, sequence from outbox
     where key = ${key} and delivered_at is not null order by outbox_id desc limit ${limit}`;
 }
 

@@ -2,11 +2,13 @@
  * What the displays of all stations would be shown, in a process of its own: the gateway's station replica, and at each
  * commit the view that `GET display` answers with. A commit is timed once its view is made.
  */
+
 import { pino } from "pino";
 import { ReplicaFeed } from "../../../gateway/replica/replica-feed.ts";
 import { StationReplica } from "../../../gateway/replica/station-replica.ts";
 import { displayView } from "../../../machines/views/display.ts";
 import { connectBus } from "../../../services/bus/connection.ts";
+import { StationLogs } from "../../../services/bus/station-logs.ts";
 import { clockMs } from "./clock.ts";
 
 /** What a display shows since this moment. */
@@ -21,7 +23,7 @@ export interface ShownDisplay {
 
 const log = pino({ level: "warn" });
 const bus = await connectBus({ url: process.env["NATS_URL"] ?? "", name: "display-probe", log });
-const replica = new StationReplica();
+const replica = new StationReplica(new StationLogs(1));
 /** The last that was said of each station. */
 const said = new Map<number, string>();
 replica.onChange((stationId) => {
@@ -35,7 +37,9 @@ replica.onChange((stationId) => {
   const { order_display_number: orderDisplayNumber, amount, qr_payload: qrPayload } = view;
   process.send?.({ stationId, state: view.state, orderDisplayNumber, amount, qrPayload, atMs } satisfies ShownDisplay);
 });
-const feed = new ReplicaFeed(bus, log, replica);
+const [target] = replica.targets;
+if (target === undefined) throw new Error("There is no station log.");
+const feed = new ReplicaFeed(bus, log, target);
 await feed.loaded();
 process.on("disconnect", () => process.exit(0));
 process.send?.({ ready: true });

@@ -2,22 +2,24 @@
  * The gateway's own station replica in a process of its own, which says when each marked commit became visible.
  * Times are on the system's clock with microseconds, which processes of one machine share.
  */
+
 import { pino } from "pino";
 import { ReplicaFeed } from "../../../gateway/replica/replica-feed.ts";
 import { StationReplica } from "../../../gateway/replica/station-replica.ts";
 import { connectBus } from "../../../services/bus/connection.ts";
+import { StationLogs } from "../../../services/bus/station-logs.ts";
 import { parseStationId } from "../../../services/bus/subjects.ts";
 
 const log = pino({ level: "warn" });
 const bus = await connectBus({ url: process.env["NATS_URL"] ?? "", name: "replica-probe", log });
-const replica = new StationReplica();
+const replica = new StationReplica(new StationLogs(1));
 const seen: [number, number, number][] = [];
+const [target] = replica.targets;
+if (target === undefined) throw new Error("There is no station log.");
 const feed = new ReplicaFeed(bus, log, {
-  stream: replica.stream,
-  filter: replica.filter,
-  reset: () => replica.reset(),
-  apply: (subject, data) => {
-    replica.apply(subject, data);
+  ...target,
+  apply: (subject, data, storedAtMs) => {
+    target.apply(subject, data, storedAtMs);
     // The stream is empty at the start and its messages come in order, each once: the count is the sequence.
     seen.push([parseStationId(subject), seen.length + 1, performance.timeOrigin + performance.now()]);
   },

@@ -2,10 +2,10 @@
  * A bus that has lost everything, or one of its parts: what a device or a person proves themselves by is known to
  * PostgreSQL all the time, so nobody is ever told that it is invalid. Who is told so may never come back.
  */
+
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Readiness } from "../../../gateway/contract/service.ts";
-import { CREDENTIALS, SESSIONS, STATION_LOG, SWITCHES } from "../../../services/bus/streams.ts";
-import { stationLogSubject } from "../../../services/bus/subjects.ts";
+import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
 import { noteTold } from "../../../services/relay/buckets.ts";
 import type { ApiClient } from "../../support/api-client.ts";
 import { sayBucketsAreTold } from "../../support/buckets-told.ts";
@@ -13,6 +13,7 @@ import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { comeBackWith } from "../../support/nats-data.ts";
+import { STATION_LOG, stationLogSubject } from "../../support/one-log.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
