@@ -13,5 +13,7 @@ export function currentRequestId(): string | undefined {
 
 /** Runs work for a request; without an id, for none. */
 export function forRequest<T>(requestId: string | undefined, work: () => T): T {
+  // A process that never has an id pays nothing: the runtime follows asynchronous work only once it has been asked to.
+  if (requestId === undefined && requestIds.getStore() === undefined) return work();
   return requestIds.run(requestId, work);
 }
