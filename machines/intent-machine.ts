@@ -113,12 +113,6 @@ export function doubtOfOutcome(outcome: ReportedOutcome): DoubtReason | undefine
   return outcome === "reported_unknown" ? "outcome_unknown" : undefined;
 }
 
-/** What a report means for money when the station refuses it: it came after the end, or from a blocked device. */
-export function doubtOfLateOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
-  if (outcome === "reported_success") return "late_success";
-  return outcome === "reported_unknown" ? "late_evidence" : undefined;
-}
-
 /** An unknown outcome replaces no other reason, and a late one no report of a payment; everything else is newer. */
 function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: DoubtReason | undefined): typeof marked {
   if (reason === undefined || (reason === "outcome_unknown" && marked !== "")) return marked;

@@ -63,7 +63,7 @@ export const STATE_LIMITS = {
   knownOrders: 8,
   /**
    * Orders for which money may have moved without being settled: each is cleared by payment, void or the provider's word.
-   * Of the older ones only the highest order is kept, up to which every order asks.
+   * Of those that are pushed out, the weakest first, only the highest order is kept, up to which every order asks.
    */
   doubts: 16,
   /**
@@ -73,11 +73,14 @@ export const STATE_LIMITS = {
   untoldEnds: 16,
   /** Characters of a QR payload: a payload in EMVCo form ends at 512; what a phone cannot scan from a counter is no use longer. */
   qrPayloadCharacters: 1_024,
+  /** Collections that have left the state and may have moved money: with `endedIntents` as many as a person can follow up. */
+  olderReasons: 16,
   /** Intents of which late evidence is remembered, so that the same report is not kept twice: all that a state knows, twice over. */
   lateEvidenceIntents: 16,
   /**
-   * Different reports kept of one intent after its end or from a blocked device: as many that say that money may have moved,
-   * and as many others. A device may report once a second for ever; four contents are a person's work already.
+   * Different reports kept of one intent after its end or from a blocked device: as many successes, unknown outcomes and
+   * others each. A device may report once a second for ever; four contents are a person's work already. A further success is
+   * kept where it makes the cashier confirm anew, so there is one at most for each confirmation.
    */
   lateEvidencePerIntent: 4,
   /** Ended sessions remembered for a minute: as many as one person may have open. */

@@ -7,6 +7,7 @@ import {
   END_REASONS,
   ORDER_OBSTACLES,
 } from "../../machines/payment-intent.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LIMITS } from "../limits.ts";
 import { intentStatusSchema, outcomeSchema, paymentRouteSchema } from "./enums.ts";
@@ -110,7 +111,7 @@ const DOUBT_MEANINGS: Readonly<Record<DoubtReason, string>> = {
     "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
 };
 const DOUBT_DESCRIPTION = [
-  "Why money may have moved without being settled; empty where nothing says so. It stays when another collection pays the order: then the guest may have paid twice.",
+  "Why money may have moved without being settled; empty where nothing says so. It stays when another collection pays the order: then the guest may have paid twice. A collection that has left its station's state keeps it too, and later evidence counts as before; it is read from the audit log then, which may be a moment behind.",
   ...Object.entries(DOUBT_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
 ].join(" ");
 
@@ -123,8 +124,11 @@ const doubtReasonSchema = z.enum(DOUBT_REASONS).meta({
 export const unclearCollectionSchema = z
   .object({ intent_id: idSchema, order_id: idSchema, reason: doubtReasonSchema })
   .meta({ id: "UnclearCollection" });
-export const UNCLEAR_DESCRIPTION =
-  "Ended collections that may have moved money without settling, the newest first, also of an order that another collection has paid: there the guest may have been charged twice, and `late_success` or `late_money` says that a payment was reported. A person finds out and refunds where it is due. Only those that the station has at hand; the timeline of each collection has all evidence, late reports too.";
+export const UNCLEAR_DESCRIPTION = [
+  "Ended collections that may have moved money without settling, the newest first, also of an order that another collection has paid: there the guest may have been charged twice, and `late_success` or `late_money` says that a payment was reported. A person finds out and refunds where it is due.",
+  `Listed are those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long), those that ask for a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones those of which least is known leave the list first, then the oldest: a reported payment stays until ${STATE_LIMITS.olderReasons} newer ones of the same weight have come, because nothing marks it as dealt with.`,
+  "A collection that is not listed any more still has its reason in `money_may_have_moved`, and its timeline has all evidence, late reports too.",
+].join(" ");
 
 export const intentSchema = z
   .object({
@@ -146,7 +150,7 @@ export const intentSchema = z
     }),
     report_count: z.int().min(0).meta({
       description:
-        "How many reports were taken as evidence while it was under way. Late evidence, which comes after the end or from a blocked device, is refused, is not counted here: `money_may_have_moved` follows it, and the timeline (`GET /api/backoffice/v1/intents/{intent_id}/timeline/`) has its text and reference.",
+        "How many reports were accepted as evidence while it was under way. A report that comes after the end or from a blocked device is refused and not counted. It changes `money_may_have_moved`, and the timeline (`GET /api/backoffice/v1/intents/{intent_id}/timeline/`) has its text and reference.",
     }),
     settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
     settle_obstacle: z.enum(["", ...ORDER_OBSTACLES, "money_may_have_moved"]).meta({

@@ -73,8 +73,16 @@ export type StationCommand =
   | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: FailureReason }
   /** The provider says for certain that no money moved for this intent and none will. */
   | { readonly type: "provider_cleared"; readonly intentId: number }
-  /** The provider asserts money that differs from what was registered for this intent; `issue` is the kind that names it. */
-  | { readonly type: "provider_money_differs"; readonly intentId: number; readonly issue: string }
+  /**
+   * The provider asserts money that differs from what was registered for this intent; `issue` is the kind that names it.
+   * There is one issue for each payment, so another id says that another payment is asserted.
+   */
+  | {
+      readonly type: "provider_money_differs";
+      readonly intentId: number;
+      readonly issue: string;
+      readonly issueId: number;
+    }
   /** Whether the order is being collected: `collection_active` with the status, or accepted. Nothing is committed by it. */
   | { readonly type: "order_inquire"; readonly orderId: number }
   // From the host: the providers service has taken note that this intent has ended unpaid.

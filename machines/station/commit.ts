@@ -53,12 +53,16 @@ export class NewerMachineError extends Error {
 
 /** A commit as it is written: the lists of its state are rows (rows.ts). */
 export interface WireCommit extends Omit<Commit, "state"> {
-  readonly state: Omit<StationState, "devices" | "waitingOrders" | "knownOrders" | "doubts" | "ended" | "replies"> & {
+  readonly state: Omit<
+    StationState,
+    "devices" | "waitingOrders" | "knownOrders" | "doubts" | "ended" | "olderReasons" | "replies"
+  > & {
     readonly devices: readonly DeviceRow[];
     readonly waitingOrders: readonly WaitingOrderRow[];
     readonly knownOrders: readonly KnownOrderRow[];
     readonly doubts: readonly DoubtRow[];
     readonly ended: readonly IntentRow[];
+    readonly olderReasons: readonly DoubtRow[];
     readonly replies: readonly StoredReplyRow[];
   };
 }
@@ -78,6 +82,7 @@ export function decodeCommit(text: string): Commit {
       knownOrders: state.knownOrders.map(readKnownOrder),
       doubts: state.doubts.map(readDoubt),
       ended: state.ended.map(readIntent),
+      olderReasons: state.olderReasons.map(readDoubt),
       replies: state.replies.map(readStoredReply),
     },
   };
@@ -100,6 +105,7 @@ export function encodeCommit(commit: Commit): string {
       knownOrders: state.knownOrders.map(writeKnownOrder),
       doubts: state.doubts.map(writeDoubt),
       ended: state.ended.map(writeIntent),
+      olderReasons: state.olderReasons.map(writeDoubt),
       replies: state.replies.map(writeStoredReply),
     },
   };

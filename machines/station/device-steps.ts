@@ -1,13 +1,13 @@
 /** What a companion can do: fetch (which presents) and report (which is evidence and ends nothing, I3). */
 import { digestOf } from "../digest.ts";
-import { doubtOfLateOutcome } from "../intent-machine.ts";
-import { type DoubtReason, isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
+import { isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
 import { type BlockedReason, blockedReason } from "../standing.ts";
-import { addLateReason, endSilence, isHeldBack } from "./doubts.ts";
+import { addLateReason, asksAnew, endSilence, isHeldBack } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
-import { rememberEvidence } from "./late-evidence.ts";
+import { type Evidence, hasRoom, isKept, kindOfOutcome, rememberEvidence } from "./late-evidence.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
+import { doubtOfLateOutcome } from "./reasons.ts";
 import { findDevice, type StationDevice, type StationState } from "./state.ts";
 
 /** The only state change that a device causes on its own (contract, "States and transitions"). */
@@ -63,7 +63,8 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
 /**
  * Evidence that comes after the end, or from a device that is blocked, is refused and kept all the same: money may have
  * moved, and the order is in doubt from here on, or from the end of a collection that is still under way. What was kept
- * already, and what goes beyond the bound, is refused alike and commits nothing.
+ * already, and what goes beyond the bound of its kind, is refused alike and commits nothing; but a success beyond the bound
+ * is kept where the cashier has confirmed the earlier ones, and so asks anew.
  *
  * A report that no money was taken ends the silence of a hand-off that had none, also when its content is kept already. A
  * blocked device can only add a reason: its report is accepted, under the same key, once it is not blocked any more.
@@ -75,30 +76,54 @@ function keepLateEvidence(
     readonly blocked: BlockedReason | "";
     readonly command: Command<"intent_report">;
   },
-  { actor }: StepInput,
+  input: StepInput,
 ): Outcome {
   const { intent, blocked, command } = late;
   const { intentId, orderId } = intent;
   const { outcome, providerReference, providerCode } = command;
   const status = wireStatus(intent.status);
   const refusal = blocked === "" ? refuse("intent_not_actionable", { status }) : refuse(blocked);
-  const lateEvidence = rememberEvidence(state, command);
-  const reason = doubtOfLateOutcome(outcome);
-  const cleared = blocked === "" && reason === undefined ? endSilence(state, intent) : undefined;
-  if (lateEvidence === undefined && cleared === undefined) return refusal;
+  const kind = kindOfOutcome(outcome);
+  const evidence: Evidence = { intentId, kind, content: [outcome, providerReference, providerCode] };
+  const withReason = withLateReason(state, intent, command, input);
+  const isNew = !isKept(state, evidence);
+  const isAdded = isNew && (hasRoom(state, evidence) || (kind === "asserted" && asksAnew(state, withReason)));
+  const cleared = blocked === "" && kind === "other" ? endSilence(state, intent) : undefined;
+  if (!isAdded && cleared === undefined) return refusal;
   const events: StationEvent[] = [];
   const said = { outcome, providerReference, providerCode };
-  if (lateEvidence !== undefined)
-    events.push({ type: "late_evidence_kept", intentId, deviceId: actor.id, ...said, status, blockedReason: blocked });
+  if (isAdded)
+    events.push({
+      type: "late_evidence_kept",
+      intentId,
+      deviceId: input.actor.id,
+      ...said,
+      status,
+      blockedReason: blocked,
+    });
   if (cleared !== undefined) events.push({ type: "doubt_cleared", intentId, orderId });
-  const next = cleared ?? withLateReason(state, intent, reason);
-  return { ...refusal, state: { ...next, lateEvidence: lateEvidence ?? state.lateEvidence }, events };
+  const next = cleared ?? withReason;
+  return { ...refusal, state: isAdded ? { ...next, ...rememberEvidence(next, evidence) } : next, events };
 }
 
-function withLateReason(state: StationState, intent: PaymentIntent, reason: DoubtReason | undefined): StationState {
+function withLateReason(
+  state: StationState,
+  intent: PaymentIntent,
+  { outcome, providerReference }: Command<"intent_report">,
+  input: StepInput,
+): StationState {
+  const reason = doubtOfLateOutcome(outcome);
   if (reason === undefined || intent.status === "succeeded") return state;
-  if (isEnded(intent.status)) return addLateReason(state, intent, reason);
-  return moveIntent(state, { type: "MARK", reason }) ?? state;
+  if (!isEnded(intent.status)) return moveIntent(state, { type: "MARK", reason }) ?? state;
+  const isSuccess = outcome === "reported_success";
+  // The companion has reported this very payment before the end.
+  const isKnown = isSuccess && providerReference !== "" && hasReportedSuccess(intent, providerReference);
+  const knownAs = isKnown ? "success_reported" : undefined;
+  return addLateReason(state, intent, { reason, isNewPayment: isSuccess && !isKnown, knownAs }, input);
+}
+
+function hasReportedSuccess({ reports }: PaymentIntent, reference: string): boolean {
+  return reports.some((report) => report.outcome === "reported_success" && report.providerReference === reference);
 }
 
 /** The device that asks. A pending one has been reset: whatever still comes in its name uses a credential that is gone. */

@@ -10,7 +10,10 @@ import {
   PROVIDER_DECLINES,
 } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
-import type { Doubt, StationState } from "./state.ts";
+import { keepOlderReason, withoutOlderReason } from "./older-reasons.ts";
+import type { StepInput } from "./outcome.ts";
+import { isAtLeastAsStrong, isOfProvider, isSilence, leastNeeded } from "./reasons.ts";
+import { type Doubt, findIntent, type StationState } from "./state.ts";
 
 /** Why money may have moved for an intent that ends unpaid now, or undefined when nothing says so. */
 export function doubtAtEnd(intent: PaymentIntent, endReason: EndReason | ""): DoubtReason | undefined {
@@ -24,25 +27,40 @@ export function doubtAtEnd(intent: PaymentIntent, endReason: EndReason | ""): Do
   return wasDeclined ? undefined : "qr_presented";
 }
 
+/** How a doubt stands to what the cashier has confirmed already. */
+export interface LateReason {
+  readonly reason: DoubtReason;
+  /** It asserts a payment that was not asserted before: the cashier has not confirmed it, whatever else was confirmed. */
+  readonly isNewPayment?: boolean;
+  /** The reason with which the same payment was named before the end: a confirmation of that one holds for it too. */
+  readonly knownAs?: DoubtReason | undefined;
+}
+
 /**
  * The station with one more doubt; a paid or voided order is in no doubt. What was said before about the same intent stays
  * beside it: one reason does not take another one back, but a report takes the place of the silence before it. At the bound
- * the oldest is pushed out, and of it only its order's id is kept, so that what is not known any more is not taken for clear.
+ * one is pushed out, and of it only its order's id is kept, so that what is not known any more is not taken for clear. What the
+ * collection under way has to confirm stays longest, then a reported payment.
  */
-export function addDoubt(state: StationState, added: Doubt): StationState {
-  if (isClosed(state, added.orderId)) return state;
+export function addDoubt(
+  state: StationState,
+  { orderId, intentId }: CollectionOfOrder,
+  { reason, isNewPayment = false, knownAs }: LateReason,
+): StationState {
+  if (isClosed(state, orderId)) return state;
+  const ofIntent = state.doubts.filter((other) => other.intentId === intentId);
   // The same reason of the same intent once more is nothing new: what a cashier has confirmed of it stays confirmed.
-  const isSame = (other: Doubt): boolean => other.intentId === added.intentId && other.reason === added.reason;
-  const doubt = { ...added, ...state.doubts.find(isSame) };
+  const known = ofIntent.find((other) => other.reason === reason) ?? ofIntent.find((other) => other.reason === knownAs);
+  const confirmedFor = isNewPayment ? undefined : known?.confirmedFor;
+  const doubt: Doubt = { orderId, intentId, reason, ...(confirmedFor === undefined ? {} : { confirmedFor }) };
   const others = state.doubts.filter(
-    (other) => other.intentId !== doubt.intentId || (other.reason !== doubt.reason && !isSilence(other)),
+    (other) => other.intentId !== intentId || (other.reason !== reason && !isSilence(other.reason)),
   );
-  const [oldest] = others;
-  if (oldest === undefined || others.length < STATE_LIMITS.doubts) return { ...state, doubts: [...others, doubt] };
-  // What the collection under way has yet to confirm must not leave, while anything else can.
+  const all = [...others, doubt];
   const waits = (other: Doubt): boolean => state.intent !== null && isUnconfirmed(other, state.intent);
-  const forgotten = others.find((other) => !waits(other)) ?? oldest;
-  const doubts = [...others.filter((other) => other !== forgotten), doubt];
+  const forgotten = all.length > STATE_LIMITS.doubts ? leastNeeded(all, waits) : undefined;
+  if (forgotten === undefined) return { ...state, doubts: all };
+  const doubts = all.filter((other) => other !== forgotten);
   return { ...state, doubts, doubtsForgottenThrough: Math.max(state.doubtsForgottenThrough, forgotten.orderId) };
 }
 
@@ -78,16 +96,37 @@ function isUnconfirmed(doubt: Doubt, { intentId, orderId }: CollectionOfOrder): 
 
 /**
  * The station after evidence about an ended intent by which money may have moved. Its order has the reason from here on,
- * unless it is paid or voided; the intent itself keeps it in any case, unless it has a stronger one.
+ * unless it is paid or voided. The reason of the intent itself is kept in any case, also when the intent has left the state,
+ * unless it has a stronger one.
  */
-export function addLateReason(state: StationState, intent: PaymentIntent, reason: DoubtReason): StationState {
-  const { intentId, orderId } = intent;
+export function addLateReason(
+  state: StationState,
+  intent: PaymentIntent,
+  late: LateReason,
+  { recalledOrder }: Pick<StepInput, "recalledOrder">,
+): StationState {
+  const { intentId } = intent;
+  const { reason } = late;
   const ended = state.ended.map((other) =>
     other.intentId === intentId && isAtLeastAsStrong(reason, other.reasonSinceEnd)
       ? { ...other, reasonSinceEnd: reason }
       : other,
   );
-  return addDoubt({ ...state, ended }, { orderId, intentId, reason });
+  const hasLeft = findIntent(state, intentId) === undefined;
+  const named = hasLeft ? keepOlderReason(state, intent, reason) : { ...state, ended };
+  const isPaidOrVoided = hasLeft && recalledOrder !== undefined && recalledOrder !== "open";
+  return isPaidOrVoided ? named : addDoubt(named, intent, late);
+}
+
+/** Whether a cashier has more to confirm than before. */
+export function asksAnew(before: StationState, after: StationState): boolean {
+  const known = new Set(unconfirmedNames(before));
+  return unconfirmedNames(after).some((name) => !known.has(name));
+}
+
+function unconfirmedNames({ doubts }: StationState): readonly string[] {
+  const unconfirmed = doubts.filter(({ confirmedFor }) => confirmedFor === undefined);
+  return unconfirmed.map(({ intentId, reason }) => `${intentId} ${reason}`);
 }
 
 /**
@@ -95,37 +134,30 @@ export function addLateReason(state: StationState, intent: PaymentIntent, reason
  * nothing. It answers the silence alone: the reason of an earlier report stays.
  */
 export function endSilence(state: StationState, intent: PaymentIntent): StationState | undefined {
-  return withoutReasons(state, intent.intentId, (reason) => reason === "handoff_presented");
+  return withoutReasons(state, intent.intentId, isSilence);
 }
 
-/** The station once a provider has said that nothing moved for an ended intent, or undefined when that changes nothing. */
+/**
+ * The station once a provider has said that nothing moved for an ended intent, or undefined when that changes nothing. What
+ * the provider asserts afterwards counts anew.
+ */
 export function endProviderReasons(state: StationState, intentId: number): StationState | undefined {
-  return withoutReasons(state, intentId, (reason) => PROVIDER_REASONS.has(reason));
+  return withoutReasons(state, intentId, isOfProvider);
 }
 
 function withoutReasons(
   state: StationState,
   intentId: number,
-  isCleared: (reason: DoubtReason) => boolean,
+  isTakenBack: (reason: DoubtReason) => boolean,
 ): StationState | undefined {
-  const doubts = state.doubts.filter((doubt) => doubt.intentId !== intentId || !isCleared(doubt.reason));
+  const doubts = state.doubts.filter((doubt) => doubt.intentId !== intentId || !isTakenBack(doubt.reason));
   const isMarked = (other: PaymentIntent): boolean =>
-    other.intentId === intentId && other.reasonSinceEnd !== "" && isCleared(other.reasonSinceEnd);
-  if (doubts.length === state.doubts.length && !state.ended.some(isMarked)) return undefined;
+    other.intentId === intentId && other.reasonSinceEnd !== "" && isTakenBack(other.reasonSinceEnd);
+  const olderReasons = withoutOlderReason(state, intentId, isTakenBack);
+  const isSame = doubts.length === state.doubts.length && olderReasons.length === state.olderReasons.length;
+  if (isSame && !state.ended.some(isMarked)) return undefined;
   const ended = state.ended.map((other) => (isMarked(other) ? { ...other, reasonSinceEnd: "" as const } : other));
-  return { ...state, doubts, ended };
-}
-
-/** The reasons about a provider's payment; the others are about a companion. */
-const PROVIDER_REASONS: ReadonlySet<DoubtReason> = new Set([
-  "qr_presented",
-  "provider_confirmed",
-  "late_money",
-  "money_differs",
-]);
-
-function isSilence({ reason }: Doubt): boolean {
-  return reason === "handoff_presented";
+  return { ...state, doubts, ended, olderReasons };
 }
 
 function isClosed({ knownOrders }: StationState, orderId: number): boolean {
@@ -143,31 +175,10 @@ export function isInDoubt(state: StationState, orderId: number): boolean {
   return orderId <= state.doubtsForgottenThrough || doubtOfOrder(state, orderId) !== undefined;
 }
 
-/**
- * How strong a reason is: 2 is money that differs from what was asked for, 1 a report or a confirmation that the guest has
- * paid, 0 an unknown outcome.
- */
-const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
-  money_differs: 2,
-  success_reported: 1,
-  late_success: 1,
-  provider_confirmed: 1,
-  late_money: 1,
-  outcome_unknown: 0,
-  late_evidence: 0,
-  qr_presented: 0,
-  handoff_presented: 0,
-};
-
-function isAtLeastAsStrong(reason: DoubtReason, other: DoubtReason | ""): boolean {
-  return other === "" || WEIGHTS[reason] >= WEIGHTS[other];
-}
-
 /** The doubt that a person must know first: the strongest one, of several the newest. */
 export function strongestDoubt(doubts: readonly Doubt[]): Doubt | undefined {
   return doubts.reduce<Doubt | undefined>(
-    (strongest, doubt) =>
-      strongest === undefined || WEIGHTS[doubt.reason] >= WEIGHTS[strongest.reason] ? doubt : strongest,
+    (strongest, doubt) => (isAtLeastAsStrong(doubt.reason, strongest?.reason ?? "") ? doubt : strongest),
     undefined,
   );
 }

@@ -9,6 +9,7 @@ import { textOfIntent, withinText } from "../report-text.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { addDoubt, doubtAtEnd } from "./doubts.ts";
 import type { StationEvent } from "./event.ts";
+import { leaveState } from "./older-reasons.ts";
 import type { StationState } from "./state.ts";
 
 /** The station with its active intent moved, or undefined when the intent does not take the event. */
@@ -19,14 +20,16 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   if (next === undefined) return undefined;
   const intent: PaymentIntent = { ...next.context, status: next.value as IntentState };
   if (!isEnded(intent.status)) return { ...state, intent };
-  const { orderId, intentId, provider, endReason } = intent;
+  const { intentId, provider, endReason } = intent;
   const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(state.intent, endReason);
   const filed: PaymentIntent = { ...intent, reasonSinceEnd: reason ?? "" };
-  const ended = { ...state, intent: null, ended: [filed, ...keepEnded(state.ended)] };
+  const kept = keepEnded(state.ended);
+  const left = state.ended.filter((other) => !kept.includes(other));
+  const ended = leaveState({ ...state, intent: null, ended: [filed, ...kept] }, left);
   if (intent.status === "succeeded") return ended;
   const untold = provider === null ? ended : addUntoldEnd(ended, intentId);
   // An order that is paid or voided is in no doubt; the intent itself keeps that its money may have moved.
-  return reason === undefined ? untold : addDoubt(untold, { orderId, intentId, reason });
+  return reason === undefined ? untold : addDoubt(untold, intent, { reason });
 }
 
 /** The newest of those that ended before, within the bounds of their number and of their text; older ones are in the audit log. */

@@ -1,25 +1,53 @@
-/** Which late evidence a station has kept, so that a device that reports without end does not fill the log. */
+/** Which evidence about an intent a station has kept, so that a device that reports without end does not fill the log. */
 import { digestOf } from "../digest.ts";
 import { doubtOfOutcome } from "../intent-machine.ts";
+import type { ReportedOutcome } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
-import type { Command } from "./outcome.ts";
 import type { LateEvidence, StationState } from "./state.ts";
 
-/**
- * What is remembered once this report is kept; undefined when it is not to be kept: its content is known, or there are too
- * many of its kind. The two kinds have their own bound, so that no number of declines keeps a success from being heard.
- */
+/** What a piece of evidence says; each kind has its own bound, so that none fills the room of another one. */
+export type EvidenceKind = Exclude<keyof LateEvidence, "intentId">;
+
+export interface Evidence {
+  readonly intentId: number;
+  readonly kind: EvidenceKind;
+  /** The same content is the same evidence, under whatever key it comes. */
+  readonly content: readonly (string | number)[];
+}
+
+type Kept = Pick<StationState, "lateEvidence">;
+
+export function kindOfOutcome(outcome: ReportedOutcome): EvidenceKind {
+  const reason = doubtOfOutcome(outcome);
+  if (reason === undefined) return "other";
+  return reason === "success_reported" ? "asserted" : "unknown";
+}
+
+export function isKept(state: Kept, { intentId, kind, content }: Evidence): boolean {
+  return keptOf(state, intentId)[kind].includes(digestOfContent(content));
+}
+
+/** Whether another piece of this kind can be kept without dropping an older one. */
+export function hasRoom(state: Kept, { intentId, kind }: Evidence): boolean {
+  return keptOf(state, intentId)[kind].length < STATE_LIMITS.lateEvidencePerIntent;
+}
+
+/** What is remembered once this is kept: of each kind the newest, of the newest intents. */
 export function rememberEvidence(
-  { lateEvidence }: Pick<StationState, "lateEvidence">,
-  { intentId, outcome, providerReference, providerCode }: Command<"intent_report">,
-): StationState["lateEvidence"] | undefined {
-  const content = JSON.stringify([outcome, providerReference, providerCode]);
-  const digest = digestOf(content);
-  const kind = doubtOfOutcome(outcome) === undefined ? "other" : "moved";
-  const nothing: LateEvidence = { intentId, moved: [], other: [] };
-  const known = lateEvidence.find((kept) => kept.intentId === intentId) ?? nothing;
-  const ofKind = known[kind];
-  if (ofKind.includes(digest) || ofKind.length >= STATE_LIMITS.lateEvidencePerIntent) return undefined;
-  const others = lateEvidence.filter((kept) => kept.intentId !== intentId);
-  return [...others, { ...known, [kind]: [...ofKind, digest] }].slice(-STATE_LIMITS.lateEvidenceIntents);
+  state: Kept,
+  { intentId, kind, content }: Evidence,
+): { readonly lateEvidence: StationState["lateEvidence"] } {
+  const known = keptOf(state, intentId);
+  const ofKind = [...known[kind], digestOfContent(content)].slice(-STATE_LIMITS.lateEvidencePerIntent);
+  const others = state.lateEvidence.filter((kept) => kept.intentId !== intentId);
+  return { lateEvidence: [...others, { ...known, [kind]: ofKind }].slice(-STATE_LIMITS.lateEvidenceIntents) };
+}
+
+function keptOf({ lateEvidence }: Kept, intentId: number): LateEvidence {
+  const nothing: LateEvidence = { intentId, asserted: [], unknown: [], other: [] };
+  return lateEvidence.find((kept) => kept.intentId === intentId) ?? nothing;
+}
+
+function digestOfContent(content: Evidence["content"]): string {
+  return digestOf(JSON.stringify(content));
 }

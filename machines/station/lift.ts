@@ -50,6 +50,7 @@ export function liftFrom2(written: WireCommit): WireCommit {
       doubtsForgottenThrough: 0,
       untoldEnds: [],
       lateEvidence: [],
+      olderReasons: [],
       intent: state.intent === null ? null : liftIntent(state.intent),
       ended: state.ended.map(liftRowFrom2),
       replies: state.replies.map(liftReplyFrom2),

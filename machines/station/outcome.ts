@@ -7,7 +7,7 @@ import type { KillSwitches } from "../standing.ts";
 import type { StationCommand } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
-import { findIntent, type StationState, type StoredReply } from "./state.ts";
+import { findIntent, type OrderStatus, type StationState, type StoredReply } from "./state.ts";
 
 /** One kind of command. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
@@ -26,6 +26,8 @@ export interface StepInput {
    * a late report is still answered as late and kept as evidence, and a repetition as one; nothing can move it.
    */
   readonly recalled?: PaymentIntent | undefined;
+  /** What has become of its order, as the payment seam's database has it: the station may have forgotten that it is paid. */
+  readonly recalledOrder?: OrderStatus | undefined;
   /**
    * What the providers service has recorded of the active intent before its deadline. Only an overdue QR needs it
    * (`needsConfirmationCheck`); `unknown` leaves such an intent as it is.
@@ -56,6 +58,7 @@ export const ABOUT_OLD_INTENTS = [
   "intent_cancel",
   "provider_confirm",
   "provider_money_differs",
+  "provider_cleared",
 ] as const satisfies readonly StationCommand["type"][];
 
 /** The intent that a command names: active, recently ended, or recalled. */

@@ -3,7 +3,9 @@ import { isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment
 import { confirmedBy } from "./deadlines.ts";
 import { addLateReason, endProviderReasons } from "./doubts.ts";
 import { moveIntent } from "./intent-move.ts";
+import { type Evidence, isKept, rememberEvidence } from "./late-evidence.ts";
 import { ACCEPTED, type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
+import { doubtOfLateIssue, isOfProvider } from "./reasons.ts";
 import { findIntent, type StationState } from "./state.ts";
 
 /** The provider has answered with its QR: displays show it from this commit on. */
@@ -36,7 +38,7 @@ export function confirmPayment(state: StationState, command: Command<"provider_c
     return { reply: { ok: true, type: "intent", intentId, status } };
   // Whether this is a second payment is known once the seam has spoken about the first.
   if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
-  if (isEnded(status) || (isConfirmed(intent) && !isSameMoney)) return keepLateMoney(state, intent, providerReference);
+  if (isEnded(status) || (isConfirmed(intent) && !isSameMoney)) return keepLateMoney(state, intent, command, input);
   const attestation = confirmedBy(input.commandId, providerReference, input.atMs);
   const next = moveIntent(state, { type: "CONFIRM", atMs: input.atMs, attestation, providerReference });
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
@@ -74,40 +76,48 @@ export function keepDifferingMoney(
   command: Command<"provider_money_differs">,
   input: StepInput,
 ): Outcome {
-  const { intentId, issue } = command;
+  const { intentId, issue, issueId } = command;
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.provider === null || input.actor.kind !== "provider")
     return refuse("intent_unknown");
   const status = wireStatus(intent.status);
-  // Right money that came too late differs in nothing else: the cashier reads what its confirmation has said already.
-  const reason = isEnded(intent.status) && issue === "late_money" ? "late_money" : "money_differs";
-  // Idempotent by content, not by id: told once more after it was cleared, it counts anew.
-  const isKnown = isEnded(intent.status)
-    ? state.doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason)
-    : intent.moneyMayHaveMoved === reason;
-  if (isKnown) return { reply: ACCEPTED };
+  const reason = isEnded(intent.status) ? doubtOfLateIssue(issue) : "money_differs";
+  // Idempotent by content, not by command: the same issue counts anew once its provider has taken it back.
+  const evidence: Evidence = { intentId, kind: "asserted", content: [issue, issueId] };
+  // A late payment that differs in nothing else: the cashier reads what its confirmation has said already.
+  const isConfirmedLate =
+    reason === "late_money" && state.doubts.some((doubt) => doubt.intentId === intentId && doubt.reason === reason);
+  if (isConfirmedLate || isKept(state, evidence)) return { reply: ACCEPTED };
   let next = state;
   if (!isEnded(intent.status)) next = moveIntent(state, { type: "MARK", reason }) ?? state;
   // An order that this intent has paid is in no doubt.
-  else if (status !== "succeeded") next = addLateReason(state, intent, reason);
-  return { state: next, events: [{ type: "money_differs", intentId, issue, status }], reply: ACCEPTED };
+  else if (status !== "succeeded")
+    next = addLateReason(state, intent, { reason, isNewPayment: reason === "money_differs" }, input);
+  return {
+    state: { ...next, ...rememberEvidence(next, evidence) },
+    events: [{ type: "money_differs", intentId, issue, status }],
+    reply: ACCEPTED,
+  };
 }
 
 /**
  * The provider's word that nothing moved and nothing will: it takes the doubts of its own payment away, and an active one's
- * mark. What a companion reported, or did not report, is none of its business.
+ * mark. What it asserts afterwards counts anew. What a companion reported, or did not report, is none of its business.
  */
-export function clearDoubt(state: StationState, command: Command<"provider_cleared">): Outcome {
+export function clearDoubt(state: StationState, command: Command<"provider_cleared">, input: StepInput): Outcome {
   const { intentId } = command;
   const active =
     state.intent?.intentId === intentId && state.intent.moneyMayHaveMoved !== "" ? state.intent : undefined;
   const unmarked = active === undefined ? undefined : moveIntent(state, { type: "CLEAR" });
-  const cleared = endProviderReasons(unmarked ?? state, intentId) ?? unmarked;
-  const orderId =
-    findIntent(state, intentId)?.orderId ?? state.doubts.find((doubt) => doubt.intentId === intentId)?.orderId;
+  const named = namedIntent(state, intentId, input);
+  // Where only the audit log has the reason, the event takes it back there.
+  const isElsewhere = named === input.recalled && named?.reasonSinceEnd && isOfProvider(named.reasonSinceEnd);
+  const cleared = endProviderReasons(unmarked ?? state, intentId) ?? unmarked ?? (isElsewhere ? state : undefined);
+  const known = [...state.doubts, ...state.olderReasons].find((other) => other.intentId === intentId);
+  const orderId = named?.orderId ?? known?.orderId;
   if (cleared === undefined || orderId === undefined) return { reply: ACCEPTED };
   return {
-    state: cleared,
+    state: { ...cleared, lateEvidence: cleared.lateEvidence.filter((kept) => kept.intentId !== intentId) },
     events: [{ type: "doubt_cleared", intentId, orderId }],
     reply: ACCEPTED,
   };
@@ -131,13 +141,27 @@ function isAskedOf(intent: PaymentIntent, { actor }: StepInput): boolean {
   return actor.kind === "provider" && intent.provider?.configId === actor.id;
 }
 
-function keepLateMoney(state: StationState, intent: PaymentIntent, providerReference: string): Outcome {
-  const { intentId } = intent;
+/** The same payment once more is refused alike and commits nothing; another one is not confirmed by any cashier yet. */
+function keepLateMoney(
+  state: StationState,
+  intent: PaymentIntent,
+  { intentId, providerReference }: Command<"provider_confirm">,
+  input: StepInput,
+): Outcome {
   const status = wireStatus(intent.status);
+  const refused = refuse("intent_not_actionable", { status });
+  const evidence: Evidence = { intentId, kind: "asserted", content: [providerReference] };
+  if (isKept(state, evidence)) return refused;
+  const isKnown = isConfirmed(intent) && intent.provider?.providerReference === providerReference;
+  const knownAs = isKnown ? "provider_confirmed" : undefined;
+  // A second payment of an order that is paid is an issue for a person, and no reason to hold up a collection.
+  const next =
+    status === "succeeded"
+      ? state
+      : addLateReason(state, intent, { reason: "late_money", isNewPayment: !isKnown, knownAs }, input);
   return {
-    // A second payment of an order that is paid is an issue for a person, and no reason to hold up a collection.
-    state: status === "succeeded" ? state : addLateReason(state, intent, "late_money"),
+    ...refused,
+    state: { ...next, ...rememberEvidence(next, evidence) },
     events: [{ type: "late_money_kept", intentId, providerReference, status }],
-    reply: { ok: false, code: "intent_not_actionable", status },
   };
 }

@@ -39,6 +39,7 @@ export function putStation(state: StationState | null, command: Command<"station
           endedSessions: [],
           intent: null,
           ended: [],
+          olderReasons: [],
           nextIntentNumber: 1,
           replies: [],
         }

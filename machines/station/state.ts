@@ -82,15 +82,20 @@ export interface Doubt {
   readonly confirmedFor?: number;
 }
 
+/** The strongest reason of a collection that ended unpaid and has left the state. It stays when its order is paid. */
+export type OlderReason = Omit<Doubt, "confirmedFor">;
+
 /**
- * What was kept of the reports about one intent, which one device at most can make, that were refused: the same content is
- * kept once, under whatever idempotency key it comes, and of different contents no more than a bound.
+ * Which evidence was kept of one intent, of its device or its provider, that its end or a block of its device refused: the
+ * same content is kept once, under whatever idempotency key it comes. Digests of the contents, oldest first.
  */
 export interface LateEvidence {
   readonly intentId: number;
-  /** Digests of the contents that say that money may have moved. */
-  readonly moved: readonly string[];
-  /** Digests of the others. */
+  /** What asserts a payment: reported successes, a provider's late payments, and its issues. */
+  readonly asserted: readonly string[];
+  /** Reports of an unknown outcome. */
+  readonly unknown: readonly string[];
+  /** Reports that no money was taken. */
   readonly other: readonly string[];
 }
 
@@ -125,7 +130,7 @@ export interface StationState extends StationDescription {
   readonly doubtsForgottenThrough: number;
   /** QR intents that ended unpaid and of which the providers service has not taken note yet, oldest first. */
   readonly untoldEnds: readonly number[];
-  /** Of which intents evidence was kept that came after their end or from a blocked device; the newest intent last. */
+  /** Which evidence was kept that came after an intent's end or from a blocked device; the newest intent last. */
   readonly lateEvidence: readonly LateEvidence[];
   readonly lease: LeaseHolder | null;
   /** The last lease that another person ended; null once the free station was acquired again. */
@@ -136,6 +141,8 @@ export interface StationState extends StationDescription {
   readonly intent: PaymentIntent | null;
   /** Ended collections, newest first. */
   readonly ended: readonly PaymentIntent[];
+  /** One for each collection that is not in `ended` any more and may have moved money, newest last. */
+  readonly olderReasons: readonly OlderReason[];
   readonly nextIntentNumber: number;
   /** Newest last. */
   readonly replies: readonly StoredReply[];

@@ -91,7 +91,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "provider_failed":
       return failPayment(state, command, input.atMs);
     case "provider_cleared":
-      return clearDoubt(state, command);
+      return clearDoubt(state, command, input);
     case "provider_money_differs":
       return keepDifferingMoney(state, command, input);
     case "order_inquire":

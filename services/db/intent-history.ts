@@ -1,9 +1,12 @@
 /**
- * An intent as the audit copy has it. The copy may be behind a station, but an intent that has ended is the same for ever, and
- * one that the log has lost is in the copy alone.
+ * An intent as the audit copy has it. The copy may be behind a station, but nothing changes an intent that has ended except
+ * evidence about it, and one that the log has lost is in the copy alone.
  */
 import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
+import type { StationEvent } from "../../machines/station/event.ts";
 import { liftIntent } from "../../machines/station/lift.ts";
+import { withLaterEvents } from "../../machines/station/reasons.ts";
+import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 import { readStoredJson } from "./stored-text.ts";
 
@@ -32,12 +35,25 @@ const fateOf = (database: Database) => database`(
     and i.version between (l.data ->> 'fromVersion')::bigint and (l.data ->> 'toVersion')::bigint
   order by l.version limit 1)`;
 
+/** Evidence that came when the intent `i` had left the state of its station, oldest first: as much of it as reasons need. */
+const laterEventsOf = (database: Database) => database`coalesce((
+  select jsonb_agg(jsonb_build_object('type', e.type, 'outcome', e.data -> 'outcome', 'issue', e.data -> 'issue',
+    'blockedReason', e.data -> 'blockedReason') order by e.version, e.ordinal)
+  from (
+    select version, ordinal, type, data from station_events
+    where intent_id = i.intent_id and station_id = i.station_id and version > i.version
+      and type in ('late_evidence_kept', 'late_money_kept', 'money_differs', 'doubt_cleared')
+    order by version desc, ordinal desc limit ${DATABASE_LIMITS.laterEvidence}) e), '[]'::jsonb)`;
+
 export interface CopiedIntent {
   readonly stationId: number;
   readonly intent: PaymentIntent;
 }
 
-/** The intent as last committed, of a station or of an organization; undefined where there is none. */
+/**
+ * The intent as last committed, with the reason that later evidence gave it, of a station or of an organization; undefined
+ * where there is none.
+ */
 export async function findCopiedIntent(
   database: Database,
   key: { readonly intentId: number } & ({ readonly stationId: number } | { readonly organizationId: number }),
@@ -46,10 +62,14 @@ export async function findCopiedIntent(
     "stationId" in key
       ? database`i.station_id = ${key.stationId}`
       : database`i.organization_id = ${key.organizationId}`;
-  const [row] = await database<{ station_id: number; intent: string; fate: Fate | null }[]>`
-    select i.station_id, i.intent, ${fateOf(database)} as fate from intent_history i
+  const [row] = await database<{ station_id: number; intent: string; fate: Fate | null; later: StationEvent[] }[]>`
+    select i.station_id, i.intent, ${fateOf(database)} as fate, ${laterEventsOf(database)} as later
+    from intent_history i
     where i.intent_id = ${key.intentId} and ${place}`;
-  return row && { stationId: row.station_id, intent: asItEnded(readIntent(row.intent), readStoredJson(row.fate)) };
+  if (row === undefined) return undefined;
+  const { station_id: stationId, fate, later } = row;
+  const intent = asItEnded(readIntent(row.intent), readStoredJson(fate));
+  return { stationId, intent: withLaterEvents(intent, later) };
 }
 
 /** An intent from its JSON text, as the machine version of its time wrote it. */

@@ -1,5 +1,10 @@
 /** Every limit of the database access, with its reason. Milliseconds unless named otherwise. */
 export const DATABASE_LIMITS = {
+  /**
+   * Pieces of evidence about an ended intent that are read with it, the newest: a station keeps some four of each kind, and a
+   * person has long been at work on one with more.
+   */
+  laterEvidence: 200,
   /** Connections of one pool; each service has one, and nine of them stay within PostgreSQL's default of 100. */
   maxConnections: 10,
   /** A statement that runs longer is a fault, and its caller has given up: calls over the bus wait for 5 s. */

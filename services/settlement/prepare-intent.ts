@@ -1,12 +1,13 @@
 /** What a station asks of its intents' records: an id for a new one, and how an old one ended. */
-import { isEnded } from "../../machines/payment-intent.ts";
+import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
 import type { findEndedIntent, prepareIntent } from "../bus/messages/settlement.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { findCopiedIntent, readIntent } from "../db/intent-history.ts";
+import type { Database } from "../db/pool.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
-import { drawIntent, findEnded } from "./sql/intent-records.ts";
+import { drawIntent, findEnded, findOrderStatus } from "./sql/intent-records.ts";
 
 /**
  * Order truth for a new intent, and its id. Refuses with `not_found` for an order that is not the station's, and with
@@ -35,10 +36,14 @@ export async function findIntent(
   key: RequestOf<typeof findEndedIntent>,
 ): Promise<ReplyOf<typeof findEndedIntent>> {
   const copied = await findCopiedIntent(database, key);
-  if (copied !== undefined && isEnded(copied.intent.status)) return { intent: { ...copied.intent } };
+  if (copied !== undefined && isEnded(copied.intent.status)) return await withOrder(database, copied.intent);
   const ended = await findEnded(database, key);
-  if (ended !== undefined) return { intent: { ...readIntent(ended) } };
-  if (copied === undefined) return { intent: null };
+  if (ended !== undefined) return await withOrder(database, readIntent(ended));
+  if (copied === undefined) return { intent: null, orderStatus: null };
   // The station has no such intent and has passed none on: the log has lost it, and the copy is about to say so.
   throw new RefusedError({ code: "unavailable", retryAfterMs: SETTLEMENT_LIMITS.copyRetryMs });
+}
+
+async function withOrder(database: Database, intent: PaymentIntent): Promise<ReplyOf<typeof findEndedIntent>> {
+  return { intent: { ...intent }, orderStatus: (await findOrderStatus(database, intent.orderId)) ?? null };
 }

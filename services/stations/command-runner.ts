@@ -259,7 +259,8 @@ export class CommandRunner {
   async #renderOld(state: StationState, reply: StationReply): Promise<RenderedReply | undefined> {
     if (!reply.ok || !("intentId" in reply)) return undefined;
     const { intentId } = reply;
-    return renderReply(state, reply, await recallIntent(this.#deps.nc, { stationId: state.stationId, intentId }));
+    const { recalled } = await recallIntent(this.#deps.nc, { stationId: state.stationId, intentId });
+    return renderReply(state, reply, recalled);
   }
 }
 

@@ -2,7 +2,7 @@
 import type { NatsConnection } from "nats";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
-import { ABOUT_OLD_INTENTS } from "../../machines/station/outcome.ts";
+import { ABOUT_OLD_INTENTS, type StepInput } from "../../machines/station/outcome.ts";
 import { findIntent, type StationState } from "../../machines/station/state.ts";
 import { findEndedIntent, prepareIntent } from "../bus/messages/settlement.ts";
 import type { StationResponse } from "../bus/messages/station.ts";
@@ -12,7 +12,7 @@ import { STATION_LIMITS } from "./limits.ts";
 import type { HostCommand } from "./work.ts";
 
 export type Gathered =
-  | { readonly command: StationCommand; readonly recalled?: PaymentIntent }
+  | ({ readonly command: StationCommand } & Pick<StepInput, "recalled" | "recalledOrder">)
   /** The answer is known without a step. */
   | { readonly answer: Omit<StationResponse, "sequence"> };
 
@@ -36,17 +36,16 @@ export async function gather(
     return ended === null ? { command: create } : { command: create, recalled: asIntent(ended) };
   }
   const intentId = droppedIntentOf(state, command);
-  const recalled = intentId === undefined ? undefined : await recallIntent(nc, { stationId, intentId });
-  return recalled === undefined ? { command } : { command, recalled };
+  return intentId === undefined ? { command } : { command, ...(await recallIntent(nc, { stationId, intentId })) };
 }
 
-/** How an intent of a station ended that its state has dropped; undefined where the station never had it. */
+/** How an intent of a station ended that its state has dropped, and what has become of its order; nothing where the station never had it. */
 export async function recallIntent(
   nc: NatsConnection,
   key: { readonly stationId: number; readonly intentId: number },
-): Promise<PaymentIntent | undefined> {
-  const { intent } = await call(nc, findEndedIntent, key, STATION_LIMITS.gatherMs);
-  return intent === null ? undefined : asIntent(intent);
+): Promise<Pick<StepInput, "recalled" | "recalledOrder">> {
+  const { intent, orderStatus } = await call(nc, findEndedIntent, key, STATION_LIMITS.gatherMs);
+  return intent === null ? {} : { recalled: asIntent(intent), recalledOrder: orderStatus ?? undefined };
 }
 
 /** A host has committed it, and the schema holds what decisions are made by. */

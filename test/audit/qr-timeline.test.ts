@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
 import { getTimeline } from "../../services/bus/messages/audit.ts";
+import { findCopiedIntent } from "../../services/db/intent-history.ts";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
@@ -40,6 +41,38 @@ async function read(station: ScriptedStation, intentId: number) {
 const CREATED = "no: Ada started to collect EUR 12.50 for order 7 by QR code.";
 const SHOWN = "maybe: The QR code was shown for the guest to scan, reference PAY-1.";
 const CONFIRMED = "yes: The payment provider confirmed that the guest paid, reference PAY-1.";
+
+describe("an ended intent that has left the state of its station", () => {
+  test("later evidence: the copied intent has the reason that it gives, until the provider takes it back", async () => {
+    const station = await openQrStation();
+    const intentId = 8_001;
+    await present(station, intentId);
+    await station.do({ type: "intent_cancel", intentId }, station.cashier);
+    const copied = async () => {
+      await world.untilCopied();
+      const key = { stationId: station.facts.stationId, intentId };
+      return (await findCopiedIntent(world.database, key))?.intent;
+    };
+    const recalled = await copied();
+    for (let turn = 1; turn <= 8; turn += 1) {
+      const other = intentId + turn;
+      const order = orderSnapshot(other);
+      await station.do({ type: "intent_create", route: "cash", intentId: other, order }, station.cashier);
+      await station.do({ type: "intent_cancel", intentId: other }, station.cashier);
+    }
+    expect(station.state?.ended.some((intent) => intent.intentId === intentId)).toBe(false);
+    expect([recalled?.reasonSinceEnd, (await copied())?.reasonSinceEnd]).toEqual(["qr_presented", "qr_presented"]);
+    const confirmed = { type: "provider_confirm", intentId, providerReference: "PAY-1" } as const;
+    await station.do(confirmed, PROVIDER, "late", recalled);
+    expect(await copied()).toEqual({ ...recalled, reasonSinceEnd: "late_money" });
+    await station.do({ type: "provider_cleared", intentId }, PROVIDER);
+    expect((await copied())?.reasonSinceEnd).toBe("");
+    const differs = { type: "provider_money_differs", intentId, issue: "amount_mismatch", issueId: 1 } as const;
+    await station.do(differs, PROVIDER, "differs", recalled);
+    await station.do(confirmed, PROVIDER, "late:2", recalled);
+    expect((await copied())?.reasonSinceEnd, "the stronger one").toBe("money_differs");
+  });
+});
 
 describe("a timeline of a QR collection", () => {
   test("tells the way to paid", async () => {
@@ -116,7 +149,7 @@ describe("a timeline of a QR collection", () => {
   test("leaves it open whether money moved once the provider has asserted money that differs, whatever it says of a decline", async () => {
     const station = await openQrStation();
     await present(station, 801);
-    const differs = { type: "provider_money_differs", intentId: 801, issue: "amount_mismatch" } as const;
+    const differs = { type: "provider_money_differs", intentId: 801, issue: "amount_mismatch", issueId: 1 } as const;
     await station.do(differs, PROVIDER, "provider:differs:801");
     await station.do({ type: "provider_failed", intentId: 801, reason: "provider_expired" }, PROVIDER);
     await station.do({ type: "end_told", intentId: 801 }, { kind: "system", id: 0 });

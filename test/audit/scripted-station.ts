@@ -1,6 +1,7 @@
 /** A station whose commits a test makes by the real machine and appends to the real log, as an actor host would. */
 
 import type { Actor } from "../../machines/actor.ts";
+import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
@@ -62,6 +63,7 @@ export class ScriptedStation {
     command: StationCommand,
     actor: Actor,
     commandId = `${command.type}:${this.#version}`,
+    recalled?: PaymentIntent,
   ): Promise<StationReply> {
     this.nowMs += 1_000;
     const input = {
@@ -72,6 +74,7 @@ export class ScriptedStation {
       switches: NO_KILL_SWITCHES,
       settings: DEFAULT_MACHINE_SETTINGS,
       recordedConfirmation: this.recordedConfirmation,
+      recalled,
     };
     const next = step(this.state, input);
     if (next.state === null || next.events.length === 0) return next.reply;

@@ -26,7 +26,7 @@ test("a timeline says whether the provider's money had another reference, or non
   );
   const qr = { type: "qr_ready", intentId, qrPayload: "000201", providerReference: "PAY-1" } as const;
   await station.do(qr, provider);
-  const differs = { type: "provider_money_differs", intentId, issue: "reference_mismatch" } as const;
+  const differs = { type: "provider_money_differs", intentId, issue: "reference_mismatch", issueId: 1 } as const;
   await station.do(differs, provider, "provider:differs:901");
   const [config] = await world.database<{ config_id: number }[]>`
     insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)

@@ -57,8 +57,11 @@ function checkBounds(state: StationState): void {
   expect(state.untoldEnds.length, "M9: untold ends").toBeLessThanOrEqual(STATE_LIMITS.untoldEnds);
   expect(state.endedSessions.length, "M9: ended sessions").toBeLessThanOrEqual(STATE_LIMITS.endedSessions);
   expect(state.lateEvidence.length, "M9: late evidence").toBeLessThanOrEqual(STATE_LIMITS.lateEvidenceIntents);
-  for (const { moved, other } of state.lateEvidence)
-    expect(Math.max(moved.length, other.length), "M9").toBeLessThanOrEqual(STATE_LIMITS.lateEvidencePerIntent);
+  expect(state.olderReasons.length, "M9: older reasons").toBeLessThanOrEqual(STATE_LIMITS.olderReasons);
+  for (const { asserted, unknown, other } of state.lateEvidence)
+    expect(Math.max(asserted.length, unknown.length, other.length), "M9").toBeLessThanOrEqual(
+      STATE_LIMITS.lateEvidencePerIntent,
+    );
   for (const intent of state.ended) {
     expect(intent.reports.length, "M9: reports of an ended intent").toBeLessThanOrEqual(STATE_LIMITS.endedReports);
   }

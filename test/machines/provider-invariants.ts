@@ -112,10 +112,30 @@ export class MoneyWitness {
   readonly #said = new Map<number, Said>();
   /** Orders that the seam has settled although their intent had ended: they are paid, and the station learns it later. */
   readonly #settledLate = new Set<number>();
+  readonly #succeeded = new Set<number>();
+  /** From then on a reason of an intent that has left the state may be pushed out. */
+  #wasFull = false;
 
   see({ state, events }: Step): void {
     for (const event of events) if ("intentId" in event) this.#hear(event, state);
     for (const intent of state.ended) this.#check(intent, state);
+    this.#checkLeft(state);
+  }
+
+  /** An intent that has left the state: its reason is listed exactly when its money may have moved. */
+  #checkLeft(state: StationState): void {
+    const { olderReasons } = state;
+    const here = new Set(intentsOf(state).map(({ intentId }) => intentId));
+    const present = olderReasons.filter(({ intentId }) => here.has(intentId));
+    expect(present, "M60: of intents that have left only").toEqual([]);
+    const listed = new Set(olderReasons.map(({ intentId }) => intentId));
+    expect(listed.size, "M60: one reason for each intent").toBe(olderReasons.length);
+    this.#wasFull ||= olderReasons.length === STATE_LIMITS.olderReasons;
+    if (this.#wasFull) return;
+    for (const [intentId, said] of this.#said) {
+      if (here.has(intentId) || this.#succeeded.has(intentId) || !said.ended) continue;
+      expect(listed.has(intentId), "M60: a reason stays when its intent leaves the state").toBe(mayHaveMoved(said));
+    }
   }
 
   #hear(event: Extract<StationEvent, { readonly intentId: number }>, state: StationState): void {
@@ -147,6 +167,7 @@ export class MoneyWitness {
     // By the provider's decline nothing was paid by the QR that was shown.
     if (event.type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === event.reason))
       said.shown = false;
+    if (event.type === "intent_succeeded") this.#succeeded.add(intentId);
     if (event.type === "settlement_conflict")
       for (const intent of intentsOf(state)) if (intent.intentId === intentId) this.#settledLate.add(intent.orderId);
   }
@@ -157,20 +178,22 @@ export class MoneyWitness {
   ): void {
     const said = this.#said.get(intentId);
     if (said === undefined || status === "succeeded") return;
-    const { confirmed, byDevice, silent, byProvider, shown } = said;
-    const mayHaveMoved = confirmed || byDevice || silent || byProvider || shown;
     // Whatever becomes of the order: paid by another collection, it may have been paid twice.
     expect(reasonSinceEnd !== "", "M58: an intent that ended unpaid keeps that its money may have moved").toBe(
-      mayHaveMoved,
+      mayHaveMoved(said),
     );
     const order = knownOrders.find((known) => known.orderId === orderId);
     const isPaid = order === undefined || order.status !== "open" || this.#settledLate.has(orderId);
     if (isPaid || orderId <= doubtsForgottenThrough) return;
     const isInDoubt = doubts.some((doubt) => doubt.intentId === intentId);
     expect(isInDoubt, "M23: an intent that ended unpaid is in doubt exactly when money may have moved").toBe(
-      mayHaveMoved,
+      mayHaveMoved(said),
     );
   }
+}
+
+function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown }: Said): boolean {
+  return confirmed || byDevice || silent || byProvider || shown;
 }
 
 /** No doubt leaves the state for want of room without its order staying in question. */
@@ -197,6 +220,8 @@ export class NewsWitness {
   /** What has been said of each ended intent, and whether that is new to the collection under way. */
   readonly #said = new Map<string, { readonly intentId: number; isNew: boolean }>();
   #active: { readonly intentId: number; readonly orderId: number } | undefined;
+  readonly #ended = new Set<number>();
+
   see({ events }: Step): void {
     const wasConfirmed = events.some(({ type }) => type === "second_collection_confirmed");
     for (const event of events) if ("intentId" in event) this.#hear(event, wasConfirmed);
@@ -209,11 +234,14 @@ export class NewsWitness {
       this.#active = { intentId, orderId: event.orderId };
       this.#settleNews();
     }
+    if (END_EVENTS.includes(event.type)) this.#ended.add(intentId);
     const kind = newsOf(event);
     const isOfOrder = this.#orders.get(intentId) === this.#active?.orderId && intentId !== this.#active?.intentId;
     const key = `${intentId} ${kind}`;
-    if (kind !== undefined && !this.#said.has(key)) this.#said.set(key, { intentId, isNew: isOfOrder });
-    if (event.type === "doubt_cleared")
+    const isNamed = kind === "late_money" && [...this.#said.keys()].some((said) => said.startsWith(key));
+    if (kind !== undefined && !isNamed && !this.#said.has(key)) this.#said.set(key, { intentId, isNew: isOfOrder });
+    // While the intent is under way, its provider takes back the money that differs alone.
+    if (event.type === "doubt_cleared" && this.#ended.has(intentId))
       for (const [said, { intentId: cleared }] of this.#said) if (cleared === intentId) this.#said.delete(said);
     if (event.type !== "settlement_started") return;
     const news = [...this.#said.values()].filter(({ isNew }) => isNew);
@@ -226,12 +254,21 @@ export class NewsWitness {
   }
 }
 
-/** The kind of evidence that comes after the end of a collection and says that its money may have moved. */
+/**
+ * The evidence that says of a collection that its money may have moved: what comes after its end, and the payments that were
+ * reported or confirmed before it, which are no news afterwards. Each payment is news of its own.
+ */
 function newsOf(event: StationEvent): string | undefined {
+  if (event.type === "provider_confirmed") return `late_money ${event.providerReference}`;
+  if (event.type === "outcome_reported" && event.outcome === "reported_success" && event.providerReference !== "")
+    return `reported_success ${event.providerReference}`;
   const isLate = "status" in event && (event.status === "cancelled" || event.status === "expired");
   if (!isLate) return undefined;
-  if (event.type === "late_evidence_kept") return MAY_HAVE_MOVED.includes(event.outcome) ? event.outcome : undefined;
-  if (event.type === "late_money_kept") return "late_money";
+  if (event.type === "late_evidence_kept" && event.outcome === "reported_success")
+    return `reported_success ${event.providerReference}`;
+  if (event.type === "late_evidence_kept") return event.outcome === "reported_unknown" ? event.outcome : undefined;
+  if (event.type === "late_money_kept") return `late_money ${event.providerReference}`;
+  // The event has no id of its issue: that another one asks again is tested in late-payments.test.ts.
   return event.type === "money_differs" ? event.issue : undefined;
 }
 

@@ -284,11 +284,9 @@ const PROVIDERS: readonly Told[] = [
   [
     2,
     CONFIG,
-    fc.tuple(intentId, fc.constantFrom("amount_mismatch", "late_money")).map(([id, issue]) => (at) => ({
-      type: "provider_money_differs",
-      intentId: id(at),
-      issue,
-    })),
+    fc
+      .tuple(intentId, fc.constantFrom("amount_mismatch", "late_money"), mostly(1, 2))
+      .map(([id, issue, issueId]) => (at) => ({ type: "provider_money_differs", intentId: id(at), issue, issueId })),
   ],
   [
     1,

@@ -25,6 +25,7 @@ import {
   findDevice,
   findIntent,
   type OrderSnapshot,
+  type OrderStatus,
   type StationDescription,
   type StationState,
 } from "../../machines/station/state.ts";
@@ -101,6 +102,7 @@ export class Scenario {
   atMs = START_MS;
   switches: KillSwitches = NO_KILL_SWITCHES;
   recalled: PaymentIntent | undefined;
+  recalledOrder: OrderStatus | undefined;
   recordedConfirmation: RecordedConfirmation = "none";
   readonly commits: Commit[] = [];
   #last: Step | { readonly state: null; readonly reply: StationReply } | undefined;
@@ -121,6 +123,7 @@ export class Scenario {
       switches: this.switches,
       settings: DEFAULT_MACHINE_SETTINGS,
       recalled: this.recalled,
+      recalledOrder: this.recalledOrder,
       recordedConfirmation: this.recordedConfirmation,
     });
     const before = this.state;
@@ -248,9 +251,9 @@ export class Scenario {
     return this.send({ type: "provider_failed", intentId: more.intentId ?? this.#intents, reason }, PROVIDER);
   }
   /** The provider asserts money that differs from what was registered. */
-  differs(issue = "amount_mismatch", more: Sending = {}): this {
-    const { intentId = this.#intents } = more;
-    return this.send({ type: "provider_money_differs", intentId, issue }, more.by ?? PROVIDER, more.key);
+  differs(issue = "amount_mismatch", more: Sending & { issueId?: number } = {}): this {
+    const { intentId = this.#intents, issueId = 1 } = more;
+    return this.send({ type: "provider_money_differs", intentId, issue, issueId }, more.by ?? PROVIDER, more.key);
   }
   inquires(orderId: number = this.#shown.orderId): this {
     return this.send({ type: "order_inquire", orderId }, PROVIDER);

@@ -155,7 +155,7 @@ export const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Acto
   provider_cleared: { by: PROVIDER, ask: ({ intentId }) => ({ type: "provider_cleared", intentId }) },
   provider_money_differs: {
     by: PROVIDER,
-    ask: ({ intentId }) => ({ type: "provider_money_differs", intentId, issue: "amount_mismatch" }),
+    ask: ({ intentId }) => ({ type: "provider_money_differs", intentId, issue: "amount_mismatch", issueId: 1 }),
   },
   order_inquire: { by: PROVIDER, ask: () => ({ type: "order_inquire", orderId: ORDER.orderId }) },
   end_told: { by: SYSTEM, ask: ({ intentId }) => ({ type: "end_told", intentId }) },

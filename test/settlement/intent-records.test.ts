@@ -1,6 +1,6 @@
 /** Which intent an idempotency key has created, and how intents ended that a station has dropped (I6). */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findEndedIntent, openOrder, prepareIntent } from "../../services/bus/messages/settlement.ts";
+import { findEndedIntent, openOrder, prepareIntent, voidOrder } from "../../services/bus/messages/settlement.ts";
 import { purgeOnce } from "../../services/settlement/purge.ts";
 import { refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
@@ -20,8 +20,9 @@ async function openStation() {
 }
 
 /** As a station passes an ended intent on. */
-const endedIntent = (intentId: number, more: Readonly<Record<string, unknown>> = {}) => ({
+const endedIntent = (intentId: number, more: Readonly<Record<string, unknown>> & { orderId?: number } = {}) => ({
   intentId,
+  orderId: 1,
   status: "cancelled" as const,
   deviceId: null,
   reports: [],
@@ -88,7 +89,7 @@ describe("an ended intent", () => {
     const { stationId, orderId } = await openStation();
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId, commandId: "first" });
     const key = { stationId, intentId };
-    expect(await world.ask(findEndedIntent, key)).toEqual({ intent: null });
+    expect(await world.ask(findEndedIntent, key)).toEqual({ intent: null, orderStatus: null });
     const ended = endedIntent(intentId, { cancelKey: "a" });
     await world.ask(prepareIntent, { stationId, orderId, commandId: "second", ended });
     await world.ask(prepareIntent, { stationId, orderId, ended: endedIntent(intentId, { cancelKey: "b" }) });
@@ -106,12 +107,27 @@ describe("an ended intent", () => {
     expect(await world.ask(findEndedIntent, { stationId, intentId })).toMatchObject({ intent: { intentId } });
   });
 
+  test("its order: found with what has become of it", async () => {
+    const { stationId, cashier } = await world.openStation();
+    const { orderId } = (await world.ask(openOrder, { caller: cashier, stationId, lines })).order;
+    const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
+    const ended = endedIntent(intentId, { orderId });
+    await world.ask(prepareIntent, { stationId, orderId, ended });
+    const found = async () => (await world.ask(findEndedIntent, { stationId, intentId })).orderStatus;
+    expect(await found()).toBe("open");
+    await world.ask(voidOrder, { caller: cashier, orderId });
+    expect(await found()).toBe("voided");
+  });
+
   test("asked for at another station: null", async () => {
     const [here, there] = await Promise.all([openStation(), openStation()]);
     const { stationId, orderId } = here;
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
     await world.ask(prepareIntent, { stationId, orderId, ended: endedIntent(intentId) });
-    expect(await world.ask(findEndedIntent, { stationId: there.stationId, intentId })).toEqual({ intent: null });
+    expect(await world.ask(findEndedIntent, { stationId: there.stationId, intentId })).toEqual({
+      intent: null,
+      orderStatus: null,
+    });
   });
 });
 

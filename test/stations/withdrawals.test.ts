@@ -86,7 +86,7 @@ describe("the end of a QR collection", () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();
-    const differs = { type: "provider_money_differs", intentId, issue: "amount_mismatch" } as const;
+    const differs = { type: "provider_money_differs", intentId, issue: "amount_mismatch", issueId: 1 } as const;
     const sent = { actor: PROVIDER, commandId: `provider:differs:${intentId}` };
     expect((await world.ask(stationId, differs, sent)).reply.ok).toBe(true);
     const { version } = await world.newest(stationId);

@@ -21,7 +21,8 @@ import { toTimestamp } from "../../contract/shared.ts";
 export type IntentWire = z.infer<typeof intentSchema>;
 
 /** What is asked of an intent's station. */
-export type StationFacts = OrderKnowledge & Pick<StationState, "organizationId" | "stationId" | "status" | "doubts">;
+export type StationFacts = OrderKnowledge &
+  Pick<StationState, "organizationId" | "stationId" | "status" | "doubts" | "olderReasons">;
 
 /** What an intent is shown by beside itself. */
 export interface IntentFacts {
@@ -98,19 +99,24 @@ const NOTHING_KNOWN: StationFacts = {
   waitingOrders: [],
   knownOrders: [],
   doubts: [],
+  olderReasons: [],
 };
 
 /**
  * Why money may have moved without being settled: what an active intent says of itself, and what was known at the end of one
  * that ended unpaid or learned since. That stays when another collection pays the order: the guest may have paid twice.
  */
-export function doubtNow(intent: PaymentIntent, { doubts }: Pick<StationState, "doubts">): DoubtReason | "" {
+export function doubtNow(
+  intent: PaymentIntent,
+  { doubts, olderReasons }: Pick<StationState, "doubts" | "olderReasons">,
+): DoubtReason | "" {
   const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
   if (status === "succeeded") return "";
   if (!isEnded(status)) return moneyMayHaveMoved;
   const said = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
-  // The station may know more of one that has left its state.
-  return strongestDoubt([...said, ...doubts.filter((doubt) => doubt.intentId === intentId)])?.reason ?? "";
+  // The station may know more of one that has left its state, and know it earlier, than the records that it is read from.
+  const known = [...olderReasons, ...doubts].filter((other) => other.intentId === intentId);
+  return strongestDoubt([...said, ...known])?.reason ?? "";
 }
 
 /** As the intent was created: what could be done then is part of the answer, which a repetition gets as well. */
@@ -126,7 +132,7 @@ export function createdIntentWire(intent: PaymentIntent): IntentWire {
 export function decidedIntentWire(intent: PaymentIntent, station: StationFacts, nowMs: number): IntentWire {
   const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(intent, intent.endReason);
   const asEnded = { ...intent, reasonSinceEnd: reason ?? ("" as const) };
-  return intentWire(asEnded, { station: { ...station, doubts: [] }, switches: ALL_FROZEN, nowMs });
+  return intentWire(asEnded, { station: { ...station, doubts: [], olderReasons: [] }, switches: ALL_FROZEN, nowMs });
 }
 
 /** Where switches are not known, nothing is shown that one of them could forbid. */

@@ -1,5 +1,5 @@
 /** Reading intents: the station's recent ones, and any one by id. */
-import type { DoubtReason, PaymentIntent } from "../../../machines/payment-intent.ts";
+import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import { findIntent } from "../../../machines/station/state.ts";
 import { findEndedIntent } from "../../../services/bus/messages/settlement.ts";
 import { ok, Refusal, type SessionHandler } from "../context.ts";
@@ -15,7 +15,7 @@ export const listIntents: SessionHandler = async (context) => {
   return ok({ intents: intents.map((intent) => intentWire(intent, facts)) });
 };
 
-/** An intent that has left the state is answered from the payment seam's records as it ended. Refusal: `intent_unknown`. */
+/** An intent that has left the state is answered from the audit copy or the payment seam's records. Refusal: `intent_unknown`. */
 export const getIntent: SessionHandler = async (context) => {
   const station = await ownStation(context);
   const { deps } = context;
@@ -25,14 +25,5 @@ export const getIntent: SessionHandler = async (context) => {
   if (recent !== undefined) return ok(intentWire(recent, facts));
   const { intent } = await deps.bus.call(findEndedIntent, { stationId: station.stationId, intentId });
   if (intent === null) throw new Refusal("intent_unknown");
-  return ok(intentWire(withLastingReason(intent as unknown as PaymentIntent), facts));
+  return ok(intentWire(intent as unknown as PaymentIntent, facts));
 };
-
-/** The records have it as it was soon after its end. What may have been taken back since is only known by its station. */
-function withLastingReason(intent: PaymentIntent): PaymentIntent {
-  const { reasonSinceEnd } = intent;
-  return LASTING.some((reason) => reason === reasonSinceEnd) ? intent : { ...intent, reasonSinceEnd: "" };
-}
-
-/** What a companion reported is never taken back. */
-const LASTING: readonly DoubtReason[] = ["success_reported", "outcome_unknown", "late_success", "late_evidence"];

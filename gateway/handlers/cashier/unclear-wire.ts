@@ -1,4 +1,4 @@
-/** The ended collections that may have moved money without settling, as far as their station has them at hand. */
+/** The ended collections that may have moved money without settling, as their station has them. */
 import type { z } from "zod";
 import { isEnded } from "../../../machines/payment-intent.ts";
 import { strongestDoubt } from "../../../machines/station/doubts.ts";
@@ -8,15 +8,17 @@ import { doubtNow } from "./intent-wire.ts";
 
 export type UnclearCollection = z.infer<typeof unclearCollectionSchema>;
 
-/** Newest first; of collections that have left the state, those about which the station still has a reason. */
-export function unclearCollections(station: Pick<StationState, "ended" | "doubts">): readonly UnclearCollection[] {
+/** Newest first: those in the state, then those that have left it and of which the station has kept a reason. */
+export function unclearCollections(
+  station: Pick<StationState, "ended" | "doubts" | "olderReasons">,
+): readonly UnclearCollection[] {
   const recent = station.ended.flatMap((intent) => {
     const reason = isEnded(intent.status) ? doubtNow(intent, station) : "";
     return reason === "" ? [] : [{ intent_id: intent.intentId, order_id: intent.orderId, reason }];
   });
   const known = new Set(station.ended.map(({ intentId }) => intentId));
-  const older = station.doubts.filter(({ intentId }) => !known.has(intentId));
-  const olderIds = [...new Set(older.map(({ intentId }) => intentId))].toReversed();
+  const older = [...station.doubts, ...station.olderReasons].filter(({ intentId }) => !known.has(intentId));
+  const olderIds = [...new Set(older.map(({ intentId }) => intentId))].toSorted((a, b) => b - a);
   const others = olderIds.flatMap((id) => {
     const doubt = strongestDoubt(older.filter(({ intentId }) => intentId === id));
     return doubt === undefined ? [] : [{ intent_id: id, order_id: doubt.orderId, reason: doubt.reason }];

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { INTENT_STATES, ROUTES } from "../../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
+import { ORDER_STATUSES } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageBefore } from "../page.ts";
@@ -33,7 +34,7 @@ export const orderSchema = z.object({
   orderId: id,
   orderDisplayNumber: id,
   stationId: id,
-  status: z.enum(["open", "paid", "voided"]),
+  status: z.enum(ORDER_STATUSES),
   revision: id,
   currency: z.string(),
   totalMinor: amountMinor,
@@ -72,7 +73,7 @@ export const listOrders = defineOperation(
   z.object({
     caller: callerSchema,
     stationId: id.optional(),
-    status: z.enum(["open", "paid", "voided"]).optional(),
+    status: z.enum(ORDER_STATUSES).optional(),
     ...pageBefore,
   }),
   z.object({ orders: z.array(orderSchema), hasMore: z.boolean() }),
@@ -93,7 +94,12 @@ export const voidOrder = defineOperation(
 );
 
 /** A PaymentIntent that has ended, as a station has committed it. Both sides are this program's own. */
-const endedIntentSchema = z.looseObject({ intentId: id, status: z.enum(INTENT_STATES), deviceId: z.int().nullable() });
+const endedIntentSchema = z.looseObject({
+  intentId: id,
+  orderId: id,
+  status: z.enum(INTENT_STATES),
+  deviceId: z.int().nullable(),
+});
 
 /**
  * Order truth for a new intent, and the intent's id: for the same command the same id, for as long as the key is kept. An
@@ -119,7 +125,7 @@ export const prepareIntent = defineOperation(
       orderDisplayNumber: id,
       amountMinor,
       currency: z.string(),
-      status: z.enum(["open", "paid", "voided"]),
+      status: z.enum(ORDER_STATUSES),
       revision: id,
     }),
   }),
@@ -130,7 +136,11 @@ export const findEndedIntent = defineOperation(
   "settlement.intent.find",
   "repeatable",
   z.object({ stationId: id, intentId: id }),
-  z.object({ intent: endedIntentSchema.nullable() }),
+  z.object({
+    intent: endedIntentSchema.nullable(),
+    /** What has become of its order; null where there is no intent. */
+    orderStatus: z.enum(ORDER_STATUSES).nullable(),
+  }),
 );
 
 /** An order that a reference has settled before. */

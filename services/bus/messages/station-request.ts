@@ -108,7 +108,7 @@ const command = z.discriminatedUnion("type", [
   z.object({ type: z.literal("provider_confirm"), intentId: id, providerReference: text }),
   z.object({ type: z.literal("provider_failed"), intentId: id, reason: z.enum(PROVIDER_END_REASONS) }),
   z.object({ type: z.literal("provider_cleared"), intentId: id }),
-  z.object({ type: z.literal("provider_money_differs"), intentId: id, issue: text.min(1) }),
+  z.object({ type: z.literal("provider_money_differs"), intentId: id, issue: text.min(1), issueId: id }),
   z.object({ type: z.literal("order_inquire"), orderId: id }),
   z.object({ type: z.literal("settlement_succeeded"), ...saleSchema.shape }),
 ]);

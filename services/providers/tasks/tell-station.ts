@@ -65,7 +65,7 @@ export async function tellOfDifference(deps: ProvidersDeps, task: Task, payment:
   const { issues } = differDetail.parse(task.detail);
   let outcome = "told";
   for (const { issue, issueId, nth = `${issueId}` } of issues) {
-    const command = { type: "provider_money_differs", intentId: payment.intent_id, issue } as const;
+    const command = { type: "provider_money_differs", intentId: payment.intent_id, issue, issueId } as const;
     const { reply } = await tellStation(deps, payment, { kind: "differ", command, nth });
     if (!reply.ok) outcome = reply.code;
   }

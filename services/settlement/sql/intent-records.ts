@@ -83,6 +83,16 @@ export async function findEnded(
   return row?.ended;
 }
 
+/** What has become of an order. */
+export async function findOrderStatus(
+  database: Database,
+  orderId: number,
+): Promise<OrderSnapshot["status"] | undefined> {
+  const [row] = await database<{ status: OrderSnapshot["status"] }[]>`
+    select status from orders where order_id = ${orderId}`;
+  return row?.status;
+}
+
 /** Removes a batch of records that are past their retention, and returns how many there were. */
 export async function deleteIntentRecords(
   database: Database,

@@ -24,6 +24,7 @@ const STATION = {
   waitingOrders: [],
   knownOrders: [],
   doubts: [] as Doubt[],
+  olderReasons: [],
 };
 const FACTS = { station: STATION, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
 
@@ -273,10 +274,16 @@ describe("an intent on the wire", () => {
         { orderId: 42, intentId: 7, reason: "late_success" },
         { orderId: 41, intentId: 4, reason: "late_money" },
       ];
-      expect(unclearCollections({ ended: [paid, ended, clear], doubts })).toEqual([
+      const olderReasons: Doubt[] = [
+        { orderId: 39, intentId: 2, reason: "late_success" },
+        { orderId: 40, intentId: 3, reason: "outcome_unknown" },
+        { orderId: 41, intentId: 4, reason: "qr_presented" },
+      ];
+      expect(unclearCollections({ ended: [paid, ended, clear], doubts, olderReasons })).toEqual([
         { intent_id: 7, order_id: 42, reason: "late_success" },
         { intent_id: 4, order_id: 41, reason: "late_money" },
-        { intent_id: 3, order_id: 40, reason: "late_evidence" },
+        { intent_id: 3, order_id: 40, reason: "outcome_unknown" },
+        { intent_id: 2, order_id: 39, reason: "late_success" },
       ]);
     });
   });

@@ -1,0 +1,92 @@
+/** How the reasons why money may have moved compare, and which of them later evidence adds or takes back. */
+import type { DoubtReason, PaymentIntent, ReportedOutcome } from "../payment-intent.ts";
+import type { StationEvent } from "./event.ts";
+
+/**
+ * How strong a reason is: 2 is money that differs from what was asked for, 1 a report or a confirmation that the guest has
+ * paid, 0 an unknown outcome.
+ */
+const WEIGHTS: Readonly<Record<DoubtReason, number>> = {
+  money_differs: 2,
+  success_reported: 1,
+  late_success: 1,
+  provider_confirmed: 1,
+  late_money: 1,
+  outcome_unknown: 0,
+  late_evidence: 0,
+  qr_presented: 0,
+  handoff_presented: 0,
+};
+
+export function isAtLeastAsStrong(reason: DoubtReason, other: DoubtReason | ""): boolean {
+  return other === "" || WEIGHTS[reason] >= WEIGHTS[other];
+}
+
+/** Which entry leaves a full list: one that is not needed before one that is, the weakest first, of equal ones the oldest. */
+export function leastNeeded<T extends { readonly reason: DoubtReason }>(
+  oldestFirst: readonly T[],
+  isNeeded: (entry: T) => boolean = () => false,
+): T | undefined {
+  const isLess = (one: T, other: T): boolean =>
+    isNeeded(one) === isNeeded(other) ? WEIGHTS[one.reason] < WEIGHTS[other.reason] : isNeeded(other);
+  return oldestFirst.reduce<T | undefined>(
+    (least, entry) => (least === undefined || isLess(entry, least) ? entry : least),
+    undefined,
+  );
+}
+
+/** The reasons about a provider's payment; the others are about a companion. */
+const PROVIDER_REASONS: ReadonlySet<DoubtReason> = new Set([
+  "qr_presented",
+  "provider_confirmed",
+  "late_money",
+  "money_differs",
+]);
+
+/** Whether the provider's word that nothing moved takes the reason back. */
+export function isOfProvider(reason: DoubtReason): boolean {
+  return PROVIDER_REASONS.has(reason);
+}
+
+/** Whether a companion's report that it took no money takes the reason back. */
+export function isSilence(reason: DoubtReason): boolean {
+  return reason === "handoff_presented";
+}
+
+/** What a report means for money when the station refuses it: it came after the end, or from a blocked device. */
+export function doubtOfLateOutcome(outcome: ReportedOutcome): DoubtReason | undefined {
+  if (outcome === "reported_success") return "late_success";
+  return outcome === "reported_unknown" ? "late_evidence" : undefined;
+}
+
+/** What an issue of a provider's money means for an intent that has ended: money that came late may differ in nothing else. */
+export function doubtOfLateIssue(issue: string): DoubtReason {
+  return issue === "late_money" ? "late_money" : "money_differs";
+}
+
+/**
+ * An ended intent with the reason that it has after these later events of its own. The station that committed them had
+ * dropped it from its state by then.
+ */
+export function withLaterEvents(intent: PaymentIntent, events: readonly StationEvent[]): PaymentIntent {
+  if (intent.status !== "cancelled" && intent.status !== "expired") return intent;
+  const reasonSinceEnd = events.reduce(reasonAfter, intent.reasonSinceEnd);
+  return { ...intent, reasonSinceEnd };
+}
+
+function reasonAfter(before: PaymentIntent["reasonSinceEnd"], event: StationEvent): PaymentIntent["reasonSinceEnd"] {
+  const added = reasonOf(event);
+  if (added !== undefined) return isAtLeastAsStrong(added, before) ? added : before;
+  return before !== "" && isTakenBack(before, event) ? "" : before;
+}
+
+function reasonOf(event: StationEvent): DoubtReason | undefined {
+  if (event.type === "late_evidence_kept") return doubtOfLateOutcome(event.outcome);
+  if (event.type === "late_money_kept") return "late_money";
+  return event.type === "money_differs" ? doubtOfLateIssue(event.issue) : undefined;
+}
+
+function isTakenBack(reason: DoubtReason, event: StationEvent): boolean {
+  if (event.type === "doubt_cleared") return isOfProvider(reason) || isSilence(reason);
+  return event.type === "late_evidence_kept" && event.blockedReason === "" && isSilence(reason);
+}

@@ -1,0 +1,220 @@
+/** What asserts a payment is never left out for weaker evidence, is confirmed once for each payment, and stays visible. */
+import { describe, expect, it } from "vitest";
+import { unclearCollections } from "../../gateway/handlers/cashier/unclear-wire.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import { aQrCounter, aServedCounter, type Scenario } from "./scenario.ts";
+
+const EARLIER = { intentId: 1_001 };
+const asked = (reason: string) => ({ ok: false, code: "money_may_have_moved", reason, earlierIntentId: 1_001 });
+const fetched = (): Scenario => aServedCounter().picks("smart_pos").fetches();
+const inCash = (counter: Scenario): Scenario => counter.picks("cash", { confirms: true });
+const paidInCash = (counter: Scenario): Scenario => inCash(counter.cancels()).attests().settles();
+const shown = (): Scenario => aQrCounter().picks("dynamic_qr").givesQr();
+/** The station collects other orders, one collection each, until the first intents have left its state. */
+function collectsOthers(counter: Scenario, orders: number = STATE_LIMITS.endedIntents): Scenario {
+  for (let turn = 1; turn <= orders; turn += 1)
+    counter
+      .order({ orderId: 600 + turn, orderDisplayNumber: turn })
+      .picks("cash")
+      .attests()
+      .settles(9_100 + turn);
+  return counter;
+}
+const unclear = ({ station }: Scenario) =>
+  unclearCollections(station).map(({ intent_id, reason }) => [intent_id, reason]);
+
+describe("a late success after as many unknown outcomes as are kept", () => {
+  const flooded = (): Scenario => {
+    const counter = fetched().cancels();
+    for (let turn = 0; turn < STATE_LIMITS.lateEvidencePerIntent; turn += 1)
+      counter.reports("reported_unknown", { code: `T${turn}` });
+    return counter;
+  };
+
+  it("is kept, and the attestation of the next collection asks", () => {
+    const counter = inCash(flooded()).reports("reported_success", { ...EARLIER, reference: "RRN-9" });
+    expect(counter.happened).toEqual(["late_evidence_kept"]);
+    expect(counter.attests().reply).toEqual(asked("late_success"));
+    expect(unclear(counter)).toContainEqual([1_001, "late_success"]);
+  });
+
+  it("any number of reports: as many of each kind are kept", () => {
+    const counter = flooded();
+    const before = counter.commits.length;
+    for (let turn = 0; turn < 20; turn += 1) {
+      counter
+        .reports("reported_success", { reference: `RRN-${turn}` })
+        .reports("reported_unknown", { code: `U${turn}` });
+      counter.reports("reported_declined", { code: `D${turn}` });
+    }
+    expect(counter.commits.length - before).toBe(2 * STATE_LIMITS.lateEvidencePerIntent);
+  });
+});
+
+describe("a further payment after the cashier's confirmation", () => {
+  const confirmedFirst = (): Scenario => inCash(shown().cancels().confirms({ reference: "PAY-1" }));
+
+  it("a provider's other payment: the attestation asks again", () => {
+    const counter = confirmedFirst().confirms({ ...EARLIER, reference: "PAY-2" });
+    expect([counter.happened, counter.attests().reply]).toEqual([["late_money_kept"], asked("late_money")]);
+    expect(counter.attests({ confirmsMoney: true }).happened).toContain("second_collection_confirmed");
+  });
+
+  it("the same payment once more, under another key: nothing happens, and nothing is asked", () => {
+    const counter = confirmedFirst().confirms({ ...EARLIER, reference: "PAY-1" });
+    expect([counter.reply, counter.happened]).toEqual([
+      { ok: false, code: "intent_not_actionable", status: "cancelled" },
+      [],
+    ]);
+    expect(counter.confirms({ ...EARLIER, reference: "PAY-1" }).attests().happened).toEqual(["settlement_started"]);
+  });
+
+  it("the payment that was confirmed before the end: it is named as late, and nothing is asked", () => {
+    const counter = inCash(shown().confirms().refusesToSettle().cancels()).confirms({ ...EARLIER });
+    expect([counter.happened, counter.attests().happened]).toEqual([["late_money_kept"], ["settlement_started"]]);
+  });
+
+  it("the issue of the late payment that was confirmed: nothing is asked", () => {
+    const counter = confirmedFirst().differs("late_money", EARLIER);
+    expect([counter.happened, counter.attests().happened]).toEqual([[], ["settlement_started"]]);
+  });
+
+  it("a provider's other payment that differs: the attestation asks again, the same issue once more does not", () => {
+    const counter = inCash(shown().cancels().differs("amount_mismatch", { issueId: 1 }));
+    expect(counter.differs("amount_mismatch", { ...EARLIER, issueId: 1 }).happened).toEqual([]);
+    expect(counter.differs("amount_mismatch", { ...EARLIER, issueId: 2 }).happened).toEqual(["money_differs"]);
+    expect(counter.attests().reply).toEqual(asked("money_differs"));
+  });
+
+  it("a companion's success with another reference: the attestation asks again, the same one once more does not", () => {
+    const counter = inCash(fetched().cancels().reports("reported_success", { reference: "RRN-1" }));
+    expect(counter.reports("reported_success", { ...EARLIER, reference: "RRN-1" }).happened).toEqual([]);
+    expect(counter.reports("reported_success", { ...EARLIER, reference: "RRN-2" }).attests().reply).toEqual(
+      asked("late_success"),
+    );
+  });
+
+  it("the success that was reported before the end: it is kept, and nothing is asked; another one asks", () => {
+    const success = (counter: Scenario, reference: string) =>
+      counter.reports("reported_success", { ...EARLIER, reference });
+    const first = (): Scenario => inCash(success(fetched(), "RRN-1").cancels());
+    expect(success(first(), "RRN-1").attests().happened).toEqual(["settlement_started"]);
+    expect(success(success(first(), "RRN-2"), "RRN-1").attests().reply).toEqual(asked("late_success"));
+  });
+
+  it("more successes than are kept: each asks again once the one before is confirmed, and else commits nothing", () => {
+    const counter = inCash(fetched().cancels());
+    for (let turn = 0; turn < 3 * STATE_LIMITS.lateEvidencePerIntent; turn += 1) {
+      counter.reports("reported_success", { ...EARLIER, reference: `RRN-${turn}` });
+      expect([counter.happened, counter.attests().reply]).toEqual([["late_evidence_kept"], asked("late_success")]);
+      counter.attests({ confirmsMoney: true }).refusesToSettle();
+    }
+    const { length } = counter.reports("reported_success", { ...EARLIER, reference: "A" }).commits;
+    for (const reference of "BCDEFG") counter.reports("reported_success", { ...EARLIER, reference });
+    expect(counter.commits).toHaveLength(length);
+  });
+});
+
+describe("a full list of reasons", () => {
+  it("many orders of which less is known: a reported payment stays named", () => {
+    const counter = fetched().cancels().reports("reported_success", { reference: "RRN-1" }).uses();
+    for (let turn = 1; turn <= 2 * STATE_LIMITS.doubts; turn += 1)
+      counter
+        .order({ orderId: 600 + turn })
+        .picks("dynamic_qr", { confirms: true })
+        .givesQr()
+        .cancels()
+        .tellsEnd();
+    expect(counter.station.doubts).toHaveLength(STATE_LIMITS.doubts);
+    expect(counter.order().picks("cash").reply).toEqual(asked("late_success"));
+    expect(unclear(counter)).toContainEqual([1_001, "late_success"]);
+  });
+});
+
+describe("a repeated notice of money that differs", () => {
+  const again = (counter: Scenario): readonly string[] =>
+    [1, 2, 3].flatMap(() => counter.differs("amount_mismatch", EARLIER).happened);
+
+  it.each([
+    ["another collection has paid the order", () => paidInCash(shown())],
+    ["the intent has paid it", () => shown().confirms().settles()],
+    ["the order is voided", () => shown().order({ status: "voided", revision: 2 })],
+  ])("%s: one commit", (_what, build) => {
+    const counter = build();
+    expect(again(counter)).toEqual(["money_differs"]);
+  });
+
+  it("the intent has left the state: one commit", () => {
+    const counter = paidInCash(shown());
+    const earlier = counter.station.ended.find(({ intentId }) => intentId === EARLIER.intentId);
+    collectsOthers(counter).recalled = earlier;
+    expect(again(counter)).toEqual(["money_differs"]);
+  });
+});
+
+describe("a collection that has left the state", () => {
+  /** The earlier collection of an order that was paid in cash, when its station has forgotten the intent. */
+  function left(counter: Scenario, orders?: number): Scenario {
+    const paid = paidInCash(counter);
+    const earlier = paid.station.ended.find(({ intentId }) => intentId === EARLIER.intentId);
+    collectsOthers(paid, orders);
+    expect(paid.station.ended.some(({ intentId }) => intentId === EARLIER.intentId)).toBe(false);
+    paid.recalled = earlier;
+    paid.recalledOrder = "paid";
+    return paid;
+  }
+
+  it.each([
+    ["its order is known yet", STATE_LIMITS.endedIntents - 1],
+    ["its order is forgotten too", 2 * STATE_LIMITS.knownOrders],
+  ])("%s: its reason stays, and a late success is named there without a doubt of the paid order", (_what, orders) => {
+    const counter = left(fetched(), orders);
+    expect(unclear(counter)).toEqual([[1_001, "handoff_presented"]]);
+    counter.reports("reported_success", { ...EARLIER, reference: "RRN-9" });
+    expect([counter.happened, unclear(counter), counter.station.doubts]).toEqual([
+      ["late_evidence_kept"],
+      [[1_001, "late_success"]],
+      [],
+    ]);
+    counter.reports("reported_unknown", EARLIER);
+    expect(unclear(counter)).toEqual([[1_001, "late_success"]]);
+  });
+
+  it("it ended without any reason: a late success is named", () => {
+    const counter = left(aServedCounter().picks("smart_pos"));
+    expect(unclear(counter)).toEqual([]);
+    expect(unclear(counter.reports("reported_success", EARLIER))).toEqual([[1_001, "late_success"]]);
+  });
+
+  it("it was silent and reports a decline: nothing is left to find out", () => {
+    const counter = left(fetched()).reports("reported_declined", EARLIER);
+    expect([counter.happened, unclear(counter)]).toEqual([["late_evidence_kept", "doubt_cleared"], []]);
+  });
+
+  it("it is a QR: late money is named until its provider takes it back", () => {
+    const counter = left(shown()).confirms(EARLIER);
+    expect(unclear(counter)).toEqual([[1_001, "late_money"]]);
+    expect([counter.clears(1_001).happened, unclear(counter)]).toEqual([["doubt_cleared"], []]);
+    expect(unclear(counter.confirms(EARLIER)), "and counts anew").toEqual([[1_001, "late_money"]]);
+  });
+
+  it("its order is open: the next collection asks", () => {
+    const counter = fetched().cancels();
+    const { intent } = counter;
+    collectsOthers(counter, 2 * STATE_LIMITS.knownOrders);
+    counter.recalled = intent;
+    counter.recalledOrder = "open";
+    expect(counter.reports("reported_success", EARLIER).order().picks("cash").reply).toEqual(asked("late_success"));
+  });
+
+  it("many others of which less is known follow: the success stays, within the bound", () => {
+    const counter = left(fetched()).reports("reported_success", EARLIER);
+    for (let turn = 1; turn <= 2 * STATE_LIMITS.olderReasons; turn += 1) {
+      const order = { orderId: 700 + turn, orderDisplayNumber: turn };
+      counter.order(order).picks("smart_pos").fetches().cancels();
+      counter.order({ ...order, status: "paid", revision: 2 });
+    }
+    expect(unclear(counter)).toHaveLength(STATE_LIMITS.endedIntents + STATE_LIMITS.olderReasons);
+    expect(unclear(counter)).toContainEqual([1_001, "late_success"]);
+  });
+});
