@@ -12,7 +12,10 @@ import { unclearCollections } from "./unclear-wire.ts";
 export type OrderWire = z.infer<typeof orderSchema>;
 type OrderLineInput = z.infer<typeof orderLineInputSchema>;
 
-/** Without its station, which has the collections, when the order has none yet or the replica does not have the station. */
+/**
+ * `station` is the order's station, which lists the unclear collections. It is left out where the order has no collection yet,
+ * and where the gateway's replica does not have the station; then none is listed.
+ */
 export function orderWire(order: Order, station?: StationState): OrderWire {
   const unclear = station === undefined ? [] : unclearCollections(station);
   return {
