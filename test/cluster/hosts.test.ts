@@ -1,6 +1,6 @@
-/** A server that lags has an old copy of the log and answers reads from it. Hosts still give no wrong answer. */
-
+/** Hosts on three NATS servers, of which one lags or is lost: no wrong answer, and no take-over without a reason. */
 import { setTimeout as delay } from "node:timers/promises";
+import { pino } from "pino";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
@@ -13,7 +13,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import { BUCKETS, LEASES, STREAMS } from "../../services/bus/streams.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -24,9 +24,12 @@ import { StationLog } from "../../services/stations/station-log.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { NatsCluster, type NodeName } from "./nats-cluster.ts";
 
+let host: StationHost;
 const SILENT = createLog({ service: "test", level: "silent" });
 const LEADER: NodeName = "n0";
+const OTHER: NodeName = "n1";
 const LAGGING: NodeName = "n2";
+const LEASE_STREAM = `KV_${LEASES.name}`;
 /** Each read goes to any of the three servers: that none of so many goes to the one that lags is a chance of 1 to 16,000. */
 const STATION_IDS = Array.from({ length: 24 }, (_, index) => index + 1);
 const ANA: Actor = { kind: "cashier", id: 7, name: "Ana" };
@@ -44,8 +47,9 @@ const connect = async (): Promise<Bus> => {
 };
 
 /** One server leads everything, so that the lag of another one makes no election. */
-async function leadFrom(node: NodeName): Promise<void> {
-  const names = [...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
+const EVERYTHING = [STATION_LOG.name, ...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
+
+async function leadFrom(node: NodeName, names: readonly string[]): Promise<void> {
   for (const name of names) {
     await vi.waitFor(async () => {
       const { cluster: group } = await bus.jsm.streams.info(name);
@@ -57,6 +61,9 @@ async function leadFrom(node: NodeName): Promise<void> {
   }
 }
 
+const lines: { readonly msg: string }[] = [];
+const LOG = pino({ level: "info" }, { write: (line: string) => lines.push(JSON.parse(line)) });
+
 /** A host that keeps no state in memory. */
 async function startHost(): Promise<StationHost> {
   const [hostBus, leaseBus, scanBus] = [await connect(), await connect(), await connect()];
@@ -67,7 +74,7 @@ async function startHost(): Promise<StationHost> {
     bus: hostBus,
     leaseBus,
     scanBus,
-    log: SILENT,
+    log: LOG,
     logs: ONE_LOG,
     hostId: "host",
     switches,
@@ -119,7 +126,8 @@ beforeAll(async () => {
   cluster = await NatsCluster.start();
   bus = await connect();
   await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
-  await leadFrom(LEADER);
+  await leadFrom(LEADER, EVERYTHING);
+  host = await startHost();
 }, 90_000);
 afterAll(async () => {
   for (const stop of stops.toReversed()) await stop();
@@ -130,7 +138,6 @@ test("one of three servers lags: the lease that another host has released is nev
   const registry: Actor = { kind: "registry", id: 0 };
   const names = { organizationId: 1, filialId: 1, name: "Bar", currency: "EUR" };
   const station = { ...names, status: "active", revision: 1 } as const;
-  await startHost();
   for (const stationId of STATION_IDS) {
     const put = { type: "station_put", stationId, station } as const;
     await askStation(bus.nc, stationId, { commandId: "test:put", actor: registry, command: put });
@@ -147,4 +154,22 @@ test("one of three servers lags: the lease that another host has released is nev
     expect(answer).toMatchObject({ reply: { ok: false, code: "lease_required" } });
   }
   cluster.reunite(LAGGING);
+}, 60_000);
+
+test("the leader of the leases is killed: the host holds what it held, and goes on after the election", async () => {
+  await leadFrom(OTHER, [LEASE_STREAM]);
+  await vi.waitFor(() => expect(host.owned().size).toBe(PARTITION_COUNT), WAIT);
+  lines.length = 0;
+  await cluster.killNode(OTHER);
+  await vi.waitFor(() => expect(host.owned().size).toBe(0), WAIT);
+  await vi.waitFor(() => expect(host.owned().size).toBe(PARTITION_COUNT), WAIT);
+  const ask = askStation(bus.nc, STATION_IDS[0] ?? 0, {
+    commandId: "test:after",
+    actor: BEN,
+    command: { type: "lease_acquire" },
+  });
+  expect((await ask).reply.ok).toBe(true);
+  const messages = lines.map(({ msg }) => msg);
+  for (const message of messages) expect(message).not.toMatch(/acquired|dropped|silent/);
+  expect(messages).toContain("the lease is renewed again");
 }, 60_000);
