@@ -5,6 +5,7 @@ import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import type { StationLogs } from "../../services/bus/station-logs.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
@@ -88,7 +89,7 @@ export async function startAuditWorld(): Promise<AuditWorld> {
   return world;
 }
 
-export async function newStation(bus: Bus, sql: Database): Promise<ScriptedStation> {
+export async function newStation(bus: Bus, sql: Database, logs: StationLogs = ONE_LOG): Promise<ScriptedStation> {
   const [row] = await sql<{ organization_id: number; filial_id: number; station_id: number; device_id: number }[]>`
     with o as (insert into organizations (name) values ('Organization') returning organization_id),
     f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning organization_id, filial_id),
@@ -98,13 +99,14 @@ export async function newStation(bus: Bus, sql: Database): Promise<ScriptedStati
     select organization_id, station_id, 'Renamed terminal', 'smart_pos_companion', '{handoff_present,outcome_report}' from s
     returning organization_id, (select filial_id from s), station_id, device_id`;
   if (row === undefined) throw new Error("no station");
-  return new ScriptedStation(bus, {
+  const facts = {
     organizationId: row.organization_id,
     filialId: row.filial_id,
     stationId: row.station_id,
     companionId: row.device_id,
     cashier: { id: 7, name: "Ada" },
-  });
+  };
+  return new ScriptedStation(bus, facts, logs);
 }
 
 /** What the copy holds of a station, in the order of the log: one `version.ordinal type` an event. */

@@ -12,7 +12,8 @@ import type { DeviceDescription, OrderSnapshot, StationState } from "../../machi
 import { step } from "../../machines/station/step.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import type { StationResponse } from "../../services/bus/messages/station.ts";
-import { stationLogSubject } from "../support/one-log.ts";
+import type { StationLogs } from "../../services/bus/station-logs.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 
 export interface StationFacts {
   readonly organizationId: number;
@@ -43,11 +44,13 @@ export class ScriptedStation {
   /** The script's clock: one second passes with each command. */
   nowMs = Date.UTC(2026, 10, 20, 12, 0, 0);
   readonly #bus: Bus;
+  readonly #logs: StationLogs;
   #version = 0;
   #sequence = 0;
 
-  constructor(bus: Bus, facts: StationFacts) {
+  constructor(bus: Bus, facts: StationFacts, logs: StationLogs = ONE_LOG) {
     this.#bus = bus;
+    this.#logs = logs;
     this.facts = facts;
   }
 
@@ -83,7 +86,7 @@ export class ScriptedStation {
     const version = this.#version;
     const atMs = this.nowMs;
     const commit: Commit = { machineVersion: MACHINE_VERSION, version, atMs, commandId, actor, events, reply, state };
-    const acked = await this.#bus.js.publish(stationLogSubject(this.facts.stationId), encodeCommit(commit), {
+    const acked = await this.#bus.js.publish(this.#logs.subject(this.facts.stationId), encodeCommit(commit), {
       expect: { lastSubjectSequence: this.#sequence },
     });
     this.#sequence = acked.seq;
