@@ -287,8 +287,12 @@ describe("the actor hosts", () => {
   });
 
   it("of which one wants its share and does not serve it leave partitions unowned", async () => {
-    const record = JSON.stringify({ holds: "0".repeat(64), isLeaving: false });
-    const claim = (): Promise<unknown> => bus.js.publish("$KV.LEASES.host.idle", record);
+    let count = 0;
+    const claim = async (): Promise<void> => {
+      count += 1;
+      const record = JSON.stringify({ holds: "0".repeat(64), isLeaving: false, count });
+      await bus.js.publish("$KV.LEASES.host.idle", record);
+    };
     await claim();
     const claiming = setInterval(() => void claim(), 300);
     try {
