@@ -81,16 +81,16 @@ async function startHost(): Promise<StationHost> {
     settings,
     figures,
   };
-  const host = new StationHost(deps);
-  await host.start();
+  const started = new StationHost(deps);
+  await started.start();
   stops.push(async () => {
-    await host.stop();
+    await started.stop();
     switches.stop();
   });
-  await vi.waitFor(() => expect(host.owned().size).toBe(PARTITION_COUNT), WAIT);
+  await vi.waitFor(() => expect(started.owned().size).toBe(PARTITION_COUNT), WAIT);
   // For ten seconds after its scan a host also learns of the commits of others.
   await scanBus.close();
-  return host;
+  return started;
 }
 
 async function askOnce(
