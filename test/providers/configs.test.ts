@@ -325,6 +325,6 @@ describe("a config of a filial with more stations than the relay is asked for", 
       isUndelivered: true,
     });
     await world.database`update outbox set delivered_at = now(), sequence = 1 where delivered_at is null`;
-    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({});
+    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({ positions: {} });
   });
 });
