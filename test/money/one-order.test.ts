@@ -61,12 +61,16 @@ async function openScene(nth: number): Promise<Scene> {
   return { house, scheme, acknowledged, orderId, intentId, right, strays: issues.map(({ issueId }) => issueId) };
 }
 
-/** A second collection, in cash, if the first lets it begin; whoever begins it attests it. */
+/** A second collection, in cash, if the first lets it begin; its cashier attests it and confirms what came in meanwhile. */
 async function collectInCash({ house, acknowledged, orderId }: Scene): Promise<void> {
   const command = { type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved: true } as const;
   const { reply } = await act(house, acknowledged, command);
   if (reply.ok && reply.type === "intent")
-    await act(house, acknowledged, { type: "intent_attest", intentId: reply.intentId });
+    await act(house, acknowledged, {
+      type: "intent_attest",
+      intentId: reply.intentId,
+      confirmsMoneyMayHaveMoved: true,
+    });
 }
 
 async function attribute({ house, orderId }: Scene, issueId: number): Promise<void> {
