@@ -120,10 +120,6 @@ export class CommandRunner {
     }
     if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
 
-    // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze.
-    const isElectronic = command.type === "intent_create" && command.route !== "cash";
-    if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
-
     // Anew after a conflict: what was gathered belongs to one state, and this very command may be in the log by now.
     const gathered: Gathered =
       state === null
@@ -133,6 +129,10 @@ export class CommandRunner {
     if ("answer" in gathered) return { ...gathered.answer, sequence };
     const atMs = this.#nowMs(known);
     const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
+    // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze. Nothing
+    // is waited for between this check and the step: the switches could be read anew meanwhile, and seem to be off.
+    const isElectronic = command.type === "intent_create" && command.route !== "cash";
+    if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
     const result = step(state, {
       ...gathered,
       recordedConfirmation,
