@@ -73,7 +73,7 @@ export function confirmDoubts(state: StationState, { intentId, orderId }: Collec
 }
 
 /**
- * What the cashier has to confirm before an active intent is settled or handed to anybody: the strongest reason that an
+ * What the cashier has to confirm before an active intent is settled or handed to a device: the strongest reason that an
  * earlier collection of its order has got since this one was created, or since the last confirmation for it.
  */
 export function unconfirmedDoubt(

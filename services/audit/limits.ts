@@ -9,7 +9,7 @@ export const AUDIT_LIMITS = {
   lingerMs: 25,
   /** A read of the log; any of its copies answers it in a few milliseconds, and another attempt follows at once. */
   readMs: 300,
-  /** How often an idle copier asks whether there is a commit; each costs the server a look at the end of the stream. */
+  /** How often an idle copier asks whether there is a commit; each costs the server a read at the end of the stream. */
   pollMs: 50,
   /** A question to the leader of a log; without an answer there is none now, and the copier tries again. */
   leaderMs: 1_000,

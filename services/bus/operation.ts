@@ -89,7 +89,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     }
   };
   const receive = (message: Msg): void => {
-    // Its caller has been told that nobody answered; done now, it would be done behind the caller's back.
+    // Its caller has waited too long and has an answer already; done now, it would be done without the caller's knowledge.
     if (dropLate(deps, message, subject) || running.has(message.reply)) return;
     if (mustWait(nc, subject)) return publish(nc, message.reply, { refusal: STORAGE_LOW });
     if (running.size >= requestsInFlight)

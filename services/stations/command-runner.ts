@@ -143,7 +143,7 @@ export class CommandRunner {
       settings: this.#deps.settings,
     });
     if (result.state === null || result.events.length === 0) {
-      // Whoever looks at a station wants its deadlines kept and its settlement seen through, changed or not.
+      // A tick keeps the station's deadlines and completes its settlement, also when it changes nothing.
       if (command.type === "tick") this.#deps.onKnown(stationId, known);
       const { reply } = result;
       const isRepeated = "repeated" in result && result.repeated;

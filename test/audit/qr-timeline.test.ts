@@ -102,7 +102,7 @@ describe("a timeline of a QR collection", () => {
     });
   });
 
-  test("tells of a recorded confirmation, which a cashier's command brought in: the provider gave it", async () => {
+  test("names the provider of a recorded confirmation that a cashier's command brought in", async () => {
     const station = await openQrStation();
     await present(station, 351);
     station.nowMs += 3_600_000;

@@ -1,4 +1,4 @@
-/** The tables of the answers that a host confirms before it gives them: they agree with what clients are told of each code. */
+/** The tables of the answers that a host confirms before it gives them: they agree with what the documents say of each code. */
 import { describe, expect, it } from "vitest";
 import { ERRORS } from "../../gateway/contract/errors.ts";
 import { IS_FINAL, NOTHING_TO_DO_IS_FINAL, needsNewestState } from "../../machines/station/finality.ts";
