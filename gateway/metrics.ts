@@ -37,7 +37,7 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
       ...(["credentials", "sessions"] as const).map(
         (replica) => [{ replica, log: "" }, feeds[replica].ageMs(replicas.nowMs()) / 1_000] as const,
       ),
-      [{ replica: "switches", log: "" }, switches.silentForMs() / 1_000],
+      [{ replica: "switches", log: "" }, switches.ageMs() / 1_000],
     ],
   );
   addReadCount(

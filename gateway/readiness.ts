@@ -89,7 +89,7 @@ function requiredReadiness(bus: Bus, replicas: Replicas): RequiredReadiness {
     stations: ofLogs(feeds.stations.map((feed) => feed.ageMs(nowMs))),
     credentials: ofBucket(feeds.credentials.ageMs(nowMs), feeds.credentials),
     sessions: ofBucket(feeds.sessions.ageMs(nowMs), feeds.sessions),
-    switches: ofBucket(switches.silentForMs(), switches),
+    switches: ofBucket(switches.ageMs(), switches),
   };
 }
 

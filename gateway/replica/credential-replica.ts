@@ -1,4 +1,5 @@
 /** Device credentials by their SHA-256, followed from the bucket CREDENTIALS (design §2.2). */
+import { bucketBeats } from "../../services/bus/beats.ts";
 import type { BusLog } from "../../services/bus/connection.ts";
 import { credentialEntrySchema } from "../../services/bus/messages/caller.ts";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
@@ -15,6 +16,7 @@ export class CredentialReplica implements FeedTarget {
   readonly stream = `KV_${CREDENTIALS.name}`;
   readonly filter = `${PREFIX}>`;
   readonly bucket = CREDENTIALS;
+  readonly beats = bucketBeats(CREDENTIALS);
   readonly table = new CredentialTable();
   readonly #log: BusLog;
 

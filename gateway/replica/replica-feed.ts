@@ -23,6 +23,8 @@ export interface FeedTarget {
   readonly filter: string;
   /** The bucket behind the stream, where the relay says in it that it is told. */
   readonly bucket?: BucketDefinition;
+  /** The subjects of the stream's beats, which the filter covers (`services/bus/beats.ts`). */
+  readonly beats?: string;
   /** Everything known is void; a full load follows. */
   reset(): void;
   /** Empty `data` is a deletion. `data` is a view of the socket's memory: what is kept must be copied. `storedAtMs` is the server's clock. */
@@ -50,6 +52,7 @@ export class ReplicaFeed {
     this.#feed = openFeed(bus, {
       stream: target.stream,
       filter: target.filter,
+      ...(target.beats === undefined ? {} : { beats: target.beats }),
       log,
       onReset: () => {
         this.#sequence.reached(0);
@@ -71,11 +74,11 @@ export class ReplicaFeed {
     this.#completeAtMs = this.#bus.clock.nowMs();
   }
 
-  /** Milliseconds since the replica was known to be complete; infinity while it is doubtful. */
+  /** How long ago the moment is up to which the replica is known to be complete; infinity while it is doubtful. */
   ageMs(nowMs: number): number {
     // A process that stood still has not looked: what it has read since may be old.
     if (this.#isDoubtful || nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
-    return Math.max(this.#feed.silentForMs(), nowMs - this.#completeAtMs);
+    return Math.max(this.#feed.ageMs(), nowMs - this.#completeAtMs);
   }
 
   isFresh(nowMs: number): boolean {

@@ -1,5 +1,6 @@
 /** People's sessions by the SHA-256 of the token, followed from the bucket SESSIONS. */
 import { hash } from "node:crypto";
+import { bucketBeats } from "../../services/bus/beats.ts";
 import type { BusClock } from "../../services/bus/bus-clock.ts";
 import type { BusLog } from "../../services/bus/connection.ts";
 import { type SessionEntry, sessionEntrySchema } from "../../services/bus/messages/caller.ts";
@@ -17,6 +18,7 @@ export class SessionReplica implements FeedTarget {
   readonly stream = `KV_${SESSIONS.name}`;
   readonly filter = `${PREFIX}>`;
   readonly bucket = SESSIONS;
+  readonly beats = bucketBeats(SESSIONS);
   readonly #sessions = new Map<string, SessionEntry>();
   readonly #log: BusLog;
   readonly #clock: Pick<BusClock, "nowMs">;

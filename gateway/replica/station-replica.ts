@@ -22,7 +22,8 @@ export class StationReplica {
     this.#logs = logs;
     this.targets = logs.all.map((log) => ({
       stream: log.name,
-      filter: log.commits,
+      filter: log.commitsAndBeats,
+      beats: log.beats,
       reset: () => this.#reset(log),
       apply: (subject, data) => this.#apply(subject, data),
     }));

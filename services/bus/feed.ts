@@ -9,6 +9,7 @@
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
 import { OutageLog } from "../runtime/outage-log.ts";
+import { Beats, isBeat } from "./beats.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
 
@@ -28,6 +29,11 @@ export interface FeedMessage {
 export interface FeedOptions {
   readonly stream: string;
   readonly filter: string;
+  /**
+   * The subjects of the stream's beats, without the last token; the filter covers them. The feed of a replicated stream then
+   * proves by beats how current it is. They are not handed over.
+   */
+  readonly beats?: string;
   readonly headersOnly?: boolean;
   /** The stream keeps one message per subject: reading all of it is the same, and spares the server a search through its subjects. */
   readonly keepsOnlyNewest?: boolean;
@@ -43,8 +49,13 @@ export interface FeedOptions {
 export interface Feed {
   /** Resolves when everything that was stored at the start has been handled. Rejects when the feed is stopped before. */
   readonly caughtUp: Promise<void>;
-  /** Milliseconds since the server was last heard on this feed: what staleness is measured by. */
+  /** Milliseconds since the server was last heard on this feed. */
   silentForMs(): number;
+  /**
+   * How long ago the moment is up to which the feed is known to have everything: with beats the moment at which the newest one
+   * was sent that has come back, else the moment at which the server was last heard. What staleness is measured by.
+   */
+  ageMs(): number;
   /** How many stored messages the feed knows it has not handled yet: after a long silence it is heard before it has caught up. */
   behind(): number;
   stop(): void;
@@ -55,6 +66,7 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
   return {
     caughtUp: feed.caughtUp.promise,
     silentForMs: () => performance.now() - feed.heardAt,
+    ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.heardAt,
     behind: () => feed.behind,
     stop: () => feed.stop(),
   };
@@ -64,6 +76,8 @@ class RunningFeed {
   readonly caughtUp = Promise.withResolvers<void>();
   heardAt = performance.now();
   behind = 0;
+  /** Undefined while the stream is not known to be replicated: one server needs no majority. */
+  beats: Beats | undefined;
   readonly #bus: Bus;
   readonly #options: FeedOptions;
   readonly #outage: OutageLog;
@@ -75,8 +89,8 @@ class RunningFeed {
   #sequence = 0;
   /** Counts the messages of the current consumer; a jump is a gap. */
   #delivered = 0;
-  /** When that message was stored: another one in its place would be of another time. */
-  #storedAtMs = 0;
+  /** Of the last message that is no beat: beats make room for newer ones at once, and nothing can be compared with them. */
+  #lastContent = { sequence: 0, storedAtMs: 0 };
   /** Tells a stream from one that was deleted and made anew under the same name. */
   #streamCreated: string | undefined;
   /** Of the server that the last consumer was on; another one after each start of it. */
@@ -103,6 +117,7 @@ class RunningFeed {
     if (this.#isStopped) return;
     this.#isStopped = true;
     clearInterval(this.#watch);
+    this.beats?.stop();
     this.#stopListening();
     this.#forget();
     this.caughtUp.reject(new Error("The feed was stopped."));
@@ -130,12 +145,14 @@ class RunningFeed {
   async #subscribe(): Promise<void> {
     this.#forget();
     const { stream } = this.#options;
-    const { created, state } = await this.#bus.jsm.streams.info(stream);
+    const { created, state, config } = await this.#bus.jsm.streams.info(stream);
+    this.#setBeats(config.num_replicas);
     const isAnew = this.#streamCreated !== undefined && this.#streamCreated !== created;
     this.#streamCreated = created;
     // A stream that has lost its end voids what was read from it as a deleted one does.
-    if (isAnew || state.last_seq < this.#sequence || !(await this.#isSharedPast())) {
+    if (isAnew || state.last_seq < this.#lastContent.sequence || !(await this.#isSharedPast())) {
       this.#sequence = 0;
+      this.#lastContent = { sequence: 0, storedAtMs: 0 };
       this.#serverId = this.#bus.nc.info?.server_id;
       this.#options.onReset();
     }
@@ -153,6 +170,17 @@ class RunningFeed {
     // The first messages may arrive before the answer to the request that asked for them; what they said of the rest stands.
     if (this.#delivered === 0) this.behind = consumer.num_pending;
     if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.caughtUp.resolve();
+    this.beats?.start();
+  }
+
+  #setBeats(replicas: number): void {
+    const { beats } = this.#options;
+    if (beats !== undefined && replicas > 1) {
+      this.beats ??= new Beats(this.#bus, beats);
+    } else {
+      this.beats?.stop();
+      this.beats = undefined;
+    }
   }
 
   /**
@@ -162,9 +190,10 @@ class RunningFeed {
   async #isSharedPast(): Promise<boolean> {
     const serverId = this.#bus.nc.info?.server_id;
     const isSameServer = this.#serverId === undefined || this.#serverId === serverId;
-    if (!isSameServer && this.#sequence > 0) {
-      const message = await this.#bus.jsm.streams.getMessage(this.#options.stream, { seq: this.#sequence });
-      if (message === null || Math.abs(message.time.getTime() - this.#storedAtMs) > 1) return false;
+    const { sequence, storedAtMs } = this.#lastContent;
+    if (!isSameServer && sequence > 0) {
+      const message = await this.#bus.jsm.streams.getMessage(this.#options.stream, { seq: sequence });
+      if (message === null || Math.abs(message.time.getTime() - storedAtMs) > 1) return false;
     }
     this.#serverId = serverId;
     return true;
@@ -200,9 +229,16 @@ class RunningFeed {
     if (place === undefined || place.delivered !== this.#delivered + 1) return void this.#start();
     this.#delivered = place.delivered;
     this.#sequence = place.sequence;
-    this.#storedAtMs = place.storedAtMs;
     this.behind = place.pending;
-    const { sequence, storedAtMs, pending } = place;
+    const { pending } = place;
+    // Beats may be left from a time in which the stream had more copies.
+    if (isBeat(message.subject, this.#options.beats)) this.beats?.take(message);
+    else this.#handOver(message, place);
+    if (pending === 0) this.caughtUp.resolve();
+  }
+
+  #handOver(message: Msg, { sequence, storedAtMs, pending }: Place): void {
+    this.#lastContent = { sequence, storedAtMs };
     try {
       this.#options.onMessage({
         subject: message.subject,
@@ -215,7 +251,6 @@ class RunningFeed {
     } catch (error) {
       this.#options.log.warn({ err: error, subject: message.subject }, "a message of a feed was not understood");
     }
-    if (pending === 0) this.caughtUp.resolve();
   }
 
   /** Flow control is answered, or the server stops sending; an idle heartbeat tells how many messages there were. */
@@ -241,13 +276,18 @@ class RunningFeed {
   }
 }
 
+interface Place {
+  readonly sequence: number;
+  readonly delivered: number;
+  readonly storedAtMs: number;
+  readonly pending: number;
+}
+
 /**
  * A message's place, from its reply subject: `$JS.ACK.<stream>.<consumer>.<tries>.<sequence>.<delivered>.<nanoseconds>.<pending>`,
  * with `<domain>.<account>` before the stream and one more token at the end on newer servers.
  */
-function parsePlace(
-  reply: string | undefined,
-): { sequence: number; delivered: number; storedAtMs: number; pending: number } | undefined {
+function parsePlace(reply: string | undefined): Place | undefined {
   if (reply === undefined || !reply.startsWith("$JS.ACK.")) return undefined;
   const tokens = reply.split(".");
   const at = tokens.length === 9 ? 5 : 7;

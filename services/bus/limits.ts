@@ -85,4 +85,12 @@ export const BUS_LIMITS = {
   feedForgottenMs: 30_000,
   /** Pause before a feed that could not be started is tried again. */
   feedRetryMs: 200,
+
+  /**
+   * The longest time between two beats of a reader of a replicated stream: two may be lost or late before the replica is
+   * stale after 1.5 s. A beat costs the cluster one small append.
+   */
+  beatMs: 500,
+  /** Subjects of beats in a stream: two of a hundred gateways rarely share one, and the messages that stay are few. */
+  beatSubjects: 256,
 } as const;

@@ -20,6 +20,10 @@ export interface StationLogDefinition extends StateStreamDefinition {
    * still has the sequence that the host knows. One subject for all stations, so that few of these messages are kept.
    */
   readonly confirmSubject: string;
+  /** The subjects of the beats of its readers (`beats.ts`), without the last token. */
+  readonly beats: string;
+  /** The subjects of commits and of beats, and of nothing else. */
+  readonly commitsAndBeats: string;
 }
 
 export class StationLogs {
@@ -64,18 +68,21 @@ export class StationLogs {
 
 /**
  * 64 commits of a station are what the audit copy may fall behind before it notes a gap (design §2.1). Beside the commits are
- * the hosts' confirmations, which have no content.
+ * the hosts' confirmations and the gateways' beats, which have no content.
  */
 function stationLog(index: number): StationLogDefinition {
   const commits = `station.log.${index}.*.*`;
   const confirmSubject = `station.confirm.${index}`;
+  const beats = `station.beat.${index}`;
   return {
     keeps: "newest",
     index,
     name: `STATION_LOG_${index}`,
-    subjects: [commits, confirmSubject],
+    subjects: [commits, confirmSubject, `${beats}.*`],
     maxMessagesPerSubject: 64,
     commits,
     confirmSubject,
+    beats,
+    commitsAndBeats: `station.*.${index}.>`,
   };
 }

@@ -1,5 +1,6 @@
 /** The kill switches that are on, followed from the bucket SWITCHES; the actor hosts and the gateways hold one each. */
 import type { KillSwitches } from "../../machines/standing.ts";
+import { bucketBeats } from "./beats.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { type FeedMessage, openFeed } from "./feed.ts";
 import { SequenceWait } from "./sequence-wait.ts";
@@ -13,7 +14,7 @@ import { BucketTold } from "./told.ts";
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
 /**
- * A feed that was silent for longer may have missed a switch that must hold by now (design §5): the gateway answers no
+ * A feed that is older may have missed a switch that must hold by now (design §5): the gateway answers no
  * device then, a host offers cash alone.
  */
 const TRUSTED_FOR_MS = 1_500;
@@ -25,11 +26,10 @@ export interface SwitchesReplica {
   revision(): number;
   /** Resolves true once `current` shows the bucket at this revision, false when `timeoutMs` passes first. */
   waitFor(revision: number, timeoutMs: number): Promise<boolean>;
-  /** Milliseconds since the feed was last heard. */
-  silentForMs(): number;
+  /** How long ago the moment is up to which `current` is known to be complete (`Feed.ageMs`). */
+  ageMs(): number;
   /**
-   * False while a switch may be on that is not in `current`: the feed was silent for too long, is still behind, or has just
-   * started over, or the relay has not said yet that it has told this server everything.
+   * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over, or the relay has not said yet that it has told this server everything.
    */
   isTrusted(): boolean;
   /** Whether the relay has said so (`told.ts`). */
@@ -62,6 +62,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
   const feed = openFeed(bus, {
     stream: `KV_${SWITCHES.name}`,
     filter: `${PREFIX}>`,
+    beats: bucketBeats(SWITCHES),
     keepsOnlyNewest: true,
     onMessage: receive,
     onReset: () => {
@@ -78,12 +79,12 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     current: () => current,
     revision: () => revision.sequence,
     waitFor: (sequence, timeoutMs) => revision.waitFor(sequence, timeoutMs),
-    silentForMs: () => feed.silentForMs(),
+    ageMs: () => feed.ageMs(),
     isTrusted: () => {
-      const silentForMs = feed.silentForMs();
+      const ageMs = feed.ageMs();
       // Heard since it started over, it knows what it has yet to read.
-      const isBegun = performance.now() - silentForMs > startedOverAtMs;
-      return silentForMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && told.isTold();
+      const isBegun = performance.now() - ageMs > startedOverAtMs;
+      return ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0 && told.isTold();
     },
     isTold: () => told.isTold(),
     onChange: (listener) => listeners.add(listener),

@@ -1,5 +1,6 @@
 /** What each process checks of the bus at its start; only `migrate` creates or changes streams. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LAYOUT_VERSION } from "../../services/bus/bus-layout.ts";
 import { checkStreams } from "../../services/bus/check-streams.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -50,9 +51,9 @@ describe("the check of the streams", () => {
 
   test("a bus of a newer version: accepted, because older processes run until they are replaced", async () => {
     const { config } = await bus.jsm.streams.info("KV_INSTALLATION");
-    const metadata = { ...config.metadata, "device-payments-layout": "2" };
+    const metadata = { ...config.metadata, "device-payments-layout": String(LAYOUT_VERSION + 1) };
     await bus.jsm.streams.update("KV_INSTALLATION", { metadata });
     await bus.jsm.streams.update("KV_CREDENTIALS", { max_msgs_per_subject: 3 });
-    expect(await checkStreams(bus)).toMatchObject({ replicas: 1, version: 2 });
+    expect(await checkStreams(bus)).toMatchObject({ replicas: 1, version: LAYOUT_VERSION + 1 });
   });
 });

@@ -72,7 +72,7 @@ describe("the replica of the kill switches", () => {
     await nats.restart();
     await eventually(() => bus.isUp());
     // Heard again, and nobody has said that this start of the server has lost nothing.
-    await eventually(() => replica.silentForMs() < 300);
+    await eventually(() => replica.ageMs() < 300);
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect([replica.isTold(), replica.isTrusted()]).toEqual([false, false]);
     await sayBucketsAreTold(bus);

@@ -13,7 +13,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
 import { askStation } from "../../services/bus/station-client.ts";
-import { BUCKETS, LEASES, STREAMS } from "../../services/bus/streams.ts";
+import { LEASES } from "../../services/bus/streams.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -22,6 +22,7 @@ import { StationHost } from "../../services/stations/host.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
+import { EVERYTHING, leadFrom } from "./leaders.ts";
 import { NatsCluster, type NodeName } from "./nats-cluster.ts";
 
 let host: StationHost;
@@ -45,21 +46,6 @@ const connect = async (): Promise<Bus> => {
   stops.push(() => connected.close());
   return connected;
 };
-
-/** One server leads everything, so that the lag of another one makes no election. */
-const EVERYTHING = [STATION_LOG.name, ...STREAMS.map(({ name }) => name), ...BUCKETS.map(({ name }) => `KV_${name}`)];
-
-async function leadFrom(node: NodeName, names: readonly string[]): Promise<void> {
-  for (const name of names) {
-    await vi.waitFor(async () => {
-      const { cluster: group } = await bus.jsm.streams.info(name);
-      if (group?.leader === node) return;
-      const wish = JSON.stringify({ placement: { preferred: node } });
-      await bus.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${name}`, wish, { timeout: 1_000 });
-      throw new Error(`${name} is led by ${group?.leader}`);
-    }, WAIT);
-  }
-}
 
 const lines: { readonly msg: string }[] = [];
 const LOG = pino({ level: "info" }, { write: (line: string) => lines.push(JSON.parse(line)) });
@@ -126,7 +112,8 @@ beforeAll(async () => {
   cluster = await NatsCluster.start();
   bus = await connect();
   await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
-  await leadFrom(LEADER, EVERYTHING);
+  // One server leads everything, so that the lag of another one makes no election.
+  await leadFrom(bus, LEADER, EVERYTHING);
   host = await startHost();
 }, 90_000);
 afterAll(async () => {
@@ -157,7 +144,7 @@ test("one of three servers lags: the lease that another host has released is nev
 }, 60_000);
 
 test("the leader of the leases is killed: the host holds what it held, and goes on after the election", async () => {
-  await leadFrom(OTHER, [LEASE_STREAM]);
+  await leadFrom(bus, OTHER, [LEASE_STREAM]);
   await vi.waitFor(() => expect(host.owned().size).toBe(PARTITION_COUNT), WAIT);
   lines.length = 0;
   await cluster.killNode(OTHER);

@@ -144,7 +144,7 @@ async function deleteKey(bus: Bus, subject: string): Promise<void> {
   await bus.js.publish(subject, "", { headers: marker });
 }
 
-async function openStation(
+export async function openStation(
   deps: { readonly bus: Bus; readonly gateway: Gateway },
   stationId: number,
   organizationId: number,

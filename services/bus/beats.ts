@@ -1,0 +1,100 @@
+/**
+ * Beats prove how current a reader of a replicated stream is (design §2.2). The heartbeats of a consumer come from the one
+ * server that has the consumer, and prove nothing about the others: that server may be cut off from them.
+ *
+ *   reader ── beat, with the reader's own time ──► leader of the stream ── a majority stores it ──┐
+ *     ▲                                                                                           │
+ *     └── through the reader's consumer, in the order of the stream ◄─────────────────────────────┘
+ *
+ * What was acknowledged before the beat was sent is before it in the stream. So a reader that gets its beat back has
+ * everything up to the moment at which it sent the beat. Only the reader's own clocks are compared with each other: neither
+ * a server's clock nor an old beat that arrives late can make a replica look current.
+ *
+ * Each reader sends beats of its own. A beat of one common writer would say when that writer's clock sent it, which no
+ * reader can compare with its own clock, and all readers would be stale when that writer stalls.
+ *
+ * To a reader that knows no beats, one is the deletion of an entry that never was: no data, and the marker of a deletion.
+ */
+import { randomInt, randomUUID } from "node:crypto";
+import { headers, type Msg, type MsgHdrs } from "nats";
+import type { Bus } from "./connection.ts";
+import { BUS_LIMITS } from "./limits.ts";
+
+const BEAT_HEADER = "Beat";
+
+/** The subjects of a bucket's beats; those of a station log are in its definition. */
+export const bucketBeats = (bucket: { readonly name: string }): string => `$KV.${bucket.name}.beat`;
+
+/** Whether a message of this subject is a beat; false where the stream has none. */
+export const isBeat = (subject: string, beats: string | undefined): boolean =>
+  beats !== undefined && subject.length > beats.length && subject.startsWith(beats) && subject[beats.length] === ".";
+
+/**
+ * One of a fixed number of subjects, so that readers that have ended leave no more behind than that. A stream may keep one
+ * message of each: two readers in the same place may take each other's beats away, so that some do not come back.
+ */
+export const beatSubject = (beats: string): string => `${beats}.${randomInt(BUS_LIMITS.beatSubjects)}`;
+
+/** A message that changes nothing for any reader. */
+export function beatHeaders(content: string): MsgHdrs {
+  const facts = headers();
+  facts.set(BEAT_HEADER, content);
+  facts.set("KV-Operation", "DEL");
+  return facts;
+}
+
+/** The beats of one reader of one stream. */
+export class Beats {
+  readonly #bus: Pick<Bus, "nc" | "isUp">;
+  readonly #subject: string;
+  readonly #reader = randomUUID();
+  #timer: NodeJS.Timeout | undefined;
+  /** When the newest beat was sent that has come back. */
+  #provedAt: Moment = { steadyMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
+
+  constructor(bus: Pick<Bus, "nc" | "isUp">, beats: string) {
+    this.#bus = bus;
+    this.#subject = beatSubject(beats);
+  }
+
+  /** Sends a beat now, and from now on. */
+  start(): void {
+    clearTimeout(this.#timer);
+    this.#send();
+    // With chance, so that two readers that share a subject do not stay in step.
+    this.#timer = setTimeout(() => this.start(), BUS_LIMITS.beatMs * (0.8 + 0.2 * Math.random()));
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** Takes a beat in, this reader's or another's. */
+  take({ subject, headers: facts }: Pick<Msg, "subject" | "headers">): void {
+    if (subject !== this.#subject) return;
+    const [reader, steadyMs, wallMs] = (facts?.get(BEAT_HEADER) ?? "").split(" ");
+    const isNewer = Number(steadyMs) > this.#provedAt.steadyMs;
+    if (reader === this.#reader && isNewer) this.#provedAt = { steadyMs: Number(steadyMs), wallMs: Number(wallMs) };
+  }
+
+  /**
+   * How long ago the moment is up to which the reader has everything. By both clocks: the steady one does not count while a
+   * machine sleeps, and the other one may be set back.
+   */
+  ageMs(): number {
+    const { steadyMs, wallMs } = this.#provedAt;
+    return Math.max(performance.now() - steadyMs, Date.now() - wallMs);
+  }
+
+  #send(): void {
+    if (!this.#bus.isUp()) return;
+    // Its acknowledgement is that it comes back.
+    const content = `${this.#reader} ${performance.now()} ${Date.now()}`;
+    this.#bus.nc.publish(this.#subject, "", { headers: beatHeaders(content) });
+  }
+}
+
+interface Moment {
+  readonly steadyMs: number;
+  readonly wallMs: number;
+}

@@ -1,0 +1,38 @@
+/** Which server of a cluster leads a stream, or has the consumers of its feeds. */
+import { expect, vi } from "vitest";
+import type { Bus } from "../../services/bus/connection.ts";
+import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
+import { STATION_LOG } from "../support/one-log.ts";
+import type { NodeName } from "./nats-cluster.ts";
+
+const WAIT = { timeout: 20_000, interval: 50 };
+
+/** All streams and buckets of a bus with one log. */
+export const EVERYTHING: readonly string[] = [
+  STATION_LOG.name,
+  ...STREAMS.map(({ name }) => name),
+  ...BUCKETS.map(({ name }) => `KV_${name}`),
+];
+
+/** Resolves when this server leads these streams. */
+export async function leadFrom(bus: Bus, node: NodeName, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await vi.waitFor(async () => {
+      const { cluster: group } = await bus.jsm.streams.info(name);
+      if (group?.leader === node) return;
+      const request = JSON.stringify({ placement: { preferred: node } });
+      await bus.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${name}`, request, { timeout: 1_000 });
+      throw new Error(`${name} is led by ${group?.leader}`);
+    }, WAIT);
+  }
+}
+
+/** Resolves when the consumers of all feeds of this stream are at this server: a feed gets another one for each that is deleted. */
+export async function consumeFrom(bus: Bus, node: NodeName, stream: string): Promise<void> {
+  await vi.waitFor(async () => {
+    const consumers = await bus.jsm.consumers.list(stream).next();
+    const elsewhere = consumers.filter(({ cluster }) => cluster?.leader !== node);
+    for (const { name } of elsewhere) await bus.jsm.consumers.delete(stream, name);
+    expect([consumers.length > 0, elsewhere.length]).toEqual([true, 0]);
+  }, WAIT);
+}
