@@ -132,6 +132,12 @@ export class NatsCluster {
     return (await answer.json()) as T;
   }
 
+  /** The server that leads JetStream as a whole; undefined while there is none. */
+  async leader(): Promise<NodeName | undefined> {
+    const { meta_cluster: meta } = await this.monitor<{ meta_cluster?: { leader?: string } }>("n0", "jsz");
+    return NODES.find((node) => node === meta?.leader);
+  }
+
   /** Ends the servers and removes their data. */
   async stop(): Promise<void> {
     await Promise.all([...this.#children.values()].map((child) => child.kill()));
