@@ -4,7 +4,7 @@ import { checkStreams } from "../../services/bus/check-streams.ts";
 import { connectBus } from "../../services/bus/connection.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
-import { NatsCluster, type NodeName, NODES } from "./nats-cluster.ts";
+import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 let cluster: NatsCluster;
 let database: TestDatabase;
