@@ -9,6 +9,7 @@ const TIMED = [
   "test/clients/pace.test.ts",
   "test/chaos/frozen-feed.test.ts",
   "test/chaos/service-faults.test.ts",
+  "test/cluster/majority.test.ts",
   "test/cluster/trial.test.ts",
   "test/gateway/device-access.test.ts",
   "test/gateway/missing-stations.test.ts",

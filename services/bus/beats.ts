@@ -16,7 +16,7 @@
  * To a reader that knows no beats, one is the deletion of an entry that never was: no data, and the marker of a deletion.
  */
 import { randomInt, randomUUID } from "node:crypto";
-import { headers, type Msg, type MsgHdrs } from "nats";
+import { headers, type MsgHdrs } from "nats";
 import type { Bus } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
 
@@ -70,7 +70,7 @@ export class Beats {
   }
 
   /** Takes a beat in, this reader's or another's. */
-  take({ subject, headers: facts }: Pick<Msg, "subject" | "headers">): void {
+  take({ subject, headers: facts }: { readonly subject: string; readonly headers: MsgHdrs | undefined }): void {
     if (subject !== this.#subject) return;
     const [reader, steadyMs, wallMs] = (facts?.get(BEAT_HEADER) ?? "").split(" ");
     const isNewer = Number(steadyMs) > this.#provedAt.steadyMs;

@@ -2,7 +2,7 @@
  * Reads a stream in order by direct get: any server that has a copy answers, so nothing is lost with one server, and no
  * consumer must be made anew. A copy that lags answers with less, and the next read goes on from there.
  */
-import { createInbox, type Msg, type NatsConnection } from "nats";
+import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Bus } from "./connection.ts";
 
 export interface ReadMessage {
@@ -10,6 +10,10 @@ export interface ReadMessage {
   readonly sequence: number;
   /** When the server stored it, by the server's clock. */
   readonly storedAtMs: number;
+  readonly headers: MsgHdrs | undefined;
+  readonly data: Uint8Array;
+  /** How many more the copy has behind it, of the subjects that were asked for. */
+  readonly pending: number;
   string(): string;
 }
 
@@ -28,14 +32,15 @@ export interface DirectRead {
 }
 
 /**
- * Up to `most` messages of all subjects from this sequence on, fewer when they are large; none where the copy ends before.
+ * Up to `most` messages from this sequence on, of these subjects or of all, fewer when they are large; none where the copy
+ * ends before.
  * Throws NoCopyAnswersError.
  */
 export async function readBatch(
   nc: NatsConnection,
-  read: DirectRead & { readonly from: number; readonly most: number },
+  read: DirectRead & { readonly from: number; readonly most: number; readonly subjects?: string },
 ): Promise<readonly ReadMessage[]> {
-  const { stream, from, most, timeoutMs } = read;
+  const { stream, subjects, from, most, timeoutMs } = read;
   const ended = Promise.withResolvers<void>();
   const messages: ReadMessage[] = [];
   const fail = (cause?: unknown): void => ended.reject(new NoCopyAnswersError(stream, { cause }));
@@ -55,7 +60,8 @@ export async function readBatch(
   });
   const timer = setTimeout(fail, timeoutMs);
   try {
-    nc.publish(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify({ seq: from, batch: most }), { reply: inbox });
+    const query = JSON.stringify({ seq: from, batch: most, next_by_subj: subjects });
+    nc.publish(`$JS.API.DIRECT.GET.${stream}`, query, { reply: inbox });
     await ended.promise;
     return messages;
   } finally {
@@ -88,6 +94,9 @@ function asRead(message: Msg): ReadMessage {
     subject: header("Nats-Subject"),
     sequence: Number(header("Nats-Sequence")),
     storedAtMs: Date.parse(header("Nats-Time-Stamp")),
+    headers: message.headers,
+    data: message.data,
+    pending: Number(header("Nats-Num-Pending")),
     string: () => message.string(),
   };
 }

@@ -5,12 +5,18 @@
  * It is an ordered push consumer of our own: a gap, a missed idle heartbeat, a reconnect and a server that forgot the
  * consumer all lead to a new consumer behind the last message that was handled. The client's own ordered consumer falls
  * back to a 30 s idle heartbeat after its first restart, which is too slow for a replica that must not be stale.
+ *
+ * In a cluster a consumer is at one server, and only the leader of all JetStream can make another one. When either is
+ * stalled or dead, that takes until an election; so meanwhile the feed reads from any copy of the stream:
+ *
+ *   consumer is heard ── silent for 0.6 s ──► read what is new, four times a second ── consumer is heard ──► …
  */
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
 import { OutageLog } from "../runtime/outage-log.ts";
 import { Beats, isBeat } from "./beats.ts";
 import type { Bus, BusLog } from "./connection.ts";
+import { readBatch } from "./direct-reader.ts";
 import { BUS_LIMITS } from "./limits.ts";
 
 export interface FeedMessage {
@@ -49,7 +55,7 @@ export interface FeedOptions {
 export interface Feed {
   /** Resolves when everything that was stored at the start has been handled. Rejects when the feed is stopped before. */
   readonly caughtUp: Promise<void>;
-  /** Milliseconds since the server was last heard on this feed. */
+  /** Milliseconds since a server was last heard on this feed. */
   silentForMs(): number;
   /**
    * How long ago the moment is up to which the feed is known to have everything: with beats the moment at which the newest one
@@ -75,6 +81,8 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
 class RunningFeed {
   readonly caughtUp = Promise.withResolvers<void>();
   heardAt = performance.now();
+  /** The same of the consumer alone. */
+  #consumerHeardAt = performance.now();
   behind = 0;
   /** Undefined while the stream is not known to be replicated: one server needs no majority. */
   beats: Beats | undefined;
@@ -97,6 +105,11 @@ class RunningFeed {
   #serverId: string | undefined;
   #isStopped = false;
   #isStarting = false;
+  #isReading = false;
+  /** Whether the stream is known to have more than one copy. */
+  #isReplicated = false;
+  /** Whether the first read is over, which gives of each subject the newest message alone; no other read does. */
+  #isLoaded = false;
 
   constructor(bus: Bus, options: FeedOptions) {
     this.#bus = bus;
@@ -107,8 +120,10 @@ class RunningFeed {
       if (isUp) void this.#start();
     });
     this.#watch = setInterval(() => {
-      const isSilent = performance.now() - this.heardAt > BUS_LIMITS.feedSilenceMs;
-      if (isSilent && bus.isUp()) void this.#start();
+      const silentMs = performance.now() - this.#consumerHeardAt;
+      if (!bus.isUp()) return;
+      if (silentMs > BUS_LIMITS.feedDirectMs) void this.#readDirectly();
+      if (silentMs > BUS_LIMITS.feedSilenceMs) void this.#start();
     }, BUS_LIMITS.feedHeartbeatMs);
     void this.#start();
   }
@@ -152,6 +167,7 @@ class RunningFeed {
     // A stream that has lost its end voids what was read from it as a deleted one does.
     if (isAnew || state.last_seq < this.#lastContent.sequence || !(await this.#isSharedPast())) {
       this.#sequence = 0;
+      this.#isLoaded = false;
       this.#lastContent = { sequence: 0, storedAtMs: 0 };
       this.#serverId = this.#bus.nc.info?.server_id;
       this.#options.onReset();
@@ -166,16 +182,17 @@ class RunningFeed {
     this.#subscription = subscription;
     const consumer = await this.#bus.jsm.consumers.add(stream, this.#consumerConfig(inbox));
     this.#consumerName = consumer.name;
-    this.heardAt = performance.now();
+    this.#noteConsumer();
     // The first messages may arrive before the answer to the request that asked for them; what they said of the rest stands.
     if (this.#delivered === 0) this.behind = consumer.num_pending;
-    if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.caughtUp.resolve();
+    if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.#load();
     this.beats?.start();
   }
 
   #setBeats(replicas: number): void {
     const { beats } = this.#options;
-    if (beats !== undefined && replicas > 1) {
+    this.#isReplicated = replicas > 1;
+    if (beats !== undefined && this.#isReplicated) {
       this.beats ??= new Beats(this.#bus, beats);
     } else {
       this.beats?.stop();
@@ -221,35 +238,64 @@ class RunningFeed {
     };
   }
 
+  #noteConsumer(): void {
+    this.#consumerHeardAt = performance.now();
+    this.heardAt = this.#consumerHeardAt;
+  }
+
+  /** What is new since the last message, from whichever copy answers. */
+  async #readDirectly(): Promise<void> {
+    if (!this.#isReplicated || !this.#isLoaded || this.#isReading) return;
+    this.#isReading = true;
+    const { stream, filter: subjects } = this.#options;
+    try {
+      for (let isBehind = true; isBehind && !this.#isStopped; ) {
+        const from = this.#sequence + 1;
+        const [most, timeoutMs] = [BUS_LIMITS.feedReadMessages, BUS_LIMITS.feedReadMs];
+        const messages = await readBatch(this.#bus.nc, { stream, subjects, from, most, timeoutMs });
+        // The feed has started over meanwhile.
+        if (this.#isStopped || !this.#isLoaded || this.#sequence < from - 1) return;
+        this.heardAt = performance.now();
+        for (const message of messages) this.#take(message);
+        isBehind = (messages.at(-1)?.pending ?? 0) > 0;
+        if (!isBehind) this.behind = 0;
+      }
+    } catch {
+      // No copy has answered: the next turn asks again.
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
   #receive(message: Msg): void {
-    this.heardAt = performance.now();
+    this.#noteConsumer();
     if (message.headers?.code === 100) return this.#receiveControl(message, message.headers);
     // A message without a place in the stream is a refusal of the server, for example of a consumer it has deleted.
     const place = parsePlace(message.reply);
     if (place === undefined || place.delivered !== this.#delivered + 1) return void this.#start();
     this.#delivered = place.delivered;
-    this.#sequence = place.sequence;
     this.behind = place.pending;
-    const { pending } = place;
-    // Beats may be left from a time in which the stream had more copies.
-    if (isBeat(message.subject, this.#options.beats)) this.beats?.take(message);
-    else this.#handOver(message, place);
-    if (pending === 0) this.caughtUp.resolve();
+    const { subject, data, headers } = message;
+    this.#take({ subject, data, headers, ...place });
+    if (place.pending === 0) this.#load();
   }
 
-  #handOver(message: Msg, { sequence, storedAtMs, pending }: Place): void {
+  #load(): void {
+    this.#isLoaded = true;
+    this.caughtUp.resolve();
+  }
+
+  /** A message in its turn; one that the feed has read already comes again from a consumer that was begun before. */
+  #take({ subject, data, headers, sequence, storedAtMs, pending }: FeedMessage): void {
+    if (sequence <= this.#sequence) return;
+    this.#sequence = sequence;
+    // Beats may be left from a time in which the stream had more copies.
+    if (isBeat(subject, this.#options.beats)) return this.beats?.take({ subject, headers });
     this.#lastContent = { sequence, storedAtMs };
     try {
-      this.#options.onMessage({
-        subject: message.subject,
-        data: message.data,
-        headers: message.headers,
-        sequence,
-        storedAtMs,
-        pending,
-      });
+      this.#options.onMessage({ subject, data, headers, sequence, storedAtMs, pending });
     } catch (error) {
-      this.#options.log.warn({ err: error, subject: message.subject }, "a message of a feed was not understood");
+      this.#options.log.warn({ err: error, subject }, "a message of a feed was not understood");
     }
   }
 

@@ -79,6 +79,15 @@ export const BUS_LIMITS = {
 
   /** A feed without a message or idle heartbeat for this long is asked for anew; well within the 1.5 s after which a replica is stale. */
   feedSilenceMs: 1_000,
+  /**
+   * A feed of a replicated stream that was silent for this long reads from any copy of it until its consumer is heard again:
+   * two heartbeats are missing then, and 0.9 s are left in which the replica is not stale yet.
+   */
+  feedDirectMs: 600,
+  /** One such read: a copy answers in milliseconds, or another one is asked at the next turn. */
+  feedReadMs: 500,
+  /** Messages of one such read: more than a busy log stores between two reads. */
+  feedReadMessages: 1_000,
   /** How often the server proves that an idle feed is alive. */
   feedHeartbeatMs: 250,
   /** The server forgets the consumer of a process that died. */

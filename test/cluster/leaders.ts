@@ -3,7 +3,7 @@ import { expect, vi } from "vitest";
 import type { Bus } from "../../services/bus/connection.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import { STATION_LOG } from "../support/one-log.ts";
-import type { NodeName } from "./nats-cluster.ts";
+import { type NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 const WAIT = { timeout: 20_000, interval: 50 };
 
@@ -35,4 +35,12 @@ export async function consumeFrom(bus: Bus, node: NodeName, stream: string): Pro
     for (const { name } of elsewhere) await bus.jsm.consumers.delete(stream, name);
     expect([consumers.length > 0, elsewhere.length]).toEqual([true, 0]);
   }, WAIT);
+}
+
+/** Which server leads the cluster itself: it decides where consumers are. */
+export async function metaLeader(cluster: NatsCluster): Promise<NodeName> {
+  const { meta_cluster } = await cluster.monitor<{ meta_cluster?: { leader?: string } }>("n0", "jsz");
+  const leader = NODES.find((node) => node === meta_cluster?.leader);
+  if (leader === undefined) throw new Error("The cluster has no leader.");
+  return leader;
 }
