@@ -1,10 +1,10 @@
 /**
- * 200 collections, and some by QR between them, while the actor host, the gateway, the services, the providers service,
+ * Collections, some of them by QR, while the actor host, the gateway, the services, the providers service,
  * the payment provider, nats-server and PostgreSQL are killed with SIGKILL at moments drawn from a seed, and brought back.
  * What was acknowledged stays, nothing is paid twice, nothing is stuck, and each money that the provider took is accounted for.
  *
- *   npx vitest run test/chaos/kill.test.ts                                  # 200 collections and 72 by QR: two to three minutes
- *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night
+ *   npx vitest run test/chaos/kill.test.ts                                  # 100 collections and 36 by QR: about a minute
+ *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night; `npm run soak` does 200
  *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
  *
@@ -27,14 +27,16 @@ import { Random } from "./random.ts";
 import { type Reckoning, reckon } from "./reckoning.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
-const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "200");
+const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "100");
 const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 /** Each companion may ask once a second; with so many of them it is the kills that take the time. */
-const STATIONS = 24;
+const STATIONS = Math.min(24, Math.ceil(COLLECTIONS / 8));
 /** Stations whose first collection is left to its deadline, which passes while things are killed. */
 const ABANDONED = 3;
 /** Collections by QR, beside the others. */
 const QR_COLLECTIONS = Math.round(COLLECTIONS * 0.36);
+/** So many of a kind do not all meet an outage. */
+const FEWEST_OF_A_KIND = 4;
 /** Stations whose first collection is a QR that is left to its deadline. */
 const QR_ABANDONED = 2;
 const HEARTBEAT_MS = 8_000;
@@ -112,8 +114,11 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
 
   it("lets each kind of QR collection come to its own end, not only to that of an outage", () => {
     const all = collections.flatMap(({ plan, endReason }) => (isQr(plan) ? [{ ...plan, endReason }] : []));
-    // There are too few that are left to their deadline: an outage may end them all.
-    const wanted = new Set(all.map(({ ending }) => ending).filter((ending) => ending !== "qr_abandoned"));
+    // An outage may end all of a kind of which there are few.
+    const counts = new Map<string, number>();
+    for (const { ending } of all) counts.set(ending, (counts.get(ending) ?? 0) + 1);
+    const wanted = [...counts].filter(([, count]) => count >= FEWEST_OF_A_KIND).map(([ending]) => ending);
+    expect(wanted.length).toBeGreaterThanOrEqual(3);
     const reached = all.filter(({ endReason }) => !OUTAGE_REASONS.includes(endReason ?? ""));
     const endings = reached.map(({ ending }) => ending);
     for (const ending of wanted) expect(endings).toContain(ending);

@@ -13,7 +13,7 @@ import { seedSandboxConsumer } from "../../services/bus/messages/robotics.ts";
 import { call } from "../../services/bus/operation.ts";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { type RunningProgram, runProgram } from "../support/running-program.ts";
+import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -57,7 +57,7 @@ function writeSandbox(baseUrl: string): void {
 /** Everything it knows comes from its arguments, from `env` and from the sandbox's file. */
 function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningProgram {
   const program = runProgram(process.execPath, [COMMAND, ...args], {
-    env: { PATH: process.env["PATH"], DATA_DIR: folder.path, ...env },
+    env: programEnvironment({ DATA_DIR: folder.path, ...env }),
   });
   running.push(program);
   return program;

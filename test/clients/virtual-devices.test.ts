@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { apiClient } from "../support/api-client.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -60,12 +60,11 @@ function seeded(kind: string) {
 function start(name: string, settings: { code?: string | null; baseUrl?: string } = {}): RunningProgram {
   const program = runProgram(process.execPath, [join(CLIENTS, `${name}.ts`)], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
-    env: {
-      PATH: process.env["PATH"],
+    env: programEnvironment({
       BASE_URL: settings.baseUrl ?? system.baseUrl,
       CREDENTIAL_FILE: join(folder.path, `${name}.json`),
       ENROLLMENT_CODE: settings.code ?? "",
-    },
+    }),
   });
   running.push(program);
   return program;
@@ -253,12 +252,11 @@ describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
     const fresh = temporaryFolder("fresh");
     const run = (environment: Record<string, string>): RunningProgram =>
       runProgram(process.execPath, [join(CLIENTS, "virtual-display.ts")], {
-        env: {
-          PATH: process.env["PATH"],
+        env: programEnvironment({
           CREDENTIAL_FILE: join(fresh.path, "d.json"),
           BASE_URL: system.baseUrl,
           ...environment,
-        },
+        }),
       });
     expect(await lastWords(run({}))).toMatch(/^The device is not enrolled yet: issue an enrollment code .*\.$/);
     expect(await lastWords(run({ ENROLLMENT_CODE: "AAAAA-AAAAA" }))).toMatch(

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { selfSigned } from "../support/certificates.ts";
-import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
+import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
@@ -29,7 +29,7 @@ const facts = (): SandboxFacts => JSON.parse(readFileSync(join(folder.path, "san
 /** One client of `clients/`, with nothing but the data folder. */
 const client = (name: string, ...args: readonly string[]): Promise<string> =>
   run(process.execPath, [join(CHECKOUT, "clients", `${name}.ts`), ...args], {
-    env: { PATH: process.env["PATH"], DATA_DIR: folder.path },
+    env: programEnvironment({ DATA_DIR: folder.path }),
     timeout: LINES_MS,
   }).then(({ stdout }) => stdout);
 

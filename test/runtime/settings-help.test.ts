@@ -7,6 +7,7 @@ import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { describeServices, SERVICES } from "../../services/catalogue.ts";
 import { setting } from "../../services/runtime/settings.ts";
 import { helpText, settingsOf } from "../../services/runtime/settings-help.ts";
+import { programEnvironment } from "../support/running-program.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const described = async () => [
@@ -49,7 +50,7 @@ describe("settingsOf", () => {
 
 describe("--help", () => {
   const help = (...args: readonly string[]): string =>
-    execFileSync(process.execPath, args, { cwd: CHECKOUT, encoding: "utf8", env: { PATH: process.env["PATH"] } });
+    execFileSync(process.execPath, args, { cwd: CHECKOUT, encoding: "utf8", env: programEnvironment({}) });
 
   it("each process: names what it does and each of its settings once", async () => {
     for (const description of await described()) {

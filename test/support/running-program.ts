@@ -15,6 +15,12 @@ export interface RunningProgram {
   ended: Promise<number | NodeJS.Signals>;
 }
 
+/** The environment of a program of ours that knows nothing but `settings`: where programs are, and what makes their start faster. */
+export function programEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE, ...settings };
+}
+
 /** Starts a program without a shell. */
 export function runProgram(command: string, args: string[], options: SpawnOptions = {}): RunningProgram {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options });

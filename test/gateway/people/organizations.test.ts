@@ -7,7 +7,7 @@ import type { registryEventsSchema } from "../../../gateway/contract/timeline.ts
 import { guideBlock, operationsGuide } from "../../support/guide.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";
-import { runProgram } from "../../support/running-program.ts";
+import { programEnvironment, runProgram } from "../../support/running-program.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 type Created = z.infer<typeof createdOrganizationSchema>;
@@ -74,7 +74,7 @@ describe("an organization over HTTP", () => {
 
 async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const program = runProgram(process.execPath, [COMMAND, ...args], {
-    env: { PATH: process.env["PATH"], BASE_URL: system.baseUrl, PLATFORM_KEY, ...env },
+    env: programEnvironment({ BASE_URL: system.baseUrl, PLATFORM_KEY, ...env }),
   });
   const code = await program.ended;
   return { code, out: program.output() };
@@ -86,7 +86,7 @@ describe("the operators' guide", () => {
     const passwords = { OWNER_PASSWORD: "the owner's new password", CASHIER_PASSWORD: "the cashier's password" };
     const program = runProgram("bash", ["-euo", "pipefail", "-c", script], {
       cwd: CHECKOUT,
-      env: { PATH: process.env["PATH"], BASE_URL: system.baseUrl, PLATFORM_KEY, ...passwords },
+      env: programEnvironment({ BASE_URL: system.baseUrl, PLATFORM_KEY, ...passwords }),
     });
     expect(await program.ended, program.output()).toBe(0);
     const code = program.output().trim().split("\n").at(-1);

@@ -1,0 +1,21 @@
+/**
+ * `npm run soak`: the long forms of tests that draw what they do, and the signer under an even load for two minutes. It
+ * takes about half an hour; `npm test` runs the short forms.
+ */
+import { runCommand } from "../deploy/run-command.ts";
+
+const LONG_FORMS = [
+  { file: "test/chaos/kill.test.ts", environment: { CHAOS_COLLECTIONS: "200" } },
+  { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
+  { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
+  { file: "test/webhook-signer/kills-at-steps.test.ts", environment: { KILLS_EVENTS: "10000" } },
+  { file: "test/webhook-signer/processes.test.ts", environment: { KILLS_EVENTS: "10000" } },
+];
+
+for (const { file, environment } of LONG_FORMS) {
+  Object.assign(process.env, environment);
+  const { code } = await runCommand("vitest", ["run", file]);
+  if (code !== 0) process.exitCode = 1;
+}
+const { code } = await runCommand("node", ["test/bench/webhook-soak.ts", ...process.argv.slice(2)]);
+if (code !== 0) process.exitCode = 1;
