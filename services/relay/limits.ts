@@ -57,6 +57,11 @@ export const RELAY_LIMITS = {
   summaryRows: 10_000,
   /** The last rows of a key that tell a flush how far the replicas must come. */
   barrierRows: 16,
+  /**
+   * A row that was delivered longer ago tells a flush nothing: a replica that answers is complete up to 1.5 s ago, and a
+   * stream that was lost since may never come as far again. A flush waits no longer than this for its own rows.
+   */
+  barrierAgeMs: 5_000,
   /** Delivered rows are kept this long for whoever looks into a fault. */
   deliveredRetentionHours: 24,
   /**

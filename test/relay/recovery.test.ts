@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
-import { stationKey } from "../../services/db/outbox.ts";
+import { sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import { deleteEntry, noteTold, putOnce, removeMarker } from "../../services/relay/buckets.ts";
 import { hasLost, markOf, streamInfo } from "../../services/relay/recovery/look-at-streams.ts";
@@ -15,7 +15,8 @@ import type { Service } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { ONE_LOG, STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
-import { type RelayFixture, sessionHash, startRelayFixture } from "./relay-fixture.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
+import { type RelayFixture, sessionHash, sessionPut, startRelayFixture } from "./relay-fixture.ts";
 
 const STREAM = `KV_${SESSIONS.name}`;
 let fixture: RelayFixture;
@@ -237,6 +238,22 @@ describe("a relay", () => {
     });
     expect(lines.filter((line) => /lost|told the bus/.test(line))).toEqual([]);
     expect(await announcements()).toEqual(before);
+  });
+
+  test("a flush some seconds after a stream was lost: names no position that the stream had before", async () => {
+    await startKnowing();
+    await fixture.startRelay();
+    for (const number of [1, 2, 3, 4, 5]) await fixture.write(sessionPut(1, number));
+    await fixture.flush(sessionKey(1));
+    await fixture.bus.jsm.streams.delete(STREAM);
+    await prepareBus(fixture.nats.url, fixture.database.url);
+    await fixture.sql`update outbox set delivered_at = delivered_at - interval '10 seconds'`;
+    await fixture.write(sessionPut(1, 6));
+    const { positions } = await fixture.flush(sessionKey(1));
+    const subject = `$KV.${SESSIONS.name}.${sessionHash(6)}`;
+    const entry = await fixture.bus.jsm.streams.getMessage(STREAM, { last_by_subj: subject });
+    expect(positions).toEqual({ [STREAM]: entry?.seq });
+    expect(entry?.seq).toBeLessThan(5);
   });
 
   test("goes on where one that died had come to", async () => {

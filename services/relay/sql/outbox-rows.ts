@@ -63,11 +63,17 @@ export interface DeliveredRow {
   readonly sequence: number | null;
 }
 
-/** The key's newest delivered rows. */
-export async function listDeliveredRows(sql: Database, key: string, limit: number): Promise<DeliveredRow[]> {
+/** The key's newest rows that were delivered within the last `withinMs`. */
+export async function listDeliveredRows(
+  sql: Database,
+  key: string,
+  { withinMs, limit }: { readonly withinMs: number; readonly limit: number },
+): Promise<DeliveredRow[]> {
   return sql<DeliveredRow[]>`
-    select kind, stream, sequence from outbox
-    where key = ${key} and delivered_at is not null order by outbox_id desc limit ${limit}`;
+    select kind, stream, sequence from (
+      select kind, stream, sequence, delivered_at from outbox
+      where key = ${key} and delivered_at is not null order by outbox_id desc limit ${limit}) as newest
+    where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'`;
 }
 
 /** Removes up to `limit` rows that were delivered so long ago and need no further care; returns how many. */
