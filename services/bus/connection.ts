@@ -7,6 +7,7 @@ import { type BusClock, startBusClock } from "./bus-clock.ts";
 import { exchangesOf } from "./exchange.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
+import { QuorumWatch, ServerChoice } from "./quorum-watch.ts";
 import { reachJetStream } from "./reach-jetstream.ts";
 import { accessOptions, type ServerAccess } from "./server-access.ts";
 import { refuseOldServer } from "./server-version.ts";
@@ -42,7 +43,10 @@ export interface ConnectOptions {
   readonly log: BusLog;
   /** How long to try before giving up; a starting system needs more than a command that a person waits for. */
   readonly patienceMs?: number;
-  /** A process that serves waits for a quorum for as long as it takes; a command does not. */
+  /**
+   * A process that serves waits for a quorum for as long as it takes, and leaves a server that loses its own; a command does
+   * neither.
+   */
   readonly awaitsQuorum?: boolean;
   /** Ends the attempt. */
   readonly signal?: AbortSignal;
@@ -63,8 +67,9 @@ export class BusDownError extends Error {
  * or `start_stopped` (the signal was aborted).
  */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
-  const pauses = new RedialPauses();
-  const nc = await firstConnection(options, pauses);
+  const dialling = { pauses: new RedialPauses(), choice: new ServerChoice() };
+  const { pauses } = dialling;
+  const nc = await firstConnection(options, dialling);
   try {
     refuseOldServer(nc.info?.version ?? "", nc.getServer());
   } catch (error) {
@@ -73,12 +78,16 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   }
   let isUp = true;
   let isClosing = false;
+  let watch: QuorumWatch | undefined;
   const listeners = new Set<(isUp: boolean) => void>();
   const change = (next: boolean): void => {
     if (isUp === next || isClosing) return;
     isUp = next;
-    if (next) options.log.info({ server: nc.getServer() }, "the bus is back");
-    else options.log.warn({}, "the bus is down");
+    // The search for a server with a majority has lines of its own.
+    if (watch?.isSearching() !== true) {
+      if (next) options.log.info({ server: nc.getServer() }, "the bus is back");
+      else options.log.warn({}, "the bus is down");
+    }
     for (const listener of listeners) listener(next);
   };
   const abandonRequests = failFast(nc, () => isUp);
@@ -106,6 +115,9 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   });
   const jsm = await jetstreamManager(nc, { timeout: BUS_LIMITS.manageMs, checkAPI: false });
   await clock.measure();
+  if (awaitsQuorum) {
+    watch = new QuorumWatch({ nc, isUp: () => isUp, choice: dialling.choice, log });
+  }
   return {
     nc,
     clock,
@@ -118,6 +130,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     },
     async close() {
       isClosing = true;
+      watch?.stop();
       clock.stop();
       if (isUp) await within(BUS_LIMITS.closeMs, sendOutstanding(nc));
       isUp = false;
@@ -143,11 +156,16 @@ async function within(limitMs: number, work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
+interface Dialling {
+  readonly pauses: RedialPauses;
+  readonly choice: ServerChoice;
+}
+
 async function firstConnection(
   { url, access, name, patienceMs, signal }: ConnectOptions,
-  pauses: RedialPauses,
+  dialling: Dialling,
 ): Promise<NatsConnection> {
-  const options = connectionOptions({ url, access, name }, pauses);
+  const options = connectionOptions({ url, access, name }, dialling);
   const deadlineMs = Date.now() + (patienceMs ?? BUS_LIMITS.firstConnectMs);
   const stopped = whenAborted(signal);
   for (let attempt = 1; ; attempt += 1) {
@@ -209,7 +227,7 @@ class RedialPauses {
 /** The client does not read credentials from a URL, so they are taken out of it here. */
 function connectionOptions(
   { url, access = {}, name }: Pick<ConnectOptions, "url" | "access" | "name">,
-  pauses: RedialPauses,
+  { pauses, choice }: Dialling,
 ): ConnectionOptions & { servers: string[] } {
   const address = parseNatsAddress(url);
   if (address === undefined) {
@@ -225,6 +243,7 @@ function connectionOptions(
     // A server that is being restarted may refuse everybody for a moment; giving up would leave a process without a bus.
     ignoreAuthErrorAbort: true,
     reconnectDelayHandler: () => pauses.currentMs(),
+    reconnectToServer: (servers) => choice.choose(servers),
     pingInterval: BUS_LIMITS.pingMs,
     maxPingOut: BUS_LIMITS.unansweredPings,
     // Each request would otherwise capture a stack, which costs more than sending it.

@@ -35,6 +35,16 @@ export const BUS_LIMITS = {
   ensureMs: 60_000,
   /** One question to JetStream at a start: an answer comes in milliseconds, or none. */
   quorumAnswerMs: 2_000,
+  /**
+   * How often a process checks that its server reaches a majority, and how long a question to it may take: two questions and a
+   * dial fit into the 3 s in which a process leaves a server without one.
+   */
+  quorumAskMs: 500,
+  quorumQuestions: 2,
+  /** After an answer of a majority no question is asked for this long. */
+  quorumFreshMs: 750,
+  /** First and longest time between leaving two servers, while none reaches a majority: a new connection costs a moment. */
+  leaveAgain: { firstMs: 3_000, longestMs: 30_000 },
   /** How often a process that waits for a quorum says so. */
   quorumSaidMs: 60_000,
   /** How long a starting process waits for a cluster that elects; an election takes 4 to 9 s. */

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -20,6 +20,11 @@ const WAIT = { timeout: 20_000, interval: 20 };
 const STALE_AFTER_MS = 1_500;
 /** The longest time for which cashiers and devices notice a follower that stalls. */
 const FOLLOWER_MS = 2_000;
+/** A process leaves a server without a majority within this time. */
+const LEFT_WITHIN_MS = 3_000;
+/** Long enough for two changes of the server. */
+const NO_MAJORITY_MS = 8_000;
+const QUORUM_LOST = "this NATS server reaches no majority of its cluster; the process goes to another one";
 const STATION_ID = 1;
 const FOLLOWED = [STATION_LOG.name, "KV_CREDENTIALS"];
 
@@ -52,6 +57,27 @@ const isFresh = (): boolean => {
   const nowMs = gateway.replicas.nowMs();
   return gateway.replicas.isFreshForDevices(nowMs) && gateway.replicas.isStationFresh(STATION_ID, nowMs);
 };
+
+const hostOf = (node: NodeName): string => new URL(cluster.nodeUrl(node)).host;
+
+/** A connection of a process that serves, at this server to begin with. The client chooses one of its list by chance. */
+async function connectTo(node: NodeName, log: BusLog): Promise<Bus> {
+  for (;;) {
+    const connected = await connectBus({ url: cluster.url(), name: "served", log, awaitsQuorum: true });
+    if (connected.nc.getServer() === hostOf(node)) return connected;
+    await connected.close();
+  }
+}
+
+/** Resolves when every stream's copies are complete. */
+async function untilJoined(): Promise<void> {
+  for (const name of EVERYTHING) {
+    await vi.waitFor(async () => {
+      const group = (await bus.jsm.streams.info(name)).cluster;
+      expect(group?.replicas?.map(({ current }) => current)).toEqual([true, true]);
+    }, WAIT);
+  }
+}
 
 /** Milliseconds until it holds. */
 async function timeUntil(holds: () => boolean): Promise<number> {
@@ -140,5 +166,49 @@ describe("a gateway whose consumers are at a server that stalls", () => {
     // What the consumers of before deliver now is no news.
     await delay(BUS_LIMITS.feedHeartbeatMs * 2);
     expect(gateway.replicas.stations.state(STATION_ID)).toEqual(station.state());
+  }, 60_000);
+});
+
+describe("a process whose server is cut off", () => {
+  const lines: string[] = [];
+  const log = {
+    info: (_fields: object, message: string) => void lines.push(message),
+    warn: (_fields: object, message: string) => void lines.push(`warn: ${message}`),
+  };
+  let served: Bus;
+  beforeAll(async () => {
+    served = await connectTo(local, log);
+    await leadFrom(bus, other, EVERYTHING);
+    await untilJoined();
+  }, 60_000);
+  afterAll(() => served.close());
+
+  test("the others go on: it works at another server within 3 s", async () => {
+    cluster.isolate(local);
+    const startedAtMs = performance.now();
+    await delay(LEFT_WITHIN_MS);
+    expect([served.nc.getServer() === hostOf(local), served.isUp()]).toEqual([false, true]);
+    await served.js.publish(subjectOf("dp_00_majority"), "", { timeout: 2_000 });
+    process.stderr.write(`left: works after ${Math.round(performance.now() - startedAtMs)} ms at most\n`);
+    await vi.waitFor(() => expect(lines).toContain("a majority of the NATS cluster answers again"), WAIT);
+    expect(lines.filter((line) => line.startsWith("warn"))).toEqual([`warn: ${QUORUM_LOST}`]);
+    cluster.reunite(local);
+    await untilJoined();
+  }, 60_000);
+
+  test("no server has a majority: it says so once, and changes servers ever more rarely", async () => {
+    lines.length = 0;
+    let changes = 0;
+    const stop = served.onChange((isUp) => {
+      if (isUp) changes += 1;
+    });
+    for (const node of NODES) cluster.isolate(node);
+    await delay(NO_MAJORITY_MS);
+    for (const node of NODES) cluster.reunite(node);
+    stop();
+    expect(changes).toBeGreaterThan(0);
+    // After 2 s and 5 s; the next time would be after 11 s.
+    expect(changes).toBeLessThanOrEqual(2);
+    expect(lines.filter((line) => line.startsWith("warn"))).toEqual([`warn: ${QUORUM_LOST}`]);
   }, 60_000);
 });
