@@ -1,6 +1,6 @@
 /**
  * The cashier's decision against everything that may happen in the same moment, over HTTP and through two gateways.
- * Attest against cancel against expiry, 500 rounds, is in `test/stations/races.test.ts`; here it is the attestation
+ * Attest against cancel against expiry is in `test/stations/races.test.ts`; here it is the attestation
  * against itself, and against the order's own changes.
  */
 import { setTimeout as delay } from "node:timers/promises";
