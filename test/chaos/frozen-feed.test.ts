@@ -111,7 +111,7 @@ describe.each([
     const seen: Seen[] = [];
     const watching = new AbortController();
     const watched = watch(seen, watching.signal);
-    await expect.poll(() => seen.at(-1)?.said, { timeout: 5_000 }).toBe(`total ${price}`);
+    await expect.poll(() => seen.at(-1)?.said, { timeout: 15_000 }).toBe(`total ${price}`);
 
     proxy.stall();
     const stalledAtMs = performance.now();

@@ -99,7 +99,7 @@ describe("GET display", () => {
     // No commit happens now: the same commit gives another view once its moment has passed.
     const known = { "if-none-match": paid.headers.get("etag") as string };
     await expect
-      .poll(async () => (await get("display/", display, known)).status, { timeout: 4_000, interval: 1_100 })
+      .poll(async () => (await get("display/", display, known)).status, { timeout: 15_000, interval: 1_100 })
       .toBe(200);
     expect((await get("display/", display)).body).toMatchObject(idle);
   });
@@ -207,7 +207,7 @@ describe("GET assignment from memory", () => {
       expires_at: new Date(atMs + 30_000).toISOString(),
     });
     await expect
-      .poll(async () => (await get("assignment/", companion)).body.assignment, { timeout: 4_000, interval: 1_100 })
+      .poll(async () => (await get("assignment/", companion)).body.assignment, { timeout: 15_000, interval: 1_100 })
       .toBeNull();
   });
 });

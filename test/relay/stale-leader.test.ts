@@ -95,7 +95,7 @@ describe("a relay that was stalled while it delivered", () => {
     );
     await fixture.bus.nc.flush();
     resume();
-    await expect.poll(() => late, { timeout: 5_000 }).toContain(`$KV.${SESSIONS.name}.${sessionHash(1)}`);
+    await expect.poll(() => late, { timeout: 15_000 }).toContain(`$KV.${SESSIONS.name}.${sessionHash(1)}`);
     await delay(500);
     expect(late.filter((subject) => !subject.startsWith("$KV.")).length).toBeGreaterThan(0);
     expect(await everything()).toEqual(before);
