@@ -15,6 +15,7 @@ const TIMED = [
   "test/cluster/majority.test.ts",
   "test/cluster/trial.test.ts",
   "test/gateway/device-access.test.ts",
+  "test/gateway/live-promptness.test.ts",
   "test/gateway/missing-stations.test.ts",
   "test/relay/take-over.test.ts",
   "test/deploy/hanging-servers.test.ts",

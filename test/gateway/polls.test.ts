@@ -82,8 +82,8 @@ describe("GET display", () => {
       intent_status: "",
     };
     expect((await get("display/", display)).body).toMatchObject(idle);
-    // Seven seconds ago, so that `paid` is about to end.
-    const atMs = Date.now() - 7_000;
+    // Five seconds ago, so that `paid` ends soon.
+    const atMs = Date.now() - 5_000;
     const intentId = await station.handOver({ atMs });
     const total = { state: "total", order_display_number: 1, amount: "25.00", currency: "EUR", qr_payload: "" };
     expect((await get("display/", display)).body).toMatchObject({ ...total, intent_status: "created" });
@@ -191,7 +191,7 @@ describe("GET assignment from memory", () => {
 
   it("shows a presented intent with all fields, and null once it has lapsed", async () => {
     const { station, companion } = await open();
-    const atMs = Date.now() - 29_000;
+    const atMs = Date.now() - 27_000;
     const intentId = await station.handOver({ atMs, lifetimeMs: 30_000 });
     await station.run({ type: "intent_present", intentId }, { actor: { kind: "device", id: station.companionId } });
     const { body } = await get("assignment/", companion);
