@@ -55,8 +55,8 @@ const GATEWAY_SETTINGS = {
   platformKey: undefined,
   tls: undefined,
 };
-/** A balancer's usual patience is a second; a busy machine takes a part of it. */
-const PATIENCE_MS = 900;
+/** A balancer's usual patience. */
+const PATIENCE_MS = 1_000;
 const RECOVERED = { timeout: 20_000, interval: 200 };
 const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -72,7 +72,7 @@ describe("a provider's confirmation", () => {
       await eventually(() => Date.now() > (intent?.expiresAtMs ?? 0));
       return { stationId, intentId, orderId };
     };
-    const LIFETIME_MS = 1_500;
+    const LIFETIME_MS = 2_500;
 
     it("settles the order, although the deadline is the first that the next host sees", async () => {
       const { stationId, intentId, orderId } = await missDeadline("PAY-in-time");

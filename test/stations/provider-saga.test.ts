@@ -274,7 +274,7 @@ describe("the provider saga", () => {
     const first = await pick(cancelled);
     await isEventually(cancelled, first.intentId, "presented");
     const orderId = await world.openOrder(expired);
-    const second = await world.ask(expired, { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs: 600 });
+    const second = await world.ask(expired, { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs: 2_000 });
     await isEventually(expired, second.intent?.intentId ?? 0, "presented");
     await deaf.stop();
     await world.ask(cancelled, { type: "intent_cancel", intentId: first.intentId });

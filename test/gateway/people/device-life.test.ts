@@ -33,7 +33,7 @@ let cashier: Person;
 let station: Station;
 
 beforeAll(async () => {
-  system = await startSystem({ environment: { DEVICE_SILENCE_MS: "1500" } });
+  system = await startSystem({ environment: { DEVICE_SILENCE_MS: "3000" } });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const filial = await owner.good<z.infer<typeof filialSchema>>("POST", "filials/", { body: { name: "Harbour" } });
