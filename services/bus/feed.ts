@@ -9,7 +9,7 @@
  * In a cluster a consumer is at one server, and only the leader of all JetStream can make another one. When either is
  * stalled or dead, that takes until an election; so meanwhile the feed reads from any copy of the stream:
  *
- *   consumer is heard ── silent for 0.6 s ──► read what is new, four times a second ── consumer is heard ──► …
+ *   consumer is heard ── silent for 0.6 s ──► read what is new, ten times a second ── consumer is heard ──► …
  */
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
@@ -108,6 +108,8 @@ class RunningFeed {
   #isReading = false;
   /** Whether the stream is known to have more than one copy. */
   #isReplicated = false;
+  /** How often in a row the stream was shorter than what was read of it. */
+  #shorterTimes = 0;
   /** Whether the first read is over, which gives of each subject the newest message alone; no other read does. */
   #isLoaded = false;
 
@@ -120,10 +122,9 @@ class RunningFeed {
       if (isUp) void this.#start();
     });
     this.#watch = setInterval(() => {
-      const silentMs = performance.now() - this.#consumerHeardAt;
-      if (!bus.isUp()) return;
-      if (silentMs > BUS_LIMITS.feedDirectMs) void this.#readDirectly();
-      if (silentMs > BUS_LIMITS.feedSilenceMs) void this.#start();
+      if (!bus.isUp() || !this.#isConsumerSilent()) return;
+      void this.#readDirectly();
+      if (performance.now() - this.#consumerHeardAt > BUS_LIMITS.feedSilenceMs) void this.#start();
     }, BUS_LIMITS.feedHeartbeatMs);
     void this.#start();
   }
@@ -165,7 +166,7 @@ class RunningFeed {
     const isAnew = this.#streamCreated !== undefined && this.#streamCreated !== created;
     this.#streamCreated = created;
     // A stream that has lost its end voids what was read from it as a deleted one does.
-    if (isAnew || state.last_seq < this.#lastContent.sequence || !(await this.#isSharedPast())) {
+    if (isAnew || this.#hasLostEnd(state.last_seq) || !(await this.#isSharedPast())) {
       this.#sequence = 0;
       this.#isLoaded = false;
       this.#lastContent = { sequence: 0, storedAtMs: 0 };
@@ -201,14 +202,26 @@ class RunningFeed {
   }
 
   /**
+   * Whether the stream is shorter than what was read of it. A leader that was elected a moment ago may not have applied all that
+   * it has, so in a cluster it must say so several times in a row. Throws until then.
+   */
+  #hasLostEnd(lastSequence: number): boolean {
+    const isShorter = lastSequence < this.#lastContent.sequence;
+    this.#shorterTimes = isShorter ? this.#shorterTimes + 1 : 0;
+    if (!isShorter || !this.#isReplicated || this.#shorterTimes >= BUS_LIMITS.feedLossConfirmations) return isShorter;
+    throw new Error(`The leader of ${this.#options.stream} has not applied all that was read of it.`);
+  }
+
+  /**
    * Whether the stream still has the message that was handled last. A server that was started anew may have lost it and
-   * have stored others in its place since. One that made room for newer messages cannot tell, and counts as lost.
+   * have stored others in its place since. One that made room for newer messages cannot tell, and counts as lost. In a cluster
+   * another server is nothing special: a majority has the message, and gives it back to a server that lost it.
    */
   async #isSharedPast(): Promise<boolean> {
     const serverId = this.#bus.nc.info?.server_id;
     const isSameServer = this.#serverId === undefined || this.#serverId === serverId;
     const { sequence, storedAtMs } = this.#lastContent;
-    if (!isSameServer && sequence > 0) {
+    if (!isSameServer && !this.#isReplicated && sequence > 0) {
       const message = await this.#bus.jsm.streams.getMessage(this.#options.stream, { seq: sequence });
       if (message === null || Math.abs(message.time.getTime() - storedAtMs) > 1) return false;
     }
@@ -243,13 +256,17 @@ class RunningFeed {
     this.heardAt = this.#consumerHeardAt;
   }
 
-  /** What is new since the last message, from whichever copy answers. */
+  #isConsumerSilent(): boolean {
+    return performance.now() - this.#consumerHeardAt > BUS_LIMITS.feedDirectMs;
+  }
+
+  /** What is new since the last message, from whichever copy answers, until the consumer is heard again. */
   async #readDirectly(): Promise<void> {
     if (!this.#isReplicated || !this.#isLoaded || this.#isReading) return;
     this.#isReading = true;
     const { stream, filter: subjects } = this.#options;
     try {
-      for (let isBehind = true; isBehind && !this.#isStopped; ) {
+      while (!this.#isStopped && this.#isConsumerSilent()) {
         const from = this.#sequence + 1;
         const [most, timeoutMs] = [BUS_LIMITS.feedReadMessages, BUS_LIMITS.feedReadMs];
         const messages = await readBatch(this.#bus.nc, { stream, subjects, from, most, timeoutMs });
@@ -257,8 +274,9 @@ class RunningFeed {
         if (this.#isStopped || !this.#isLoaded || this.#sequence < from - 1) return;
         this.heardAt = performance.now();
         for (const message of messages) this.#take(message);
-        isBehind = (messages.at(-1)?.pending ?? 0) > 0;
-        if (!isBehind) this.behind = 0;
+        if ((messages.at(-1)?.pending ?? 0) > 0) continue;
+        this.behind = 0;
+        await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.feedReadPauseMs));
       }
     } catch {
       // No copy has answered: the next turn asks again.

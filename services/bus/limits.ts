@@ -94,8 +94,12 @@ export const BUS_LIMITS = {
    * two heartbeats are missing then, and 0.9 s are left in which the replica is not stale yet.
    */
   feedDirectMs: 600,
+  /** A replicated stream counts as having lost its end when its leader says so this often, `feedRetryMs` apart. */
+  feedLossConfirmations: 5,
   /** One such read: a copy answers in milliseconds, or another one is asked at the next turn. */
   feedReadMs: 500,
+  /** Pause between two such reads: a beat that is stored twice a second must be read well before the replica is stale. */
+  feedReadPauseMs: 100,
   /** Messages of one such read: more than a busy log stores between two reads. */
   feedReadMessages: 1_000,
   /** How often the server proves that an idle feed is alive. */

@@ -14,15 +14,23 @@ export const EVERYTHING: readonly string[] = [
   ...BUCKETS.map(({ name }) => `KV_${name}`),
 ];
 
+/** The stream's leader; undefined while none answers, or none of the servers is. */
+export async function leaderNow(bus: Bus, stream: string): Promise<NodeName | undefined> {
+  const subject = `$JS.API.STREAM.INFO.${stream}`;
+  const answer = await bus.nc.request(subject, "", { timeout: 1_000 }).catch(() => undefined);
+  const leader = answer?.json<{ cluster?: { leader?: string } }>().cluster?.leader;
+  return NODES.find((node) => node === leader);
+}
+
 /** Resolves when this server leads these streams. */
 export async function leadFrom(bus: Bus, node: NodeName, names: readonly string[]): Promise<void> {
   for (const name of names) {
     await vi.waitFor(async () => {
-      const { cluster: group } = await bus.jsm.streams.info(name);
-      if (group?.leader === node) return;
+      const leader = await leaderNow(bus, name);
+      if (leader === node) return;
       const request = JSON.stringify({ placement: { preferred: node } });
       await bus.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${name}`, request, { timeout: 1_000 });
-      throw new Error(`${name} is led by ${group?.leader}`);
+      throw new Error(`${name} is led by ${leader}`);
     }, WAIT);
   }
 }
