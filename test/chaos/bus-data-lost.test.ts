@@ -29,7 +29,7 @@ const patience = new Patience();
 beforeAll(async () => {
   world = await startChaosWorld(2);
   sql = postgres(world.system.database.url, { max: 2, onnotice: () => undefined });
-});
+}, 120_000);
 afterAll(async () => {
   const folder = process.env.CHAOS_LOGS;
   if (folder !== undefined) {
@@ -40,7 +40,7 @@ afterAll(async () => {
   }
   await sql.end();
   await world.system.stop();
-});
+}, 60_000);
 
 /** Looks again and again until it is true; the time since the server was back is what is told. */
 async function eventually(what: string, backAtMs: number, look: () => Promise<void>): Promise<void> {
@@ -74,7 +74,7 @@ async function toldAnew(backAtMs: number, earlier: number, parts: number): Promi
 
 async function untilCopied(): Promise<void> {
   await expect
-    .poll(async () => Number((await sql`select sequence from audit_position`)[0]?.["sequence"]), { timeout: 15_000 })
+    .poll(async () => Number((await sql`select sequence from audit_position`)[0]?.["sequence"]), { timeout: 5_000 })
     .toBe(await newestSequence(world.system.bus));
 }
 
@@ -101,7 +101,7 @@ async function collectUntilReported(station: ChaosStation, { order_id }: Order):
   await expect
     .poll(async () => (await patience.call(station.companion, "GET", "assignment/")).text, {
       interval: 1_100,
-      timeout: 15_000,
+      timeout: 8_000,
     })
     .toContain(`"intent_id":${intent_id}`);
   const report = { intent_id, outcome: "reported_success", provider_reference: `slip-${intent_id}` };
@@ -191,7 +191,7 @@ describe("nats-server comes back without the newest data", () => {
     expect(again.body.status, again.text).toBe("succeeded");
     if (again.status === 200) expect(again.body.attestation?.transaction_id).toBe(paid.transactionId);
     await toldAnew(backAtMs, cutAtMs, 3);
-  });
+  }, 60_000);
 
   it("each device that was enrolled works, and who was shut out stays out", async () => {
     await eventually("enrolled devices work", backAtMs, async () => {
@@ -208,7 +208,7 @@ describe("nats-server comes back without the newest data", () => {
       expect((await newcomer.call("GET", "stations/")).status).toBe(200);
       expect((await leaver.call("GET", "stations/")).status).toBe(401);
     });
-  });
+  }, 40_000);
 
   it("the displays and the cashier see the truth, and what was paid cannot be paid again", async () => {
     await eventually("the display shows the open order", backAtMs, async () => {
@@ -249,7 +249,7 @@ describe("nats-server comes back without the newest data", () => {
       expect(told.entries.map(({ type }) => type)).toContain("log_lost");
     }
     expect(await sales()).toEqual(salesBefore);
-  });
+  }, 40_000);
 
   it("a further collection succeeds, and the trail has every event of both lives", async () => {
     const transactionId = await collect(counter, waiting);
@@ -262,7 +262,7 @@ describe("nats-server comes back without the newest data", () => {
     expect(types.slice(-3)).toEqual(["outcome_reported", "settlement_started", "intent_succeeded"]);
     const failed = await sql`select outbox_id, failed_reason from outbox where failed_reason is not null`;
     expect(failed).toEqual([]);
-  });
+  }, 40_000);
 });
 
 describe("nats-server comes back without anything", () => {
@@ -293,5 +293,5 @@ describe("nats-server comes back without anything", () => {
     await untilCopied();
     const added = newTrailOf(trail, await readTrail(sql)).filter(({ stationId }) => stationId === counter.stationId);
     expect(added.slice(0, 2).map(({ type }) => type)).toEqual(["log_lost", "station_changed"]);
-  });
+  }, 60_000);
 });

@@ -78,8 +78,21 @@ export function exampleAddress(nth: number): string {
   return `198.18.${Math.floor(nth / 250) % 250}.${1 + (nth % 250)}`;
 }
 
+/** Devices of one kind at a station; `nth` counts the enrollments of the world before them. */
+export async function addDevices(
+  makers: Omit<StationMakers, "cashier" | "system"> & { readonly system: Pick<TestSystem, "baseUrl"> },
+  wanted: { readonly stationId: number; readonly kind: string; readonly count: number; readonly nth: number },
+): Promise<{ client: ApiClient; deviceId: number }[]> {
+  const { stationId, kind, count, nth } = wanted;
+  const devices: { client: ApiClient; deviceId: number }[] = [];
+  for (let index = 0; index < count; index += 1) {
+    devices.push(await enroll({ ...makers, stationId, kind, nth: nth + index }));
+  }
+  return devices;
+}
+
 async function enroll(wish: {
-  readonly system: StationMakers["system"];
+  readonly system: Pick<TestSystem, "baseUrl">;
   readonly owner: ApiClient;
   readonly stationId: number;
   readonly kind: string;

@@ -1,10 +1,11 @@
 /** What happens to the cluster, one fault after another, drawn from a seed. Each is ended before the next one begins. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { LEASES } from "../../services/bus/streams.ts";
+import { BUCKETS, LEASES, STREAMS } from "../../services/bus/streams.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { type ClusterWorld, KINDS, type Kind, type ProcessName } from "./cluster-world.ts";
+import { leaderNow, leadFrom } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
 export interface Fault {
@@ -12,6 +13,8 @@ export interface Fault {
   readonly name: string;
   /** The server or the process. */
   readonly target: string;
+  /** The longest time without success that a client may see (docs/operations.md, "When something fails"). */
+  readonly withinMs: number;
   /** Resolves when everything runs and is joined again. */
   run(): Promise<void>;
 }
@@ -24,19 +27,54 @@ const PROCESS_STALL_MS = 4_000;
 /** How long a killed server or process stays away. */
 const DOWN_MS = 3_000;
 
+/** How long a draw waits for a leader: several elections. */
+const ELECTED_WITHIN_MS = 60_000;
+const POLL_MS = 200;
+
+/** An election of NATS, which takes 4 to 9 s, and what follows it. */
+const ELECTION_MS = 12_000;
+/**
+ * NATS elects without asking first whether a leader is heard. So a server that follows, and goes on after a stall, ends the
+ * terms of all leaders; what its stall alone costs is tested in `majority.test.ts`.
+ */
+const FOLLOWER_MS = ELECTION_MS;
+/** For the same reason each of two servers that do not hear each other ends the other one's terms, until the third leads. */
+const PAIR_MS = PARTITION_MS + ELECTION_MS;
+const STOPPED_SERVER_MS = 1_000;
+const OF_PROCESS_MS = { kill: 1_500, stall: 3_000, stop: 500 } as const;
+/** An actor host is succeeded when its lease has lapsed. */
+const OF_HOST_MS = { kill: 3_000, stall: 3_000, stop: 500 } as const;
+/** The clients are the balancer here: how soon they leave a gateway is theirs. */
+const OF_GATEWAY_MS = { kill: 4_000, stall: PROCESS_STALL_MS + 4_000, stop: 500 } as const;
+
 const LEADERS = { log: STATION_LOG.name, lease: `KV_${LEASES.name}` } as const;
 
-/** Which server leads the stream now. */
+/** Which server leads the stream, after an election where one is under way. */
 export async function leaderOf(world: ClusterWorld, stream: string): Promise<NodeName> {
-  const { cluster } = await world.bus.jsm.streams.info(stream);
-  const leader = NODES.find((node) => node === cluster?.leader);
-  if (leader === undefined) throw new Error(`The stream ${stream} has no leader.`);
-  return leader;
+  const deadlineMs = performance.now() + ELECTED_WITHIN_MS;
+  for (;;) {
+    const leader = await leaderNow(world.bus, stream);
+    if (leader !== undefined) return leader;
+    if (performance.now() > deadlineMs) throw new Error(`The stream ${stream} has no leader.`);
+    await delay(POLL_MS);
+  }
 }
 
 async function followerOf(world: ClusterWorld, random: Random): Promise<NodeName> {
   const leader = await leaderOf(world, STATION_LOG.name);
   return random.pick(NODES.filter((node) => node !== leader));
+}
+
+/** Has the other servers lead what this one leads: every server leads something otherwise, and its stall makes an election. */
+async function leadNothing(world: ClusterWorld, node: NodeName): Promise<void> {
+  const others = NODES.filter((one) => one !== node);
+  const names = [...world.logs.all, ...STREAMS].map(({ name }) => name);
+  names.push(...BUCKETS.map(({ name }) => `KV_${name}`));
+  for (const [index, name] of names.entries()) {
+    if ((await leaderOf(world, name)) === node) {
+      await leadFrom(world.bus, others[index % others.length] as NodeName, [name]);
+    }
+  }
 }
 
 const killLeader =
@@ -46,6 +84,7 @@ const killLeader =
     return {
       name: `kill the leader of the ${which}`,
       target: node,
+      withinMs: ELECTION_MS,
       async run() {
         await world.nats.killNode(node);
         await delay(DOWN_MS);
@@ -58,9 +97,11 @@ const stallNode =
   (role: "leader" | "follower"): Draw =>
   async (world, random) => {
     const node = role === "leader" ? await leaderOf(world, STATION_LOG.name) : await followerOf(world, random);
+    if (role === "follower") await leadNothing(world, node);
     return {
       name: `stall a ${role}`,
       target: node,
+      withinMs: role === "leader" ? ELECTION_MS : FOLLOWER_MS,
       async run() {
         world.nats.signalNode(node, "SIGSTOP");
         await delay(STALL_MS);
@@ -76,6 +117,7 @@ const isolateNode =
     return {
       name: `isolate a ${role}`,
       target: node,
+      withinMs: ELECTION_MS,
       async run() {
         world.nats.isolate(node);
         await delay(PARTITION_MS);
@@ -89,6 +131,7 @@ const cutPair: Draw = async (world, random) => {
   return {
     name: "cut one pair of servers",
     target: `${one} and ${other}`,
+    withinMs: PAIR_MS,
     async run() {
       world.nats.cut(one, other);
       await delay(PARTITION_MS);
@@ -102,6 +145,7 @@ const stopNode: Draw = async (world, random) => {
   return {
     name: "stop a server in good order",
     target: node,
+    withinMs: STOPPED_SERVER_MS,
     async run() {
       await world.nats.stopNode(node);
       await delay(DOWN_MS);
@@ -132,13 +176,14 @@ function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
         await target.restart();
       },
     };
-    return { name: `${verb} a process of ${kind}`, target: name, run: ways[verb] };
+    const limits = kind === "gateway" ? OF_GATEWAY_MS : kind === "stations" ? OF_HOST_MS : OF_PROCESS_MS;
+    return { name: `${verb} a process of ${kind}`, target: name, withinMs: limits[verb], run: ways[verb] };
   };
 }
 
 const VERBS = ["kill", "stall", "stop"] as const;
 
-/** The faults of servers: half of all that are drawn. */
+/** The faults of servers: half of all that are drawn, unless others are asked for. */
 const OF_SERVERS: readonly Draw[] = [
   killLeader("log"),
   killLeader("lease"),
@@ -151,10 +196,13 @@ const OF_SERVERS: readonly Draw[] = [
 ];
 const OF_PROCESSES: readonly Draw[] = KINDS.flatMap((kind) => VERBS.map((verb) => onProcess(verb, kind)));
 
+export const TARGETS = { servers: [OF_SERVERS], processes: [OF_PROCESSES], all: [OF_SERVERS, OF_PROCESSES] } as const;
+export type Targets = keyof typeof TARGETS;
+
 /** So many faults, in an order that the seed decides: each kind of both halves comes up before one is repeated. */
-export function drawFaults(count: number, random: Random): readonly Draw[] {
-  const decks = [deck(OF_SERVERS, random), deck(OF_PROCESSES, random)] as const;
-  return Array.from({ length: count }, (_, index) => decks[index % 2 === 0 ? 0 : 1]());
+export function drawFaults(count: number, random: Random, targets: Targets): readonly Draw[] {
+  const decks = TARGETS[targets].map((draws) => deck(draws, random));
+  return Array.from({ length: count }, (_, index) => (decks[index % decks.length] as () => Draw)());
 }
 
 function deck(draws: readonly Draw[], random: Random): () => Draw {

@@ -2,6 +2,7 @@
  * `npm run chaos`: the long form of the trial on a cluster, once for each seed; it prints a table of faults.
  *
  *   npm run chaos -- --faults=100 --seeds=1,2 --stations=12
+ *   npm run chaos -- --faults=8 --seeds=3 --targets=servers
  */
 import { parseArgs } from "node:util";
 import { runCommand } from "../../deploy/run-command.ts";
@@ -11,6 +12,8 @@ const { values } = parseArgs({
     faults: { type: "string", default: "100" },
     seeds: { type: "string", default: "1,2" },
     stations: { type: "string", default: "12" },
+    /** `servers`, `processes` or `all`. */
+    targets: { type: "string", default: "all" },
   },
 });
 
@@ -18,6 +21,7 @@ for (const seed of values.seeds.split(",")) {
   process.env["CLUSTER_FAULTS"] = values.faults;
   process.env["CLUSTER_STATIONS"] = values.stations;
   process.env["CLUSTER_SEED"] = seed;
+  process.env["CLUSTER_TARGETS"] = values.targets;
   const { code } = await runCommand("vitest", ["run", "--project", "timed", "test/cluster/trial.test.ts"]);
   if (code !== 0) process.exitCode = 1;
 }

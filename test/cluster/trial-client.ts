@@ -11,7 +11,7 @@ import type { History } from "./history.ts";
 const ATTEMPT_MS = 5_000;
 /** Longer than any outage that is allowed: then the station counts as stuck. */
 const STUCK_MS = 90_000;
-const PAUSE_MS = 250;
+export const PAUSE_MS = 250;
 /** Statuses that say "later". */
 const LATER: ReadonlySet<number> = new Set([408, 429, 503]);
 

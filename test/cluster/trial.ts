@@ -1,16 +1,19 @@
 /** A trial: stations at work on a cluster while one fault follows another, then the judgement of what was seen. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Random } from "../chaos/random.ts";
+import { addCanaries, type Canary, watchCanary } from "./canaries.ts";
 import { type ClusterWorld, startClusterWorld } from "./cluster-world.ts";
-import { drawFaults } from "./faults.ts";
+import { drawFaults, type Targets } from "./faults.ts";
 import { History, staleAnswers } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
 import { StationDriver } from "./station-driver.ts";
+import { PAUSE_MS } from "./trial-client.ts";
 
 export interface TrialOptions {
   readonly seed: number;
   readonly faults: number;
   readonly stations: number;
+  readonly targets: Targets;
   /** Called with each line of the table as it is known. */
   readonly print: (line: string) => void;
 }
@@ -24,12 +27,16 @@ export interface FaultResult {
   readonly pollOutageMs: number;
   readonly stationsWithGap: number;
   readonly wrongErrors: number;
+  /** The longest outage that is allowed. */
+  readonly withinMs: number;
 }
 
 export interface TrialResult extends Judgement {
   readonly faults: readonly FaultResult[];
   readonly history: History;
   readonly stale: readonly string[];
+  /** Outages that were too long. */
+  readonly late: readonly string[];
 }
 
 /** Work before the first fault, and after each, so that one fault's outage is not counted as the next one's. */
@@ -54,7 +61,7 @@ export async function runTrial(options: TrialOptions): Promise<TrialResult> {
   }
 }
 
-async function tryFaults(world: ClusterWorld, { seed, faults, print }: TrialOptions): Promise<TrialResult> {
+async function tryFaults(world: ClusterWorld, { seed, faults, targets, print }: TrialOptions): Promise<TrialResult> {
   const random = new Random(seed);
   const history = new History();
   const drivers = world.stations.map(
@@ -63,16 +70,22 @@ async function tryFaults(world: ClusterWorld, { seed, faults, print }: TrialOpti
   const work = Promise.all(drivers.map((driver) => driver.run()));
   work.catch(() => undefined);
   const results: FaultResult[] = [];
-  print("| fault | target | commands ms | displays ms | stations | wrong errors |");
-  print("| --- | --- | --- | --- | --- | --- |");
-  for (const draw of drawFaults(faults, random)) {
+  const stale: string[] = [];
+  const canaries = await addCanaries(world, faults);
+  print("| fault | target | commands ms | displays ms | at most | stations | wrong errors |");
+  print("| --- | --- | --- | --- | --- | --- | --- |");
+  for (const [index, draw] of drawFaults(faults, random, targets).entries()) {
     await delay(CALM_MS);
     const fault = await draw(world, random);
     const fromMs = performance.now();
     const wrongBefore = history.wrongErrors.length;
+    const over = new AbortController();
+    const watched = watchCanary(world, canaries[index] as Canary, over.signal);
     await fault.run();
     await workAgain(world, history);
     const toMs = performance.now();
+    over.abort();
+    stale.push(...(await watched));
     const commands = history.outages(fromMs, toMs, isCommand);
     const polls = history.outages(fromMs, toMs, isPoll);
     const result: FaultResult = {
@@ -82,15 +95,23 @@ async function tryFaults(world: ClusterWorld, { seed, faults, print }: TrialOpti
       pollOutageMs: Math.round(Math.max(0, ...polls.values())),
       stationsWithGap: [...commands.values()].filter((ms) => ms > GAP_MS).length,
       wrongErrors: history.wrongErrors.length - wrongBefore,
+      withinMs: fault.withinMs,
     };
     results.push(result);
     print(
-      `| ${result.name} | ${result.target} | ${result.commandOutageMs} | ${result.pollOutageMs} | ${result.stationsWithGap} | ${result.wrongErrors} |`,
+      `| ${result.name} | ${result.target} | ${result.commandOutageMs} | ${result.pollOutageMs} | ${result.withinMs} | ${result.stationsWithGap} | ${result.wrongErrors} |`,
     );
   }
   for (const driver of drivers) driver.stop();
   await work;
-  return { ...(await settled(world, history)), faults: results, history, stale: staleAnswers(history) };
+  stale.push(...staleAnswers(history));
+  return { ...(await settled(world, history)), faults: results, history, stale, late: results.flatMap(lateness) };
+}
+
+function lateness({ name, target, withinMs, commandOutageMs, pollOutageMs }: FaultResult): string[] {
+  const longestMs = Math.max(commandOutageMs, pollOutageMs);
+  // A client that has failed tries again after a pause, so an outage is measured longer by one pause at most.
+  return longestMs > withinMs + PAUSE_MS ? [`${name} (${target}): ${longestMs} ms instead of ${withinMs} ms.`] : [];
 }
 
 /** Resolves when each station has had a command and a poll answered that began after now, or when time is over. */

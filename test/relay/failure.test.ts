@@ -2,7 +2,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { sessionKey, stationKey } from "../../services/db/outbox.ts";
-import { RELAY_LIMITS } from "../../services/relay/limits.ts";
 import { refusalOf } from "../registry/registry-fixture.ts";
 import {
   type RelayFixture,
@@ -79,7 +78,7 @@ describe("a relay that is killed again and again", () => {
     expect(outstanding.length).toBeGreaterThan(1);
     await fixture.delivered();
     await expectAllDelivered();
-  });
+  }, 120_000);
 });
 
 describe("of two relays", () => {
@@ -105,7 +104,7 @@ describe("of two relays", () => {
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     await second.stop();
     expect(await leases()).toEqual([]);
-  });
+  }, 60_000);
 });
 
 describe("a relay whose connection to PostgreSQL is cut", () => {
@@ -136,7 +135,7 @@ describe("a bus that is killed", () => {
     }
     await fixture.delivered(30_000);
     await expectAllDelivered();
-  });
+  }, 120_000);
 });
 
 describe("stations that nobody hosts", () => {
@@ -152,8 +151,7 @@ describe("stations that nobody hosts", () => {
     await fixture.write(sessionPut(1, 1));
     const startedAtMs = Date.now();
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
-    // Sooner than any station is given up.
-    expect(Date.now() - startedAtMs).toBeLessThan(RELAY_LIMITS.stationTimeoutMs);
+    expect(Date.now() - startedAtMs).toBeLessThan(1_000);
     expect((await refusalOf(fixture.flush(stationKey(1)))).code).toBe("unavailable");
     const [waiting] = await fixture.sql`select count(*) as count from outbox where delivered_at is null`;
     expect(waiting).toEqual({ count: 100 + 5 * STATIONS.length });
@@ -165,5 +163,5 @@ describe("stations that nobody hosts", () => {
       const commits = await fixture.commits(stationId);
       expect(commits.map((commit) => commit.state.revision)).toEqual(revisions);
     }
-  });
+  }, 60_000);
 });

@@ -1,8 +1,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Against hanging: beside other work on the machine a whole start takes more than half a minute. */
-const OUTPUT_WAIT_MS = 120_000;
+const OUTPUT_WAIT_MS = 45_000;
 
 /** A program that a test started, with everything it has printed so far. */
 export interface RunningProgram {
@@ -10,7 +9,7 @@ export interface RunningProgram {
   pid: number;
   /** Standard output and standard error, in the order they came. */
   output: () => string;
-  /** Resolves with the match as soon as the output matches; rejects, showing the output, when the program ends or two minutes pass. */
+  /** Resolves with the match as soon as the output matches; rejects, showing the output, when the program ends or 45 s pass. */
   waitFor: (pattern: RegExp) => Promise<RegExpExecArray>;
   /** Resolves to the exit code, or the signal's name, once all output is read. */
   ended: Promise<number | NodeJS.Signals>;
@@ -49,7 +48,7 @@ export function runProgram(command: string, args: string[], options: SpawnOption
         const match = pattern.exec(output);
         if (match !== null) finish(() => resolve(match));
       };
-      const timer = setTimeout(() => refuse("Two minutes passed"), OUTPUT_WAIT_MS);
+      const timer = setTimeout(() => refuse("45 s passed"), OUTPUT_WAIT_MS);
       listeners.add(look);
       child.once("close", () => refuse("The program ended"));
       look();

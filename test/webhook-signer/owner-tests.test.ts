@@ -1,4 +1,5 @@
 /** Owners' tests: what their success means, and how many there are at once. */
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as messages from "../../services/bus/messages/webhooks.ts";
 import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
@@ -39,8 +40,10 @@ test("a success is one like any other: failures before it count no more, and wha
     is_fresh: true,
   });
   await world.hurry(fleet);
-  await waitFor("what had waited", async () =>
-    (await world.deliveries(fleet)).every((one) => one.status === "delivered"),
+  await waitFor(
+    "what had waited",
+    async () => (await world.deliveries(fleet)).every((one) => one.status === "delivered"),
+    5_000,
   );
   // A failure now is the first one.
   world.receiver.behave("/mended", () => 500);
@@ -50,49 +53,41 @@ test("a success is one like any other: failures before it count no more, and wha
     async () => (await world.ask(messages.getEndpoint, request)).endpoint.consecutiveFailures === 1,
   );
   expect((await world.ask(messages.getEndpoint, request)).endpoint.status).toBe("active");
-});
+}, 30_000);
 
 test("one at a time is made of an endpoint, four of an owner, and another owner's is not held up by them", async () => {
   const fleet = await world.openFleet();
   const fleets = [fleet, await world.addConsumer(fleet)];
   const ids: number[] = [];
-  let answers = Promise.withResolvers<void>();
   for (const [at, one] of fleets.entries()) {
     for (let endpoint = 0; endpoint < 5; endpoint += 1) {
       const path = `/tests/${at}-${endpoint}`;
       ids.push((await world.addEndpoint(one, path)).endpointId);
-      world.receiver.behave(path, () => ({ status: 200, after: answers.promise }));
+      world.receiver.behave(path, () => ({ status: 200, afterMs: 1_500 }));
     }
   }
   const other = await world.openFleet();
   const { endpointId } = await world.addEndpoint(other, "/other-test");
-  let refused = 0;
-  const ask = async (id: number): Promise<void> => {
-    const asked = world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: id });
-    asked.catch(() => (refused += 1));
-    await asked;
-  };
+  const ask = (id: number) => world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: id });
   const [first = 0] = ids;
   const same = Promise.allSettled(Array.from({ length: 6 }, () => ask(first)));
   await waitFor("the first", () => world.receiver.at("/tests/0-0").length > 0);
   const others = Promise.allSettled(ids.slice(1).map(ask));
-  const underWay = () => world.receiver.received.filter((one) => one.path.startsWith("/tests/")).length;
-  await waitFor("the owner's, and the refusals", () => underWay() >= 4 && refused === ids.length + 5 - 4);
+  await waitFor(
+    "the owner's",
+    () => world.receiver.received.filter((one) => one.path.startsWith("/tests/")).length >= 4,
+  );
   const foreign = await world.ask(messages.testEndpoint, { caller: other.owner, endpointId });
   expect(foreign.attempt.status).toBe(200);
-  answers.resolve();
   const results = [...(await same), ...(await others)];
   expect(results.filter((result) => result.status === "fulfilled")).toHaveLength(4);
   expect(world.receiver.mostAtOnce("/tests/")).toBe(4);
   expect(world.receiver.mostAtOnce("/tests/0-0")).toBe(1);
-  answers = Promise.withResolvers();
-  const sent = underWay();
   const again = ask(first);
-  await waitFor("its request", () => underWay() > sent);
+  await delay(300);
   expect((await refusalOf(ask(first))).code).toBe("busy");
-  answers.resolve();
   await again;
-});
+}, 30_000);
 
 test("of a suspended consumer's endpoint is refused, and nothing is sent", async () => {
   const fleet = await world.openFleet();
@@ -101,7 +96,7 @@ test("of a suspended consumer's endpoint is refused, and nothing is sent", async
   const refused = await refusalOf(world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId }));
   expect(refused).toMatchObject({ code: "conflict", detail: expect.stringMatching(/suspended/) as string });
   expect(world.receiver.at("/suspended-test")).toEqual([]);
-});
+}, 30_000);
 
 test("that reaches nobody tells where it tried, and how long the address took to find", async () => {
   const fleet = await world.openFleet();
@@ -113,4 +108,4 @@ test("that reaches nobody tells where it tried, and how long the address took to
   });
   const { attempt } = await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: endpoint.endpointId });
   expect(attempt).toMatchObject({ error: "connect_failed", address: "127.0.0.1", dnsMs: null, connectMs: null });
-});
+}, 30_000);

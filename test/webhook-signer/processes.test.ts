@@ -36,14 +36,6 @@ async function countDelivered(): Promise<number> {
   return row.count;
 }
 
-/** Statements of the signers that wait for a lock. */
-async function waitingStatements(): Promise<number> {
-  const rows = await world.database`
-    select from pg_stat_activity
-    where application_name = 'webhook-signer' and datname = current_database() and wait_event_type = 'Lock'`;
-  return rows.length;
-}
-
 /** How often each delivery arrived. */
 function arrivals(): ReadonlyMap<number, number> {
   const counts = new Map<number, number>();
@@ -74,7 +66,7 @@ test("three processes share the owners, and no delivery is sent twice, though ow
   await world.addSignerProcess();
   const holders = new Set<string>();
   let emitted = 600;
-  for (let turn = 0; turn < 40 && holders.size < 3; turn += 1) {
+  for (let turn = 0; turn < 16 && holders.size < 3; turn += 1) {
     await world.emitMany(fleets, 120);
     emitted += 120;
     const rows = await world.database<{ leased_by: string }[]>`
@@ -82,11 +74,11 @@ test("three processes share the owners, and no delivery is sent twice, though ow
     for (const { leased_by: holder } of rows) holders.add(holder);
     await delay(500);
   }
-  await waitFor("all of them", async () => (await countDelivered()) === emitted);
+  await waitFor("all of them", async () => (await countDelivered()) === emitted, 20_000);
   expect(holders.size).toBe(3);
   expect(arrivals().size).toBe(emitted);
   expect(Math.max(...arrivals().values())).toBe(1);
-});
+}, 60_000);
 
 test("the work of a killed process goes on within half a minute", async () => {
   const first = await world.addSignerProcess();
@@ -107,7 +99,7 @@ test("the work of a killed process goes on within half a minute", async () => {
   // Nobody knows of those of the killed process: they are not counted.
   const all = (await Promise.all(fleets.map(tries))).flat();
   expect(all.filter(({ attempts, answers }) => attempts !== 1 || answers.length !== 1)).toEqual([]);
-});
+}, 60_000);
 
 test("a process that stood still sends nothing of what others have taken over meanwhile", async () => {
   const frozen = await world.addSignerProcess();
@@ -121,7 +113,7 @@ test("a process that stood still sends nothing of what others have taken over me
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => 200);
   letGo();
   await world.addSignerProcess();
-  await waitFor("the others' work", async () => (await countDelivered()) === 2_000);
+  await waitFor("the others' work", async () => (await countDelivered()) === 2_000, 40_000);
   const before = world.receiver.received.length;
   frozen.signal("SIGCONT");
   await delay(2_500);
@@ -129,7 +121,7 @@ test("a process that stood still sends nothing of what others have taken over me
   expect(arrivals().size).toBe(2_000);
   // Those that were under way, or had ended and were not written.
   expect([...arrivals().values()].filter((count) => count > 1).length).toBeLessThan(100);
-});
+}, 80_000);
 
 test("what a process reports after others have taken over loses no success and overwrites nothing", async () => {
   const EVENTS = 8;
@@ -161,17 +153,16 @@ test("what a process reports after others have taken over loses no success and o
   await held.promise;
   // No more than fail before a breaker opens.
   await world.emitMany(fleets, EVENTS + 1);
-  await waitFor("the first attempts", () => world.receiver.received.length === EVENTS + 1);
-  await waitFor("its outcomes to wait", async () => (await waitingStatements()) > 0);
-  await old.freeze();
-  // What it has sent already ends, after its time in PostgreSQL.
-  await waitFor("nothing of it to wait", async () => (await waitingStatements()) === 0);
+  await waitFor("the first attempts", () => world.receiver.received.length === EVENTS + 1, 6_000);
+  await delay(300);
+  old.signal("SIGSTOP");
+  await delay(4_000);
   release.resolve();
   await holding;
   expect((await Promise.all(fleets.map(tries))).flat().every(({ attempts }) => attempts === 0)).toBe(true);
   await world.addSignerProcess();
   const isTried = ({ attempts }: Tried): boolean => attempts === 1;
-  await waitFor("the new one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTried));
+  await waitFor("the new one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTried), 30_000);
   const planned = (await tries(failed)).map((one) => one.due_at);
   // Nothing is due before the old one speaks.
   const pausing = fleets.map(
@@ -181,7 +172,7 @@ test("what a process reports after others have taken over loses no success and o
   await Promise.all(pausing);
   old.signal("SIGCONT");
   const isTold = ({ attempts }: Tried): boolean => attempts === 2;
-  await waitFor("the old one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTold));
+  await waitFor("the old one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTold), 30_000);
   const each = { attempts: 2, due_at: null, status: "delivered" };
   expect(await tries(succeeded)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [200, 500] })));
   expect(await tries(overtaken)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [500, 200] })));
@@ -190,7 +181,7 @@ test("what a process reports after others have taken over loses no success and o
     later.map((due_at) => ({ attempts: 2, due_at, status: "pending", answers: [500, 503] })),
   );
   expect(world.receiver.received).toHaveLength((EVENTS + 1) * 2);
-});
+}, 90_000);
 
 test("many events while processes are killed at random: each is delivered, none is lost", async () => {
   const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 4_000);
@@ -204,9 +195,9 @@ test("many events while processes are killed at random: each is delivered, none 
     processes.push(await world.addSignerProcess());
   }
   await emitting;
-  await waitFor("all of them", async () => (await countDelivered()) === EVENTS);
+  await waitFor("all of them", async () => (await countDelivered()) === EVENTS, 60_000);
   const [row] = await world.database<[{ events: number; deliveries: number }]>`
     select (select count(*)::int from webhook_events) as events, (select count(*)::int from webhook_deliveries) as deliveries`;
   expect(row).toEqual({ events: EVENTS, deliveries: EVENTS });
   expect(arrivals().size).toBe(EVENTS);
-});
+}, 120_000);

@@ -5,7 +5,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { getEndpoint, registerEndpoint } from "../../services/bus/messages/webhooks.ts";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
-import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type Door, startDoor } from "./door.ts";
 import { holdAnswers, type SignerProcess, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -47,13 +46,9 @@ async function beginAtDoor(events: number): Promise<{ readonly door: Door; reado
 
 /** A process that stands still is asked by the bus all the same, so PostgreSQL tells it. */
 async function areDelivered(): Promise<boolean> {
-  return (await countDelivered()) === EVENTS;
-}
-
-async function countDelivered(): Promise<number> {
   const [row] = await world.database<[{ count: number }]>`
     select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
-  return row.count;
+  return row.count === EVENTS;
 }
 
 /** Renewals wait while `during` goes on. */
@@ -74,32 +69,32 @@ test("between the answer that it holds an owner and what follows: it takes the o
   await begin();
   await withoutRenewals(async () => {
     await waitFor("a renewal", isRenewalWaiting);
-    await signer.freeze();
+    signer.signal("SIGSTOP");
+    await delay(50);
   });
   await delay(LONGER_MS);
   signer.signal("SIGCONT");
-  await waitFor("all of them", areDelivered);
+  await waitFor("all of them", areDelivered, 20_000);
   expect(world.receiver.received).toHaveLength(EVENTS);
-});
+}, 40_000);
 
 test("there, while another takes the owner, sends some and gives it back: it takes the owner anew, and sends none of those", async () => {
   const signer = await world.addSignerProcess(settings);
   await begin();
   await withoutRenewals(async () => {
     await waitFor("a renewal", isRenewalWaiting);
-    await signer.freeze();
+    signer.signal("SIGSTOP");
+    await delay(50);
   });
   const before = world.receiver.received.length;
-  const unwritten = before - (await countDelivered());
   const other = await world.addSignerProcess(settings);
   await waitFor("the other's work", () => world.receiver.received.length > before + 40);
   await other.stop();
   signer.signal("SIGCONT");
-  await waitFor("all of them", areDelivered);
-  // What was not written yet when it was stopped, and what was under way.
-  const again = world.receiver.received.length - EVENTS;
-  expect(again).toBeLessThanOrEqual(unwritten + SIGNER_LIMITS.inFlightPerEndpoint);
-});
+  await waitFor("all of them", areDelivered, 20_000);
+  // What was under way, or not written yet, when it was stopped.
+  expect(world.receiver.received.length - EVENTS).toBeLessThanOrEqual(12);
+}, 40_000);
 
 test("while its machine sleeps: it sends nothing of what others have taken over meanwhile", async () => {
   const sleeper = await world.addSignerProcess(asleep);
@@ -110,7 +105,7 @@ test("while its machine sleeps: it sends nothing of what others have taken over 
   world.receiver.behave("/one", () => 200);
   letGo();
   await world.addSignerProcess(settings);
-  await waitFor("the others' work", areDelivered);
+  await waitFor("the others' work", areDelivered, 20_000);
   const sent = world.receiver.received.length;
   await withoutRenewals(async () => {
     sleeper.signal("SIGCONT");
@@ -118,14 +113,14 @@ test("while its machine sleeps: it sends nothing of what others have taken over 
   });
   await delay(500);
   expect(world.receiver.received).toHaveLength(sent);
-});
+}, 40_000);
 
 test("while it opens a connection: it does not use it for what others have taken over meanwhile", async () => {
   const { door, signer: frozen } = await beginAtDoor(EVENTS);
   await frozen.freeze();
   door.openForLater();
   await world.addSignerProcess(settings);
-  await waitFor("the others' work", areDelivered);
+  await waitFor("the others' work", areDelivered, 20_000);
   const sent = world.receiver.received.length;
   await withoutRenewals(async () => {
     door.openForAll();
@@ -134,7 +129,7 @@ test("while it opens a connection: it does not use it for what others have taken
   });
   await delay(500);
   expect(world.receiver.received).toHaveLength(sent);
-});
+}, 40_000);
 
 test("while its target answers: what the others know of the target by then stays as it is", async () => {
   const stalled = await world.addSignerProcess(settings);
@@ -162,7 +157,7 @@ test("while its target answers: what the others know of the target by then stays
   await waitFor("what it makes of the answer", async () => (await attemptsWith("status_not_success")) === 1);
   await delay(300);
   expect(await read()).toMatchObject({ status: "active", consecutiveFailures: 0, openUntilMs: null });
-});
+}, 40_000);
 
 test("when PostgreSQL keeps it waiting, while it opens a connection: it does not use it for what another has by then", async () => {
   const { door } = await beginAtDoor(1);
@@ -174,4 +169,4 @@ test("when PostgreSQL keeps it waiting, while it opens a connection: it does not
   door.openForAll();
   await delay(500);
   expect(world.receiver.received).toEqual([]);
-});
+}, 40_000);

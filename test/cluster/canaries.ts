@@ -1,0 +1,81 @@
+/** Devices that are revoked while a fault lasts, one for each fault: from then on no gateway may answer them. */
+import { setTimeout as delay } from "node:timers/promises";
+import { addDevices } from "../chaos/chaos-world.ts";
+import type { ApiClient } from "../support/api-client.ts";
+import type { Refused } from "../support/http.ts";
+import type { ClusterWorld } from "./cluster-world.ts";
+import { STALE_AFTER_MS } from "./history.ts";
+
+/** Into the fault, when gateways could be cut off. */
+const REVOKED_AFTER_MS = 500;
+/** As often as the throttle of a credential allows. */
+const POLL_MS = 1_050;
+const REPEAT_MS = 250;
+const ATTEMPT_MS = 5_000;
+/** More would not fit into a station's state. */
+const CANARIES_PER_STATION = 8;
+
+export interface Canary {
+  readonly deviceId: number;
+  readonly client: ApiClient;
+}
+
+/** Devices of stations of their own. */
+export async function addCanaries(world: ClusterWorld, count: number): Promise<readonly Canary[]> {
+  const { owner, filialId } = world;
+  const canaries: Canary[] = [];
+  while (canaries.length < count) {
+    const body = { filial_id: filialId, name: "Canaries", currency: "EUR" };
+    const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+    const missing = Math.min(CANARIES_PER_STATION, count - canaries.length);
+    const makers = { system: { baseUrl: world.gateways[0] }, owner };
+    // Addresses that no station's devices have enrolled from.
+    const nth = 2 * world.stations.length + canaries.length;
+    canaries.push(...(await addDevices(makers, { stationId, kind: "customer_display", count: missing, nth })));
+  }
+  return canaries;
+}
+
+/**
+ * Revokes the canary, and asks for it at each gateway until the signal is aborted. Returns a sentence for each answer that no
+ * gateway may give: one to a revoked device, or 401 before it was revoked.
+ */
+export async function watchCanary(world: ClusterWorld, canary: Canary, signal: AbortSignal): Promise<string[]> {
+  const sentences: string[] = [];
+  let isAsked = false;
+  let revokedAtMs = Number.POSITIVE_INFINITY;
+  const revoke = async (): Promise<void> => {
+    await pause(REVOKED_AFTER_MS, signal);
+    isAsked = true;
+    for (let nth = 0; !signal.aborted && !Number.isFinite(revokedAtMs); nth += 1) {
+      const owner = world.owner.at(world.gateways[nth % world.gateways.length] as string);
+      const path = `devices/${canary.deviceId}/revoke/`;
+      const answer = await owner.call("POST", path, { timeoutMs: ATTEMPT_MS }).catch(() => undefined);
+      // 202: stored, and not effective yet.
+      if (answer?.status === 200) revokedAtMs = performance.now();
+      else await pause(REPEAT_MS, signal);
+    }
+  };
+  const watch = async (gateway: string): Promise<void> => {
+    const client = canary.client.at(gateway);
+    while (!signal.aborted) {
+      const askedAtMs = performance.now();
+      const answer = await client.call<Refused>("GET", "me/", { timeoutMs: ATTEMPT_MS }).catch(() => undefined);
+      const lateMs = Math.round(askedAtMs - revokedAtMs);
+      if (answer?.status === 200 && lateMs > STALE_AFTER_MS) {
+        sentences.push(`${gateway} answered device ${canary.deviceId} ${lateMs} ms after it was revoked.`);
+      }
+      if (answer?.status === 401 && !isAsked) {
+        sentences.push(`${gateway} answered device ${canary.deviceId} with ${answer.body.code} before it was revoked.`);
+      }
+      await pause(POLL_MS, signal);
+    }
+  };
+  await Promise.all([revoke(), ...world.gateways.map(watch)]);
+  if (!Number.isFinite(revokedAtMs)) sentences.push(`Device ${canary.deviceId} could not be revoked.`);
+  return sentences;
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => undefined);
+}
