@@ -70,7 +70,7 @@ test("every commit is copied exactly once although the copier is killed again an
   expect(await last.ended).toBe(0);
   const [hold] = await world.database`select held_until < now() as released from audit_position`;
   expect(hold).toEqual({ released: true });
-}, 60_000);
+});
 
 async function collect(station: ScriptedStation, times: number, round: number): Promise<void> {
   for (let time = 0; time < times; time += 1) {
@@ -115,4 +115,4 @@ test("the copy goes on after PostgreSQL was killed", async () => {
     await closeDatabase(database);
     await postgres.stop();
   }
-}, 60_000);
+});

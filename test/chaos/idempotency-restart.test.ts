@@ -77,7 +77,7 @@ describe("the same key", () => {
     const path = `${station.path}/intents/${intent.intent_id}/attest/`;
     const settled = await tell<Intent>("attest", world.cashier, path, { key: key() });
     expect(settled).toMatchObject({ status: "succeeded", report_count: 1 });
-  }, 60_000);
+  });
 
   it("also of a cancelled collection, and of one whose attestation is refused", async () => {
     const [, cancelled, changed] = world.stations as [ChaosStation, ChaosStation, ChaosStation];
@@ -91,7 +91,7 @@ describe("the same key", () => {
     const attest = `${changed.path}/intents/${second.intent.intent_id}/attest/`;
     const refused = await tell("attest a changed order", world.cashier, attest, { key: key() });
     expect(refused).toMatchObject({ code: "order_changed", status: "processing" });
-  }, 60_000);
+  });
 
   it("gets it again after kill -9 and restart of every process, nats-server and PostgreSQL, also ten times at once", async () => {
     const { nats, postgres, processes, bus } = world.system;
@@ -108,5 +108,5 @@ describe("the same key", () => {
         for (const answer of answers) expect(answer, command.title).toBe(command.answer);
       }),
     );
-  }, 90_000);
+  });
 });

@@ -206,7 +206,7 @@ describe(`${COLLECTIONS} collections through a storm of kill -9 (CHAOS_SEED=${SE
     process.stderr.write(`kill -9: ${JSON.stringify({ ...figures, sumMinor: String(sumMinor) })}\n`);
     expect(figures.paidOrders).toBeGreaterThan(COLLECTIONS / 2);
     expect(figures.provider.moneys).toBeGreaterThan(QR_COLLECTIONS / 2);
-  }, 60_000);
+  });
 });
 
 /** How often the QR collections ended in which way. */

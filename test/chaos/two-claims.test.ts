@@ -87,7 +87,7 @@ describe("one code, claimed by several devices at once through two gateways", ()
       expect(credentials).toHaveLength(1);
     }
     await sql.end();
-  }, 60_000);
+  });
 });
 
 type Kind = "unknown" | "spent" | "expired" | "revoked" | "malformed";
@@ -101,7 +101,7 @@ describe("codes that cannot be claimed", () => {
 
   beforeAll(async () => {
     codes = await codesOfEachKind();
-  }, 60_000);
+  });
   afterAll(() => agent.destroy());
 
   /** As the bytes came, without a client that tidies them. */

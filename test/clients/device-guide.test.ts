@@ -51,7 +51,7 @@ describe("device guide: the shell lines", () => {
     });
     intentPath = `${root}/intents/${intent.intent_id}/`;
     variables["INTENT_ID"] = String(intent.intent_id);
-  }, 60_000);
+  });
   afterAll(() => system.stop());
 
   it("fetch the assignment, report it, and read the report back with the same key", async () => {

@@ -115,7 +115,7 @@ beforeAll(async () => {
   // One server leads everything, so that the lag of another one makes no election.
   await leadFrom(bus, LEADER, EVERYTHING);
   host = await startHost();
-}, 90_000);
+});
 afterAll(async () => {
   for (const stop of stops.toReversed()) await stop();
   await cluster.stop();
@@ -141,7 +141,7 @@ test("one of three servers lags: the lease that another host has released is nev
     expect(answer).toMatchObject({ reply: { ok: false, code: "lease_required" } });
   }
   cluster.reunite(LAGGING);
-}, 60_000);
+});
 
 test("the leader of the leases is killed: the host holds what it held, and goes on after the election", async () => {
   await leadFrom(bus, OTHER, [LEASE_STREAM]);
@@ -159,4 +159,4 @@ test("the leader of the leases is killed: the host holds what it held, and goes 
   const messages = lines.map(({ msg }) => msg);
   for (const message of messages) expect(message).not.toMatch(/acquired|dropped|silent/);
   expect(messages).toContain("the lease is renewed again");
-}, 60_000);
+});

@@ -22,7 +22,7 @@ beforeAll(async () => {
   cluster = await NatsCluster.start();
   const jsm = await jetstreamManager(await clientOf("n0"));
   await vi.waitFor(() => jsm.streams.add({ name: "TRIAL", subjects: ["trial.>"], num_replicas: 3 }), WAIT);
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all([...connections.values()].map((nc) => nc.close()));
   await cluster.stop();
@@ -61,7 +61,7 @@ describe("a cluster of three servers", () => {
     const sequence = await vi.waitFor(() => append(other), WAIT);
     cluster.reunite(follower);
     expect(await vi.waitFor(() => append(follower), WAIT)).toBeGreaterThan(sequence);
-  }, 60_000);
+  });
 
   test("a leader that is killed: another one is elected, and nothing acknowledged is lost", async () => {
     const killed = await leader();
@@ -73,5 +73,5 @@ describe("a cluster of three servers", () => {
     process.stderr.write(`election after a kill: ${Math.round(performance.now() - startedAtMs)} ms\n`);
     expect(after).toBeGreaterThan(before);
     await cluster.startNode(killed);
-  }, 60_000);
+  });
 });

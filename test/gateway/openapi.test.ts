@@ -266,13 +266,13 @@ describe("the linters", () => {
     };
     expect(report.problems).toEqual([]);
     expect(exit).toBe(0);
-  }, 60_000);
+  });
 
   it("of Spectral find no error and no warning", async () => {
     const { exit, output } = await lint("spectral", ["lint", file, "-r", "test/gateway/spectral.yaml", "-F", "warn"]);
     expect(output).toContain("No results with a severity of 'warn' or higher found!");
     expect(exit).toBe(0);
-  }, 60_000);
+  });
 });
 
 describe("the device API is the contract's", () => {

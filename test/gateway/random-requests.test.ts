@@ -148,4 +148,4 @@ it("bytes that are no HTTP at all end their own connection and nothing else", as
   ];
   await Promise.all(odd.map((bytes) => sendRaw(port, [bytes], { waitMs: 300, endAfter: true })));
   expect((await send(system.baseUrl, "GET", "/healthz")).status).toBe(200);
-}, 30_000);
+});

@@ -163,12 +163,12 @@ describe("the linters of the AsyncAPI document", () => {
     };
     expect(report.problems).toEqual([]);
     expect(exit).toBe(0);
-  }, 60_000);
+  });
 
   it("of Spectral find no error and no warning", async () => {
     const rules = "test/gateway/spectral-asyncapi.yaml";
     const { exit, output } = await lint("spectral", ["lint", file, "-r", rules, "-F", "warn"]);
     expect(output).toMatch(/0 errors, 0 warnings|No results with a severity of 'warn' or higher found!/);
     expect(exit).toBe(0);
-  }, 60_000);
+  });
 });

@@ -72,7 +72,7 @@ test("the look after the deadline is the last one, whatever it says", async () =
     update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
   expect((await look(intent)).outcome).toBe("amount_mismatch");
   expect(await scenes.onlyIssueOf(place)).toMatchObject({ kind: "amount_mismatch" });
-}, 40_000);
+});
 
 test("a look that says that nothing was paid ends nothing when the money has come meanwhile", async () => {
   const { place, intent, paid } = await open();
@@ -95,4 +95,4 @@ test("a look that says that nothing was paid ends nothing when the money has com
   await delay(1_000);
   expect(scenes.heard(intent)).not.toContain("provider_failed");
   expect(await scenes.issuesOf(place)).toEqual([]);
-}, 40_000);
+});

@@ -78,4 +78,4 @@ test("refused callbacks, also young ones beyond the newest", async () => {
   await refuse(refusalRows, 0);
   await remove();
   expect(await count()).toBe(refusalRows);
-}, 30_000);
+});

@@ -72,7 +72,7 @@ describe("a provider that does not answer", () => {
     healthyAccount = row.account;
     provider.answer = answerAllButTheSilent;
     await provider.takeOver(world);
-  }, 60_000);
+  });
 
   it("leaves the questions, confirmations and new QRs of the others as they are", async () => {
     await openDueQrs(silent.place, silent.configId);
@@ -98,7 +98,7 @@ describe("a provider that does not answer", () => {
     await waitFor("the confirmed payment", async () => (await scenes.salesOf(intent)).length === 1, 20_000);
     expect(performance.now() - dueAtMs).toBeLessThan(2_000);
     await Promise.all(asked);
-  }, 60_000);
+  });
 });
 
 let drawn = 8_000_000;
@@ -141,5 +141,5 @@ describe("bursts of callbacks with wrong signatures", () => {
       select count(*) as recorded from provider_callback_refusals`;
     const { refusalsRecorded, unknownRefusalsRecorded } = PROVIDER_LIMITS;
     expect(recorded).toBeLessThanOrEqual(refusalsRecorded + unknownRefusalsRecorded);
-  }, 60_000);
+  });
 });

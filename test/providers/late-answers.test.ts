@@ -63,7 +63,7 @@ test("a switch thrown meanwhile: no QR is handed out, and the payment is cancell
     qr_payload: "",
     provider_reference: "P-1",
   });
-}, 30_000);
+});
 
 test("an end meanwhile: what was cancelled before it was made is cancelled again", async () => {
   const { intent, reply, release } = await ask();
@@ -77,4 +77,4 @@ test("an end meanwhile: what was cancelled before it was made is cancelled again
   release();
   await reply;
   await waitFor("the second cancellation", () => cancellations() === 2);
-}, 30_000);
+});

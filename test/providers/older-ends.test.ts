@@ -110,7 +110,7 @@ test("the provider is asked again, when the money was asserted anew while it was
   const { issueId } = await scenes.onlyIssueOf(place);
   await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
   await waitFor("the provider's word", () => scenes.heard(intent).includes("provider_cleared"));
-}, 30_000);
+});
 
 test("an answer that is older than money clears nothing, also when the issue of that was closed meanwhile", async () => {
   const { place, intent, answering, cancellations } = await openCancellation();
@@ -124,7 +124,7 @@ test("an answer that is older than money clears nothing, also when the issue of 
   answering.resolve();
   await waitFor("the provider's word", () => askedBefore.length > 0);
   expect(askedBefore).toEqual([2]);
-}, 30_000);
+});
 
 test.each([
   ["that differs", { amount: "9.00" }],

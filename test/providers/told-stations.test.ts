@@ -63,7 +63,7 @@ test("two issues of one intent are both told when their station is back", async 
   expect([...heard].toSorted()).toEqual(
     issues.map(({ issueId }) => `provider:differ:${scene.intent.intentId}:${issueId}`).toSorted(),
   );
-}, 30_000);
+});
 
 /** The intent has ended unpaid, and the provider says so: its station is asked to clear the order. */
 async function declineEnded(scene: Scene, whileClearing: () => Promise<void>): Promise<void> {

@@ -57,4 +57,4 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
   );
   expect(await counter.ended(intentId, 20_000)).toMatchObject({ status: "succeeded" });
   replica.stop();
-}, 60_000);
+});

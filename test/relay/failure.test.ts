@@ -104,7 +104,7 @@ describe("of two relays", () => {
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     await second.stop();
     expect(await leases()).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe("a relay whose connection to PostgreSQL is cut", () => {
@@ -163,5 +163,5 @@ describe("stations that nobody hosts", () => {
       const commits = await fixture.commits(stationId);
       expect(commits.map((commit) => commit.state.revision)).toEqual(revisions);
     }
-  }, 60_000);
+  });
 });

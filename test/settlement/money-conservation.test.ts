@@ -92,4 +92,4 @@ test("I2: whatever is opened, changed, voided and settled at once, Σ transactio
     }),
     { numRuns: 60 },
   );
-}, 60_000);
+});

@@ -199,7 +199,7 @@ describe("an offer", () => {
     await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 300 });
     await waitFor("the end", async () => (await world.deliveries(fleet))[0]?.status === "lapsed", 15_000);
     expect(world.receiver.at("/asleep")).toEqual([]);
-  }, 20_000);
+  });
 });
 
 describe("events", () => {

@@ -28,7 +28,7 @@ test("events that the bus has lost are taken from the outbox, and one that canno
   const [row] = await world.database<[{ count: number }]>`
     select count(*)::int as count from webhook_events where event_type = 'unreadable'`;
   expect(row.count).toBe(1);
-}, 30_000);
+});
 
 test("connections to PostgreSQL that break again and again lose nothing, and nothing is left for longer than half a minute", async () => {
   const fleets = await Promise.all(Array.from({ length: 5 }, () => world.openFleet()));
@@ -65,7 +65,7 @@ test("connections to PostgreSQL that break again and again lose nothing, and not
   expect(row.records).toBeLessThanOrEqual(
     world.receiver.received.filter((one) => one.path.startsWith("/broken/")).length,
   );
-}, 60_000);
+});
 
 test("an outcome that cannot be stored holds up no others, and its delivery is not sent again and again", async () => {
   const fleet = await world.openFleet();
@@ -81,7 +81,7 @@ test("an outcome that cannot be stored holds up no others, and its delivery is n
   await delay(2_500);
   expect(world.receiver.at("/unstorable")).toHaveLength(20);
   await world.database`alter table webhook_attempts drop constraint probe`;
-}, 30_000);
+});
 
 test("an endpoint's row that cannot be stored holds up nobody's outcomes, its own included", async () => {
   const [broken, sound] = [await world.openFleet(), await world.openFleet()];
@@ -95,7 +95,7 @@ test("an endpoint's row that cannot be stored holds up nobody's outcomes, its ow
   const isCounted = async () => (await world.deliveries(broken)).every(({ attempts }) => attempts > 0);
   await waitFor("its own", isCounted);
   await world.database`alter table webhook_endpoints drop constraint probe`;
-}, 30_000);
+});
 
 test("a bus that goes away and comes back holds up what is due for no longer than it is away", async () => {
   const fleet = await world.openFleet();
@@ -110,4 +110,4 @@ test("a bus that goes away and comes back holds up what is due for no longer tha
   await waitFor("the bus", () => world.bus.isUp());
   await world.emitMany([fleet], 3);
   await waitFor("the new ones", async () => (await delivered(fleet)) === 6, 40_000);
-}, 80_000);
+});

@@ -33,7 +33,7 @@ test("an owner is given to a further process when what is under way has ended, h
   await waitFor("one of them to be given back", isGiven);
   await delay(1_500);
   expect(world.receiver.received).toHaveLength(2);
-}, 30_000);
+});
 
 test("a process that ends waits for what is under way only so long, and whoever is next sends it again", async () => {
   const fleet = await world.openFleet();
@@ -48,4 +48,4 @@ test("a process that ends waits for what is under way only so long, and whoever 
   expect(await world.database`select from webhook_owners where leased_by is not null`).toHaveLength(0);
   await world.addSigner();
   await waitFor("the request again", arrivals(2));
-}, 30_000);
+});

@@ -68,4 +68,4 @@ test("it is idle when it has looked and nothing of it is under way, nor waits fo
   expect(owner.idleSinceMs).toBeLessThanOrEqual(Date.now());
   await owner.stop();
   await sender.close();
-}, 20_000);
+});

@@ -34,7 +34,7 @@ test("this machine is no target unless the operator says so, which the log tells
   await register(fleet);
   expect(await refusalOf(register(live))).toMatchObject({ code: "webhook_target_refused", reason: "host_not_public" });
   await open.stop();
-}, 40_000);
+});
 
 test("a rotation of which nothing more is said lets the old secret sign for a day", async () => {
   const { overlap_seconds: seconds } = rotateWebhookSecretBodySchema.parse({});
@@ -48,7 +48,7 @@ test("a rotation of which nothing more is said lets the old secret sign for a da
   expect(ends[0]).toBeNull();
   expect(Math.abs((ends[1] ?? 0) - Date.now() - DAY_MS)).toBeLessThan(10_000);
   await signer.stop();
-}, 30_000);
+});
 
 test("that an event was taken is known for as long as the outbox has it, and three days in any case", async () => {
   const signer = await world.addSigner();
@@ -72,4 +72,4 @@ test("that an event was taken is known for as long as the outbox has it, and thr
   const left = await world.database<{ event_id: number }[]>`
     select event_id from webhook_events where filial_id = ${fleet.filialId} order by event_id`;
   expect(left.map((row) => row.event_id)).toEqual([kept, young]);
-}, 30_000);
+});

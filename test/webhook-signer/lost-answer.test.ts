@@ -92,4 +92,4 @@ test("sends nothing that it had in hand before, and another has sent meanwhile",
     return rows.length === 0;
   });
   expect(bodies()).toEqual(["{}", '{"n":3}']);
-}, 30_000);
+});

@@ -53,7 +53,7 @@ test("a success is one like any other: failures before it count no more, and wha
     async () => (await world.ask(messages.getEndpoint, request)).endpoint.consecutiveFailures === 1,
   );
   expect((await world.ask(messages.getEndpoint, request)).endpoint.status).toBe("active");
-}, 30_000);
+});
 
 test("one at a time is made of an endpoint, four of an owner, and another owner's is not held up by them", async () => {
   const fleet = await world.openFleet();
@@ -87,7 +87,7 @@ test("one at a time is made of an endpoint, four of an owner, and another owner'
   await delay(300);
   expect((await refusalOf(ask(first))).code).toBe("busy");
   await again;
-}, 30_000);
+});
 
 test("of a suspended consumer's endpoint is refused, and nothing is sent", async () => {
   const fleet = await world.openFleet();
@@ -96,7 +96,7 @@ test("of a suspended consumer's endpoint is refused, and nothing is sent", async
   const refused = await refusalOf(world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId }));
   expect(refused).toMatchObject({ code: "conflict", detail: expect.stringMatching(/suspended/) as string });
   expect(world.receiver.at("/suspended-test")).toEqual([]);
-}, 30_000);
+});
 
 test("that reaches nobody tells where it tried, and how long the address took to find", async () => {
   const fleet = await world.openFleet();
@@ -108,4 +108,4 @@ test("that reaches nobody tells where it tried, and how long the address took to
   });
   const { attempt } = await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: endpoint.endpointId });
   expect(attempt).toMatchObject({ error: "connect_failed", address: "127.0.0.1", dnsMs: null, connectMs: null });
-}, 30_000);
+});

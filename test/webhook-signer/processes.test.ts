@@ -78,7 +78,7 @@ test("three processes share the owners, and no delivery is sent twice, though ow
   expect(holders.size).toBe(3);
   expect(arrivals().size).toBe(emitted);
   expect(Math.max(...arrivals().values())).toBe(1);
-}, 60_000);
+});
 
 test("the work of a killed process goes on within half a minute", async () => {
   const first = await world.addSignerProcess();
@@ -99,7 +99,7 @@ test("the work of a killed process goes on within half a minute", async () => {
   // Nobody knows of those of the killed process: they are not counted.
   const all = (await Promise.all(fleets.map(tries))).flat();
   expect(all.filter(({ attempts, answers }) => attempts !== 1 || answers.length !== 1)).toEqual([]);
-}, 60_000);
+});
 
 test("a process that stood still sends nothing of what others have taken over meanwhile", async () => {
   const frozen = await world.addSignerProcess();
@@ -121,7 +121,7 @@ test("a process that stood still sends nothing of what others have taken over me
   expect(arrivals().size).toBe(2_000);
   // Those that were under way, or had ended and were not written.
   expect([...arrivals().values()].filter((count) => count > 1).length).toBeLessThan(100);
-}, 80_000);
+});
 
 test("what a process reports after others have taken over loses no success and overwrites nothing", async () => {
   const EVENTS = 8;
@@ -181,7 +181,7 @@ test("what a process reports after others have taken over loses no success and o
     later.map((due_at) => ({ attempts: 2, due_at, status: "pending", answers: [500, 503] })),
   );
   expect(world.receiver.received).toHaveLength((EVENTS + 1) * 2);
-}, 90_000);
+});
 
 test("many events while processes are killed at random: each is delivered, none is lost", async () => {
   const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 4_000);

@@ -93,7 +93,7 @@ describe("of one that waits for its next attempt", () => {
     const waitMs = (second.nextAttemptAtMs ?? 0) - Date.now();
     expect(waitMs).toBeGreaterThan(22_000);
     expect(waitMs).toBeLessThan(37_000);
-  }, 60_000);
+  });
 
   test("of an offer never makes it lapse before its time", async () => {
     const fleet = await world.openFleet();
@@ -110,7 +110,7 @@ describe("of one that waits for its next attempt", () => {
         update webhook_endpoints set open_until = null, consecutive_failures = 0, generation = generation + 1
         where endpoint_id = ${endpointId}`;
     }
-  }, 30_000);
+  });
 });
 
 test("past an open breaker it goes out at once, as its probe, before all that waits", async () => {
@@ -145,7 +145,7 @@ test("past an open breaker it goes out at once, as its probe, before all that wa
     await world.hurry(fleet);
     return (await world.deliveries(fleet)).every((one) => one.status === "delivered");
   });
-}, 30_000);
+});
 
 test("an owner's test is not sent again", async () => {
   const fleet = await world.openFleet();
@@ -174,4 +174,4 @@ test("a delivery is read with its attempts as they were at one moment", async ()
     }
   }
   expect(torn).toEqual([]);
-}, 60_000);
+});

@@ -73,7 +73,7 @@ test("what it sends after it has slept is signed with the time of then", async (
   await waitFor("the request", () => target.received.join("").endsWith("{}"));
   const [, signature = ""] = /x-service-robotics-signature: (.*)\r/i.exec(target.received.join("")) ?? [];
   expect(Math.abs(parseSignature(signature).t - Date.now() / 1_000)).toBeLessThan(3);
-}, 20_000);
+});
 
 test("a look at PostgreSQL's clock that it has slept through is made again", async () => {
   let isTired = false;
@@ -89,7 +89,7 @@ test("a look at PostgreSQL's clock that it has slept through is made again", asy
   await clock.look();
   await clock.lookIfMoved();
   expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
-}, 20_000);
+});
 
 test("an offer that ends while it sleeps is not sent after it, though its lease holds, and lapses", async () => {
   const target = await startOk();
@@ -115,4 +115,4 @@ test("an offer that ends while it sleeps is not sent after it, though its lease 
   });
   expect(ended).toEqual({ status: "lapsed", attempts: 0 });
   expect(target.received.join("")).toBe("");
-}, 20_000);
+});

@@ -76,7 +76,7 @@ test("between the answer that it holds an owner and what follows: it takes the o
   signer.signal("SIGCONT");
   await waitFor("all of them", areDelivered, 20_000);
   expect(world.receiver.received).toHaveLength(EVENTS);
-}, 40_000);
+});
 
 test("there, while another takes the owner, sends some and gives it back: it takes the owner anew, and sends none of those", async () => {
   const signer = await world.addSignerProcess(settings);
@@ -94,7 +94,7 @@ test("there, while another takes the owner, sends some and gives it back: it tak
   await waitFor("all of them", areDelivered, 20_000);
   // What was under way, or not written yet, when it was stopped.
   expect(world.receiver.received.length - EVENTS).toBeLessThanOrEqual(12);
-}, 40_000);
+});
 
 test("while its machine sleeps: it sends nothing of what others have taken over meanwhile", async () => {
   const sleeper = await world.addSignerProcess(asleep);
@@ -113,7 +113,7 @@ test("while its machine sleeps: it sends nothing of what others have taken over 
   });
   await delay(500);
   expect(world.receiver.received).toHaveLength(sent);
-}, 40_000);
+});
 
 test("while it opens a connection: it does not use it for what others have taken over meanwhile", async () => {
   const { door, signer: frozen } = await beginAtDoor(EVENTS);
@@ -129,7 +129,7 @@ test("while it opens a connection: it does not use it for what others have taken
   });
   await delay(500);
   expect(world.receiver.received).toHaveLength(sent);
-}, 40_000);
+});
 
 test("while its target answers: what the others know of the target by then stays as it is", async () => {
   const stalled = await world.addSignerProcess(settings);
@@ -157,7 +157,7 @@ test("while its target answers: what the others know of the target by then stays
   await waitFor("what it makes of the answer", async () => (await attemptsWith("status_not_success")) === 1);
   await delay(300);
   expect(await read()).toMatchObject({ status: "active", consecutiveFailures: 0, openUntilMs: null });
-}, 40_000);
+});
 
 test("when PostgreSQL keeps it waiting, while it opens a connection: it does not use it for what another has by then", async () => {
   const { door } = await beginAtDoor(1);
@@ -169,4 +169,4 @@ test("when PostgreSQL keeps it waiting, while it opens a connection: it does not
   door.openForAll();
   await delay(500);
   expect(world.receiver.received).toEqual([]);
-}, 40_000);
+});

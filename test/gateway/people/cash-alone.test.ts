@@ -94,4 +94,4 @@ it("every key again: the answer that it got first, and each order is paid once",
     // The slip of the oldest collection can be read, too.
     expect(await cashier.good<Intent>("GET", `${station}/intents/${created.intent_id}/`)).toEqual(settled);
   }
-}, 60_000);
+});

@@ -301,7 +301,7 @@ describe("with a relay that is stopped", () => {
     const { token } = asked.get("cashier_session_close") ?? {};
     signedOut = await send(system.baseUrl, "GET", "/api/cashier/v1/session/", { token: token ?? "" });
     for (const { operation, route } of rows) later.set(operation, await ask(route, asked.get(operation) ?? {}));
-  }, 60_000);
+  });
 
   it.each(rows)(
     "$operation: its answer says that the change is stored and not yet effective",
