@@ -89,6 +89,35 @@ const MENDS: readonly Mend[] = [
     becomes: "return fetchArrayTypes().catch(() => undefined)",
     times: 1,
   },
+  // A statement that a connection sees for the first time is described first, and nothing ended that: PostgreSQL waited for
+  // the rest as within one statement, where none of its time-outs applies. A process that hung there kept the locks of its
+  // transaction for as long as it hung. Now the description ends as a statement does, and what waits then is an idle
+  // transaction. Cursors, and descriptions by themselves, stay as they were.
+  {
+    file: "connection.js",
+    was: "? Buffer.concat([describe(q), Flush])",
+    becomes: "? Buffer.concat([describe(q), q.onlyDescribe || q.cursorFn ? Flush : Sync])",
+    times: 1,
+  },
+  {
+    file: "connection.js",
+    was: "(write(prepared(query)), query.describeFirst = false)",
+    becomes: "(write(prepared(query)), query.describeFirst = false, query.isDescribed = !query.cursorFn)",
+    times: 1,
+  },
+  {
+    file: "connection.js",
+    was: "function ReadyForQuery(x) {\n",
+    becomes:
+      "function ReadyForQuery(x) {\n    if (query && query.isDescribed)\n      return query.isDescribed = false\n\n",
+    times: 1,
+  },
+  {
+    file: "connection.js",
+    was: "(query.cursorFn || query.describeFirst) && write(Sync)",
+    becomes: "(query.cursorFn || query.onlyDescribe) && write(Sync)",
+    times: 2,
+  },
 ];
 
 /** The driver's entry point, as `import postgres from "postgres"` would give it unmended. */

@@ -87,7 +87,7 @@ test("the copy goes on after NATS was killed", async () => {
   await world.untilCopied();
   await world.nats.kill9();
   await world.nats.restart();
-  await expect.poll(() => world.bus.isUp(), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => world.bus.isUp(), { timeout: 15_000 }).toBe(true);
   await station.collectCash(6_002);
   await world.untilCopied();
   expect(await copiedEvents(world.database, station.facts.stationId)).toEqual(committedEvents(station));

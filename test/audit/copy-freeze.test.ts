@@ -27,15 +27,15 @@ afterEach(async () => {
 
 const copierUrl = (): string => `${postgres.url}?idle_in_transaction_session_timeout=${IDLE_MS}`;
 
-async function untilCopied(station: ScriptedStation, timeout: number): Promise<void> {
+async function untilCopied(station: ScriptedStation): Promise<void> {
   const copied = (): Promise<unknown> => copiedEvents(database, station.facts.stationId).catch(String);
-  await expect.poll(copied, { timeout }).toEqual(committedEvents(station));
+  await expect.poll(copied).toEqual(committedEvents(station));
 }
 
 test("the copy goes on after PostgreSQL stood still in whatever it was doing", async () => {
   const audit = await world.startAudit({ databaseUrl: copierUrl() });
   const station = await (await world.newStation()).open();
-  await untilCopied(station, 5_000);
+  await untilCopied(station);
   for (let round = 0; round < 6; round += 1) {
     const over = new AbortController();
     const collecting = (async () => {
@@ -48,7 +48,7 @@ test("the copy goes on after PostgreSQL stood still in whatever it was doing", a
     over.abort();
     await collecting;
     postgres.signalAll("SIGCONT");
-    await untilCopied(station, 8_000);
+    await untilCopied(station);
   }
   const stoppingAtMs = performance.now();
   await audit.stop();
@@ -58,7 +58,7 @@ test("the copy goes on after PostgreSQL stood still in whatever it was doing", a
 test("the service ends although PostgreSQL stands still", async () => {
   const audit = await world.startAudit({ databaseUrl: copierUrl() });
   const station = await (await world.newStation()).open();
-  await untilCopied(station, 5_000);
+  await untilCopied(station);
   postgres.signalAll("SIGSTOP");
   await station.collectCash(9_001);
   await wait(100);

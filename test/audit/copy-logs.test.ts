@@ -52,7 +52,7 @@ async function stationOfEach(): Promise<readonly ScriptedStation[]> {
 async function untilCopied(stations: readonly ScriptedStation[]): Promise<void> {
   for (const station of stations) {
     const copied = () => copiedEvents(database, station.facts.stationId);
-    await expect.poll(copied, { timeout: 5_000 }).toEqual(committedEvents(station));
+    await expect.poll(copied, { timeout: 15_000 }).toEqual(committedEvents(station));
   }
 }
 

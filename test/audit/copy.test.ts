@@ -205,7 +205,7 @@ test("a log that ends before the copy does is said to have lost something, and i
   await world.database`update audit_position set sequence = 1000000`;
   const audit = await world.startAudit({ log });
   await expect
-    .poll(() => copiedEvents(world.database, station.facts.stationId), { timeout: 5_000 })
+    .poll(() => copiedEvents(world.database, station.facts.stationId), { timeout: 15_000 })
     .toEqual(committedEvents(station));
   expect(lines).toContainEqual(expect.objectContaining({ msg: "the station log has lost what its audit copy has" }));
   await audit.stop();

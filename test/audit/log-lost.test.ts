@@ -17,7 +17,7 @@ afterEach(() => world.stop());
 
 async function lose(copy: string | undefined): Promise<void> {
   await comeBackWith(world.nats, copy);
-  await expect.poll(() => world.bus.isUp(), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => world.bus.isUp(), { timeout: 15_000 }).toBe(true);
   await ensureStreams(world.bus, { replicas: 1, logs: 1 });
 }
 
@@ -74,7 +74,7 @@ describe("a log that has lost its end", () => {
     const kept = station.remember();
     const isTold = async (events: number): Promise<void> => {
       const told = async () => (await copiedEvents(world.database, station.facts.stationId)).length;
-      await expect.poll(told, { timeout: 5_000 }).toBe(events);
+      await expect.poll(told, { timeout: 15_000 }).toBe(events);
     };
     for (const [life, intentId] of [202, 203].entries()) {
       await station.collectCash(intentId);
@@ -110,7 +110,7 @@ describe("a log that has lost its end", () => {
     const audit = await world.startAudit();
     await world.nats.kill9();
     await world.nats.restart();
-    await expect.poll(() => world.bus.isUp(), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => world.bus.isUp(), { timeout: 15_000 }).toBe(true);
     for (let intentId = 302; intentId < 332; intentId += 1) await station.collectCash(intentId);
     await world.untilCopied();
     expect(await lostEvents(station)).toEqual([]);

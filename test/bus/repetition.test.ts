@@ -94,7 +94,7 @@ describe("a request whose process is stalled", () => {
     const direct: Msg[] = [];
     const offered = second.nc.subscribe("test.offered", { callback: (_error, message) => void direct.push(message) });
     await second.nc.flush();
-    await expect(call(caller.nc, read, {}, 2_000)).rejects.toBeInstanceOf(UnavailableError);
+    await expect(call(caller.nc, read, {}, 3_000)).rejects.toBeInstanceOf(UnavailableError);
     expect(taken.length + direct.length).toBe(1 + BUS_LIMITS.repetitions);
     for (const subscription of [offers, offered]) subscription.unsubscribe();
     end();
@@ -146,9 +146,9 @@ describe("a request that may be carried out once", () => {
     caller.nc.subscribe("test.inbox", { callback: (_error, message) => void bodies.push(message.json()) });
     for (let count = 0; count < 6; count += 1) caller.nc.publish(create.subject, "{}", { reply: "test.inbox" });
     await expect.poll(() => bodies).toContainEqual({ reply: { by: "one of them" } });
+    await expect.poll(() => bodies.filter((body) => "claimed" in (body as object)).length).toBeGreaterThan(0);
     await delay(100);
     expect(runs).toBe(1);
-    expect(bodies.filter((body) => "claimed" in (body as object)).length).toBeGreaterThan(0);
   });
 
   it("its process has not begun it when it stalls: another one carries it out, and the first one does not later", async () => {
@@ -172,7 +172,7 @@ describe("a request that may be carried out once", () => {
     expect(runs).toBe(1);
   });
 
-  it("its process has begun it and is gone: its caller learns within 2 s that the outcome is unknown", async () => {
+  it("its process has begun it and is gone: its caller learns long before its deadline that the outcome is unknown", async () => {
     const { taken, end } = await stalled(create);
     const asked = call(caller.nc, create, {});
     const refused = expect(asked).rejects.toBeInstanceOf(UnavailableError);
@@ -185,7 +185,7 @@ describe("a request that may be carried out once", () => {
       return { by: "second" };
     });
     await refused;
-    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+    expect(performance.now() - startedAtMs).toBeLessThan(BUS_LIMITS.callMs - BUS_LIMITS.claimedSilenceMs);
     expect(runs).toBe(0);
     end();
   });

@@ -2,7 +2,7 @@
 export const QUIET = { info: () => undefined, warn: () => undefined };
 
 /** Looks often until something holds; fails after `withinMs`. */
-export async function eventually(holds: () => boolean, withinMs = 5_000): Promise<void> {
+export async function eventually(holds: () => boolean, withinMs = 20_000): Promise<void> {
   const startedAt = performance.now();
   while (!holds()) {
     if (performance.now() - startedAt > withinMs) throw new Error(`It did not come about within ${withinMs} ms.`);

@@ -29,7 +29,7 @@ const patience = new Patience();
 beforeAll(async () => {
   world = await startChaosWorld(2);
   sql = postgres(world.system.database.url, { max: 2, onnotice: () => undefined });
-}, 120_000);
+});
 afterAll(async () => {
   const folder = process.env.CHAOS_LOGS;
   if (folder !== undefined) {
@@ -74,7 +74,7 @@ async function toldAnew(backAtMs: number, earlier: number, parts: number): Promi
 
 async function untilCopied(): Promise<void> {
   await expect
-    .poll(async () => Number((await sql`select sequence from audit_position`)[0]?.["sequence"]), { timeout: 5_000 })
+    .poll(async () => Number((await sql`select sequence from audit_position`)[0]?.["sequence"]), { timeout: 15_000 })
     .toBe(await newestSequence(world.system.bus));
 }
 
@@ -101,7 +101,7 @@ async function collectUntilReported(station: ChaosStation, { order_id }: Order):
   await expect
     .poll(async () => (await patience.call(station.companion, "GET", "assignment/")).text, {
       interval: 1_100,
-      timeout: 8_000,
+      timeout: 15_000,
     })
     .toContain(`"intent_id":${intent_id}`);
   const report = { intent_id, outcome: "reported_success", provider_reference: `slip-${intent_id}` };

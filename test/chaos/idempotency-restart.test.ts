@@ -30,7 +30,7 @@ const told: Told[] = [];
 
 beforeAll(async () => {
   world = await startChaosWorld(3);
-}, 120_000);
+});
 afterAll(() => world.system.stop(), 60_000);
 
 /** Status and body; the id of a refused request is its own each time. */

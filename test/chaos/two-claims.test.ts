@@ -9,18 +9,15 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-process.ts";
 import { type Answer, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
-import { median, probabilityOfLonger } from "../support/rank-statistic.ts";
+import { allowedDeviation, median, probabilityOfLonger, TIMING_TRIES } from "../support/rank-statistic.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { BEHIND_PROXY, exampleAddress } from "./chaos-world.ts";
 
 const ROUNDS = 40;
 const CLAIMS_AT_ONCE = 4;
 const ENROLL = "/api/payments/v1/devices/enroll/";
-const TRIES = 1_000;
 const WARM_UP_TRIES = 100;
 const CODES_PER_KIND = 8;
-/** Five standard errors of the statistic at 1,000 tries when there is no difference. */
-const ALLOWED_DEVIATION = 0.065;
 /** A station has up to sixteen devices. */
 const DEVICES_PER_STATION = 12;
 
@@ -132,9 +129,9 @@ describe("codes that cannot be claimed", () => {
     expect([...seen.keys()][0]).toContain("enrollment_code_invalid");
   });
 
-  it(`take one time, over ${TRIES} tries of each kind`, async () => {
+  it(`take one time, over ${TIMING_TRIES} tries of each kind`, async () => {
     const timesMs = Object.fromEntries(TIMED.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;
-    for (let index = -WARM_UP_TRIES; index < TRIES; index += 1) {
+    for (let index = -WARM_UP_TRIES; index < TIMING_TRIES; index += 1) {
       // Each round starts with another kind, so that no kind always follows the same other.
       for (let turn = 0; turn < TIMED.length; turn += 1) {
         const kind = TIMED[(turn + Math.abs(index)) % TIMED.length] ?? "unknown";
@@ -153,7 +150,9 @@ describe("codes that cannot be claimed", () => {
     }));
     process.stderr.write(`refused codes over HTTP: ${JSON.stringify(findings)}\n`);
     for (const { kind, auc } of findings) {
-      expect(Math.abs(auc - 0.5), `${kind}: ${JSON.stringify(findings)}`).toBeLessThanOrEqual(ALLOWED_DEVIATION);
+      expect(Math.abs(auc - 0.5), `${kind}: ${JSON.stringify(findings)}`).toBeLessThanOrEqual(
+        allowedDeviation(TIMING_TRIES),
+      );
     }
   }, 180_000);
 });

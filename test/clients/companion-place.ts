@@ -54,7 +54,7 @@ export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
   const { code } = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
   const path = `stations/${stationId}`;
   // The station's actor hears of its device a moment after the registry has answered.
-  await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), { timeout: 10_000, interval: 250 });
+  await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), { timeout: 60_000, interval: 250 });
   const start = async (enrollmentCode: string | undefined): Promise<Place> => {
     const companion = await startCompanion(deps, deviceId, enrollmentCode);
     return {

@@ -45,10 +45,13 @@ describe("device guide: the shell lines", () => {
     await runBlock("/heartbeat/", variables);
     const body = { order_id: order.order_id, route: "smart_pos" };
     // The heartbeat reaches the station a moment after the answer.
-    const intent = await vi.waitUntil(async () => {
-      const answer = await cashier.call<{ intent_id: number }>("POST", `${root}/intents/`, { body });
-      return answer.status === 201 ? answer.body : undefined;
-    });
+    const intent = await vi.waitUntil(
+      async () => {
+        const answer = await cashier.call<{ intent_id: number }>("POST", `${root}/intents/`, { body });
+        return answer.status === 201 ? answer.body : undefined;
+      },
+      { timeout: 60_000 },
+    );
     intentPath = `${root}/intents/${intent.intent_id}/`;
     variables["INTENT_ID"] = String(intent.intent_id);
   });

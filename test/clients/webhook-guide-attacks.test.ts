@@ -49,7 +49,7 @@ describe("the example for Node", () => {
   beforeEach(async () => {
     port = await freePort();
     server = start(`${SECRET} `);
-    await vi.waitFor(() => fetch(`http://127.0.0.1:${port}/`), { timeout: 10_000, interval: 50 });
+    await vi.waitFor(() => fetch(`http://127.0.0.1:${port}/`), { timeout: 60_000, interval: 50 });
   });
   afterEach(async () => {
     server.process.kill();

@@ -79,7 +79,7 @@ describe.concurrent("a pooler that accepts connections", () => {
     server.become("none");
     const startedAtMs = performance.now();
     await context.expect
-      .poll(() => sql`select 1 as up`.catch(() => []), { interval: 20, timeout: 5_000 })
+      .poll(() => sql`select 1 as up`.catch(() => []), { interval: 20, timeout: 15_000 })
       .toEqual([{ up: 1 }]);
     context.expect(performance.now() - startedAtMs).toBeLessThan(DATABASE_LIMITS.redial.longestMs + 500);
     const most = DATABASE_LIMITS.maxConnections;
@@ -90,7 +90,7 @@ describe.concurrent("a pooler that accepts connections", () => {
       return new Set(rows.map(([row]) => row?.pid)).size;
     };
     // A statement may share a connection while others are being made.
-    await context.expect.poll(backends, { timeout: 5_000 }).toBe(most);
+    await context.expect.poll(backends, { timeout: 15_000 }).toBe(most);
   });
 });
 

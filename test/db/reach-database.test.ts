@@ -21,7 +21,7 @@ describe("a database at the start", () => {
         `The PostgreSQL at 127.0.0.1:${server.port} (DATABASE_URL) cannot be used: ${why} `,
       ),
     });
-    expect(performance.now() - startedAtMs).toBeLessThan(WITHIN_MS + 500);
+    expect(performance.now() - startedAtMs).toBeLessThan(WITHIN_MS + 2_000);
     await server.stop();
   });
 
@@ -65,7 +65,7 @@ describe("a database at the start", () => {
     const startedAtMs = performance.now();
     stopping.abort();
     await expect(waiting).rejects.toMatchObject({ code: "start_stopped" });
-    expect(performance.now() - startedAtMs).toBeLessThan(300);
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
     await server.stop();
   });
 });

@@ -16,7 +16,7 @@ const folder = temporaryFolder("keep-running");
 const logFile = join(folder.path, "clerk.log");
 const SCRIPT = join(import.meta.dirname, "programs", "service.ts");
 /** A process starts in well under a second, and in a few on a busy machine. */
-const WAIT = { timeout: 15_000, interval: 20 };
+const WAIT = { timeout: 60_000, interval: 20 };
 const QUICK = {
   restartFirstMs: 10,
   restartMaxMs: 40,

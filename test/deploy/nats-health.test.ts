@@ -31,7 +31,7 @@ async function start(): Promise<NatsServer> {
 /** Publishes messages of 64 kilobytes until one is not acknowledged; returns the sequences of the others. */
 async function publishUntilRefused(connection: NatsConnection, atMost: number): Promise<number[]> {
   const sequences: number[] = [];
-  const js = jetstream(connection, { timeout: 500 });
+  const js = jetstream(connection, { timeout: 5_000 });
   try {
     while (sequences.length < atMost) {
       sequences.push((await js.publish("kept", new Uint8Array(64 * KILOBYTE))).seq);

@@ -184,11 +184,14 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       expect((await guest.send("DELETE", "/api/cashier/v1/session/", { headers: { cookie, origin } })).status).toBe(
         204,
       );
-      await vi.waitFor(() => {
-        const lines = system.log("gateway").split("\n");
-        const logged = lines.findLast((line) => line.includes("cashier_session_close") && line.includes(":204,"));
-        expect(logged).toContain(`"address":"${network}.1"`);
-      });
+      await vi.waitFor(
+        () => {
+          const lines = system.log("gateway").split("\n");
+          const logged = lines.findLast((line) => line.includes("cashier_session_close") && line.includes(":204,"));
+          expect(logged).toContain(`"address":"${network}.1"`);
+        },
+        { timeout: 30_000 },
+      );
     });
 
     it("a live view: opens for pages of this origin and shows what happens at the station", async () => {

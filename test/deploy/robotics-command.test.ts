@@ -16,8 +16,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const BOOTSTRAP = join(CHECKOUT, "deploy", "bootstrap.mjs");
-const TEST_MS = 180_000;
-const PATIENCE = { timeout: 30_000, interval: 100 };
+const TEST_MS = 300_000;
+const PATIENCE = { timeout: 90_000, interval: 100 };
 const folder = temporaryFolder("robotics-deployment");
 const started: RunningProgram[] = [];
 

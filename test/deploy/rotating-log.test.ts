@@ -13,7 +13,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const folder = temporaryFolder("rotating-log");
 const disk = mountSmallDisk("rotating-log", 1);
-const WAIT = { timeout: 15_000, interval: 10 };
+const WAIT = { timeout: 60_000, interval: 10 };
 const KILOBYTE = 1_024;
 
 const logs: RotatingLog[] = [];

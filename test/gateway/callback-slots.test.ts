@@ -1,8 +1,10 @@
 /** While the providers service does not answer, callbacks hold a bounded part of the gateway. */
+
 import type { Msg } from "nats";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { receiveCallback } from "../../services/bus/messages/providers.ts";
+import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
@@ -21,12 +23,12 @@ const sendCallback = (configId: number): Promise<Answer<Refused>> =>
 it("callbacks of one config: those beyond its share are answered busy, and another config's are forwarded", async () => {
   const { callbacksInFlightPerConfig: share } = LIMITS;
   const flood = Array.from({ length: share + 20 }, () => sendCallback(1));
-  await vi.waitUntil(() => held.length === share);
+  await vi.waitUntil(() => held.length === share, HANGS);
   const busy: string[] = [];
   for (const each of flood) void each.then(({ body }) => body.code === "busy" && busy.push(body.code));
-  await vi.waitUntil(() => busy.length === 20);
+  await vi.waitUntil(() => busy.length === 20, HANGS);
   const other = sendCallback(2);
-  await vi.waitUntil(() => held.length === share + 1);
+  await vi.waitUntil(() => held.length === share + 1, HANGS);
   const answer = { status: 200, body: JSON.stringify({ received: true, callback_id: 7 }) };
   for (const message of held) message.respond(JSON.stringify({ reply: answer }));
   expect((await other).status).toBe(200);
@@ -35,7 +37,7 @@ it("callbacks of one config: those beyond its share are answered busy, and anoth
   expect(statuses.filter((status) => status === 503)).toHaveLength(20);
   // Every slot is free again.
   const again = sendCallback(1);
-  await vi.waitUntil(() => held.length === share + 2);
+  await vi.waitUntil(() => held.length === share + 2, HANGS);
   held.at(-1)?.respond(JSON.stringify({ reply: answer }));
   expect((await again).status).toBe(200);
 });

@@ -25,7 +25,7 @@ import { startNats, type TestServer } from "../support/servers.ts";
 
 export const CASHIER: Actor = { kind: "cashier", id: 7, name: "Ana" };
 export const REGISTRY: Actor = { kind: "registry", id: 0 };
-const VISIBLE_MS = 5_000;
+const VISIBLE_MS = 15_000;
 export const SILENT = createLog({ service: "test", level: process.env.TEST_LOG === "1" ? "debug" : "silent" });
 
 export const DISPLAY_SCOPES: readonly DeviceScope[] = ["device:read", "device:heartbeat", "display:read"];

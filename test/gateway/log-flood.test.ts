@@ -56,7 +56,7 @@ describe("the gateway's log", () => {
 
     // The summaries are due when the window ends, or when the process does.
     gateway.signal("SIGTERM");
-    await expect.poll(() => gateway.log().at(-1)?.["of"], { timeout: 5_000 }).toBe("request");
+    await expect.poll(() => gateway.log().at(-1)?.["of"], { timeout: 15_000 }).toBe("request");
     const lines = gateway.log().slice(before);
     expect(sizeOf(lines)).toBeLessThan(MOST_LOG_BYTES);
     const enrollments = lines.filter((line) => line["operation"] === "payments_device_enroll");

@@ -1,4 +1,5 @@
 /** A whole system with metrics on: a collection is driven through it, and each process tells its part in closed words. */
+
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ERROR_CODES, ERRORS } from "../../gateway/contract/errors.ts";
@@ -7,6 +8,7 @@ import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
 import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
 import { STATION_COMMAND_TYPES } from "../machines/vocabulary.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { HANGS } from "../support/hangs.ts";
 import { send } from "../support/http.ts";
 import { STATION_LOG_ALL } from "../support/one-log.ts";
 import { logIn, type Person } from "../support/people.ts";
@@ -62,7 +64,7 @@ async function comes(
   labels: Readonly<Record<string, string>>,
   value: number,
 ): Promise<void> {
-  await vi.waitFor(async () => expect(figure(await read(name), what, labels), what).toBe(value), { timeout: 5_000 });
+  await vi.waitFor(async () => expect(figure(await read(name), what, labels), what).toBe(value), { timeout: 15_000 });
 }
 
 async function collect(): Promise<number> {
@@ -74,7 +76,7 @@ async function collect(): Promise<number> {
       `${station}/routes/`,
     );
     expect(offered.find(({ route }) => route === "smart_pos")?.offered).toBe(true);
-  });
+  }, HANGS);
   const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.50" }];
   const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
@@ -147,7 +149,7 @@ describe("one collection", () => {
     await vi.waitFor(() => {
       expect(linesOf("gateway")).toEqual([expect.objectContaining({ msg: "request", requestId: ATTEST_ID })]);
       expect(linesOf("stations")).toEqual([expect.objectContaining({ msg: "settlement ended", requestId: ATTEST_ID })]);
-    });
+    }, HANGS);
   });
 
   it("is told by the services: settled once, copied, delivered", async () => {

@@ -24,11 +24,13 @@ export async function sendRaw(
   const { promise: done, resolve } = Promise.withResolvers<boolean>();
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString("latin1");
-    if (isComplete(text)) setTimeout(() => resolve(socket.closed || socket.readableEnded), 50);
+    // A server that announces the end of the connection may be held up before it ends it.
+    if (isComplete(text) && !/\r\nconnection: close\r\n/i.test(text))
+      setTimeout(() => resolve(socket.closed || socket.readableEnded), 50);
   });
   socket.on("close", () => resolve(true));
   socket.on("end", () => resolve(true));
-  const timer = setTimeout(() => resolve(false), options.waitMs ?? 3_000);
+  const timer = setTimeout(() => resolve(false), options.waitMs ?? 10_000);
   for (const [index, piece] of pieces.entries()) {
     if (index > 0) await new Promise((next) => setTimeout(next, options.pauseMs ?? 20));
     if (socket.writable) socket.write(piece);

@@ -1,8 +1,10 @@
 /** Assignment and report through the real actor: presented by a fresh fetch only, evidence kept once, refusals that tell nothing. */
+
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { askStation } from "../../services/bus/station-client.ts";
 import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
@@ -55,7 +57,7 @@ async function freshCredential(deviceId: number, ofStation: number): Promise<str
   await system.bus.js.publish(key, JSON.stringify({ deviceId, stationId: ofStation, scopes }));
   const isKnown = async (): Promise<boolean> =>
     (await send(system.baseUrl, "GET", `${DEVICES}me/`, { token: credential })).status === 200;
-  await vi.waitUntil(isKnown, { interval: 5 });
+  await vi.waitUntil(isKnown, { ...HANGS, interval: 5 });
   return credential;
 }
 const own = (): Promise<string> => freshCredential(companion.deviceId, stationId);
@@ -72,7 +74,7 @@ async function handOver(person = cashier, station = stationId, device = companio
   const created = await vi.waitUntil(async () => {
     const answer = await create();
     return answer.status === 201 ? answer : undefined;
-  });
+  }, HANGS);
   return created.body.intent_id;
 }
 
@@ -339,7 +341,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
         );
         return entries.filter(({ type }) => type === "late_evidence_kept");
       };
-      await vi.waitUntil(async () => (await told()).length > 0, { timeout: 5_000 });
+      await vi.waitUntil(async () => (await told()).length > 0, { timeout: 15_000 });
       expect(await told(), "once, however often it was sent").toMatchObject([
         {
           money_moved: "maybe",
@@ -365,7 +367,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
     const key = { client_idempotency_key: "once blocked" };
     expect((await report(intentId, key, token)).status).toBe(403);
     await block(`devices/${companion.deviceId}`, "unfreeze");
-    await vi.waitUntil(async () => (await report(intentId, key, token)).status === 200, { interval: 200 });
+    await vi.waitUntil(async () => (await report(intentId, key, token)).status === 200, { ...HANGS, interval: 200 });
     expect(await readIntent(intentId)).toMatchObject({ status: "processing", report_count: 1 });
     await cancel(intentId);
   });

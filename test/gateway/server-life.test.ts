@@ -46,11 +46,10 @@ describe("a shutdown", () => {
       "",
     ].join("\r\n");
     // The body's last byte comes only after the signal, so the request is under way when it arrives.
-    const answer = sendRaw(gateway.port, [`${request}{`, "}"], { pauseMs: 600, waitMs: 5_000 });
-    await delay(200);
+    const answer = sendRaw(gateway.port, [`${request}{`, "}"], { pauseMs: 2_000, waitMs: 10_000 });
+    await delay(500);
     const ended = gateway.stop();
-    await delay(150);
-    expect(await refusesConnections(gateway.port)).toBe(true);
+    await expect.poll(() => refusesConnections(gateway.port)).toBe(true);
     const { status, head, isClosed } = await answer;
     expect([status, isClosed]).toEqual([200, true]);
     expect(head.toLowerCase()).toContain("\r\nconnection: close");

@@ -222,7 +222,7 @@ describe("stations", () => {
     const { configId } = (await create(place)).config;
     const later = await addStation(place);
     const live = await addStation(place, false);
-    await waitFor("the station is told", async () => (await toldOf(later)).length > 0, 3_000);
+    await waitFor("the station is told", async () => (await toldOf(later)).length > 0);
     await world.addProviders();
     expect(await toldOf(later)).toEqual([{ configId, revision: 1 }]);
     expect(await toldOf(live)).toEqual([]);
@@ -271,7 +271,7 @@ describe("stations", () => {
       await new Promise((resolve) => setTimeout(resolve, 1_500));
     });
     const stationId = (await adding) ?? 0;
-    await waitFor("the station is told", async () => (await toldOf(stationId)).length > 0, 3_000);
+    await waitFor("the station is told", async () => (await toldOf(stationId)).length > 0);
   });
 
   test("are told again after the bus has lost its newest data, once for each loss", async () => {

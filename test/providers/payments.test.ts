@@ -119,23 +119,15 @@ describe("asking", () => {
     const flip = (isOn: boolean) =>
       world.bus.js.publish(`$KV.SWITCHES.provider.${configId}`, isOn ? "{}" : "", isOn ? {} : { headers: deletion() });
     await flip(true);
-    await waitFor(
-      "the switch",
-      async () => {
-        const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
-        return !answer.created && answer.reason === "provider_frozen";
-      },
-      1_500,
-    );
+    await waitFor("the switch", async () => {
+      const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
+      return !answer.created && answer.reason === "provider_frozen";
+    });
     await flip(false);
-    await waitFor(
-      "the switch back",
-      async () => {
-        const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
-        return answer.created;
-      },
-      1_500,
-    );
+    await waitFor("the switch back", async () => {
+      const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
+      return answer.created;
+    });
   });
 });
 

@@ -48,14 +48,10 @@ export async function openQrCounter(world: ProvidersWorld, scenario: Scenario): 
     if (message === null) throw new Error("The station has no commit.");
     return decodeCommit(message.string()).state;
   };
-  await waitFor(
-    "the station knows its provider",
-    async () => {
-      const response = await act({ type: "lease_acquire" });
-      return response.reply.ok && (await state()).provider.configId === configId;
-    },
-    30_000,
-  );
+  await waitFor("the station knows its provider", async () => {
+    const response = await act({ type: "lease_acquire" });
+    return response.reply.ok && (await state()).provider.configId === configId;
+  });
   const ending = MAGIC_AMOUNTS.find((magic) => magic.scenario === scenario)?.ending ?? "50";
   const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: `12${ending}` }];
   const { orderId } = (await world.ask(openOrder, { caller: cashier, stationId, lines })).order;
@@ -71,14 +67,10 @@ export async function openQrCounter(world: ProvidersWorld, scenario: Scenario): 
       return reply.intentId;
     },
     presented: (intentId) =>
-      waitFor(
-        "the QR",
-        async () => {
-          const { intent } = await state();
-          return intent?.intentId === intentId && intent.status === "presented" && intent;
-        },
-        30_000,
-      ),
+      waitFor("the QR", async () => {
+        const { intent } = await state();
+        return intent?.intentId === intentId && intent.status === "presented" && intent;
+      }),
     ended: (intentId, timeoutMs) =>
       waitFor(
         "the intent's end",

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 10_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {

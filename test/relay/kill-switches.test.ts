@@ -127,24 +127,24 @@ test("a bus that comes back with an older end is told again what is frozen, and 
   // The relay notes once a second what the streams have.
   const noted = async () =>
     (await fixture.sql`select from bus_marks where stream = 'KV_SWITCHES' and sequence >= ${last.sequence}`).length;
-  await expect.poll(noted, { timeout: 5_000 }).toBe(1);
+  await expect.poll(noted, { timeout: 15_000 }).toBe(1);
 
-  await expect.poll(() => switches.isTrusted(), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => switches.isTrusted(), { timeout: 15_000 }).toBe(true);
   /** What counted as the truth at any moment from here on. */
   const believed = new Set<string>();
   const sampling = setInterval(() => {
     if (switches.isTrusted()) believed.add([...switches.current().stations].join());
   }, 1);
   await comeBackWith(fixture.nats, copy);
-  await expect.poll(() => fixture.bus.isUp(), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => fixture.bus.isUp(), { timeout: 15_000 }).toBe(true);
   const operationOf = async (stationId: number) => {
     const query = { last_by_subj: `$KV.SWITCHES.station.${stationId}` };
     return (await fixture.bus.jsm.streams.getMessage("KV_SWITCHES", query))?.header.get("KV-Operation");
   };
   await expect.poll(() => operationOf(8), { timeout: 15_000 }).toBe("");
-  await expect.poll(() => operationOf(7), { timeout: 5_000 }).toBe("DEL");
-  await expect.poll(() => [...switches.current().stations], { timeout: 5_000 }).toEqual([8]);
-  await expect.poll(() => switches.isTrusted(), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => operationOf(7), { timeout: 15_000 }).toBe("DEL");
+  await expect.poll(() => [...switches.current().stations], { timeout: 15_000 }).toEqual([8]);
+  await expect.poll(() => switches.isTrusted(), { timeout: 15_000 }).toBe(true);
   await new Promise((resolve) => setTimeout(resolve, 300));
   clearInterval(sampling);
   expect([...believed], "what the bus had come back with was never believed").toEqual(["8"]);

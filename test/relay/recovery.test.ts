@@ -43,7 +43,7 @@ async function startKnowing(): Promise<void> {
 }
 
 async function isBack(): Promise<void> {
-  await expect.poll(() => fixture.bus.isUp(), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => fixture.bus.isUp(), { timeout: 15_000 }).toBe(true);
 }
 
 const put = (number: number) => putOnce(fixture.bus, SESSIONS, sessionHash(number), { number });
@@ -199,7 +199,7 @@ describe("a relay", () => {
     await writeSessions(7);
     await startKnowing();
     await fixture.startRelay();
-    await expect.poll(() => isTold("sessions"), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => isTold("sessions"), { timeout: 15_000 }).toBe(true);
     const found = () => Promise.all([1, 2, 3, 4, 5, 6, 7].map((number) => fixture.session(sessionHash(number))));
     expect(await found()).toEqual(["put", "put", "none", "put", "put", "none", "put"]);
 
@@ -210,18 +210,18 @@ describe("a relay", () => {
     expect((await found())[0]).toBe("deleted");
     await comeBackWith(fixture.nats, copy);
     await isBack();
-    await expect.poll(found, { timeout: 5_000 }).toEqual(["deleted", "put", "none", "put", "put", "none", "put"]);
+    await expect.poll(found, { timeout: 15_000 }).toEqual(["deleted", "put", "none", "put", "put", "none", "put"]);
   });
 
   test("restarts with the bus after its marked messages were replaced: it reports no loss and publishes nothing again", async () => {
     await writeSessions(7);
     await startKnowing();
     const first = await fixture.startRelay();
-    await expect.poll(() => isTold("sessions"), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => isTold("sessions"), { timeout: 15_000 }).toBe(true);
     const marked = (): Promise<unknown> => fixture.sql`select sequence from bus_marks where stream = ${STREAM}`;
     await fixture.write({ key: "session.1", kind: "session_delete", hash: sessionHash(1) });
     await fixture.delivered();
-    await expect.poll(marked, { timeout: 5_000 }).toEqual([{ sequence: (await markNow()).sequence }]);
+    await expect.poll(marked, { timeout: 15_000 }).toEqual([{ sequence: (await markNow()).sequence }]);
     await first.stop();
     const before = await announcements();
 
@@ -234,7 +234,7 @@ describe("a relay", () => {
     const lines = await relayLines(async () => {
       const { sequence } = await markNow();
       // The relay's own word for this run of the server, which it gives once it has compared.
-      await expect.poll(async () => (await markNow()).sequence, { timeout: 5_000 }).toBeGreaterThan(sequence);
+      await expect.poll(async () => (await markNow()).sequence, { timeout: 15_000 }).toBeGreaterThan(sequence);
     });
     expect(lines.filter((line) => /lost|told the bus/.test(line))).toEqual([]);
     expect(await announcements()).toEqual(before);

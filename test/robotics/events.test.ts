@@ -38,7 +38,7 @@ test("no event holds a manifest or a destination, wherever it is stored on its w
   const expired = await offer();
   await world.makeOverdue(expired.taskId);
   const look = async () => (await world.ask(robotics.getTask, { consumer, taskId: expired.taskId })).task.status;
-  await expect.poll(look, { timeout: 5_000 }).toBe("expired");
+  await expect.poll(look).toBe("expired");
   const pause = { caller, filialId: place.filialId, reason: "Fire drill." };
   await world.ask(robotics.pauseFilialRobotics, pause);
   await world.ask(robotics.resumeFilialRobotics, pause);

@@ -28,7 +28,7 @@ describe("the end of a task", () => {
 
     const expiring = await world.offer(place, fleet);
     await world.makeOverdue(expiring.taskId);
-    await expect.poll(async () => (await look(expiring.taskId)).status, { timeout: 10_000 }).toBe("expired");
+    await expect.poll(async () => (await look(expiring.taskId)).status).toBe("expired");
     const { endedAtMs, expiresAtMs } = await look(expiring.taskId);
     expect(await toldOf("serving_task.expired")).toBe(iso(endedAtMs));
     expect(endedAtMs).toBeGreaterThan(expiresAtMs);

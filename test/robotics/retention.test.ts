@@ -57,7 +57,7 @@ test("how long they are kept is a setting, which a starting service applies at o
   await world.database`update serving_tasks set ended_at = now() - interval '2 days' where task_id = ${taskId}`;
   await world.addService({ ROBOTICS_TASK_RETENTION_DAYS: "1" });
   const count = async () => (await world.database`select 1 from serving_tasks where task_id = ${taskId}`).length;
-  await expect.poll(count, { timeout: 5_000 }).toBe(0);
+  await expect.poll(count).toBe(0);
 });
 
 test("it tells its health and its figures", async () => {

@@ -129,7 +129,7 @@ export async function startRoboticsWorld(): Promise<RoboticsWorld> {
     },
     async published(filialId, count) {
       const found = new Map<number, PublishedRoboticsEvent>();
-      for (const deadlineMs = Date.now() + 10_000; Date.now() < deadlineMs; await delay(20)) {
+      for (const deadlineMs = Date.now() + 30_000; Date.now() < deadlineMs; await delay(20)) {
         const { state } = await bus.jsm.streams.info(ROBOTICS_EVENTS.name);
         for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq += 1) {
           if (found.has(seq)) continue;

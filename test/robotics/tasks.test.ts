@@ -60,7 +60,7 @@ describe("a task", () => {
   test("expires by itself soon after its deadline, and its fleet hears of it once", async () => {
     const { taskId } = await world.offer(place, fleet);
     await world.makeOverdue(taskId);
-    await expect.poll(async () => (await look(taskId)).status, { timeout: 5_000 }).toBe("expired");
+    await expect.poll(async () => (await look(taskId)).status).toBe("expired");
     await delay(3 * ROBOTICS_LIMITS.expiryIntervalMs);
     const events = (await world.events(place.filialId)).filter(
       ({ payload }) => "task_id" in payload && payload.task_id === taskId,
@@ -267,7 +267,7 @@ describe("the trail", () => {
     await cancel(accepted.taskId, own);
     const expired = await world.offer(own, robots, secret);
     await world.makeOverdue(expired.taskId);
-    await expect.poll(() => typesOf(own.filialId), { timeout: 5_000 }).toContain("serving_task.expired");
+    await expect.poll(() => typesOf(own.filialId)).toContain("serving_task.expired");
     await world.ask(robotics.pauseFilialRobotics, { caller: own.owner, filialId: own.filialId, reason: "Fire drill." });
     const { entries, hasMore } = await world.ask(robotics.listRoboticsTrail, { caller: own.owner, limit: 6 });
     expect(hasMore).toBe(true);

@@ -16,7 +16,7 @@ describe("an append of which nobody knows whether it took effect", () => {
     const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
     // Asked once, without a client that would ask again.
     const request = { commandId: "test:release", actor: CASHIER, command: { type: "lease_release" } };
-    const asked = world.bus.nc.request(stationCommandSubject(stationId), JSON.stringify(request), { timeout: 5_000 });
+    const asked = world.bus.nc.request(stationCommandSubject(stationId), JSON.stringify(request), { timeout: 15_000 });
     await lost;
     const { reply, sequence } = (await asked).json<StationResponse>();
     expect(reply).toMatchObject({ ok: true, type: "lease", lease: null });
@@ -28,7 +28,9 @@ describe("an append of which nobody knows whether it took effect", () => {
     await world.stopHosts();
   });
 
-  it("is never lost once acknowledged and never doubled, whenever nats-server is killed (I4)", async () => {
+  it("is never lost once acknowledged and never doubled, whenever nats-server is killed (I4)", {
+    timeout: 180_000,
+  }, async () => {
     await world.startHost();
     const stationIds = await Promise.all(Array.from({ length: 12 }, () => world.openStation()));
     const acknowledged: { stationId: number; commandId: string }[] = [];
@@ -49,13 +51,13 @@ describe("an append of which nobody knows whether it took effect", () => {
     });
     for (let round = 0; round < 3; round += 1) {
       const before = acknowledged.length;
-      await eventually(() => acknowledged.length > before + 50, 15_000);
+      await eventually(() => acknowledged.length > before + 50, 30_000);
       await pause(Math.random() * 50);
       await world.nats.kill9();
       await world.nats.restart();
     }
     const before = acknowledged.length;
-    await eventually(() => acknowledged.length > before + 50, 15_000);
+    await eventually(() => acknowledged.length > before + 50, 30_000);
     traffic.abort();
     await Promise.all(workers);
     for (const stationId of stationIds) {

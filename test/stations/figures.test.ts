@@ -20,7 +20,7 @@ async function read(metrics: Registry, name: string, labels: Record<string, stri
 
 const renew = (stationId: number, commandId: string): Promise<unknown> => {
   const request = JSON.stringify({ commandId, actor: CASHIER, command: { type: "lease_renew" } });
-  return world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 5_000 });
+  return world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 15_000 });
 };
 
 describe("an actor host counts", () => {
@@ -107,7 +107,7 @@ describe("an actor host counts", () => {
     const intentId = intent?.intentId ?? 0;
     await settlement.stop();
     const attested = world.ask(stationId, { type: "intent_attest", intentId }, { timeoutMs: 8_000 });
-    await eventually(async () => (await read(metrics, "stations_settlement_retries_total")) > 0, 8_000);
+    await eventually(async () => (await read(metrics, "stations_settlement_retries_total")) > 0);
     expect(await read(metrics, "stations_settlements_total")).toBe(0);
     await world.startSettlement();
     expect((await attested).reply).toMatchObject({ ok: true, status: "succeeded" });

@@ -53,7 +53,7 @@ async function commitElsewhere(stationId: number, command: StationCommand, actor
 async function renewByOther(stationId: number): Promise<StationResponse | StationFailure> {
   const command: RequestedCommand = { type: "lease_renew" };
   const request = JSON.stringify({ commandId: `test:${Math.random()}`, actor: OTHER, command });
-  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 3_000 });
+  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 15_000 });
   return answer.json<StationResponse | StationFailure>();
 }
 

@@ -17,7 +17,7 @@ describe("a station with too much to do", () => {
   /** Asks once, without the client's patience. */
   const askOnce = async (stationId: number, body: unknown): Promise<StationAnswer> => {
     const payload = typeof body === "string" ? body : JSON.stringify(body);
-    return (await world.bus.nc.request(stationCommandSubject(stationId), payload, { timeout: 5_000 })).json();
+    return (await world.bus.nc.request(stationCommandSubject(stationId), payload, { timeout: 15_000 })).json();
   };
 
   it("answers busy at once beyond its queue, and does what it took exactly once", async () => {

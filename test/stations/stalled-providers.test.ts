@@ -32,15 +32,29 @@ describe("a station with an overdue QR, while the providers service takes reques
     const qrIntentId = (await world.ask(stationId, create)).intent?.intentId ?? 0;
     providers.recorded.set(qrIntentId, "hangs");
     const asked = () => providers.checked.filter((intentId) => intentId === qrIntentId).length;
-    await eventually(() => asked() >= checks, LIFETIME_MS + 5_000);
+    await eventually(() => asked() >= checks);
     return { stationId, qrIntentId, qrOrderId: orderId };
+  };
+
+  /** How much longer the work takes at this station than at one without a QR: what it waits for, on a machine of any speed. */
+  const waitedMs = async (stationId: number, work: (stationId: number) => Promise<unknown>): Promise<number> => {
+    const tookMs = async (id: number): Promise<number> => {
+      const startedAtMs = performance.now();
+      await work(id);
+      return performance.now() - startedAtMs;
+    };
+    const [before, after] = await Promise.all([world.openStation(), world.openStation()]);
+    const beforeMs = await tookMs(before);
+    const waited = await tookMs(stationId);
+    return waited - Math.max(beforeMs, await tookMs(after));
   };
 
   it("commands about anything else: none waits for the check", async () => {
     const { stationId, qrIntentId } = await overdueQr(1);
-    const startedAtMs = performance.now();
-    for (let turn = 0; turn < 5; turn += 1) await world.ask(stationId, { type: "lease_renew" });
-    expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
+    const renew = async (id: number) => {
+      for (let turn = 0; turn < 5; turn += 1) await world.ask(id, { type: "lease_renew" });
+    };
+    expect(await waitedMs(stationId, renew)).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
     expect((await world.newest(stationId)).state.intent).toMatchObject({ intentId: qrIntentId, status: "presented" });
   });
 
@@ -48,13 +62,14 @@ describe("a station with an overdue QR, while the providers service takes reques
     "a collection by %s, once a check had no answer: it is created and settled within the time of one check",
     async (route) => {
       const { stationId, qrIntentId } = await overdueQr(2);
-      const orderId = await world.openOrder(stationId);
-      const startedAtMs = performance.now();
-      const created = await world.ask(stationId, { type: "intent_create", route, orderId });
-      const intentId = created.intent?.intentId ?? 0;
-      const attested = await world.ask(stationId, { type: "intent_attest", intentId, reference: `SLIP-${intentId}` });
-      expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
-      expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
+      const collect = async (id: number) => {
+        const orderId = await world.openOrder(id);
+        const created = await world.ask(id, { type: "intent_create", route, orderId });
+        const intentId = created.intent?.intentId ?? 0;
+        const attested = await world.ask(id, { type: "intent_attest", intentId, reference: `SLIP-${intentId}` });
+        expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
+      };
+      expect(await waitedMs(stationId, collect)).toBeLessThan(STATION_LIMITS.confirmationCheckMs);
       const { ended, doubts } = (await world.newest(stationId)).state;
       expect(ended.find((intent) => intent.intentId === qrIntentId)?.status).toBe("expired");
       expect(doubts).toMatchObject([{ intentId: qrIntentId, reason: "qr_presented" }]);

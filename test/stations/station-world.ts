@@ -253,8 +253,11 @@ export async function livenessOf(
   return newest.state.devices.find((device) => device.deviceId === deviceId)?.liveness.state;
 }
 
-/** Waits until something holds, looking often; fails with the test's own time-out in mind. */
-export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = 5_000): Promise<number> {
+/** Against a test that hangs: no promise about how soon something holds. */
+const HANGS_MS = 20_000;
+
+/** Waits until something holds, looking often; resolves with how long that took. */
+export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = HANGS_MS): Promise<number> {
   const startedAt = performance.now();
   let cause: unknown;
   for (;;) {

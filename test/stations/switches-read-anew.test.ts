@@ -40,7 +40,7 @@ it("a creation that waits for its order meanwhile: unavailable", async () => {
   await world.bus.nc.flush();
   const command = { type: "intent_create", route: "attested_terminal", orderId: ORDER.orderId };
   const request = JSON.stringify({ commandId: "test:create", actor: CASHIER, command });
-  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 4_000 });
+  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 15_000 });
   expect(answer.json()).toMatchObject({ failure: "unavailable" });
   served.unsubscribe();
 });

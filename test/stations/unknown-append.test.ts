@@ -28,7 +28,7 @@ afterAll(() => world.stop());
 /** One request without a client that repeats it. */
 async function askOnce(command: RequestedCommand, commandId: string): Promise<StationResponse | StationFailure> {
   const request = JSON.stringify({ commandId, actor: CASHIER, command });
-  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 2_000 });
+  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 15_000 });
   return answer.json<StationResponse | StationFailure>();
 }
 const UNKNOWN = { failure: "unavailable" };
@@ -51,7 +51,7 @@ function holdAppends({ bus: { nc } }: RunningHost): { readonly held: readonly He
     for (const [name, values] of options?.headers ?? []) for (const value of values) conditions.append(name, value);
     held.push({
       commandId: decodeCommit(body).commandId,
-      deliver: async () => (await world.bus.nc.request(subject, body, { headers: conditions, timeout: 2_000 })).json(),
+      deliver: async () => (await world.bus.nc.request(subject, body, { headers: conditions, timeout: 15_000 })).json(),
     });
     throw new Error("The append may be stored or not.");
   };

@@ -106,7 +106,7 @@ describe("the end of a QR collection", () => {
     await providers.stop();
     await Promise.all(made.map(({ stationId, intentId }) => world.ask(stationId, { type: "intent_cancel", intentId })));
     providers = await startScriptedProviders(world);
-    await eventually(() => providers.withdrawn.length >= made.length, STATION_LIMITS.withdrawLongestPauseMs);
+    await eventually(() => providers.withdrawn.length >= made.length, 2 * STATION_LIMITS.withdrawLongestPauseMs);
     await eventually(async () => (await Promise.all(made.map((each) => untold(each.stationId)))).flat().length === 0);
   });
 });

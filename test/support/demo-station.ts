@@ -6,7 +6,7 @@ import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { logIn, type Person } from "./people.ts";
 
 /** A caller in the moment after a part came back may be answered that it is unavailable, and calls again. */
-const AGAIN = { timeout: 45_000, interval: 250 };
+const AGAIN = { timeout: 120_000, interval: 250 };
 
 export function sandboxFacts(dataDir: string): SandboxFacts {
   return JSON.parse(readFileSync(join(dataDir, "sandbox.json"), "utf8")) as SandboxFacts;

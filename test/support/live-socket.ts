@@ -1,7 +1,9 @@
 /** A cashier's live socket as a program opens it: every message is held against the schema and kept with its arrival. */
+
 import { type Dispatcher, WebSocket } from "undici";
 import type { z } from "zod";
 import { liveMessageSchema, type liveStateSchema } from "../../gateway/contract/live.ts";
+import { HANGS } from "./hangs.ts";
 
 export type LiveMessage = z.infer<typeof liveMessageSchema>;
 export type LiveState = z.infer<typeof liveStateSchema>;
@@ -52,7 +54,7 @@ export async function openLive(
       if (state?.type !== "state") throw new Error("No state has come yet.");
       return state;
     },
-    async until(fits, withinMs = 5_000) {
+    async until(fits, withinMs = HANGS.timeout) {
       let seen = Math.max(0, messages.length - 1);
       const look = () => {
         const found = messages.slice(seen).find(({ message }) => fits(message));

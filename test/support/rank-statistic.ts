@@ -4,8 +4,7 @@
 
 /**
  * The probability that a value of the first sample exceeds one of the second (the Mann–Whitney statistic, AUC): 0.5 when
- * nothing can be told from a single value, 1 when everything can; ties count half. For two samples of 1,000 that do not
- * differ its standard error is 0.013.
+ * nothing can be told from a single value, 1 when everything can; ties count half.
  */
 export function probabilityOfLonger(first: readonly number[], second: readonly number[]): number {
   const all = [...first.map((value) => ({ value, own: true })), ...second.map((value) => ({ value, own: false }))];
@@ -19,6 +18,14 @@ export function probabilityOfLonger(first: readonly number[], second: readonly n
     start = end;
   }
   return (rankSum - (first.length * (first.length + 1)) / 2) / (first.length * second.length);
+}
+
+/** How many values of each kind a test compares: `npm run soak` takes more, and finds smaller differences. */
+export const TIMING_TRIES = Number(process.env["TIMING_TRIES"] ?? 600);
+
+/** Five standard errors of the statistic for two samples of that size that do not differ. */
+export function allowedDeviation(size: number): number {
+  return (5 * Math.sqrt((2 * size + 1) / 12)) / size;
 }
 
 export function median(values: readonly number[]): number {

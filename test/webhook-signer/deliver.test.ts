@@ -78,7 +78,7 @@ describe("a delivery", () => {
     // 5 s ± 20 %, counted from when the outcome was written.
     const waitMs = (first.nextAttemptAtMs ?? 0) - (world.receiver.at("/again")[0]?.atMs ?? 0);
     expect(waitMs).toBeGreaterThan(3_900);
-    expect(waitMs).toBeLessThan(7_500);
+    expect((first.nextAttemptAtMs ?? 0) - Date.now()).toBeLessThanOrEqual(6_000);
     await waitFor("the second second", () => Date.now() - (world.receiver.at("/again")[0]?.atMs ?? 0) > 1_100);
     await world.hurry(fleet);
     const second = await waitFor("the second attempt", async () => {
@@ -181,11 +181,11 @@ describe("an offer", () => {
   test("whose next attempt would be after its expiry has lapsed at once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/short");
-    world.receiver.behave("/short", () => 500);
-    await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 3_500 });
+    world.receiver.behave("/short", () => ({ status: 503, headers: { "Retry-After": "600" } }));
+    await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 60_000 });
     const [lapsed] = await ofStatus(fleet, "lapsed");
     expect(lapsed?.attempts).toBe(1);
-    await waitFor("the expiry", () => Date.now() > (lapsed?.createdAtMs ?? 0) + 3_600);
+    await world.database`update webhook_deliveries set lapses_at = now() where delivery_id = ${lapsed?.deliveryId ?? 0}`;
     const late = await refusalOf(
       world.ask(messages.redeliver, { consumer: fleet.consumer, deliveryId: lapsed?.deliveryId ?? 0 }),
     );
@@ -197,7 +197,7 @@ describe("an offer", () => {
     const { endpointId } = await world.addEndpoint(fleet, "/asleep");
     await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
     await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 300 });
-    await waitFor("the end", async () => (await world.deliveries(fleet))[0]?.status === "lapsed", 15_000);
+    await waitFor("the end", async () => (await world.deliveries(fleet))[0]?.status === "lapsed");
     expect(world.receiver.at("/asleep")).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ test("events that the bus has lost are taken from the outbox, and one that canno
     insert into outbox (key, kind, payload) values (${`filial.${fleet.filialId}`}, 'robotics_event', '{"event": {"eventType": "?"}}')`;
   // The relay says that it has delivered them, and the bus no longer has them.
   await world.database`update outbox set delivered_at = now() - interval '30 seconds'`;
-  await waitFor("the deliveries", async () => (await delivered(fleet)) === 2, 20_000);
+  await waitFor("the deliveries", async () => (await delivered(fleet)) === 2);
   const [row] = await world.database<[{ count: number }]>`
     select count(*)::int as count from webhook_events where event_type = 'unreadable'`;
   expect(row.count).toBe(1);
@@ -105,9 +105,9 @@ test("a bus that goes away and comes back holds up what is due for no longer tha
   await waitFor("the failures", () => world.receiver.at("/without-bus").length === 3);
   await world.nats.kill9();
   // The first retry, after 5 s, needs no bus.
-  await waitFor("the retries", async () => (await delivered(fleet)) === 3, 15_000);
+  await waitFor("the retries", async () => (await delivered(fleet)) === 3);
   await world.nats.restart();
   await waitFor("the bus", () => world.bus.isUp());
   await world.emitMany([fleet], 3);
-  await waitFor("the new ones", async () => (await delivered(fleet)) === 6, 40_000);
+  await waitFor("the new ones", async () => (await delivered(fleet)) === 6);
 });

@@ -1,5 +1,4 @@
 /** Owners' tests: what their success means, and how many there are at once. */
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as messages from "../../services/bus/messages/webhooks.ts";
 import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
@@ -40,10 +39,8 @@ test("a success is one like any other: failures before it count no more, and wha
     is_fresh: true,
   });
   await world.hurry(fleet);
-  await waitFor(
-    "what had waited",
-    async () => (await world.deliveries(fleet)).every((one) => one.status === "delivered"),
-    5_000,
+  await waitFor("what had waited", async () =>
+    (await world.deliveries(fleet)).every((one) => one.status === "delivered"),
   );
   // A failure now is the first one.
   world.receiver.behave("/mended", () => 500);
@@ -59,33 +56,41 @@ test("one at a time is made of an endpoint, four of an owner, and another owner'
   const fleet = await world.openFleet();
   const fleets = [fleet, await world.addConsumer(fleet)];
   const ids: number[] = [];
+  let answers = Promise.withResolvers<void>();
   for (const [at, one] of fleets.entries()) {
     for (let endpoint = 0; endpoint < 5; endpoint += 1) {
       const path = `/tests/${at}-${endpoint}`;
       ids.push((await world.addEndpoint(one, path)).endpointId);
-      world.receiver.behave(path, () => ({ status: 200, afterMs: 1_500 }));
+      world.receiver.behave(path, () => ({ status: 200, after: answers.promise }));
     }
   }
   const other = await world.openFleet();
   const { endpointId } = await world.addEndpoint(other, "/other-test");
-  const ask = (id: number) => world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: id });
+  let refused = 0;
+  const ask = async (id: number): Promise<void> => {
+    const asked = world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: id });
+    asked.catch(() => (refused += 1));
+    await asked;
+  };
   const [first = 0] = ids;
   const same = Promise.allSettled(Array.from({ length: 6 }, () => ask(first)));
   await waitFor("the first", () => world.receiver.at("/tests/0-0").length > 0);
   const others = Promise.allSettled(ids.slice(1).map(ask));
-  await waitFor(
-    "the owner's",
-    () => world.receiver.received.filter((one) => one.path.startsWith("/tests/")).length >= 4,
-  );
+  const underWay = () => world.receiver.received.filter((one) => one.path.startsWith("/tests/")).length;
+  await waitFor("the owner's, and the refusals", () => underWay() >= 4 && refused === ids.length + 5 - 4);
   const foreign = await world.ask(messages.testEndpoint, { caller: other.owner, endpointId });
   expect(foreign.attempt.status).toBe(200);
+  answers.resolve();
   const results = [...(await same), ...(await others)];
   expect(results.filter((result) => result.status === "fulfilled")).toHaveLength(4);
   expect(world.receiver.mostAtOnce("/tests/")).toBe(4);
   expect(world.receiver.mostAtOnce("/tests/0-0")).toBe(1);
+  answers = Promise.withResolvers();
+  const sent = underWay();
   const again = ask(first);
-  await delay(300);
+  await waitFor("its request", () => underWay() > sent);
   expect((await refusalOf(ask(first))).code).toBe("busy");
+  answers.resolve();
   await again;
 });
 

@@ -21,7 +21,7 @@ test("each owner is sent to, also beside one whose deliveries wait for a paused 
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, `/${name}`);
     await world.emitMany([fleet], 1);
-    await waitFor(`the ${name} owner's`, () => world.receiver.at(`/${name}`).length === 1, 15_000);
+    await waitFor(`the ${name} owner's`, () => world.receiver.at(`/${name}`).length === 1);
     if (name !== "first") continue;
     await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
     await world.emitMany([fleet], 3);
@@ -43,7 +43,7 @@ test("each owner is sent to, also beside owners whose breakers are open", async 
   const good = await world.openFleet();
   await world.addEndpoint(good, "/beside-broken");
   await world.emitMany([good], 1);
-  await waitFor("the other owner's", () => world.receiver.at("/beside-broken").length === 1, 15_000);
+  await waitFor("the other owner's", () => world.receiver.at("/beside-broken").length === 1);
   expect(world.receiver.at("/broken")).toEqual([]);
 });
 
@@ -60,7 +60,7 @@ test("each owner is sent to, also beside more owners of smaller ids than it may 
   const last = await world.openFleet();
   await world.addEndpoint(last, "/last");
   await world.emitMany([last], 1);
-  await waitFor("the last owner's", () => world.receiver.at("/last").length === 1, 15_000);
+  await waitFor("the last owner's", () => world.receiver.at("/last").length === 1);
   await world.database`alter table webhook_attempts drop constraint probe`;
 });
 

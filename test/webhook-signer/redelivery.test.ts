@@ -19,14 +19,10 @@ const redeliver = (fleet: Fleet, deliveryId: number, idempotencyKey?: string) =>
 
 /** The fleet's only delivery, once it has been tried so often and waits or is over. */
 const tried = (fleet: Fleet, attempts: number) =>
-  waitFor(
-    `${attempts} attempts`,
-    async () => {
-      const [one] = await world.deliveries(fleet);
-      return one?.attempts === attempts && one;
-    },
-    15_000,
-  );
+  waitFor(`${attempts} attempts`, async () => {
+    const [one] = await world.deliveries(fleet);
+    return one?.attempts === attempts && one;
+  });
 
 describe("asked for while an attempt is under way", () => {
   test.each([
@@ -123,12 +119,15 @@ test("past an open breaker it goes out at once, as its probe, before all that wa
     const { endpoint } = await world.ask(messages.getEndpoint, request);
     return endpoint.openUntilMs !== null && endpoint.consecutiveFailures >= 5;
   });
-  await delay(500);
+  const all = await waitFor("what was under way", async () => {
+    const deliveries = await world.deliveries(fleet);
+    const tries = deliveries.reduce((sum, one) => sum + one.attempts, 0);
+    return deliveries.length === 8 && tries === world.receiver.at("/probe").length && deliveries;
+  });
   const before = world.receiver.at("/probe").length;
-  const all = await world.deliveries(fleet);
   const last = all.at(-1)?.deliveryId ?? 0;
   await redeliver(fleet, last);
-  await waitFor("the probe", () => world.receiver.at("/probe").length > before, 3_000);
+  await waitFor("the probe", () => world.receiver.at("/probe").length > before, 20_000);
   await delay(700);
   expect(
     world.receiver

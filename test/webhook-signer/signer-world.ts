@@ -269,6 +269,14 @@ function eventOf(
   return { ...facts, consumerId: null, eventType, payload: { filial_id: filialId } };
 }
 
+/** The deliveries of a fleet with an attempt on record that began later than this. */
+export async function begunAfter({ database }: SignerWorld, { consumerId }: Fleet, atMs: number): Promise<Set<number>> {
+  const rows = await database<{ delivery_id: number }[]>`
+    select delivery_id from webhook_attempts join webhook_deliveries using (delivery_id)
+    where consumer_id = ${consumerId} and started_at > ${new Date(atMs)}`;
+  return new Set(rows.map((row) => row.delivery_id));
+}
+
 /** The refusal that a request ends with; fails the test when it is answered. */
 export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
   try {
@@ -301,7 +309,7 @@ export async function holdAnswers(receiver: Receiver, paths: readonly string[]):
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 10_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {

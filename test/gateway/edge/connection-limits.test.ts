@@ -1,10 +1,12 @@
 /** Floods of connections, from one address and from many: known devices and `/healthz` are served all the while. */
+
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { connectionBounds } from "../../../gateway/server/connections.ts";
 import { openFileLimit } from "../../../gateway/server/open-files.ts";
 import { connectionsByAddress } from "../../../gateway/server/tcp-table.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { bearer as bearerHeaders, openLive } from "../../support/live-socket.ts";
 import { onlyWhere } from "../../support/only-where.ts";
 import { figure, parseSeries } from "../../support/scrape.ts";
@@ -28,7 +30,7 @@ const metric = async (name: string, bound?: string): Promise<number | undefined>
   figure(parseSeries(await metrics.metrics()), name, bound === undefined ? {} : { bound });
 afterEach(async () => {
   for (const client of clients.splice(0)) client.socket.destroy();
-  await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(0));
+  await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(0), HANGS);
 });
 
 interface Client {
@@ -86,7 +88,7 @@ const bearer = async (): Promise<string> =>
 describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address", () => {
   it("with more idle connections than it may have: the oldest are closed, and it is still served", async () => {
     const flood = await openMany("127.0.0.2", PER_ADDRESS + 15);
-    await vi.waitFor(() => expect(openCount(flood)).toBe(PER_ADDRESS));
+    await vi.waitFor(() => expect(openCount(flood)).toBe(PER_ADDRESS), HANGS);
     expect(flood.slice(0, 15).some((client) => client.isOpen())).toBe(false);
     expect(statusOf(await (await open("127.0.0.2")).ask("/healthz"))).toBe(200);
     expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
@@ -102,13 +104,13 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     }
     const refusedBefore = (await metric("gateway_connections_refused_total", "address")) ?? 0;
     const next = await open("127.0.0.2");
-    await vi.waitFor(() => expect(next.isOpen()).toBe(false));
+    await vi.waitFor(() => expect(next.isOpen()).toBe(false), HANGS);
     expect(await metric("gateway_connections_refused_total", "address")).toBe(refusedBefore + 1);
     expect(openCount(devices)).toBe(PER_ADDRESS);
     expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
 
     devices[0]?.socket.destroy();
-    await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(PER_ADDRESS));
+    await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(PER_ADDRESS), HANGS);
     expect(statusOf(await (await open("127.0.0.2")).ask(DISPLAY, [await bearer()]))).toBe(200);
   });
 
@@ -126,7 +128,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     const [stranger, device, ...others] = await openMany("127.0.0.2", PER_ADDRESS / 2);
     expect(await stranger?.ask("/healthz")).toMatch(/\r\nConnection: close\r\n/);
     expect(await device?.ask(DISPLAY, [await bearer()])).not.toMatch(/\r\nConnection: close/i);
-    await vi.waitFor(() => expect([stranger?.isOpen(), device?.isOpen()]).toEqual([false, true]));
+    await vi.waitFor(() => expect([stranger?.isOpen(), device?.isOpen()]).toEqual([false, true]), HANGS);
     expect(openCount(others)).toBe(others.length);
     expect(await (await open("127.0.0.3")).ask("/healthz")).not.toMatch(/\r\nConnection: close/i);
   });
@@ -144,7 +146,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     const authorization = await bearer();
     expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
     const idle = await flood(2 * IN_ALL);
-    await vi.waitFor(() => expect(openCount(idle)).toBe(IN_ALL - 1));
+    await vi.waitFor(() => expect(openCount(idle)).toBe(IN_ALL - 1), HANGS);
     expect(idle.slice(0, IN_ALL).some((client) => client.isOpen())).toBe(false);
     expect(await metric("gateway_connections")).toBe(IN_ALL);
 
@@ -162,7 +164,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     await known.ask(DISPLAY, [authorization]);
     const idle = await flood(IN_ALL - 1);
     for (const client of idle) expect(await client.ask("/nothing/")).not.toBe("");
-    await vi.waitFor(() => expect(openCount(idle)).toBeLessThan(IN_ALL * 0.75));
+    await vi.waitFor(() => expect(openCount(idle)).toBeLessThan(IN_ALL * 0.75), HANGS);
     expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
   });
 
@@ -173,7 +175,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
       expect(statusOf(await device.ask(DISPLAY, [credentials[index % 10] as string]))).toBe(200);
     }
     const next = await open("127.0.0.9");
-    await vi.waitFor(() => expect(next.isOpen()).toBe(false));
+    await vi.waitFor(() => expect(next.isOpen()).toBe(false), HANGS);
     expect(openCount(devices)).toBe(IN_ALL);
     expect(await metric("gateway_connections_refused_total", "all")).toBeGreaterThan(0);
   });
@@ -223,12 +225,12 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("the kernel'
     const counts = (): Promise<ReadonlyMap<string, number> | undefined> => connectionsByAddress(world.gateway.port);
     expect(Object.fromEntries((await counts()) ?? [])).toEqual({ "127.0.0.2": 3, "127.0.0.3": 2 });
     first?.socket.destroy();
-    await vi.waitFor(async () => expect((await counts())?.get("127.0.0.2")).toBe(2));
+    await vi.waitFor(async () => expect((await counts())?.get("127.0.0.2")).toBe(2), HANGS);
   });
 });
 
 describe("an idle connection", () => {
-  it("is ended after 8 to 12 seconds, whatever its first request was", { timeout: 30_000 }, async () => {
+  it("is ended after 8 to 12 seconds, whatever its first request was", async () => {
     const authorization = await bearer();
     const etag = /ETag: (\S+)/.exec(await (await open("127.0.0.1")).ask(DISPLAY, [authorization]))?.[1] ?? "";
     const heartbeat = [authorization, "Content-Type: application/json", "Content-Length: 2", "", "{}"].join("\r\n");

@@ -3,12 +3,14 @@
  * that refer to memory of the HTTP library (`gateway/server/unused-connections.ts`); using one too late is a use of freed
  * memory. The C library fills freed memory here, so that this ends the process.
  */
+
 import { type ChildProcess, fork } from "node:child_process";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { describe, expect, it, vi } from "vitest";
+import { HANGS } from "../../support/hangs.ts";
 
 const FOR_MS = 3_000;
 const CLIENTS = 150;
@@ -103,7 +105,10 @@ describe("random connections", () => {
       };
       const untilMs = performance.now() + FOR_MS;
       await Promise.all(Array.from({ length: CLIENTS }, () => misuse(open, untilMs)));
-      await vi.waitFor(async () => expect(await countsOf(child)).toMatchObject({ open: 0, unsent: 0, bytes: 0 }));
+      await vi.waitFor(
+        async () => expect(await countsOf(child)).toMatchObject({ open: 0, unsent: 0, bytes: 0 }),
+        HANGS,
+      );
       const { madeRoom } = await countsOf(child);
       expect(Object.values(madeRoom).reduce((sum, count) => sum + count, 0)).toBeGreaterThan(20);
     } finally {

@@ -1,9 +1,11 @@
 /** Bodies that have not arrived are counted apart from requests under way, and the oldest is closed where there are too many. */
+
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { RequestSlots, type Slot } from "../../../gateway/server/request-slots.ts";
 import { UnreadBodies, type UnreadBody, unreadBodyBounds } from "../../../gateway/server/unread-bodies.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { onlyWhere } from "../../support/only-where.ts";
 import { figure, parseSeries } from "../../support/scrape.ts";
 import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
@@ -126,15 +128,15 @@ describe("a gateway of few connections", () => {
   it("a body that does not arrive: holds no slot, and a device's body is awaited while others are closed", async () => {
     const device = await send("/api/payments/v1/devices/heartbeat/", [`Authorization: Bearer ${credential}`]);
     const answer = new Promise<string>((resolve) => device.once("data", (chunk) => resolve(String(chunk))));
-    await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(1));
+    await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(1), HANGS);
     const strangers: Socket[] = [];
     for (let count = 0; count < 5; count += 1) strangers.push(await send(ENROLL));
-    await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(6));
+    await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(6), HANGS);
     expect(await metric("gateway_requests_in_flight")).toBe(0);
     device.write("{}");
     expect(await answer).toMatch(/^HTTP\/1\.1 200 /);
     for (const stranger of strangers) stranger.destroy();
-    await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(0));
+    await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(0), HANGS);
   });
 
   it.runIf(onlyWhere(process.platform === "linux", "bodies in all, by address"))(
@@ -142,7 +144,10 @@ describe("a gateway of few connections", () => {
     async () => {
       const stalled: Socket[] = [];
       for (let count = 0; count < 7; count += 1) stalled.push(await send(ENROLL, [], `127.0.0.${2 + (count % 3)}`));
-      await vi.waitFor(() => expect(stalled.map((socket) => socket.closed)).toEqual([true, ...Array(6).fill(false)]));
+      await vi.waitFor(
+        () => expect(stalled.map((socket) => socket.closed)).toEqual([true, ...Array(6).fill(false)]),
+        HANGS,
+      );
       expect(await metric("gateway_unread_bodies")).toBe(6);
     },
   );

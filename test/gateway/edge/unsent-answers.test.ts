@@ -1,8 +1,10 @@
 /** A client that does not read what it asked for: the gateway's memory stays bounded, and the connection is closed. */
+
 import { App, us_socket_local_port } from "uWebSockets.js";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { UnsentAnswers } from "../../../gateway/server/unsent-answers.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
 import { residentBytes } from "../../support/resident-bytes.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
@@ -116,7 +118,7 @@ describe("an answer that waits", () => {
     startServer({ stalledMs: 1_500 }, async (port, unsent) => {
       const startedAtMs = performance.now();
       const { socket } = await ask(port, "/text");
-      await vi.waitFor(() => expect(unsent.bytes).toBeGreaterThan(0));
+      await vi.waitFor(() => expect(unsent.bytes).toBeGreaterThan(0), HANGS);
       let received = 0;
       socket.on("data", (chunk: Buffer) => {
         received += chunk.length;
@@ -133,37 +135,37 @@ describe("an answer that waits", () => {
   it("for a client that takes nothing: its connection is closed after the time", () =>
     startServer({}, async (port, unsent) => {
       const { socket } = await ask(port, "/text");
-      await vi.waitFor(() => expect(unsent.closed.stalled).toBe(1), { timeout: 3_000 });
+      await vi.waitFor(() => expect(unsent.closed.stalled).toBe(1), { timeout: 15_000 });
       socket.destroy();
     }));
 
   it("with a request behind it: the connection is closed at once", () =>
     startServer({ stalledMs: 60_000 }, async (port, unsent) => {
       const { socket } = await ask(port, "/text");
-      await vi.waitFor(() => expect(unsent.size).toBe(1));
+      await vi.waitFor(() => expect(unsent.size).toBe(1), HANGS);
       socket.write(request("/text"));
-      await vi.waitFor(() => expect(unsent.size).toBe(0));
+      await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
       socket.destroy();
     }));
 
   it("beyond what one connection may have: closed, but a file's bytes count for no connection", () =>
     startServer({ unsentBytesPerConnection: 1_024, stalledMs: 60_000 }, async (port, unsent) => {
       const text = await ask(port, "/text");
-      await vi.waitFor(() => expect(unsent.closed.connection_full).toBe(1));
+      await vi.waitFor(() => expect(unsent.closed.connection_full).toBe(1), HANGS);
       const bytes = await ask(port, "/bytes");
-      await vi.waitFor(() => expect([unsent.size, unsent.bytes]).toEqual([1, 0]));
+      await vi.waitFor(() => expect([unsent.size, unsent.bytes]).toEqual([1, 0]), HANGS);
       for (const { socket } of [text, bytes]) socket.destroy();
-      await vi.waitFor(() => expect(unsent.size).toBe(0));
+      await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
     }));
 
   it("beyond what all may have: the new one is closed, the others wait on", () =>
     startServer({ stalledMs: 60_000 }, async (port, unsent) => {
       const silents: Silent[] = [];
       for (let count = 0; count < 4; count += 1) silents.push(await ask(port, "/text"));
-      await vi.waitFor(() => expect(unsent.closed.all_full).toBeGreaterThan(0));
-      await vi.waitFor(() => expect(unsent.bytes).toBeLessThanOrEqual(LIMITS.unsentBytes));
+      await vi.waitFor(() => expect(unsent.closed.all_full).toBeGreaterThan(0), HANGS);
+      await vi.waitFor(() => expect(unsent.bytes).toBeLessThanOrEqual(LIMITS.unsentBytes), HANGS);
       expect(unsent.size).toBeGreaterThan(0);
       for (const { socket } of silents) socket.destroy();
-      await vi.waitFor(() => expect(unsent.size).toBe(0));
+      await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
     }));
 });

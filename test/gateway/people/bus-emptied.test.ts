@@ -117,9 +117,7 @@ const refusalsOf = ({ seen }: Asking): string[] => [
   ...new Set(seen.filter((each) => !["200", "503 replica_stale", THROTTLED].includes(each))),
 ];
 
-it("tells no device and no cashier that they are unknown while a server that lost everything is told again", {
-  timeout: 90_000,
-}, async () => {
+it("tells no device and no cashier that they are unknown while a server that lost everything is told again", async () => {
   const asking = [
     keepAsking(display, "display/"),
     keepAsking(companion, "assignment/"),
@@ -188,9 +186,7 @@ it("serves everybody whom it knows while it cannot tell who else there is", asyn
   await expect.poll(unknown, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
 });
 
-it("tells no cashier that their station is not there whose log is lost, and anybody else that there is none", {
-  timeout: 90_000,
-}, async () => {
+it("tells no cashier that their station is not there whose log is lost, and anybody else that there is none", async () => {
   const own = `stations/${stationId}/lease/`;
   const { owner } = await addOrganization(system);
   const stranger = await logIn(system.baseUrl, "backoffice", owner);
@@ -232,7 +228,7 @@ it("tells no cashier that their station is not there whose log is lost, and anyb
   await live.close();
 });
 
-it("does not take a device for revoked whose station has lost its log", { timeout: 90_000 }, async () => {
+it("does not take a device for revoked whose station has lost its log", async () => {
   await delay(THROTTLED_MS);
   await system.processes.services.stop();
   await system.processes.stations.stop();

@@ -1,9 +1,11 @@
 /** What a cancellation answers: what its commit has left in doubt, and the same to each repetition (I6). */
+
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { orderSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
 import type { intentSchema } from "../../../gateway/contract/intent.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -51,7 +53,7 @@ async function handedOver(): Promise<Intent> {
   };
   // One heartbeat is enough for all: the device's throttle is real.
   if (!(await isOffered())) await companion.good("POST", "heartbeat/", { body: {} });
-  await vi.waitUntil(isOffered);
+  await vi.waitUntil(isOffered, HANGS);
   return collect("smart_pos", "9.00");
 }
 
@@ -89,7 +91,7 @@ describe("the answer to a cancellation", () => {
     const first = await cancel(intent, "companion");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: doubt });
     expect(await cancel(intent, "companion")).toEqual(first);
-    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(doubt));
+    await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(doubt), HANGS);
   });
 
   it("a companion fetched it and reported nothing: the mark follows what it reports late, the answer stays", async () => {

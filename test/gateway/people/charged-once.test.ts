@@ -1,9 +1,11 @@
 /** A companion's word that comes late, through the real service: the cashier is asked before the guest is charged again. */
+
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { orderSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
 import type { intentSchema } from "../../../gateway/contract/intent.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -37,7 +39,7 @@ async function cancelled(outcome?: string): Promise<Intent> {
   await vi.waitUntil(async () => {
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     return routes.some(({ route, offered }) => route === "smart_pos" && offered);
-  });
+  }, HANGS);
   const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "9.00" }] };
   const { order_id } = await cashier.good<Order>("POST", `${station}/orders/`, { body });
   const intent = await collect(order_id, "smart_pos");
@@ -64,7 +66,7 @@ describe("a success that is reported between the creation of the next collection
     await reportLate(earlier, "reported_success");
     const named = { reason: "late_success", earlier_intent_id: earlier.intent_id };
     const held = { settle_offered: false, settle_obstacle: "money_may_have_moved", confirmation_needed: named };
-    await vi.waitFor(async () => expect(await read(cash)).toMatchObject({ ...held, cancel_offered: true }));
+    await vi.waitFor(async () => expect(await read(cash)).toMatchObject({ ...held, cancel_offered: true }), HANGS);
     expect(await cashier.good("GET", `${station}/live/`)).toMatchObject({ active_intent: held });
     const { status, body } = await cashier.refused("money_may_have_moved", "POST", attestPath(cash), { key: "k" });
     expect([status, body]).toMatchObject([409, named]);
@@ -91,7 +93,10 @@ describe("a success that is reported after another collection has paid the order
       const shown = async (reason: string): Promise<void> => {
         const entry = { intent_id, order_id, reason };
         const unclear = reason === "" ? [] : [entry];
-        await vi.waitFor(async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }));
+        await vi.waitFor(
+          async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }),
+          HANGS,
+        );
         const order = await cashier.good<Order>("GET", `orders/${order_id}/`);
         expect(order).toMatchObject({ status: "paid", unclear_collections: unclear });
         expect(await owner.good("GET", `orders/${order_id}/`)).toEqual(order);

@@ -1,4 +1,5 @@
 /** The main job, end to end: order → smart POS → fetch → report → attest → paid once; the display follows. */
+
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -6,6 +7,7 @@ import type { orderSchema, routesSchema } from "../../../gateway/contract/cashie
 import type { intentSchema, intentsSchema } from "../../../gateway/contract/intent.ts";
 import type { stationEventsSchema, timelineSchema } from "../../../gateway/contract/timeline.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -51,7 +53,7 @@ async function handOver(order: Order): Promise<Intent> {
   await vi.waitFor(async () => {
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     expect(routes.find(({ route }) => route === "smart_pos")).toMatchObject({ offered: true, reason: null });
-  });
+  }, HANGS);
   return cashier.good("POST", `${station}/intents/`, { body: { order_id: order.order_id, route: "smart_pos" } });
 }
 
@@ -102,7 +104,7 @@ describe("one smart POS collection", () => {
   it("is presented by the companion's fetch", async () => {
     const { assignment } = await companion.good<{ assignment: Record<string, unknown> }>("GET", "assignment/");
     expect(assignment).toMatchObject({ intent_id: intent.intent_id, amount: "25.00", status: "presented" });
-    await vi.waitFor(async () => expect((await readIntent(intent)).status).toBe("presented"));
+    await vi.waitFor(async () => expect((await readIntent(intent)).status).toBe("presented"), HANGS);
     expect((await readIntent(intent)).presented_at).not.toBeNull();
   });
 
@@ -162,7 +164,7 @@ describe("one smart POS collection", () => {
       const read = await owner.good<z.infer<typeof timelineSchema>>("GET", `intents/${intent.intent_id}/timeline/`);
       expect(read.entries.at(-1)?.type).toBe("intent_succeeded");
       return read;
-    });
+    }, HANGS);
     expect(timeline).toMatchObject({ intent_id: intent.intent_id, status: "succeeded", money_moved: "yes" });
     expect(timeline.summary).toBe(
       `EUR 25.00 for order ${order.order_display_number} was collected by smart POS as transaction 1, reference SLIP-1.`,
@@ -245,7 +247,7 @@ describe("a collection that the cashier cancels", () => {
       const timeline = await owner.good<z.infer<typeof timelineSchema>>("GET", `intents/${intent.intent_id}/timeline/`);
       expect(timeline.entries.at(-1)).toMatchObject({ type: "late_evidence_kept", money_moved: "maybe" });
       expect(timeline.money_moved).toBe("maybe");
-    });
+    }, HANGS);
     const { intents } = await cashier.good<z.infer<typeof intentsSchema>>("GET", `${station}/intents/`);
     expect(intents[0]).toMatchObject({ intent_id: intent.intent_id, status: "cancelled" });
     await cashier.refused("intent_not_actionable", "POST", `${station}/intents/${intent.intent_id}/attest/`);

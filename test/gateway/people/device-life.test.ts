@@ -1,4 +1,5 @@
 /** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and what the device feels. */
+
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type {
@@ -14,6 +15,7 @@ import type {
 } from "../../../gateway/contract/backoffice.ts";
 import type { routesSchema } from "../../../gateway/contract/cashier.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
@@ -31,7 +33,7 @@ let cashier: Person;
 let station: Station;
 
 beforeAll(async () => {
-  system = await startSystem({ environment: { DEVICE_SILENCE_MS: "1500" } });
+  system = await startSystem({ environment: { DEVICE_SILENCE_MS: "3000" } });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const filial = await owner.good<z.infer<typeof filialSchema>>("POST", "filials/", { body: { name: "Harbour" } });
@@ -155,7 +157,7 @@ describe("an enrolled companion", () => {
     companion = await enrollDevice(system.baseUrl, (await issue(device)).code);
     expect(await companionRoute()).toMatchObject({ offered: false, reason: "device_offline" });
     await companion.good("POST", "heartbeat/", { body: { summary: { battery: 0.8, version: "1.2.3" } } });
-    await vi.waitFor(async () => expect(await companionRoute()).toMatchObject({ offered: true }));
+    await vi.waitFor(async () => expect(await companionRoute()).toMatchObject({ offered: true }), HANGS);
     const detail = await owner.good<z.infer<typeof deviceDetailSchema>>("GET", `devices/${device.device_id}/`);
     expect(detail).toMatchObject({
       status: "active",
@@ -172,11 +174,11 @@ describe("an enrolled companion", () => {
         expect(seen).toMatchObject({ offered: false, reason: "device_offline" });
         return seen;
       },
-      { timeout: 6_000, interval: 200 },
+      { timeout: 15_000, interval: 200 },
     );
     expect(Math.abs(Date.now() - Date.parse(offer?.since ?? ""))).toBeLessThan(5_000);
     await companion.good("POST", "heartbeat/", { body: {} });
-    await vi.waitFor(async () => expect(await companionRoute()).toMatchObject({ offered: true }));
+    await vi.waitFor(async () => expect(await companionRoute()).toMatchObject({ offered: true }), HANGS);
   });
 
   it("is refused while suspended, still told why, and works again once resumed", async () => {

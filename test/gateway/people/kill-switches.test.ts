@@ -92,7 +92,7 @@ async function untilEverywhere(
   const shown = gateways.map(async (gateway) => {
     // Not `expect.poll`, which a hook may not use.
     await vi.waitFor(async () => expect(await offersAt(gateway, station)).toEqual(reasons), {
-      timeout: 5_000,
+      timeout: 15_000,
       interval: 10,
     });
   });

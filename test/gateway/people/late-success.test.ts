@@ -1,10 +1,12 @@
 /** A success that a companion reports when its station has forgotten the collection, through the real service. */
+
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { orderSchema } from "../../../gateway/contract/cashier.ts";
 import type { intentSchema, intentsSchema } from "../../../gateway/contract/intent.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -45,7 +47,7 @@ async function payInCash(order_id: number): Promise<void> {
 describe("a collection that has left its station's state, and whose order another one has paid", () => {
   it("it stays unclear, and a late success is read at the collection, its order and the live view", async () => {
     const order_id = await openOrder();
-    const earlier = await vi.waitUntil(() => collect(order_id, "smart_pos").catch(() => undefined));
+    const earlier = await vi.waitUntil(() => collect(order_id, "smart_pos").catch(() => undefined), HANGS);
     await companion.good("GET", "assignment/");
     await cashier.good("POST", `${station}/intents/${earlier.intent_id}/cancel/`, {});
     await payInCash(order_id);
@@ -53,11 +55,11 @@ describe("a collection that has left its station's state, and whose order anothe
     await vi.waitFor(async () => {
       const { intents } = await cashier.good<z.infer<typeof intentsSchema>>("GET", `${station}/intents/`);
       expect(intents.map(({ intent_id }) => intent_id)).not.toContain(earlier.intent_id);
-    });
+    }, HANGS);
 
     const shown = async (reason: string): Promise<void> => {
       const { intent_id } = earlier;
-      await vi.waitFor(async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }));
+      await vi.waitFor(async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }), HANGS);
       const unclear_collections = [{ intent_id, order_id, reason }];
       expect(await cashier.good("GET", `orders/${order_id}/`)).toMatchObject({ status: "paid", unclear_collections });
       expect(await cashier.good("GET", `${station}/live/`)).toMatchObject({ unclear_collections });

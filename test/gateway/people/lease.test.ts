@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { cashierStationsSchema, leaseSchema, orderSchema } from "../../../gateway/contract/cashier.ts";
 import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -95,10 +96,7 @@ describe("a station that a cashier holds", () => {
     await ben.good("POST", `${station}/lease/`);
     await vi.waitFor(
       async () => expect(await ada.good<Lease>("GET", `${station}/lease/`)).toEqual({ lease: null, lost_lease: null }),
-      {
-        timeout: LEASE_MS * 3,
-        interval: 100,
-      },
+      { ...HANGS, interval: 100 },
     );
     await ben.refused("lease_required", "POST", `${station}/intents/`, create());
     await ada.good("POST", `${station}/lease/`, long);

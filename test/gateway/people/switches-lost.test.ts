@@ -108,7 +108,7 @@ it("is told again by itself when only its bucket was taken away, and nothing ele
       { timeout: 15_000 },
     )
     .toEqual(["platform", "told"]);
-  await expect.poll(async () => (await create("smart_pos")).body.reason, { timeout: 5_000 }).toBe("platform_frozen");
+  await expect.poll(async () => (await create("smart_pos")).body.reason, { timeout: 15_000 }).toBe("platform_frozen");
   expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
 });
 
@@ -116,7 +116,7 @@ it("collects cash from one end to the other while nobody knows what is frozen, o
   for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
     await noteTold(system.bus, bucket, { serverId: "another run of the server" });
   }
-  await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 5_000 }).toBe(false);
+  await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 }).toBe(false);
   // The station's host reads the word by a feed of its own; until it has, it knows the freeze and says that.
   await expect.poll(async () => (await create("attested_terminal")).body.code, { timeout: 15_000 }).toBe("unavailable");
   const cash = await create("cash");
@@ -124,6 +124,6 @@ it("collects cash from one end to the other while nobody knows what is frozen, o
   const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, { body: {} });
   expect(paid).toMatchObject({ status: "succeeded" });
   await sayBucketsAreTold(system.bus);
-  await expect.poll(async () => (await readiness()).status, { timeout: 5_000 }).toBe(200);
+  await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
   expect((await platform("unfreeze")).status).toBe(200);
 });

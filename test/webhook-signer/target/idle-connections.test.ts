@@ -31,34 +31,33 @@ describe("an open connection", () => {
 
   test("that nobody uses ends by itself", async () => {
     const { url, sockets } = await target();
-    const send = sending({ idleMs: 400 });
+    const send = sending({ idleMs: 1_000 });
     expect(await send(url)).toMatchObject({ error: null });
     await pause(150);
+    const usedAtMs = performance.now();
     expect(await send(url)).toMatchObject({ error: null, connectMs: null });
     const [socket] = sockets;
     const closed = once(socket as NonNullable<typeof socket>, "close");
-    const waitedFrom = performance.now();
     await closed;
-    const waitedMs = performance.now() - waitedFrom;
-    expect(waitedMs).toBeGreaterThan(300);
-    expect(waitedMs).toBeLessThan(1_500);
+    // Counted from its last use.
+    expect(performance.now() - usedAtMs).toBeGreaterThan(980);
     expect(sockets).toHaveLength(1);
     expect((await send(url)).connectMs).not.toBe(null);
   });
 
   test("that has become too old is used no more, however busy it was", async () => {
     const { url, sockets } = await target();
-    const send = sending({ connectionMs: 500, idleMs: 5_000 });
+    const send = sending({ connectionMs: 2_000, idleMs: 30_000 });
     const startedAtMs = performance.now();
     let connections = 0;
-    while (performance.now() - startedAtMs < 400) {
+    while (performance.now() - startedAtMs < 800) {
       const { error, connectMs } = await send(url);
       expect(error).toBe(null);
       connections += connectMs === null ? 0 : 1;
       await pause(40);
     }
     expect(connections).toBe(1);
-    await pause(600 - (performance.now() - startedAtMs));
+    await pause(2_100 - (performance.now() - startedAtMs));
     // It was put back young enough and has aged while it waited.
     expect((await send(url)).connectMs).not.toBe(null);
     expect(sockets).toHaveLength(2);

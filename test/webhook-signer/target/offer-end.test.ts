@@ -40,12 +40,12 @@ const pause = (ms: number): Promise<void> => new Promise((go) => setTimeout(go, 
 
 describe("a request that ends", () => {
   test("while the handshake of TLS goes on is not sent, and nobody waits for the handshake", async () => {
-    const { port, received } = await startSlowTlsTarget(800);
+    const { port, received } = await startSlowTlsTarget(2_500);
     const startedAtMs = performance.now();
     const sending = sendHere(sender, `https://localhost:${port}/`, undefined, within(200));
     await expect(sending).rejects.toMatchObject(TOO_LATE);
-    expect(performance.now() - startedAtMs).toBeLessThan(700);
-    await pause(1_000);
+    expect(performance.now() - startedAtMs).toBeLessThan(2_200);
+    await pause(2_800);
     expect(received.join("")).toBe("");
   });
 

@@ -33,7 +33,7 @@ const whole = (status: string, headers: string[] = [], body = ""): string =>
   [`HTTP/1.1 ${status}`, `content-length: ${Buffer.byteLength(body, "latin1")}`, ...headers, "", body].join("\r\n");
 
 const until = async (holds: () => boolean): Promise<void> => {
-  for (let turn = 0; turn < 200 && !holds(); turn += 1) await new Promise((go) => setTimeout(go, 10));
+  for (let turn = 0; turn < 2_000 && !holds(); turn += 1) await new Promise((go) => setTimeout(go, 10));
   expect(holds()).toBe(true);
 };
 

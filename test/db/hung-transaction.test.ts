@@ -1,0 +1,79 @@
+/** A process that hangs within a transaction, as one that is stopped or swapped out: others get its locks all the same. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { DATABASE_LIMITS } from "../../services/db/limits.ts";
+import { closeDatabase, type Database, openDatabase, type Transaction } from "../../services/db/pool.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+const LOCK = 4_711;
+/** In the last statement that arrives. */
+const MARK = "the_last_one";
+
+let database: TestDatabase;
+let others: Database;
+beforeAll(async () => {
+  database = await cloneDatabase();
+  others = openDatabase({ url: database.url });
+});
+afterAll(async () => {
+  await closeDatabase(others);
+  await database.drop();
+});
+
+/** A pool of a process that hangs as soon as PostgreSQL has received `MARK`: from then on it sends nothing. */
+async function openHanging(): Promise<{ readonly pool: Database; readonly hasHung: Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const target = new URL(database.url);
+  const { promise: hasHung, resolve: hang } = Promise.withResolvers<void>();
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    let hangs = false;
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => socket.destroy());
+    }
+    upstream.pipe(client);
+    client.on("data", (chunk: Buffer) => {
+      if (hangs) return;
+      upstream.write(chunk);
+      if (!chunk.includes(MARK)) return;
+      hangs = true;
+      hang();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const own = new URL(database.url);
+  own.port = String((server.address() as AddressInfo).port);
+  const pool = openDatabase({ url: own.href, maxConnections: 1 });
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await closeDatabase(pool);
+    server.close();
+  });
+  return { pool, hasHung };
+}
+
+const STATEMENTS: Readonly<Record<string, (tx: Transaction) => Promise<unknown>>> = {
+  "a statement without values": (tx) => tx`select 1 as the_last_one`,
+  "a statement that its connection sees for the first time": (tx) => tx`select ${1}::int as the_last_one`,
+};
+
+test.each(Object.entries(STATEMENTS))(
+  "a transaction that hangs behind %s: its locks are free while others still wait for them",
+  async (_name, last) => {
+    const { pool, hasHung } = await openHanging();
+    const hung = pool.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(${LOCK})`;
+      await last(tx);
+      await tx`select 2`;
+    });
+    const failed = expect(hung).rejects.toThrow();
+    await hasHung;
+    // PostgreSQL ends this wait with an error after `lockTimeoutMs`.
+    expect(DATABASE_LIMITS.idleInTransactionTimeoutMs).toBeLessThan(DATABASE_LIMITS.lockTimeoutMs);
+    await others.begin((tx) => tx`select pg_advisory_xact_lock(${LOCK})`);
+    await failed;
+  },
+);
