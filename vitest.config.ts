@@ -8,6 +8,7 @@ const PURE = ["test/machines/**/*.test.ts", "test/tidy.test.ts", "test/deploy/lo
  */
 const TIMED = [
   "test/webhook-signer/isolation.test.ts",
+  "test/providers/isolation.test.ts",
   "test/stations/ownership.test.ts",
   "test/clients/pace.test.ts",
   "test/chaos/frozen-feed.test.ts",

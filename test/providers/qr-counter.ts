@@ -31,12 +31,24 @@ export interface QrCounter {
 
 let commands = 0;
 
+let opening: Promise<unknown> = Promise.resolve();
+
+/** Configs are made one after the other: each asks its provider, which answers in time also beside other work. */
+async function openPlace(world: ProvidersWorld): Promise<{ readonly place: Place; readonly configId: number }> {
+  const open = async () => {
+    const place = await world.openPlace();
+    await putStation(world, place);
+    return { place, configId: await world.addSandboxConfig(place) };
+  };
+  const turn = opening.then(open);
+  opening = turn.catch(() => undefined);
+  return await turn;
+}
+
 /** The world must have real stations. */
 export async function openQrCounter(world: ProvidersWorld, scenario: Scenario): Promise<QrCounter> {
-  const place = await world.openPlace();
+  const { place, configId } = await openPlace(world);
   const { stationId, cashier } = place;
-  await putStation(world, place);
-  const configId = await world.addSandboxConfig(place);
   const act = (command: RequestedCommand) => {
     const actor = { kind: "cashier", id: cashier.userId, name: cashier.name } as const;
     commands += 1;
