@@ -1,6 +1,6 @@
 /** A gateway whose feed is silent answers 503, never old state (design §2.2, I8). */
 import { hash } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { readinessSchema } from "../../gateway/contract/service.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
@@ -16,6 +16,7 @@ let world: GatewayWorld;
 beforeAll(async () => {
   world = await startGatewayWorld();
 });
+afterEach(() => world.nats.signal("SIGCONT"));
 afterAll(() => world.stop());
 
 const readiness = (): Promise<Answer<z.infer<typeof readinessSchema>>> => send(world.baseUrl, "GET", "/readyz");
@@ -43,10 +44,9 @@ describe("while nats-server stands still", () => {
     expect((await readiness()).body.ready).toBe(true);
 
     world.nats.signal("SIGSTOP");
-    // Within the allowed silence the state is at most that old, and is still given.
-    await delay(500);
+    // At once, because a busy machine delivers the last sign of life late: within the allowed silence the state is still given.
     expect((await asks[0]?.())?.status).toBe(200);
-    await delay(SILENCE_MS - 500);
+    await delay(SILENCE_MS);
     for (const [index, ask] of asks.entries()) {
       const answer = await ask();
       expect([index, answer.status, answer.body.code]).toEqual([index, 503, "replica_stale"]);
