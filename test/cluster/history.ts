@@ -57,6 +57,12 @@ export class History {
     this.later.set(kind, (this.later.get(kind) ?? 0) + 1);
   }
 
+  /** The slowest good answer of those between these two moments, with all attempts that it took. */
+  slowestMs(fromMs: number, toMs: number): number {
+    const during = this.steps.filter(({ startedAtMs, endedAtMs }) => endedAtMs >= fromMs && startedAtMs <= toMs);
+    return Math.max(0, ...during.map(({ startedAtMs, endedAtMs }) => endedAtMs - startedAtMs));
+  }
+
   /** The longest time without success of each station whose requests failed between these two moments. */
   outages(fromMs: number, toMs: number, isOfKind: (step: string) => boolean): Map<number, number> {
     const longest = new Map<number, number>();
