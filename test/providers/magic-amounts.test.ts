@@ -27,6 +27,8 @@ interface End {
   readonly issues?: readonly IssueKind[];
   /** How many callbacks there are, each answered 200. */
   readonly callbacks: number;
+  /** One more may come: the provider tells of an end of its own when it comes before our cancellation. */
+  readonly lastCallback?: "may come";
   /** What the next collection of the order is told; it is begun when nothing more is said about this one. */
   readonly next: "paid already" | "needs confirmation" | "collects";
 }
@@ -48,8 +50,8 @@ const ENDS: Record<Scenario, readonly End[]> = {
   decline: [{ status: "cancelled", endReason: "payment_declined", callbacks: 1, next: "collects" }],
   buyer_cancel: [{ status: "cancelled", endReason: "buyer_cancelled", callbacks: 1, next: "collects" }],
   never_pays: [
-    // It was cancelled at the provider when it had expired, so no callback tells of it.
-    { status: "expired", callbacks: 0, next: "collects" },
+    // It was cancelled at the provider when it had expired, so no callback tells of it; unless the provider was faster.
+    { status: "expired", callbacks: 0, lastCallback: "may come", next: "collects" },
     { ...PAID, shown: "approve" },
   ],
   duplicate_callback: [{ ...PAID, callbacks: 3 }],
@@ -152,9 +154,10 @@ async function haveCome(counter: QrCounter, { issues = [], callbacks }: End): Pr
 }
 
 /** Each one is taken, and a copy gets the same answer as the first, byte for byte. */
-function expectCallbacks(counter: QrCounter, { callbacks }: End): void {
+function expectCallbacks(counter: QrCounter, { callbacks, lastCallback }: End): void {
   const answers = answersOf(counter);
-  expect(answers.map(({ answer }) => answer.status)).toEqual(Array.from({ length: callbacks }, () => 200));
+  const expected = answers.length > callbacks && lastCallback === "may come" ? callbacks + 1 : callbacks;
+  expect(answers.map(({ answer }) => answer.status)).toEqual(Array.from({ length: expected }, () => 200));
   const byBody = new Map(answers.map(({ body, answer }) => [body, answer.body]));
   for (const { body, answer } of answers) expect(answer.body).toBe(byBody.get(body));
 }
