@@ -21,7 +21,7 @@ const FIXED_SEED = 20_261_121;
 const RUNS = Number(process.env["MONEY_RUNS"] ?? 2);
 /** Further schedules that are tried when one has failed, so that a smaller one may be found. */
 const SHRINKING_RUNS = 3;
-const RUN_MS = 60_000;
+const RUN_MS = 180_000;
 
 let world: MoneyWorld;
 beforeAll(async () => {

@@ -27,7 +27,7 @@ interface SentCallback {
 }
 
 /** Longer than a process needs to come back. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 const ATTEMPT_MS = 1_500;
 const PAUSE_MS = 50;
 /** Digits behind the point of an amount as the scheme writes it. */
