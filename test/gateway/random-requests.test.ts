@@ -4,7 +4,7 @@
  */
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { addFleet, offerTask } from "../support/fleets.ts";
+import { addFleet, offerTask, type TestFleet } from "../support/fleets.ts";
 import { type Answer, send } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -43,9 +43,14 @@ beforeAll(async () => {
   const devices = first?.devices ?? [];
   const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
   const { filialId } = system.sandbox;
-  const addOne = () => addFleet(system.baseUrl, owner, filialId);
-  const fleets = await Promise.all(Array.from({ length: FLEETS }, addOne));
-  const tasks = await Promise.all(fleets.map((fleet) => offerTask(owner, fleet)));
+  // One after the other: all at once take a busy machine longer than a request waits.
+  const fleets: TestFleet[] = [];
+  const tasks: Awaited<ReturnType<typeof offerTask>>[] = [];
+  for (let count = 0; count < FLEETS; count += 1) {
+    const fleet = await addFleet(system.baseUrl, owner, filialId);
+    fleets.push(fleet);
+    tasks.push(await offerTask(owner, fleet));
+  }
   requests = new RandomRequests(SEED, {
     tokens: {
       payments: credentials,

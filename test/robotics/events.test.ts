@@ -13,6 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
+/** Tasks that live at the same time. */
+const LIVES = 10;
 const MANIFEST = "Mrs Smith's birthday cake";
 const DESTINATION = "Elm Street 5, second floor";
 const DETAILS = "Ring twice, key under the mat";
@@ -105,13 +107,13 @@ test("the events of a filial leave in the order in which they were committed, wh
   const fleet = await world.addFleet(place);
   const { owner: caller, filialId } = place;
   await world.addService();
-  const lives = Array.from({ length: 20 }, async (_, index) => {
+  const lives = Array.from({ length: LIVES }, async (_, index) => {
     const { taskId } = await world.offer(place, fleet);
     if (index % 2 === 0) await world.ask(robotics.cancelTask, { caller, taskId, reason: "No guest." });
     else await world.makeOverdue(taskId);
   });
   await Promise.all(lives);
-  const published = await world.published(filialId, 40);
+  const published = await world.published(filialId, 2 * LIVES);
   const ids = published.map(({ eventId }) => eventId);
   expect(ids).toEqual(ids.toSorted((a, b) => a - b));
   const rows = await world.database<{ outbox_id: number }[]>`
@@ -129,5 +131,5 @@ test("the events of a filial leave in the order in which they were committed, wh
     }
   }
   expect(new Set(ended).size).toBe(ended.length);
-  expect(ended).toHaveLength(20);
+  expect(ended).toHaveLength(LIVES);
 });
