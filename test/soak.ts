@@ -7,8 +7,6 @@ import { runCommand } from "../deploy/run-command.ts";
 const LONG_FORMS = [
   { file: "test/chaos/kill.test.ts", environment: { CHAOS_COLLECTIONS: "200" } },
   { file: "test/gateway/random-requests.test.ts", environment: { RANDOM_REQUESTS: "10000" } },
-  { file: "test/registry/enrollment-timing.test.ts", environment: { TIMING_TRIES: "1000" } },
-  { file: "test/chaos/two-claims.test.ts", environment: { TIMING_TRIES: "1000" } },
   { file: "test/stations/races.test.ts", environment: { RACE_ROUNDS: "500" } },
   { file: "test/money/interleavings.test.ts", environment: { MONEY_RUNS: "40" } },
   { file: "test/webhook-signer/kills-at-steps.test.ts", environment: { KILLS_EVENTS: "10000" } },

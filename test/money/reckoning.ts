@@ -13,7 +13,7 @@ export interface Played {
 }
 
 /** A confirmation that has met a dead host twice is tried again within this; an issue is closed by itself within 5 s. */
-const QUIET_WITHIN_MS = 60_000;
+const QUIET_WITHIN_MS = 30_000;
 
 /** Waits until nothing is due any more; fails when something stays stuck. */
 export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): Promise<void> {
