@@ -1,4 +1,4 @@
-/** How soon the cashier's live socket tells. What it tells is in `live.test.ts`. */
+/** How soon the cashier's live socket reports a change. Which changes it reports is in `live.test.ts`. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bearer, openLive, type TestLiveSocket } from "../support/live-socket.ts";
 import { type GatewayWorld, startGatewayWorld, type TestStation } from "./gateway-world.ts";
@@ -20,10 +20,10 @@ it("a route that is withdrawn: within 100 ms of the commit", async () => {
   const { station, live } = await follow(1);
   const atMs = Date.now();
   await station.run({ type: "device_silent", deviceId: station.companionId, lastSeenAtMs: atMs }, { atMs });
-  const told = await live.until(
+  const shown = await live.until(
     (message) => message.type === "state" && message.companions[0]?.readiness === "offline",
   );
-  expect(told.atMs - atMs).toBeLessThan(100);
+  expect(shown.atMs - atMs).toBeLessThan(100);
   await live.close();
 });
 

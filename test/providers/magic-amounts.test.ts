@@ -29,7 +29,7 @@ interface End {
   readonly overtaken?: readonly IssueKind[];
   /** How many callbacks there are, each answered 200. */
   readonly callbacks: number;
-  /** One more may come: the provider tells of an end of its own when it comes before our cancellation. */
+  /** One more may come: the provider reports an end of its own when it comes before our cancellation. */
   readonly lastCallback?: "may come";
   /** What the next collection of the order is told; it is begun when nothing more is said about this one. */
   readonly next: "paid already" | "needs confirmation" | "collects";
@@ -52,7 +52,7 @@ const ENDS: Record<Scenario, readonly End[]> = {
   decline: [{ status: "cancelled", endReason: "payment_declined", callbacks: 1, next: "collects" }],
   buyer_cancel: [{ status: "cancelled", endReason: "buyer_cancelled", callbacks: 1, next: "collects" }],
   never_pays: [
-    // It was cancelled at the provider when it had expired, so no callback tells of it; unless the provider was faster.
+    // It was cancelled at the provider when it had expired, so there is no callback, unless the provider was faster.
     { status: "expired", callbacks: 0, lastCallback: "may come", next: "collects" },
     { ...PAID, shown: "approve" },
   ],
