@@ -1,6 +1,6 @@
 /** Who takes part when callbacks are measured, and what each of them costs. */
 import { randomBytes } from "node:crypto";
-import { freePort } from "../../deploy/embedded/free-port.ts";
+import { freePort } from "../support/free-port.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 import type { BenchProcess, Ground } from "./ground.ts";
 import { percentile } from "./percentile.ts";

@@ -1,5 +1,5 @@
 /** The poll bench's set-up: a population, a gateway that has loaded it, and the control. */
-import { freePort } from "../../deploy/embedded/free-port.ts";
+import { freePort } from "../support/free-port.ts";
 import type { Ground } from "./ground.ts";
 import { startLoadedGateway } from "./loaded-gateway.ts";
 import { measurePolls, type PollFigures, startControl } from "./polls.ts";

@@ -1,8 +1,8 @@
 import { createServer } from "node:net";
 import { describe, expect, inject, it } from "vitest";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import { connectBus } from "../../services/bus/connection.ts";
 import { refuseOldServer } from "../../services/bus/server-version.ts";
+import { freePort } from "../support/free-port.ts";
 import { runProgram } from "../support/running-program.ts";
 import { QUIET } from "./waiting.ts";
 

@@ -2,9 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import { connectBus } from "../../services/bus/connection.ts";
 import { type Certificate, selfSigned } from "../support/certificates.ts";
+import { freePort } from "../support/free-port.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

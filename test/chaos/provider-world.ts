@@ -1,7 +1,7 @@
 /** The chaos world with a payment provider: an account at the sandbox provider, and an owner's test config that names it. */
 import { randomBytes } from "node:crypto";
 import { expect, vi } from "vitest";
-import { freePort } from "../../deploy/embedded/free-port.ts";
+import { freePort } from "../support/free-port.ts";
 import { CallbackWitness } from "./callback-witness.ts";
 import { addStations, BEHIND_PROXY, type ChaosWorld, startChaosSystem } from "./chaos-world.ts";
 import { type DividedServices, divideServices } from "./divided-services.ts";

@@ -2,13 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call } from "../../services/bus/operation.ts";
 import { StationLogs } from "../../services/bus/station-logs.ts";
 import { migrateInstallation } from "../../services/db/migrate-installation.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-world.ts";
+import { freePort } from "../support/free-port.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 import { type Child, startChild } from "../../deploy/child.ts";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import { waitForNats } from "../../deploy/embedded/nats.ts";
+import { freePort } from "../support/free-port.ts";
 import { serverFolder, type TemporaryFolder } from "../support/temporary-folder.ts";
 import { Link } from "./link.ts";
 

@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, inject, it } from "vitest";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import { connectBus } from "../../services/bus/connection.ts";
 import { QUIET } from "../bus/waiting.ts";
+import { freePort } from "../support/free-port.ts";
 import { PRODUCTION_SERVICES, settingsOfArguments } from "../support/published-processes.ts";
 import { runProgram } from "../support/running-program.ts";
 import { startPostgres } from "../support/servers.ts";

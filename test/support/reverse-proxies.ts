@@ -4,9 +4,9 @@ import { connect } from "node:net";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { type Child, startChild } from "../../deploy/child.ts";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import type { Authority } from "./certificates.ts";
 import type { DebianProgram } from "./debian-programs.ts";
+import { freePort } from "./free-port.ts";
 
 const PROXIES = join(import.meta.dirname, "..", "..", "deploy", "proxies");
 const STARTED_WITHIN_MS = 10_000;

@@ -5,6 +5,7 @@ import postgres from "postgres";
 import { inject } from "vitest";
 import { startNats as startNatsServer } from "../../deploy/embedded/nats.ts";
 import { startPostgres as startPostgresServer } from "../../deploy/embedded/postgres.ts";
+import { freePort } from "./free-port.ts";
 import { serverFolder } from "./temporary-folder.ts";
 
 /** A server that a test may kill and bring back on the same port with the same data. */
@@ -37,7 +38,7 @@ export async function startNats({ path }: { path?: string | undefined } = {}): P
     logFile: join(folder.path, "nats-server.log"),
     token: randomBytes(12).toString("hex"),
   };
-  const server = await startNatsServer(options);
+  const server = await startNatsServer({ ...options, port: await freePort() });
   const facts = { ...server, folder: options.folder };
   return killable(facts, folder.remove, () => startNatsServer({ ...options, port: server.port }));
 }
@@ -51,7 +52,7 @@ export async function startPostgres({ settings }: { settings?: Record<string, st
     password: randomBytes(12).toString("hex"),
     ...(settings === undefined ? {} : { settings }),
   };
-  const server = await startPostgresServer(options);
+  const server = await startPostgresServer({ ...options, port: await freePort() });
   const facts = { ...server, url: server.url("postgres"), folder: options.folder };
   return killable(facts, folder.remove, () => startPostgresServer({ ...options, port: server.port }));
 }

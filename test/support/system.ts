@@ -13,13 +13,13 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { freePort } from "../../deploy/embedded/free-port.ts";
 import type { BusLayout } from "../../services/bus/bus-layout.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
 import { seedSandbox } from "../../services/bus/messages/registry.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
 import { migrate } from "../../services/db/migrate.ts";
+import { freePort } from "./free-port.ts";
 import { prepareBus } from "./prepared-bus.ts";
 import { cloneDatabase, startNats, startPostgres, type TestDatabase, type TestServer } from "./servers.ts";
 import { temporaryFolder } from "./temporary-folder.ts";

@@ -1,0 +1,24 @@
+/** Ports for what a test starts. Two files that run at the same time never draw the same one, however late it is used. */
+import { randomInt } from "node:crypto";
+import { listenError } from "../../deploy/port-check.ts";
+
+/** Below the ports that the product draws (`deploy/embedded/free-port.ts`), so that no process under test takes one. */
+const FIRST_PORT = 10_000;
+/** Each worker of the test runner has this many of its own. */
+const PORTS_PER_WORKER = 1_000;
+const WORKERS = 10;
+const TRIES = 100;
+
+const given = new Set<number>();
+
+/** A port of 127.0.0.1 that nobody listens on, and that this function has not returned before. */
+export async function freePort(): Promise<number> {
+  const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % WORKERS;
+  for (let attempt = 0; attempt < TRIES; attempt += 1) {
+    const port = FIRST_PORT + worker * PORTS_PER_WORKER + randomInt(PORTS_PER_WORKER);
+    if (given.has(port) || (await listenError("127.0.0.1", port)) !== undefined) continue;
+    given.add(port);
+    return port;
+  }
+  throw new Error(`Worker ${worker} has no free port.`);
+}
