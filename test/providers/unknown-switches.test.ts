@@ -48,8 +48,8 @@ test("while the feed of the switches is gone, routes but cash are unavailable; w
   await sayBucketsAreTold(world.bus);
   await waitFor("the switches are trusted again", () => replica.isTrusted(), 20_000);
   const collected = async () => {
-    const { intent, ended } = await counter.state();
-    return [intent, ...ended].find((each) => each?.route === "dynamic_qr")?.intentId;
+    const { intent: current, ended } = await counter.state();
+    return [current, ...ended].find((each) => each?.route === "dynamic_qr")?.intentId;
   };
   await expect
     .poll(
