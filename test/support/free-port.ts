@@ -5,19 +5,22 @@ import { listenError } from "../../deploy/port-check.ts";
 /** Below the ports that the product draws (`deploy/embedded/free-port.ts`), so that no process under test takes one. */
 const FIRST_PORT = 10_000;
 /** Each worker of the test runner has this many of its own. */
-const PORTS_PER_WORKER = 1_000;
-const WORKERS = 10;
+const PORTS_PER_WORKER = 2_000;
+const WORKERS = 5;
 const TRIES = 100;
+/** Of the ports that were returned, the newest ones that are not returned again: what a file draws is in use within seconds. */
+const KEPT = 200;
 
-const given = new Set<number>();
+const given: number[] = [];
 
-/** A port of 127.0.0.1 that nobody listens on, and that this function has not returned before. */
+/** A port of 127.0.0.1 that nobody listens on, and that this function has not returned lately. */
 export async function freePort(): Promise<number> {
   const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % WORKERS;
   for (let attempt = 0; attempt < TRIES; attempt += 1) {
     const port = FIRST_PORT + worker * PORTS_PER_WORKER + randomInt(PORTS_PER_WORKER);
-    if (given.has(port) || (await listenError("127.0.0.1", port)) !== undefined) continue;
-    given.add(port);
+    if (given.includes(port) || (await listenError("127.0.0.1", port)) !== undefined) continue;
+    given.push(port);
+    if (given.length > KEPT) given.shift();
     return port;
   }
   throw new Error(`Worker ${worker} has no free port.`);
