@@ -35,7 +35,7 @@ const POLL_MS = 200;
 const ELECTION_MS = 12_000;
 /**
  * NATS elects without asking first whether a leader is heard. So a server that follows, and goes on after a stall, ends the
- * terms of all leaders; what its stall alone costs is tested in `majority.test.ts`.
+ * terms of all leaders; what its stall alone costs is tested in `majority.test.ts`, and the reason in NATS stands in docs/operations.md.
  */
 const FOLLOWER_MS = ELECTION_MS;
 /** For the same reason each of two servers that do not hear each other ends the other one's terms, until the third leads. */
