@@ -16,30 +16,30 @@ import {
   HEARTBEAT_OPERATION,
   STATION_OPERATION,
 } from "./gateway-bus.ts";
-import { type GatewayBus, type HandlerDeps, Refusal } from "./handlers/context.ts";
+import { createClientAddress } from "./http/client-address.ts";
+import { connectionBounds } from "./http/connections.ts";
+import { ConsumerCheck } from "./http/consumer-check.ts";
+import { DeviceCheck } from "./http/device-check.ts";
+import { type GatewayBus, type HandlerDeps, Refusal } from "./http/handler-context.ts";
+import { openFileLimit } from "./http/open-files.ts";
+import { PlatformCheck } from "./http/platform-check.ts";
+import { RequestFigures } from "./http/request-figures.ts";
+import { Server } from "./http/server.ts";
 import { LIMITS } from "./limits.ts";
 import { LiveSockets } from "./live/live-sockets.ts";
 import { addGatewayFigures } from "./metrics.ts";
-import { MissingStations } from "./missing-stations.ts";
-import { DeviceGate } from "./polls/device-gate.ts";
-import { PollCounts } from "./polls/poll-count.ts";
-import { PollNotes } from "./polls/poll-notes.ts";
-import { ViewCache } from "./polls/view-cache.ts";
+import { MissingStations } from "./read-model/missing-stations.ts";
+import { DeviceGate } from "./read-model/polls/device-gate.ts";
+import { PollCounts } from "./read-model/polls/poll-count.ts";
+import { PollNotes } from "./read-model/polls/poll-notes.ts";
+import { ViewCache } from "./read-model/polls/view-cache.ts";
+import { type Replicas, startReplicas } from "./read-model/replica/replicas.ts";
+import { AddressThrottle } from "./read-model/throttle/address-throttle.ts";
+import { CALLBACK_RATE, ENROLL_RATE, PLATFORM_RATE } from "./read-model/throttle/limits.ts";
 import { missingDependencies, readiness, waitUntilFresh } from "./readiness.ts";
-import { type Replicas, startReplicas } from "./replica/replicas.ts";
 import { routes } from "./routes.ts";
-import { createClientAddress } from "./server/client-address.ts";
-import { connectionBounds } from "./server/connections.ts";
-import { ConsumerCheck } from "./server/consumer-check.ts";
-import { DeviceCheck } from "./server/device-check.ts";
-import { openFileLimit } from "./server/open-files.ts";
-import { PlatformCheck } from "./server/platform-check.ts";
-import { RequestFigures } from "./server/request-figures.ts";
-import { Server } from "./server/server.ts";
 import { ServicesHealth } from "./service-health.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { AddressThrottle } from "./throttle/address-throttle.ts";
-import { CALLBACK_RATE, ENROLL_RATE, PLATFORM_RATE } from "./throttle/limits.ts";
 
 export interface GatewayDeps {
   readonly bus: Bus;

@@ -15,7 +15,7 @@ import {
 import { changeOwnDevice, getOwnDevice, listOwnDevices, registerOwnDevice } from "./handlers/backoffice/devices.ts";
 import { issueCode, listCodes, revokeCode } from "./handlers/backoffice/enrollment-codes.ts";
 import { moveOwnDevice } from "./handlers/backoffice/move-device.ts";
-import { type Route, route, session } from "./route.ts";
+import { type Route, route, session } from "./http/route.ts";
 
 const root = "/api/backoffice/v1";
 const device = `${root}/devices/{device_id}` as const;
@@ -28,7 +28,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/devices/`,
-    operationId: "backoffice_devices",
+    operation: "listDevices",
     tag,
     summary: "List the devices",
     description: "Revoked ones too, unless a status is named.",
@@ -41,7 +41,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${root}/devices/`,
-    operationId: "backoffice_device_register",
+    operation: "registerDevice",
     tag,
     summary: "Register a device",
     description:
@@ -56,7 +56,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${device}/`,
-    operationId: "backoffice_device",
+    operation: "getDevice",
     tag,
     summary: "Read a device with its newest heartbeat",
     description: "The heartbeat carries what the device told of itself.",
@@ -68,7 +68,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "PATCH",
     path: `${device}/`,
-    operationId: "backoffice_device_change",
+    operation: "changeDevice",
     tag,
     summary: "Change a device",
     description:
@@ -83,7 +83,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${device}/suspend/`,
-    operationId: "backoffice_device_suspend",
+    operation: "suspendDevice",
     tag,
     summary: "Suspend a device",
     description:
@@ -97,7 +97,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${device}/resume/`,
-    operationId: "backoffice_device_resume",
+    operation: "resumeDevice",
     tag,
     summary: "Resume a device",
     description: "Undoes a suspension; the device goes on with the credential that it has.",
@@ -110,7 +110,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${device}/reset/`,
-    operationId: "backoffice_device_reset",
+    operation: "resetDevice",
     tag,
     summary: "Reset a device",
     description:
@@ -124,7 +124,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${device}/revoke/`,
-    operationId: "backoffice_device_revoke",
+    operation: "revokeDevice",
     tag,
     summary: "Revoke a device",
     description:
@@ -138,7 +138,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${device}/enrollment-codes/`,
-    operationId: "backoffice_enrollment_codes",
+    operation: "listEnrollmentCodes",
     tag,
     summary: "List a device's enrollment codes",
     description: "What became of each; without `before_id` the newest ones.",
@@ -153,7 +153,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${device}/enrollment-codes/`,
-    operationId: "backoffice_enrollment_code_issue",
+    operation: "issueEnrollmentCode",
     tag,
     summary: "Issue an enrollment code",
     description: "A newer code revokes the open one.",
@@ -167,7 +167,7 @@ export const backofficeDeviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${root}/enrollment-codes/{code_id}/revoke/`,
-    operationId: "backoffice_enrollment_code_revoke",
+    operation: "revokeEnrollmentCode",
     tag,
     summary: "Revoke an enrollment code",
     description:

@@ -7,7 +7,7 @@ import {
   stationPageQuerySchema,
 } from "./contract/overview.ts";
 import { getOwnOrder, listOwnActiveIntents, listOwnLeases, listOwnOrders } from "./handlers/backoffice/overview.ts";
-import { type Route, route, session } from "./route.ts";
+import { type Route, route, session } from "./http/route.ts";
 
 const root = "/api/backoffice/v1";
 const who = session("organization.manage");
@@ -17,7 +17,7 @@ export const backofficeOverviewRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/orders/`,
-    operationId: "backoffice_orders",
+    operation: "listOrders",
     tag,
     summary: "List the orders",
     description: "Of all stations or of one. Without `before_id` the newest ones. Only cashiers write orders.",
@@ -30,7 +30,7 @@ export const backofficeOverviewRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/orders/{order_id}/`,
-    operationId: "backoffice_order",
+    operation: "getOrder",
     tag,
     summary: "Read an order",
     description: "With its lines and the transaction that paid it.",
@@ -42,10 +42,10 @@ export const backofficeOverviewRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/leases/`,
-    operationId: "backoffice_leases",
+    operation: "listStationLeases",
     tag,
     summary: "See who drives which station",
-    description: "Free stations are left out; `backoffice_station_lease` reads one, and frees it.",
+    description: "Free stations are left out; `backoffice_get_station_lease` reads one, and frees it.",
     who,
     query: stationPageQuerySchema,
     replies: { 200: { description: "By station.", schema: leasesSchema } },
@@ -55,11 +55,11 @@ export const backofficeOverviewRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/active-intents/`,
-    operationId: "backoffice_active_intents",
+    operation: "listActiveIntents",
     tag,
     summary: "See what is being collected",
     description:
-      "The one collection of each station that has not ended, with its reports. `backoffice_intent_timeline` explains what has ended.",
+      "The one collection of each station that has not ended, with its reports. `backoffice_get_intent_timeline` explains what has ended.",
     who,
     query: stationPageQuerySchema,
     replies: { 200: { description: "By station.", schema: activeIntentsSchema } },

@@ -34,8 +34,8 @@ import {
   listOwnServingTasks,
   offerServingTask,
 } from "./handlers/backoffice/serving-tasks.ts";
+import { type Route, route, session } from "./http/route.ts";
 import { LIMITS } from "./limits.ts";
-import { type Route, route, session } from "./route.ts";
 
 const root = "/api/backoffice/v1";
 const consumers = `${root}/robotics-consumers/` as const;
@@ -51,7 +51,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: consumers,
-    operationId: "backoffice_robotics_consumers",
+    operation: "listRoboticsConsumers",
     tag,
     summary: "List the robotics consumers",
     description: "A consumer is a fleet at one filial.",
@@ -64,7 +64,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: consumers,
-    operationId: "backoffice_robotics_consumer_create",
+    operation: "createRoboticsConsumer",
     tag,
     summary: "Let a robotics consumer in",
     description: "Its credential is shown this once; only a hash of it is stored.",
@@ -77,7 +77,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "PATCH",
     path: `${consumers}{consumer_id}/`,
-    operationId: "backoffice_robotics_consumer_change",
+    operation: "changeRoboticsConsumer",
     tag,
     summary: "Rename, suspend or readmit a robotics consumer",
     description:
@@ -91,7 +91,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${consumers}{consumer_id}/reset-credential/`,
-    operationId: "backoffice_robotics_credential_reset",
+    operation: "resetRoboticsCredential",
     tag,
     summary: "Give a robotics consumer a new credential",
     description: "The old one ends with the answer to this.",
@@ -103,7 +103,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${filial}/`,
-    operationId: "backoffice_filial_robotics",
+    operation: "getFilialRobotics",
     tag,
     summary: "Look whether robotics is paused at a filial",
     description: "With who changed it last, when and why; a filial that never was paused is not.",
@@ -115,7 +115,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${filial}/pause/`,
-    operationId: "backoffice_filial_robotics_pause",
+    operation: "pauseFilialRobotics",
     tag,
     summary: "Pause robotics at a filial",
     description:
@@ -129,7 +129,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${filial}/resume/`,
-    operationId: "backoffice_filial_robotics_resume",
+    operation: "resumeFilialRobotics",
     tag,
     summary: "Resume robotics at a filial",
     description: "Resuming what is not paused changes nothing.",
@@ -142,7 +142,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: tasks,
-    operationId: "backoffice_serving_tasks",
+    operation: "listServingTasks",
     tag,
     summary: "List the serving tasks",
     description: "Without `before_id` the newest ones. Those that ended long ago are gone; the trail still has them.",
@@ -155,7 +155,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: tasks,
-    operationId: "backoffice_serving_task_offer",
+    operation: "offerServingTask",
     tag,
     summary: "Offer a task to a fleet",
     description:
@@ -171,7 +171,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${tasks}{task_id}/`,
-    operationId: "backoffice_serving_task",
+    operation: "getServingTask",
     tag,
     summary: "Look at a serving task",
     description: "With its fleet and, where it was cancelled, why.",
@@ -183,7 +183,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${tasks}{task_id}/cancel/`,
-    operationId: "backoffice_serving_task_cancel",
+    operation: "cancelServingTask",
     tag,
     summary: "Cancel a serving task",
     description: "Offered or accepted, also while robotics is paused. Cancelling a cancelled one changes nothing.",
@@ -196,7 +196,7 @@ export const backofficeRoboticsRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/robotics-events/`,
-    operationId: "backoffice_robotics_events",
+    operation: "listRoboticsEvents",
     tag,
     summary: "List what was done about robotics",
     description:

@@ -12,7 +12,6 @@ import {
   stationsSchema,
 } from "./contract/backoffice.ts";
 import { idempotencyHeaderSchema, leaseSchema } from "./contract/cashier.ts";
-import { pageOfTrailQuery } from "./contract/page.ts";
 import {
   registryEventsSchema,
   stationEventsQuerySchema,
@@ -24,7 +23,8 @@ import { createOwnFilial, getOwnFilial, listOwnFilials, renameOwnFilial } from "
 import { moveOwnStation } from "./handlers/backoffice/move-station.ts";
 import { breakOwnStationLease, getOwnStationLease } from "./handlers/backoffice/station-lease.ts";
 import { createOwnStation, getOwnStation, listOwnStations, renameOwnStation } from "./handlers/backoffice/stations.ts";
-import { type Route, route, session } from "./route.ts";
+import { pageOfTrailQuery } from "./http/page.ts";
+import { type Route, route, session } from "./http/route.ts";
 
 const root = "/api/backoffice/v1";
 const filial = `${root}/filials/{filial_id}` as const;
@@ -38,7 +38,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/filials/`,
-    operationId: "backoffice_filials",
+    operation: "listFilials",
     tag,
     summary: "List the filials",
     description: "A filial is a branch of the organization; stations belong to one.",
@@ -51,7 +51,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${root}/filials/`,
-    operationId: "backoffice_filial_create",
+    operation: "createFilial",
     tag,
     summary: "Add a filial",
     description: "A filial cannot be removed.",
@@ -64,7 +64,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${filial}/`,
-    operationId: "backoffice_filial",
+    operation: "getFilial",
     tag,
     summary: "Read a filial",
     description: "As the list has it.",
@@ -76,7 +76,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "PATCH",
     path: `${filial}/`,
-    operationId: "backoffice_filial_rename",
+    operation: "renameFilial",
     tag,
     summary: "Rename a filial",
     description: "Names need not be unique.",
@@ -89,7 +89,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/stations/`,
-    operationId: "backoffice_stations",
+    operation: "listStations",
     tag,
     summary: "List the stations",
     description: "Closed ones too.",
@@ -102,7 +102,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${root}/stations/`,
-    operationId: "backoffice_station_create",
+    operation: "createStation",
     tag,
     summary: "Add a station",
     description: "A station has one currency for good.",
@@ -116,7 +116,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/`,
-    operationId: "backoffice_station",
+    operation: "getStation",
     tag,
     summary: "Read a station",
     description: "As the owner set it up; who drives it and what it collects is in the cashier's API.",
@@ -128,7 +128,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "PATCH",
     path: `${station}/`,
-    operationId: "backoffice_station_rename",
+    operation: "renameStation",
     tag,
     summary: "Rename a station",
     description: "Devices show the new name with their next poll; a collection under way keeps the old one.",
@@ -142,7 +142,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${station}/suspend/`,
-    operationId: "backoffice_station_suspend",
+    operation: "suspendStation",
     tag,
     summary: "Suspend a station",
     description: "Its devices are refused and no route is offered until it is resumed.",
@@ -155,7 +155,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${station}/resume/`,
-    operationId: "backoffice_station_resume",
+    operation: "resumeStation",
     tag,
     summary: "Resume a station",
     description: "Undoes a suspension: devices and routes are back at once. A closed station stays closed.",
@@ -168,7 +168,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${station}/close/`,
-    operationId: "backoffice_station_close",
+    operation: "closeStation",
     tag,
     summary: "Close a station",
     description: "For good; nothing reopens a closed station.",
@@ -181,7 +181,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/lease/`,
-    operationId: "backoffice_station_lease",
+    operation: "getStationLease",
     tag,
     summary: "See who drives the station",
     description: "As the cashiers see it.",
@@ -193,7 +193,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "DELETE",
     path: `${station}/lease/`,
-    operationId: "backoffice_station_lease_break",
+    operation: "breakStationLease",
     tag,
     summary: "Free the station",
     description:
@@ -207,7 +207,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/events/`,
-    operationId: "backoffice_station_events",
+    operation: "listStationEvents",
     tag,
     summary: "Read what a station committed",
     description:
@@ -221,7 +221,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/intents/{intent_id}/timeline/`,
-    operationId: "backoffice_intent_timeline",
+    operation: "getIntentTimeline",
     tag,
     summary: "Explain one payment",
     description:
@@ -234,7 +234,7 @@ export const backofficeRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/events/`,
-    operationId: "backoffice_events",
+    operation: "listEvents",
     tag,
     summary: "Read who changed what",
     description:

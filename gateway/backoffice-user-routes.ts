@@ -14,7 +14,7 @@ import {
   moveOwnUser,
   resetOwnUserPassword,
 } from "./handlers/backoffice/users.ts";
-import { type Route, route, session } from "./route.ts";
+import { type Route, route, session } from "./http/route.ts";
 
 const root = "/api/backoffice/v1";
 const user = `${root}/users/{user_id}` as const;
@@ -27,7 +27,7 @@ export const backofficeUserRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/users/`,
-    operationId: "backoffice_users",
+    operation: "listUsers",
     tag,
     summary: "List the people",
     description: "Suspended ones too.",
@@ -40,7 +40,7 @@ export const backofficeUserRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${root}/users/`,
-    operationId: "backoffice_user_create",
+    operation: "createUser",
     tag,
     summary: "Add a person",
     description:
@@ -54,7 +54,7 @@ export const backofficeUserRoutes: readonly Route[] = [
   route({
     method: "PATCH",
     path: `${user}/`,
-    operationId: "backoffice_user_change",
+    operation: "changeUser",
     tag,
     summary: "Change a person's name, e-mail address or role",
     description:
@@ -69,7 +69,7 @@ export const backofficeUserRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${user}/suspend/`,
-    operationId: "backoffice_user_suspend",
+    operation: "suspendUser",
     tag,
     summary: "Suspend a person",
     description:
@@ -83,7 +83,7 @@ export const backofficeUserRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${user}/resume/`,
-    operationId: "backoffice_user_resume",
+    operation: "resumeUser",
     tag,
     summary: "Let a suspended person in again",
     description: "With the password that they had.",
@@ -96,7 +96,7 @@ export const backofficeUserRoutes: readonly Route[] = [
   route({
     method: "PUT",
     path: `${user}/password/`,
-    operationId: "backoffice_user_password_reset",
+    operation: "resetUserPassword",
     tag,
     summary: "Give a person a new password",
     description: "Ends their sessions at every gateway. One's own is changed at `session/password/`, with the old one.",

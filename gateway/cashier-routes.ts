@@ -25,7 +25,7 @@ import { listCashierStations } from "./handlers/cashier/list-stations.ts";
 import { readLiveState } from "./handlers/cashier/live-state.ts";
 import { openCashierOrder } from "./handlers/cashier/open-order.ts";
 import { changeCashierOrder, getCashierOrder, voidCashierOrder } from "./handlers/cashier/order.ts";
-import { type Route, route, session } from "./route.ts";
+import { type Route, route, session } from "./http/route.ts";
 
 const root = "/api/cashier/v1";
 const station = `${root}/stations/{station_id}` as const;
@@ -42,7 +42,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/stations/`,
-    operationId: "cashier_stations",
+    operation: "listStations",
     tag,
     summary: "List the stations",
     description: "All stations of the organization, with who drives each and what it is collecting.",
@@ -55,7 +55,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/lease/`,
-    operationId: "cashier_lease",
+    operation: "getLease",
     tag,
     summary: "See who drives the station",
     description:
@@ -68,7 +68,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${station}/lease/`,
-    operationId: "cashier_lease_acquire",
+    operation: "acquireLease",
     tag,
     summary: "Take the station",
     description:
@@ -84,7 +84,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "PUT",
     path: `${station}/lease/`,
-    operationId: "cashier_lease_renew",
+    operation: "renewLease",
     tag,
     summary: "Keep the station",
     description:
@@ -99,7 +99,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "DELETE",
     path: `${station}/lease/`,
-    operationId: "cashier_lease_release",
+    operation: "releaseLease",
     tag,
     summary: "Give the station back",
     description:
@@ -113,7 +113,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/routes/`,
-    operationId: "cashier_routes",
+    operation: "listRoutes",
     tag,
     summary: "See the routes offered now",
     description: "Each route that is not offered says why. A freeze withdraws all but cash.",
@@ -125,7 +125,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/live/`,
-    operationId: "cashier_live",
+    operation: "followLive",
     tag,
     summary: "Follow a station",
     description: LIVE_DESCRIPTION,
@@ -140,7 +140,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${station}/orders/`,
-    operationId: "cashier_order_open",
+    operation: "openOrder",
     tag,
     summary: "Open an order",
     description:
@@ -156,7 +156,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/orders/`,
-    operationId: "cashier_orders",
+    operation: "listOrders",
     tag,
     summary: "List a station's orders",
     description: "Without `before_id` the newest ones.",
@@ -169,7 +169,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/orders/{order_id}/`,
-    operationId: "cashier_order",
+    operation: "getOrder",
     tag,
     summary: "Read an order",
     description: "Of any station of the organization. `transaction` tells how it was paid.",
@@ -181,7 +181,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "PUT",
     path: `${root}/orders/{order_id}/lines/`,
-    operationId: "cashier_order_change",
+    operation: "changeOrder",
     tag,
     summary: "Replace an order's lines",
     description:
@@ -196,7 +196,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${root}/orders/{order_id}/void/`,
-    operationId: "cashier_order_void",
+    operation: "voidOrder",
     tag,
     summary: "Void an order",
     description:
@@ -210,7 +210,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${station}/intents/`,
-    operationId: "cashier_intent_create",
+    operation: "createIntent",
     tag,
     summary: "Begin a collection",
     description:
@@ -237,7 +237,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${station}/intents/`,
-    operationId: "cashier_intents",
+    operation: "listIntents",
     tag,
     summary: "List the station's recent collections",
     description: "The few that the station still has at hand; for older ones there is `GET` of the intent itself.",
@@ -251,7 +251,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${intent}/`,
-    operationId: "cashier_intent",
+    operation: "getIntent",
     tag,
     summary: "Read a collection with its reports",
     description:
@@ -264,7 +264,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${intent}/attest/`,
-    operationId: "cashier_intent_attest",
+    operation: "attestIntent",
     tag,
     summary: "Attest the payment",
     description:
@@ -297,7 +297,7 @@ export const cashierRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${intent}/cancel/`,
-    operationId: "cashier_intent_cancel",
+    operation: "cancelIntent",
     tag,
     summary: "Cancel the collection",
     description:

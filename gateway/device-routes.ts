@@ -16,7 +16,7 @@ import { enroll } from "./handlers/device/enroll.ts";
 import { fetchAssignment } from "./handlers/device/fetch-assignment.ts";
 import { heartbeat } from "./handlers/device/heartbeat.ts";
 import { reportOutcome } from "./handlers/device/report-outcome.ts";
-import { anyone, device, deviceEvenBlocked, deviceHeardBlocked, poll, type Route, route } from "./route.ts";
+import { anyone, device, deviceEvenBlocked, deviceHeardBlocked, poll, type Route, route } from "./http/route.ts";
 
 const unchanged = {
   description:
@@ -29,6 +29,7 @@ export const deviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: "/api/payments/v1/devices/enroll/",
+    operation: "enrollDevice",
     operationId: "payments_device_enroll",
     tag: "device",
     summary: "Claim an enrollment code",
@@ -44,6 +45,7 @@ export const deviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: "/api/payments/v1/devices/heartbeat/",
+    operation: "sendHeartbeat",
     operationId: "payments_device_heartbeat",
     tag: "device",
     summary: "Say that the device is alive",
@@ -61,6 +63,7 @@ export const deviceRoutes: readonly Route[] = [
   poll({
     method: "GET",
     path: "/api/payments/v1/devices/me/",
+    operation: "getDeviceSelf",
     operationId: "payments_device_self",
     tag: "device",
     summary: "Read the device's own snapshot",
@@ -73,6 +76,7 @@ export const deviceRoutes: readonly Route[] = [
   poll({
     method: "GET",
     path: "/api/payments/v1/devices/assignment/",
+    operation: "fetchAssignment",
     operationId: "payments_device_assignment",
     tag: "device",
     summary: "Fetch the collection handed to this companion",
@@ -96,6 +100,7 @@ export const deviceRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: "/api/payments/v1/devices/assignment/report/",
+    operation: "reportOutcome",
     operationId: "payments_device_handoff_report",
     tag: "device",
     summary: "Report what the payment application said",
@@ -116,6 +121,7 @@ export const deviceRoutes: readonly Route[] = [
   poll({
     method: "GET",
     path: "/api/payments/v1/devices/display/",
+    operation: "getDisplay",
     operationId: "payments_device_display",
     tag: "device",
     summary: "Read what the customer display shows",

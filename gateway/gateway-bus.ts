@@ -7,11 +7,11 @@ import { RefusedError, UnavailableError } from "../services/bus/refusals.ts";
 import { askStation } from "../services/bus/station-client.ts";
 import { heartbeatSubject } from "../services/bus/subjects.ts";
 import type { Count } from "../services/runtime/figures.ts";
-import type { Effect } from "./effect.ts";
-import type { AcceptedResponse, GatewayBus } from "./handlers/context.ts";
-import { Refusal } from "./handlers/context.ts";
+import type { Effect } from "./http/effect-note.ts";
+import type { AcceptedResponse, GatewayBus } from "./http/handler-context.ts";
+import { Refusal } from "./http/handler-context.ts";
 import { LIMITS } from "./limits.ts";
-import type { Replicas } from "./replica/replicas.ts";
+import type { Replicas } from "./read-model/replica/replicas.ts";
 
 export const STATION_OPERATION = "station.command";
 export const HEARTBEAT_OPERATION = "heartbeat";

@@ -9,7 +9,7 @@ import {
 } from "./contract/kill-switch.ts";
 import { listSwitchesOn, throwOwnSwitch } from "./handlers/backoffice/kill-switches.ts";
 import { readPlatformSwitch, throwPlatformSwitch } from "./handlers/platform/kill-switch.ts";
-import { platform, type Route, route, session } from "./route.ts";
+import { platform, type Route, route, session } from "./http/route.ts";
 
 const backoffice = "/api/backoffice/v1";
 const platformRoot = "/api/platform/v1";
@@ -19,24 +19,28 @@ const switchReply = { 200: { description: "The kill switch after this.", schema:
 const SUBJECTS = [
   {
     kind: "organization",
+    name: "Organization",
     path: `${backoffice}/organization`,
     what: "the whole organization",
     effect: "Every route but cash is withdrawn at all of its stations, and its devices are refused.",
   },
   {
     kind: "station",
+    name: "Station",
     path: `${backoffice}/stations/{station_id}`,
     what: "a station",
     effect: "Every route but cash is withdrawn there, and its devices are refused.",
   },
   {
     kind: "device",
+    name: "Device",
     path: `${backoffice}/devices/{device_id}`,
     what: "a device",
     effect: "It is refused, and routes that need it are withdrawn when no other device can serve them.",
   },
   {
     kind: "provider",
+    name: "Provider",
     path: `${backoffice}/provider-configs/{config_id}`,
     what: "a payment provider",
     effect:
@@ -47,12 +51,12 @@ const SUBJECTS = [
 const IN_TIME =
   "Answered 200, it holds at every gateway and host within 1.5 s, also in a collection that is under way; answered 202, it does so once it is effective.";
 
-const ownSwitchRoutes = SUBJECTS.flatMap(({ kind, path, what, effect }) =>
+const ownSwitchRoutes = SUBJECTS.flatMap(({ kind, name, path, what, effect }) =>
   (["freeze", "unfreeze"] as const).map((verb) =>
     route({
       method: "POST",
       path: `${path}/${verb}/`,
-      operationId: `backoffice_${kind}_${verb}`,
+      operation: `${verb}${name}`,
       tag: "backoffice",
       summary: verb === "freeze" ? `Freeze ${what}` : `Unfreeze ${what}`,
       description:
@@ -74,7 +78,7 @@ export const killSwitchRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${backoffice}/kill-switches/`,
-    operationId: "backoffice_kill_switches",
+    operation: "listKillSwitches",
     tag: "backoffice",
     summary: "List what is frozen",
     description: "The organization's own kill switches that are on, and the platform's when it is.",
@@ -87,7 +91,7 @@ export const killSwitchRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${platformRoot}/kill-switch/`,
-    operationId: "platform_kill_switch",
+    operation: "getKillSwitch",
     tag: "platform",
     summary: "See whether the platform is frozen",
     description: "With who threw the switch last, when and why; null when nobody ever has.",
@@ -99,7 +103,7 @@ export const killSwitchRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${platformRoot}/freeze/`,
-    operationId: "platform_freeze",
+    operation: "freezePlatform",
     tag: "platform",
     summary: "Freeze the platform",
     description: `Every route but cash is withdrawn at all stations of all organizations, and all devices are refused; cash collects on. ${IN_TIME}`,
@@ -113,7 +117,7 @@ export const killSwitchRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${platformRoot}/unfreeze/`,
-    operationId: "platform_unfreeze",
+    operation: "unfreezePlatform",
     tag: "platform",
     summary: "Unfreeze the platform",
     description: "Restores what the freeze has withdrawn, unless another freeze or a suspension still holds.",

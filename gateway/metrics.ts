@@ -1,13 +1,13 @@
 /**
  * The gateway's own figures that are read when somebody asks: how far its replicas may be believed, how polls were
- * answered, how much is open. What happens request by request is counted in `gateway/server/request-figures.ts`.
+ * answered, how much is open. What happens request by request is counted in `gateway/http/request-figures.ts`.
  */
 import type { Registry } from "prom-client";
 import { addGauge, addGauges, addReadCount } from "../services/runtime/figures.ts";
+import type { Server } from "./http/server.ts";
 import type { LiveSockets } from "./live/live-sockets.ts";
-import type { PollCounts } from "./polls/poll-count.ts";
-import type { Replicas } from "./replica/replicas.ts";
-import type { Server } from "./server/server.ts";
+import type { PollCounts } from "./read-model/polls/poll-count.ts";
+import type { Replicas } from "./read-model/replica/replicas.ts";
 
 export interface GatewayFacts {
   readonly replicas: Replicas;

@@ -7,7 +7,7 @@ import {
   organizationsSchema,
 } from "./contract/organization.ts";
 import { createNewOrganization, getAnyOrganization, listAllOrganizations } from "./handlers/platform/organizations.ts";
-import { platform, type Route, route } from "./route.ts";
+import { platform, type Route, route } from "./http/route.ts";
 
 const root = "/api/platform/v1/organizations";
 const tag = "platform";
@@ -16,7 +16,7 @@ export const platformRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${root}/`,
-    operationId: "platform_organization_create",
+    operation: "createOrganization",
     tag,
     summary: "Add an organization and its first owner",
     description:
@@ -30,7 +30,7 @@ export const platformRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/`,
-    operationId: "platform_organizations",
+    operation: "listOrganizations",
     tag,
     summary: "List the organizations",
     description: "The sandbox too.",
@@ -43,7 +43,7 @@ export const platformRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${root}/{organization_id}/`,
-    operationId: "platform_organization",
+    operation: "getOrganization",
     tag,
     summary: "Read an organization",
     description: "As the list has it.",

@@ -7,7 +7,6 @@ import {
   issuesQuerySchema,
   issuesSchema,
 } from "./contract/issue.ts";
-import { pageOfTrailQuery } from "./contract/page.ts";
 import {
   callbackBodySchema,
   callbackHeadersSchema,
@@ -30,7 +29,8 @@ import {
 } from "./handlers/backoffice/provider-configs.ts";
 import { takeCallback } from "./handlers/provider/receive-callback.ts";
 import { attributeOwnIssue, closeOwnIssue, listOwnIssues } from "./handlers/reconciliation/issues.ts";
-import { anyone, type Route, rawBodyRoute, route, session } from "./route.ts";
+import { pageOfTrailQuery } from "./http/page.ts";
+import { anyone, type Route, rawBodyRoute, route, session } from "./http/route.ts";
 
 const owner = session("organization.manage");
 const operator = session("reconciliation.manage");
@@ -45,7 +45,7 @@ export const providerRoutes: readonly Route[] = [
   rawBodyRoute({
     method: "POST",
     path: "/api/providers/v1/{config_id}/callback/",
-    operationId: "provider_callback",
+    operation: "receiveCallback",
     tag: "provider",
     summary: "Tell what became of a payment",
     description:
@@ -63,7 +63,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: configs,
-    operationId: "backoffice_provider_configs",
+    operation: "listProviderConfigs",
     tag: "backoffice",
     summary: "List the payment providers",
     description: "Oldest first; their secrets are named, never shown.",
@@ -76,7 +76,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: configs,
-    operationId: "backoffice_provider_config_create",
+    operation: "createProviderConfig",
     tag: "backoffice",
     summary: "Add a payment provider",
     description: "For dynamic QR at the stations of one filial. Secrets are stored encrypted and never shown again.",
@@ -90,7 +90,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "PATCH",
     path: `${config}/`,
-    operationId: "backoffice_provider_config_change",
+    operation: "changeProviderConfig",
     tag: "backoffice",
     summary: "Change, disable or enable a payment provider",
     description:
@@ -105,7 +105,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${config}/rotate/`,
-    operationId: "backoffice_provider_secret_rotate",
+    operation: "rotateProviderSecret",
     tag: "backoffice",
     summary: "Replace a secret of a payment provider",
     description: "Callbacks signed with the old one are taken until the overlap is over.",
@@ -118,7 +118,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: "/api/backoffice/v1/provider-events/",
-    operationId: "backoffice_provider_events",
+    operation: "listProviderEvents",
     tag: "backoffice",
     summary: "Read who changed a payment provider, or settled money that does not fit",
     description:
@@ -132,7 +132,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: issues,
-    operationId: "reconciliation_issues",
+    operation: "listIssues",
     tag: "reconciliation",
     summary: "List the money that does not fit",
     description: "Each kind names what differs; nothing of it has paid an order by itself.",
@@ -145,7 +145,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${issue}/attribute/`,
-    operationId: "reconciliation_issue_attribute",
+    operation: "attributeIssue",
     tag: "reconciliation",
     summary: "Pay an order with it after all",
     description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. ${ISSUE_CONFLICT_WORDS}`,
@@ -158,7 +158,7 @@ export const providerRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${issue}/close/`,
-    operationId: "reconciliation_issue_close",
+    operation: "closeIssue",
     tag: "reconciliation",
     summary: "Close it, resolved outside",
     description: `For money that was paid back, or that another system accounts for; the reason stays in the trail, and the money pays nothing any more. ${ISSUE_CONFLICT_WORDS}`,

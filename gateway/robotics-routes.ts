@@ -12,7 +12,7 @@ import {
   getServingTask,
   listServingTasks,
 } from "./handlers/robotics/serving-tasks.ts";
-import { consumer, type Route, route } from "./route.ts";
+import { consumer, type Route, route } from "./http/route.ts";
 
 const tasks = "/api/robotics/v1/serving-tasks/" as const;
 const task = `${tasks}{task_id}` as const;
@@ -30,7 +30,7 @@ export const roboticsRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: tasks,
-    operationId: "robotics_serving_tasks",
+    operation: "listServingTasks",
     tag,
     summary: "List the serving tasks",
     description:
@@ -49,7 +49,7 @@ export const roboticsRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${task}/`,
-    operationId: "robotics_serving_task",
+    operation: "getServingTask",
     tag,
     summary: "Look at a serving task",
     description: "With its manifest and destination, which no webhook carries.",
@@ -66,7 +66,7 @@ export const roboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${task}/accept/`,
-    operationId: "robotics_serving_task_accept",
+    operation: "acceptServingTask",
     tag,
     summary: "Accept an offered task",
     description:
@@ -79,7 +79,7 @@ export const roboticsRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${task}/complete/`,
-    operationId: "robotics_serving_task_complete",
+    operation: "completeServingTask",
     tag,
     summary: "Say that an accepted task is done",
     description: "Also while robotics is paused. Repeating it changes nothing.",

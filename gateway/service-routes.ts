@@ -1,19 +1,19 @@
 /** The gateway's own routes: health, the OpenAPI and AsyncAPI documents and the API page. */
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { ASYNCAPI_FILE } from "./contract/asyncapi-location.ts";
-import { OPENAPI_FILE } from "./contract/openapi-location.ts";
 import { healthSchema, readinessSchema } from "./contract/service.ts";
 import { health, ready } from "./handlers/meta/health.ts";
 import { redirectTo } from "./handlers/meta/redirect.ts";
 import { staticFile } from "./handlers/meta/static-file.ts";
-import { anyone, type Route, route } from "./route.ts";
+import { ASYNCAPI_FILE } from "./http/documents/asyncapi-location.ts";
+import { OPENAPI_FILE } from "./http/documents/openapi-location.ts";
+import { anyone, type Route, route } from "./http/route.ts";
 
 export const serviceRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: "/healthz",
-    operationId: "service_health",
+    operation: "getHealth",
     tag: "service",
     summary: "Whether the process is alive",
     description: "Says nothing about what it depends on; `/readyz` does.",
@@ -27,7 +27,7 @@ export const serviceRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: "/readyz",
-    operationId: "service_ready",
+    operation: "getReadiness",
     tag: "service",
     summary: "Whether this gateway should be sent requests",
     description:
@@ -48,7 +48,7 @@ export const serviceRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: "/openapi.json",
-    operationId: "service_openapi",
+    operation: "getOpenapi",
     tag: "service",
     summary: "This document",
     description: "With an ETag; send it back as `If-None-Match`.",
@@ -67,7 +67,7 @@ export const serviceRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: "/asyncapi.json",
-    operationId: "service_asyncapi",
+    operation: "getAsyncapi",
     tag: "service",
     summary: "The webhooks as an AsyncAPI document",
     description: "What is sent to robotics consumers, for tools that know AsyncAPI. With an ETag, as this document.",
@@ -83,30 +83,25 @@ export const serviceRoutes: readonly Route[] = [
     errors: [],
     handler: staticFile(() => ASYNCAPI_FILE, "application/json"),
   }),
-  toPage("/", "service_root"),
-  toPage("/docs", "service_docs_slash"),
-  page("/docs/", "service_docs", () => new URL("web/docs.html", import.meta.url), "text/html; charset=utf-8"),
+  toPage("/", "redirectRoot"),
+  toPage("/docs", "redirectDocs"),
+  page("/docs/", "getDocs", () => new URL("web/docs.html", import.meta.url), "text/html; charset=utf-8"),
   page(
     "/docs/page.js",
-    "service_docs_js",
+    "getDocsScript",
     () => new URL("web/docs.js", import.meta.url),
     "text/javascript; charset=utf-8",
   ),
-  page("/docs/swagger-ui.css", "service_docs_ui_css", () => swaggerFile("swagger-ui.css"), "text/css; charset=utf-8"),
-  page(
-    "/docs/swagger-ui.js",
-    "service_docs_ui_js",
-    () => swaggerFile("swagger-ui-bundle.js"),
-    "text/javascript; charset=utf-8",
-  ),
+  page("/docs/swagger-ui.css", "getDocsStyles", () => swaggerFile("swagger-ui.css"), "text/css; charset=utf-8"),
+  page("/docs/swagger-ui.js", "getDocsUi", () => swaggerFile("swagger-ui-bundle.js"), "text/javascript; charset=utf-8"),
 ];
 
 /** Whoever opens the service in a browser wants to see what it can do. */
-function toPage(path: "/" | "/docs", operationId: string): Route {
+function toPage(path: "/" | "/docs", operation: string): Route {
   return route({
     method: "GET",
     path,
-    operationId,
+    operation,
     tag: "service",
     summary: "Leads to the API page",
     who: anyone,
@@ -118,11 +113,11 @@ function toPage(path: "/" | "/docs", operationId: string): Route {
 }
 
 /** The API page comes whole from here, without any outside host. */
-function page(path: `/docs/${string}`, operationId: string, file: () => URL | string, contentType: string): Route {
+function page(path: `/docs/${string}`, operation: string, file: () => URL | string, contentType: string): Route {
   return route({
     method: "GET",
     path,
-    operationId,
+    operation,
     tag: "service",
     summary: "The API page",
     who: anyone,

@@ -5,7 +5,7 @@ import { changeOwnPassword } from "./handlers/session/change-password.ts";
 import { currentSession } from "./handlers/session/current-session.ts";
 import { logIn } from "./handlers/session/log-in.ts";
 import { logOut } from "./handlers/session/log-out.ts";
-import { anyoneWithCookie, anySession, type Route, route, session } from "./route.ts";
+import { anyoneWithCookie, anySession, type Route, route, session } from "./http/route.ts";
 
 export function sessionRoutes(
   api: "cashier" | "backoffice" | "reconciliation",
@@ -16,7 +16,7 @@ export function sessionRoutes(
     route({
       method: "POST",
       path,
-      operationId: `${api}_session_open`,
+      operation: "logIn",
       tag: "session",
       summary: "Log in",
       description: `For people with the permission \`${permission}\`. The answer carries the token for programs and sets the cookie \`dp_session\` for pages. The cookie \`dp_browser\` opens nothing: a log-in that sends it back is not limited by what others guess, also from the same address.`,
@@ -30,7 +30,7 @@ export function sessionRoutes(
     route({
       method: "GET",
       path,
-      operationId: `${api}_session_current`,
+      operation: "getSession",
       tag: "session",
       summary: "Who is logged in",
       description: "The person, the permissions, and when the session ends by itself.",
@@ -42,7 +42,7 @@ export function sessionRoutes(
     route({
       method: "DELETE",
       path,
-      operationId: `${api}_session_close`,
+      operation: "logOut",
       tag: "session",
       summary: "Log out",
       description:
@@ -56,7 +56,7 @@ export function sessionRoutes(
     route({
       method: "PUT",
       path: `${path}password/`,
-      operationId: `${api}_password_change`,
+      operation: "changePassword",
       tag: "session",
       summary: "Change one's own password",
       description:

@@ -28,7 +28,7 @@ import {
   testOwnEndpoint,
 } from "./handlers/backoffice/webhook-endpoints.ts";
 import { listWebhookDeliveries, redeliverWebhook } from "./handlers/robotics/webhook-deliveries.ts";
-import { consumer, type Route, route, session } from "./route.ts";
+import { consumer, type Route, route, session } from "./http/route.ts";
 
 const who = session("organization.manage");
 const endpoints = "/api/backoffice/v1/webhook-endpoints/" as const;
@@ -42,7 +42,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: endpoints,
-    operationId: "backoffice_webhook_endpoints",
+    operation: "listWebhookEndpoints",
     tag: "backoffice",
     summary: "List the webhook endpoints",
     description: "With the state of their breaker; their secrets are counted, never shown.",
@@ -55,7 +55,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: endpoints,
-    operationId: "backoffice_webhook_endpoint_register",
+    operation: "registerWebhookEndpoint",
     tag: "backoffice",
     summary: "Register a webhook endpoint",
     description:
@@ -69,7 +69,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${endpoint}/`,
-    operationId: "backoffice_webhook_endpoint",
+    operation: "getWebhookEndpoint",
     tag: "backoffice",
     summary: "Look at a webhook endpoint",
     description: "Whether it is in use, how it fares, and since when its secrets are live.",
@@ -81,7 +81,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "PATCH",
     path: `${endpoint}/`,
-    operationId: "backoffice_webhook_endpoint_change",
+    operation: "changeWebhookEndpoint",
     tag: "backoffice",
     summary: "Pause or activate a webhook endpoint",
     description:
@@ -95,7 +95,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "DELETE",
     path: `${endpoint}/`,
-    operationId: "backoffice_webhook_endpoint_delete",
+    operation: "deleteWebhookEndpoint",
     tag: "backoffice",
     summary: "Delete a webhook endpoint",
     description: "What waits to be sent to it never will be; its deliveries stay readable.",
@@ -107,7 +107,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${endpoint}/test/`,
-    operationId: "backoffice_webhook_endpoint_test",
+    operation: "testWebhookEndpoint",
     tag: "backoffice",
     summary: "Try a webhook endpoint",
     description:
@@ -120,7 +120,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${endpoint}/rotate/`,
-    operationId: "backoffice_webhook_secret_rotate",
+    operation: "rotateWebhookSecret",
     tag: "backoffice",
     summary: "Replace the secret of a webhook endpoint",
     description:
@@ -135,7 +135,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: ownDeliveries,
-    operationId: "backoffice_webhook_deliveries",
+    operation: "listWebhookDeliveries",
     tag: "backoffice",
     summary: "List what was sent to consumers",
     description: "Of all consumers and endpoints, or of one.",
@@ -148,7 +148,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: `${ownDeliveries}{delivery_id}/`,
-    operationId: "backoffice_webhook_delivery",
+    operation: "getWebhookDelivery",
     tag: "backoffice",
     summary: "Look at a delivery and its attempts",
     description: "Where each attempt went, how long its parts took, and what the target answered.",
@@ -160,7 +160,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "GET",
     path: deliveries,
-    operationId: "robotics_webhook_deliveries",
+    operation: "listWebhookDeliveries",
     tag: "robotics",
     summary: "Read the deliveries again",
     description:
@@ -175,7 +175,7 @@ export const webhookRoutes: readonly Route[] = [
   route({
     method: "POST",
     path: `${deliveries}{delivery_id}/redeliver/`,
-    operationId: "robotics_webhook_redeliver",
+    operation: "redeliverWebhook",
     tag: "robotics",
     summary: "Have a delivery sent once more",
     description:

@@ -80,7 +80,7 @@ const EXAMPLES: Record<string, Examples> = {
     allowed: [
       ["services/db/a.ts", 'import postgres from "postgres";'],
       ["services/settlement/sql/a.ts", 'import type { Sql } from "postgres";'],
-      ["gateway/server/a.ts", 'import { App } from "uWebSockets.js";'],
+      ["gateway/http/a.ts", 'import { App } from "uWebSockets.js";'],
       ["gateway/a.ts", 'import { b } from "./postgres.ts";'],
     ],
   },

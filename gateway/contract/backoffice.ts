@@ -2,6 +2,17 @@
 import { z } from "zod";
 import { CAPABILITIES } from "../../machines/station/state.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
+import { queryId } from "../http/query-number.ts";
+import {
+  CAPABILITIES_DESCRIPTION,
+  currencySchema,
+  idSchema,
+  livenessSchema,
+  nameSchema,
+  newPasswordSchema,
+  timestampSchema,
+} from "../http/shared-schemas.ts";
 import {
   blockedReasonSchema,
   capabilitySchema,
@@ -12,17 +23,6 @@ import {
   stationStatusSchema,
   userStatusSchema,
 } from "./enums.ts";
-import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
-import { queryId } from "./query-number.ts";
-import {
-  CAPABILITIES_DESCRIPTION,
-  currencySchema,
-  idSchema,
-  livenessSchema,
-  nameSchema,
-  newPasswordSchema,
-  timestampSchema,
-} from "./shared.ts";
 
 const filterId = queryId().optional();
 

@@ -1,6 +1,15 @@
 /** The cashier's API on the wire: stations, lease, routes and orders (design §5). Intents are in `intent.ts`. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
+import {
+  amountSchema,
+  currencySchema,
+  idSchema,
+  livenessSchema,
+  nameSchema,
+  timestampSchema,
+} from "../http/shared-schemas.ts";
 import { LIMITS } from "../limits.ts";
 import {
   blockedReasonSchema,
@@ -11,8 +20,6 @@ import {
   withdrawalReasonSchema,
 } from "./enums.ts";
 import { UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
-import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
-import { amountSchema, currencySchema, idSchema, livenessSchema, nameSchema, timestampSchema } from "./shared.ts";
 
 /** Under the same key a command is done once; its repetition gets the same answer, that of a lease the lease as it is now. */
 export const idempotencyHeaderSchema = z.object({

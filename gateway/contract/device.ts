@@ -1,5 +1,12 @@
 /** The device API on the wire, exactly as the contract has it. Its request schemas are tolerant, its answers exact. */
 import { z } from "zod";
+import {
+  amountSchema,
+  CAPABILITIES_DESCRIPTION,
+  currencySchema,
+  idSchema,
+  timestampSchema,
+} from "../http/shared-schemas.ts";
 import { LIMITS } from "../limits.ts";
 import {
   blockedReasonSchema,
@@ -14,7 +21,6 @@ import {
   stationStatusSchema,
 } from "./enums.ts";
 import { INTENT_ID_DESCRIPTION } from "./intent.ts";
-import { amountSchema, CAPABILITIES_DESCRIPTION, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
 const CREDENTIAL_EXAMPLE = "dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8";
 const SCOPES_EXAMPLE = ["device:read", "device:heartbeat", "assignment:read", "assignment:report"];

@@ -13,8 +13,8 @@ import { PERMISSIONS, ROLES, USER_STATUSES } from "../../services/bus/messages/c
 import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
 import { DELIVERY_EVENT_TYPES, DELIVERY_STATUSES, ENDPOINT_STATUSES } from "../../services/bus/messages/webhooks.ts";
-import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
-import { DEVICE_SCOPES } from "./scopes.ts";
+import { ERRORS, PUBLISHED_ERROR_CODES } from "../http/errors.ts";
+import { DEVICE_SCOPES } from "../http/scopes.ts";
 
 /** What each status of the wire means; a status without a meaning does not compile. */
 const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {

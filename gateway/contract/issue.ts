@@ -1,9 +1,9 @@
 /** Money that does not fit, on the wire: what the provider says, what was registered, and what an operator did about it. */
 import { z } from "zod";
 import { ISSUE_CONFLICTS, ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
+import { hasMoreBefore, pageBeforeQuery } from "../http/page.ts";
+import { amountSchema, currencySchema, idSchema, reasonSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { issueStatusSchema } from "./enums.ts";
-import { hasMoreBefore, pageBeforeQuery } from "./page.ts";
-import { amountSchema, currencySchema, idSchema, reasonSchema, timestampSchema } from "./shared.ts";
 
 const text = (description: string): z.ZodString => z.string().meta({ description });
 

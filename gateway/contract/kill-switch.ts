@@ -1,8 +1,8 @@
 /** Kill switches on the wire: what is frozen, by whom, since when and why (design §5). */
 import { z } from "zod";
 import { SWITCH_SUBJECTS } from "../../services/bus/messages/kill-switches.ts";
-import { hasMoreAfter, pageAfterQuery } from "./page.ts";
-import { idSchema, nameSchema, timestampSchema } from "./shared.ts";
+import { hasMoreAfter, pageAfterQuery } from "../http/page.ts";
+import { idSchema, nameSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { actorSchema } from "./timeline.ts";
 
 export const killSwitchSchema = z

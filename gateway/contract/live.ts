@@ -1,11 +1,11 @@
 /** What a cashier's screen shows of one station, pushed over a WebSocket on each change (design §5). */
 import { z } from "zod";
+import { amountSchema, currencySchema, idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { companionSchema, leaseHolderSchema, lostLeaseSchema, routeOfferSchema } from "./cashier.ts";
 import { blockedReasonSchema, orderStatusSchema, stationStatusSchema } from "./enums.ts";
 import { intentSchema, UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
-import { amountSchema, currencySchema, idSchema, timestampSchema } from "./shared.ts";
 
-/** The open order that the station shows; its lines are at `cashier_order`. */
+/** The open order that the station shows; its lines are at `cashier_get_order`. */
 export const shownOrderSchema = z
   .object({
     order_id: idSchema,

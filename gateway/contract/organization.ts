@@ -1,9 +1,9 @@
 /** Organizations on the wire, for the operator (design §5). */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { hasMoreAfter, pageAfterQuery } from "../http/page.ts";
+import { idSchema, nameSchema, newPasswordSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { userSchema } from "./backoffice.ts";
-import { hasMoreAfter, pageAfterQuery } from "./page.ts";
-import { idSchema, nameSchema, newPasswordSchema, timestampSchema } from "./shared.ts";
 
 export const organizationSchema = z
   .object({

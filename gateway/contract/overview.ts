@@ -1,11 +1,11 @@
 /** What the owner reads of the day's work: orders, leases and active collections of all stations (design §5). */
 import { z } from "zod";
+import { pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
+import { queryId } from "../http/query-number.ts";
+import { idSchema } from "../http/shared-schemas.ts";
 import { leaseHolderSchema } from "./cashier.ts";
 import { orderStatusSchema } from "./enums.ts";
 import { intentSchema } from "./intent.ts";
-import { pageAfterQuery, pageBeforeQuery } from "./page.ts";
-import { queryId } from "./query-number.ts";
-import { idSchema } from "./shared.ts";
 
 export const ownOrdersQuerySchema = z.strictObject({
   station_id: queryId().optional().meta({ description: "Only orders of this station." }),

@@ -1,11 +1,18 @@
 /** Payment providers on the wire: what they call, how the owner configures them, and money that does not fit. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { hasMoreAfter, pageAfterQuery } from "../http/page.ts";
+import { queryId } from "../http/query-number.ts";
+import {
+  amountSchema,
+  currencySchema,
+  idSchema,
+  nameSchema,
+  reasonSchema,
+  timestampSchema,
+} from "../http/shared-schemas.ts";
 import { LIMITS } from "../limits.ts";
 import { modeSchema, providerConfigStatusSchema, providerKindSchema } from "./enums.ts";
-import { hasMoreAfter, pageAfterQuery } from "./page.ts";
-import { queryId } from "./query-number.ts";
-import { amountSchema, currencySchema, idSchema, nameSchema, reasonSchema, timestampSchema } from "./shared.ts";
 
 /** A duplicate of a callback gets the same bytes again, so nothing of the moment is in the answer. */
 export const callbackReplySchema = z

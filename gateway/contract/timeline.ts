@@ -3,9 +3,9 @@ import { z } from "zod";
 import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
 import { PROVIDER_EVENT_SUBJECTS } from "../../services/bus/messages/providers.ts";
 import { REGISTRY_SUBJECTS } from "../../services/bus/messages/registry.ts";
+import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "../http/page.ts";
+import { idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { intentStatusSchema, moneyMovedSchema } from "./enums.ts";
-import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "./page.ts";
-import { idSchema, timestampSchema } from "./shared.ts";
 
 const WIRE_ACTOR_KINDS = ACTOR_KINDS.map((kind) => (kind === "registry" ? ("platform" as const) : kind));
 

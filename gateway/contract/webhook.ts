@@ -3,11 +3,11 @@ import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { eventTime } from "../../services/bus/messages/robotics-events.ts";
 import { ATTEMPT_ERRORS, DISABLED_REASONS } from "../../services/bus/messages/webhooks.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
+import { queryId } from "../http/query-number.ts";
+import { idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { LIMITS } from "../limits.ts";
 import { webhookDeliveryStatusSchema, webhookEndpointStatusSchema, webhookEventTypeSchema } from "./enums.ts";
-import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "./page.ts";
-import { queryId } from "./query-number.ts";
-import { idSchema, timestampSchema } from "./shared.ts";
 import {
   EXAMPLE_SECRET,
   endedTaskSchema,

@@ -1,8 +1,8 @@
 /** The id under which a command is done once (I6): the same id gets the same answer. */
 import { createHash, randomUUID } from "node:crypto";
 import { digestOf } from "../../machines/digest.ts";
+import { Refusal, type SessionContext } from "../http/handler-context.ts";
 import { LIMITS } from "../limits.ts";
-import { Refusal, type SessionContext } from "./context.ts";
 
 /**
  * Of a person's command: from the user, the kind of command, the thing it is about and the `Idempotency-Key` header.

@@ -1,7 +1,7 @@
 /** The order that a reference has settled before, for the wire. */
 import { formatAmount } from "../../machines/currency.ts";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
-import { type ErrorBody, toTimestamp } from "../contract/shared.ts";
+import { type ErrorBody, toTimestamp } from "../http/shared-schemas.ts";
 
 export function earlierOrderWire(sale: EarlierSale): NonNullable<ErrorBody["earlier_order"]> {
   return {

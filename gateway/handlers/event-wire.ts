@@ -2,8 +2,8 @@
 import type { z } from "zod";
 import { formatAmount } from "../../machines/currency.ts";
 import type { AuditEvent } from "../../services/bus/messages/audit.ts";
-import { toTimestamp } from "../contract/shared.ts";
 import type { stationEventSchema } from "../contract/timeline.ts";
+import { toTimestamp } from "../http/shared-schemas.ts";
 import { actorWire } from "./actor-wire.ts";
 
 export function stationEventWire(event: AuditEvent): z.infer<typeof stationEventSchema> {

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { KillSwitch } from "../../services/bus/messages/kill-switches.ts";
 import type { killSwitchSchema } from "../contract/kill-switch.ts";
-import { toTimestamp } from "../contract/shared.ts";
+import { toTimestamp } from "../http/shared-schemas.ts";
 import { actorWire } from "./actor-wire.ts";
 
 export function killSwitchWire(killSwitch: KillSwitch): z.infer<typeof killSwitchSchema> {

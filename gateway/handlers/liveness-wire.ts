@@ -1,7 +1,7 @@
 /** A device's presence for the wire, as its station committed it. */
 import type { z } from "zod";
 import type { StationDevice } from "../../machines/station/state.ts";
-import { type livenessSchema, toTimestamp } from "../contract/shared.ts";
+import { type livenessSchema, toTimestamp } from "../http/shared-schemas.ts";
 
 export function livenessWire({
   state,

@@ -1,13 +1,13 @@
 /** Webhook endpoints, deliveries and attempts for the wire. */
 import type { z } from "zod";
 import type { Attempt, Delivery, WebhookEndpoint } from "../../services/bus/messages/webhooks.ts";
-import { toTimestamp } from "../contract/shared.ts";
 import type {
   ownWebhookDeliverySchema,
   webhookAttemptSchema,
   webhookDeliverySchema,
   webhookEndpointSchema,
 } from "../contract/webhook.ts";
+import { toTimestamp } from "../http/shared-schemas.ts";
 
 const toTimestampOrNull = (ms: number | null): string | null => (ms === null ? null : toTimestamp(ms));
 

@@ -7,7 +7,7 @@
  *                        └── something new ──► owed (the newest is made when it goes)
  */
 import type { WebSocket } from "uWebSockets.js";
-import { etagOf } from "../polls/etag.ts";
+import { etagOf } from "../read-model/polls/etag.ts";
 import { LIVE_LIMITS } from "./limits.ts";
 
 /** What the server keeps with a socket; it copies the properties of the object that it is given. */

@@ -8,10 +8,10 @@
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { Log } from "../../services/runtime/log.ts";
-import { toTimestamp } from "../contract/shared.ts";
-import { Refusal } from "../handlers/context.ts";
-import type { MissingStations } from "../missing-stations.ts";
-import type { Replicas } from "../replica/replicas.ts";
+import { Refusal } from "../http/handler-context.ts";
+import { toTimestamp } from "../http/shared-schemas.ts";
+import type { MissingStations } from "../read-model/missing-stations.ts";
+import type { Replicas } from "../read-model/replica/replicas.ts";
 import { CLOSE_CODES, LIVE_LIMITS } from "./limits.ts";
 import type { LiveSocket } from "./live-socket.ts";
 import { liveIdentity, liveValidUntilMs, liveWire } from "./live-wire.ts";

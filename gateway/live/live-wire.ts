@@ -3,12 +3,12 @@ import { formatAmount } from "../../machines/currency.ts";
 import { blockedReason } from "../../machines/standing.ts";
 import type { ShownOrder, StationState } from "../../machines/station/state.ts";
 import type { LiveState } from "../contract/live.ts";
-import { toTimestamp } from "../contract/shared.ts";
 import { readinessOf } from "../handlers/cashier/companion-readiness.ts";
 import { intentWire } from "../handlers/cashier/intent-wire.ts";
 import { leaseWire, lostLeaseWire } from "../handlers/cashier/lease-wire.ts";
 import { type RoutesFacts, routesWire } from "../handlers/cashier/routes-wire.ts";
 import { unclearCollections } from "../handlers/cashier/unclear-wire.ts";
+import { toTimestamp } from "../http/shared-schemas.ts";
 
 export interface LiveFacts extends RoutesFacts {
   /** Who looks. */

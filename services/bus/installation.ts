@@ -7,6 +7,7 @@ import { UserError } from "../runtime/user-error.ts";
 import type { Bus } from "./connection.ts";
 import { type EnsureOptions, ensureInstallationBucket } from "./ensure-streams.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { isNoResponders } from "./no-responders.ts";
 import { INSTALLATION } from "./streams.ts";
 
 const STREAM = `KV_${INSTALLATION.name}`;
@@ -38,8 +39,12 @@ export async function claimBus({ bus, installation }: OwnerOptions, options: Ens
       await bus.js.publish(SUBJECT, installation.id, { expect: { lastSubjectSequence: 0 } });
       return;
     } catch (error) {
+      if (attempt === BUS_LIMITS.claimAttempts) throw error;
       // Another program has written at the same moment: what it wrote counts, and is read.
-      if (!(error instanceof JetStreamApiError) || attempt === BUS_LIMITS.claimAttempts) throw error;
+      if (error instanceof JetStreamApiError) continue;
+      // The bucket is new, and not every server of the cluster knows yet which of them stores it.
+      if (!(error instanceof Error && isNoResponders(error.cause))) throw error;
+      await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.ensurePauseMs));
     }
   }
 }

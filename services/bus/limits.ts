@@ -51,8 +51,11 @@ export const BUS_LIMITS = {
   checkStreamsMs: 15_000,
   /** Pause between two attempts of either. */
   ensurePauseMs: 250,
-  /** Attempts to write the installation's id: each that fails means that another program has written it at the same moment. */
-  claimAttempts: 5,
+  /**
+   * Attempts to write the installation's id. One that fails: another program has written it at the same moment, or the
+   * server does not know yet which of its cluster stores the new bucket.
+   */
+  claimAttempts: 20,
   /** Pause before a process reads again to which installation the bus belongs, while JetStream comes up behind a connection that is back. */
   ownerPauseMs: 500,
 

@@ -1,6 +1,6 @@
 /**
  * The codes with which services refuse, beside the station's own (`machines/station/reply.ts`). The gateway maps each to
- * a status and one sentence in `gateway/contract/errors.ts`; a code that is missing there does not compile.
+ * a status and one sentence in `gateway/http/errors.ts`; a code that is missing there does not compile.
  */
 import { z } from "zod";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";

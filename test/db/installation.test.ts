@@ -63,6 +63,21 @@ describe("the installation that a bus belongs to", () => {
     for (const { reason } of refused) expect(reason).toMatchObject(REFUSED);
   });
 
+  it("a new bucket that a server of the cluster does not know yet: the id is written once it does", async () => {
+    const first = await add();
+    let published = 0;
+    // What such a server answers is what any server answers for a subject that no stream stores.
+    const publish: Bus["js"]["publish"] = (subject, ...rest) => {
+      published += 1;
+      return bus.js.publish(published === 1 ? "stored.by.no.stream" : subject, ...rest);
+    };
+    const late = { ...bus, js: Object.assign(Object.create(bus.js), { publish }) };
+    const installation = await readInstallation(first.url);
+    await claimBus({ bus: late, installation }, { replicas: 1, logs: 1 });
+    expect(published).toBe(2);
+    await claim(first);
+  });
+
   it("a copy of its database, as a restored dump is one: the same installation", async () => {
     const first = await add();
     await claim(first);

@@ -187,7 +187,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       await vi.waitFor(
         () => {
           const lines = system.log("gateway").split("\n");
-          const logged = lines.findLast((line) => line.includes("cashier_session_close") && line.includes(":204,"));
+          const logged = lines.findLast((line) => line.includes("cashier_log_out") && line.includes(":204,"));
           expect(logged).toContain(`"address":"${network}.1"`);
         },
         { timeout: 30_000 },

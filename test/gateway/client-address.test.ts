@@ -2,15 +2,15 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type Handler, type HandlerDeps, ok } from "../../gateway/handlers/context.ts";
-import { anyone, route } from "../../gateway/route.ts";
-import { createClientAddress } from "../../gateway/server/client-address.ts";
-import type { PipelineDeps } from "../../gateway/server/pipeline.ts";
-import { PlatformCheck } from "../../gateway/server/platform-check.ts";
-import { RequestFigures } from "../../gateway/server/request-figures.ts";
-import { Server, type ServerDeps } from "../../gateway/server/server.ts";
-import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
-import { PLATFORM_RATE } from "../../gateway/throttle/limits.ts";
+import { createClientAddress } from "../../gateway/http/client-address.ts";
+import { type Handler, type HandlerDeps, ok } from "../../gateway/http/handler-context.ts";
+import type { PipelineDeps } from "../../gateway/http/pipeline.ts";
+import { PlatformCheck } from "../../gateway/http/platform-check.ts";
+import { RequestFigures } from "../../gateway/http/request-figures.ts";
+import { anyone, route } from "../../gateway/http/route.ts";
+import { Server, type ServerDeps } from "../../gateway/http/server.ts";
+import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
+import { PLATFORM_RATE } from "../../gateway/read-model/throttle/limits.ts";
 import { sendRaw } from "./raw-request.ts";
 
 /** Answers with what the gateway takes the client for. */
@@ -19,7 +19,7 @@ const routes = [
   route({
     method: "GET",
     path: "/client/",
-    operationId: "client",
+    operation: "client",
     tag: "service",
     summary: "client",
     who: anyone,

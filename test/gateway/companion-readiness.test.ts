@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { readinessOf } from "../../gateway/handlers/cashier/companion-readiness.ts";
 import { LIMITS } from "../../gateway/limits.ts";
-import { PollNotes } from "../../gateway/polls/poll-notes.ts";
-import { CredentialTable } from "../../gateway/replica/credential-table.ts";
-import { PollReplica } from "../../gateway/replica/poll-replica.ts";
+import { PollNotes } from "../../gateway/read-model/polls/poll-notes.ts";
+import { CredentialTable } from "../../gateway/read-model/replica/credential-table.ts";
+import { PollReplica } from "../../gateway/read-model/replica/poll-replica.ts";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { connectBus } from "../../services/bus/connection.ts";
@@ -68,26 +68,30 @@ describe("notes of polls", () => {
       const slot = here.find("x".repeat(32));
       const subject = pollSubject(3, 31);
       const newest = () => bus.jsm.streams.getMessage(LIVENESS.name, { last_by_subj: subject });
-      const noteAt = async (table: CredentialTable, nowMs: number): Promise<number> => {
-        notes.note(table, slot, nowMs);
+      /** The newest note's place in the stream. The stream stores in the order of publishing, so a marker comes last. */
+      const storedNote = async (): Promise<number> => {
         await new Promise((resolve) => setImmediate(resolve));
-        await bus.nc.flush();
+        await bus.js.publish(heartbeatSubject(3, 32), "{}");
         const message = await newest();
-        if (message !== null) replica.apply(subject, message.data, nowMs);
         return message?.seq ?? 0;
       };
+      const noteAt = async (table: CredentialTable, nowMs: number): Promise<number> => {
+        notes.note(table, slot, nowMs);
+        const seq = await storedNote();
+        replica.apply(subject, new Uint8Array(), nowMs);
+        return seq;
+      };
       const startMs = 1_700_000_000_000;
+      // Every second message from here on is a marker.
       expect(await noteAt(here, startMs)).toBe(2);
       for (const laterMs of [1, 2_000, 9_000]) {
         notes.note(here, slot, startMs + laterMs);
         // Another gateway, which has not noted it itself, knows that it is noted.
         notes.note(there, slot, startMs + laterMs);
       }
-      await new Promise((resolve) => setImmediate(resolve));
-      await bus.nc.flush();
-      expect((await newest())?.seq).toBe(2);
-      expect(await noteAt(here, startMs + 10_000)).toBe(3);
-      expect(await noteAt(there, startMs + 20_001)).toBe(4);
+      expect(await storedNote()).toBe(2);
+      expect(await noteAt(here, startMs + 10_000)).toBe(5);
+      expect(await noteAt(there, startMs + 20_001)).toBe(7);
       const heartbeat = await bus.jsm.streams.getMessage(LIVENESS.name, { last_by_subj: heartbeatSubject(3, 31) });
       expect(heartbeat?.seq).toBe(1);
     } finally {

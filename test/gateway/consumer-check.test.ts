@@ -1,10 +1,10 @@
 /** How the gateway finds out who a robotics consumer is: what it asks on the bus, and what it refuses without asking. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Refusal } from "../../gateway/handlers/context.ts";
-import { ConsumerCheck } from "../../gateway/server/consumer-check.ts";
-import type { RequestFacts } from "../../gateway/server/facts.ts";
-import { CredentialThrottle } from "../../gateway/throttle/credential-throttle.ts";
-import { CONSUMER_RATE, UNKNOWN_CONSUMER_RATE } from "../../gateway/throttle/limits.ts";
+import { ConsumerCheck } from "../../gateway/http/consumer-check.ts";
+import type { RequestFacts } from "../../gateway/http/facts.ts";
+import { Refusal } from "../../gateway/http/handler-context.ts";
+import { CredentialThrottle } from "../../gateway/read-model/throttle/credential-throttle.ts";
+import { CONSUMER_RATE, UNKNOWN_CONSUMER_RATE } from "../../gateway/read-model/throttle/limits.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import { call, serve } from "../../services/bus/operation.ts";

@@ -2,19 +2,19 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { errorBodySchema } from "../../gateway/contract/shared.ts";
-import type { HandlerDeps } from "../../gateway/handlers/context.ts";
-import { anyone, type Route, route } from "../../gateway/route.ts";
-import { createClientAddress } from "../../gateway/server/client-address.ts";
-import type { PipelineDeps } from "../../gateway/server/pipeline.ts";
-import { PlatformCheck } from "../../gateway/server/platform-check.ts";
-import { RequestFigures } from "../../gateway/server/request-figures.ts";
-import { Server, type ServerDeps } from "../../gateway/server/server.ts";
-import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
-import { PLATFORM_RATE } from "../../gateway/throttle/limits.ts";
+import { createClientAddress } from "../../gateway/http/client-address.ts";
+import type { HandlerDeps } from "../../gateway/http/handler-context.ts";
+import type { PipelineDeps } from "../../gateway/http/pipeline.ts";
+import { PlatformCheck } from "../../gateway/http/platform-check.ts";
+import { RequestFigures } from "../../gateway/http/request-figures.ts";
+import { anyone, type Route, route } from "../../gateway/http/route.ts";
+import { Server, type ServerDeps } from "../../gateway/http/server.ts";
+import { errorBodySchema } from "../../gateway/http/shared-schemas.ts";
+import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
+import { PLATFORM_RATE } from "../../gateway/read-model/throttle/limits.ts";
 
 function faulty(name: string, handler: () => Promise<never>): Route {
-  const facts = { method: "GET", path: `/${name}/`, operationId: name, tag: "service", summary: name } as const;
+  const facts = { method: "GET", path: `/${name}/`, operation: name, tag: "service", summary: name } as const;
   return route({ ...facts, who: anyone, replies: {}, errors: [], handler });
 }
 

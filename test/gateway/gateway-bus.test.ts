@@ -2,7 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createGatewayBus } from "../../gateway/gateway-bus.ts";
-import type { GatewayBus } from "../../gateway/handlers/context.ts";
+import type { GatewayBus } from "../../gateway/http/handler-context.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import type { Barrier, Caller } from "../../services/bus/messages/caller.ts";
 import { logout } from "../../services/bus/messages/registry.ts";

@@ -2,7 +2,7 @@
 
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { ERROR_CODES, ERRORS } from "../../gateway/contract/errors.ts";
+import { ERROR_CODES, ERRORS } from "../../gateway/http/errors.ts";
 import { routes } from "../../gateway/routes.ts";
 import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
 import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
@@ -103,10 +103,10 @@ describe("one collection", () => {
     const gateway = await read("gateway");
     const requests = (operation: string, status: string, code = "none"): number | undefined =>
       figure(gateway, "gateway_requests_total", { operation, status, code });
-    expect(requests("cashier_intent_attest", "200")).toBe(1);
+    expect(requests("cashier_attest_intent", "200")).toBe(1);
     expect(requests("payments_device_enroll", "201")).toBe(2);
     expect(requests("payments_device_heartbeat", "200")).toBe(1);
-    expect(figure(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_intent_attest" })).toBe(1);
+    expect(figure(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_attest_intent" })).toBe(1);
     // The fetch that presents the intent is no answer from memory.
     expect(requests("payments_device_assignment", "200")).toBe(1);
     expect(figure(gateway, "gateway_polls_total", { operation: "payments_device_assignment", answer: "200" })).toBe(0);
@@ -228,10 +228,10 @@ describe("what is refused", () => {
     const [gateway, services] = await Promise.all([read("gateway"), read("services")]);
     const refused = (operation: string, code: string): number | undefined =>
       figure(gateway, "gateway_requests_total", { operation, code });
-    expect(refused("backoffice_session_open", "login_failed")).toBe(1);
+    expect(refused("backoffice_log_in", "login_failed")).toBe(1);
     expect(refused("payments_device_enroll", "enrollment_code_invalid")).toBe(1);
     expect(refused("none", "path_not_found")).toBe(1);
-    expect(refused("cashier_order", "not_found")).toBe(1);
+    expect(refused("cashier_get_order", "not_found")).toBe(1);
     // Such a refusal is an answer like any other, and no failure of the bus.
     expect(figure(gateway, "gateway_bus_failures_total")).toBe(0);
     expect(figure(services, "registry_logins_total", { result: "login_failed" })).toBe(1);

@@ -1,7 +1,7 @@
 /** A path without its trailing slash: an error that names the right path, never a redirect. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { MissingSlashes } from "../../gateway/http/missing-slashes.ts";
 import { routes } from "../../gateway/routes.ts";
-import { MissingSlashes } from "../../gateway/server/missing-slashes.ts";
 import { type Refused, send } from "../support/http.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 import { sendRaw } from "./raw-request.ts";

@@ -2,10 +2,10 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { buildDocument, documentText } from "../../gateway/contract/document.ts";
-import { errorCodesOf } from "../../gateway/contract/error-replies.ts";
-import { ERRORS, HTTP_ERROR_CODES, PUBLISHED_ERROR_CODES } from "../../gateway/contract/errors.ts";
-import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
+import { buildDocument, documentText } from "../../gateway/http/documents/openapi.ts";
+import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
+import { errorCodesOf } from "../../gateway/http/error-replies.ts";
+import { ERRORS, HTTP_ERROR_CODES, PUBLISHED_ERROR_CODES } from "../../gateway/http/errors.ts";
 import { routes } from "../../gateway/routes.ts";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import { runProgram } from "../support/running-program.ts";
@@ -250,7 +250,7 @@ describe("the linters", () => {
     const program = runProgram(join(CHECKOUT, "node_modules", ".bin", command), args, { cwd: CHECKOUT, env });
     return { exit: await program.ended, output: program.output() };
   };
-  const file = "gateway/contract/openapi.json";
+  const file = "gateway/http/documents/openapi.json";
 
   it("of Redocly find no error and no warning", async () => {
     const { exit, output } = await lint("redocly", [

@@ -1,14 +1,14 @@
 /** Small parts of the gateway on their own: throttles, entity tags, addresses, time, text. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { etagOf, matchesEtag } from "../../gateway/polls/etag.ts";
-import { serverTime } from "../../gateway/polls/server-time.ts";
-import { findBrokenText } from "../../gateway/server/broken-text.ts";
-import { addressText } from "../../gateway/server/client-address.ts";
-import { nestingOf } from "../../gateway/server/parse-body.ts";
-import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
-import { MAX_ADDRESSES } from "../../gateway/throttle/limits.ts";
-import { takeToken, waitMs } from "../../gateway/throttle/token-bucket.ts";
+import { findBrokenText } from "../../gateway/http/broken-text.ts";
+import { addressText } from "../../gateway/http/client-address.ts";
+import { nestingOf } from "../../gateway/http/parse-body.ts";
+import { etagOf, matchesEtag } from "../../gateway/read-model/polls/etag.ts";
+import { serverTime } from "../../gateway/read-model/polls/server-time.ts";
+import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
+import { MAX_ADDRESSES } from "../../gateway/read-model/throttle/limits.ts";
+import { takeToken, waitMs } from "../../gateway/read-model/throttle/token-bucket.ts";
 
 describe("the token bucket", () => {
   const rate = { intervalMs: 1_000, burst: 10 };

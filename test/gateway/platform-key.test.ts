@@ -1,10 +1,10 @@
 /** The platform key: what counts as one, and that guessing it is throttled. */
 import { describe, expect, it } from "vitest";
-import { Refusal } from "../../gateway/handlers/context.ts";
-import { PlatformCheck } from "../../gateway/server/platform-check.ts";
+import { Refusal } from "../../gateway/http/handler-context.ts";
+import { PlatformCheck } from "../../gateway/http/platform-check.ts";
+import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
+import { PLATFORM_RATE } from "../../gateway/read-model/throttle/limits.ts";
 import { gatewaySettingsSchema } from "../../gateway/settings.ts";
-import { AddressThrottle } from "../../gateway/throttle/address-throttle.ts";
-import { PLATFORM_RATE } from "../../gateway/throttle/limits.ts";
 
 const KEY = "a-platform-key-of-32-characters!";
 const facts = (authorization: string, address = "192.0.2.1") => ({

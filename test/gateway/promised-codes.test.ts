@@ -1,7 +1,7 @@
 /** What the document promises of refusals, held against who refuses. */
 import { describe, expect, it } from "vitest";
-import { errorCodesOf } from "../../gateway/contract/error-replies.ts";
-import type { ErrorCode } from "../../gateway/contract/errors.ts";
+import { errorCodesOf } from "../../gateway/http/error-replies.ts";
+import type { ErrorCode } from "../../gateway/http/errors.ts";
 import { routes } from "../../gateway/routes.ts";
 import { aServedCounter, ORDER } from "../machines/scenario.ts";
 
@@ -13,14 +13,14 @@ const whoPromises = (code: ErrorCode): readonly string[] =>
 describe("a code is promised where it is answered", () => {
   it("already_exists: for an e-mail address, because names need not be unique", () => {
     expect(whoPromises("already_exists")).toEqual([
-      "backoffice_user_create",
-      "backoffice_user_change",
-      "platform_organization_create",
+      "backoffice_create_user",
+      "backoffice_change_user",
+      "platform_create_organization",
     ]);
   });
 
   it("device_limit_reached: where a device is registered", () => {
-    expect(whoPromises("device_limit_reached")).toEqual(["backoffice_device_register"]);
+    expect(whoPromises("device_limit_reached")).toEqual(["backoffice_register_device"]);
   });
 
   it("order_changed: also where a collection begins with an order that was changed meanwhile", () => {
@@ -29,6 +29,6 @@ describe("a code is promised where it is answered", () => {
       ok: false,
       code: "order_changed",
     });
-    expect(promisedBy("cashier_intent_create")).toContain("order_changed");
+    expect(promisedBy("cashier_create_intent")).toContain("order_changed");
   });
 });

@@ -1,7 +1,7 @@
 /** Numbers in queries, of every list that there is: a cursor that a client has built wrongly must not read as another one. */
 import { expect, it } from "vitest";
+import { validate } from "../../gateway/http/validate.ts";
 import { routes } from "../../gateway/routes.ts";
-import { validate } from "../../gateway/server/validate.ts";
 
 const NUMBERS = ["limit", "since_id", "before_id", "since_version", "station_id", "filial_id"];
 const NOT_PLAIN = ["1e2", " 5", "5 ", "+5", "-1", "", " ", "0x10", "1.0", "1_000", "٥", "NaN", "9".repeat(20)];

@@ -1,6 +1,6 @@
 /** Random requests from the OpenAPI document: mostly nearly right, so that they get past the door, sometimes anything. */
 import { readFileSync } from "node:fs";
-import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
+import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
 
 export interface RandomRequest {
   readonly method: string;
@@ -75,7 +75,7 @@ const TYPES = [
   "",
 ];
 /** What ends or blocks the thing that it is done to. */
-const HARMFUL = /_(suspend|close|reset|revoke|void)$/;
+const HARMFUL = /_(suspend|close|reset|revoke|void)_/;
 
 /** The same seed gives the same requests. */
 export class RandomRequests {

@@ -8,8 +8,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { type Gateway, startGateway } from "../../gateway/app.ts";
 import type { Readiness } from "../../gateway/contract/service.ts";
 import { LIMITS } from "../../gateway/limits.ts";
+import { startReplicas } from "../../gateway/read-model/replica/replicas.ts";
 import { waitUntilFresh } from "../../gateway/readiness.ts";
-import { startReplicas } from "../../gateway/replica/replicas.ts";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";

@@ -46,7 +46,7 @@ describe("the log of requests", () => {
       msg: "request",
       method: "GET",
       route: "/api/cashier/v1/stations/{station_id}/lease/",
-      operation: "cashier_lease",
+      operation: "cashier_get_lease",
       ids: ["1"],
       status: 200,
       address: "127.0.0.1",

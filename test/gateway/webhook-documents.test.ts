@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import formats from "ajv-formats";
 import { describe, expect, it } from "vitest";
-import { asyncApiText } from "../../gateway/contract/asyncapi.ts";
-import { ASYNCAPI_FILE } from "../../gateway/contract/asyncapi-location.ts";
-import { OPENAPI_FILE } from "../../gateway/contract/openapi-location.ts";
 import { SIGNATURE_HEADER, signatureHeaderSchema, WEBHOOK_EVENTS } from "../../gateway/contract/webhook-events.ts";
+import { asyncApiText } from "../../gateway/http/documents/asyncapi.ts";
+import { ASYNCAPI_FILE } from "../../gateway/http/documents/asyncapi-location.ts";
+import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
 import { ROBOTICS_EVENT_TYPES } from "../../services/bus/messages/robotics-events.ts";
 import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhooks.ts";
 import { SIGNATURE_HEADER as SENT_HEADER, signatureHeader } from "../../services/webhook-signer/signing.ts";
@@ -153,7 +153,7 @@ describe("the linters of the AsyncAPI document", () => {
     const program = runProgram(join(CHECKOUT, "node_modules", ".bin", command), args, { cwd: CHECKOUT, env });
     return { exit: await program.ended, output: program.output() };
   };
-  const file = "gateway/contract/asyncapi.json";
+  const file = "gateway/http/documents/asyncapi.json";
 
   it("of Redocly find no error and no warning", async () => {
     const config = "test/gateway/redocly-asyncapi.yaml";

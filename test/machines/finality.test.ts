@@ -1,6 +1,6 @@
 /** The tables of the answers that a host confirms before it gives them: they agree with what the documents say of each code. */
 import { describe, expect, it } from "vitest";
-import { ERRORS } from "../../gateway/contract/errors.ts";
+import { ERRORS } from "../../gateway/http/errors.ts";
 import { IS_FINAL, NOTHING_TO_DO_IS_FINAL, needsNewestState } from "../../machines/station/finality.ts";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
 import { STATION_COMMAND_TYPES } from "./vocabulary.ts";

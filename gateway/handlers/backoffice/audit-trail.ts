@@ -3,11 +3,11 @@ import type { z } from "zod";
 import { getTimeline, listStationEvents } from "../../../services/bus/messages/audit.ts";
 import { listProviderEvents, type ProviderEventEntry } from "../../../services/bus/messages/providers.ts";
 import { listRegistryEvents, type RegistryEventEntry } from "../../../services/bus/messages/registry.ts";
-import type { pageOfTrailQuery } from "../../contract/page.ts";
-import { toTimestamp } from "../../contract/shared.ts";
 import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import type { pageOfTrailQuery } from "../../http/page.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 import { actorWire } from "../actor-wire.ts";
-import { ok, type SessionHandler } from "../context.ts";
 import { eventDataWire, stationEventWire } from "../event-wire.ts";
 import { ownStation } from "../own-station.ts";
 

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { enrollmentCodeSchema as CodeMessage } from "../../../services/bus/messages/registry.ts";
 import type { enrollmentCodeSchema } from "../../contract/backoffice.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 export function enrollmentCodeWire(code: z.infer<typeof CodeMessage>): z.infer<typeof enrollmentCodeSchema> {
   return {

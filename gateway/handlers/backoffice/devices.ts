@@ -13,8 +13,8 @@ import type {
   devicesQuerySchema,
   registerDeviceBodySchema,
 } from "../../contract/backoffice.ts";
-import { toTimestamp } from "../../contract/shared.ts";
-import { created, type HandlerDeps, ok, type SessionHandler } from "../context.ts";
+import { created, type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 import { type DeviceWire, deviceWire } from "./device-wire.ts";
 
 /** A device joined with what this gateway's replica knows of its station. */

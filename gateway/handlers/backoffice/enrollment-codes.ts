@@ -6,7 +6,7 @@ import {
   revokeEnrollmentCode,
 } from "../../../services/bus/messages/registry.ts";
 import type { enrollmentCodesQuerySchema, issueCodeBodySchema } from "../../contract/backoffice.ts";
-import { created, ok, type SessionHandler } from "../context.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { enrollmentCodeWire } from "./code-wire.ts";
 
 /** The code is in this answer only; it revokes an older open one. Refusal: `conflict` when the device cannot enroll. */

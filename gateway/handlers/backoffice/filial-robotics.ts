@@ -12,9 +12,9 @@ import type {
   roboticsEventsQuerySchema,
   roboticsReasonBodySchema,
 } from "../../contract/robotics.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 import { actorWire } from "../actor-wire.ts";
-import { ok, type SessionHandler } from "../context.ts";
 
 export const getOwnFilialRobotics: SessionHandler = async (context) => {
   const { caller, deps } = context;

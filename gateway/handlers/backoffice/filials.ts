@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { createFilial, getFilial, listFilials, renameFilial } from "../../../services/bus/messages/registry.ts";
 import type { createFilialBodySchema, filialsQuerySchema, renameFilialBodySchema } from "../../contract/backoffice.ts";
-import { created, ok, type SessionHandler } from "../context.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { filialWire } from "./place-wire.ts";
 
 export const listOwnFilials: SessionHandler<undefined, z.infer<typeof filialsQuerySchema>> = async (context) => {

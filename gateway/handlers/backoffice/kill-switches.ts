@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { listOwnSwitches, type SwitchSubjectKind, setOwnSwitch } from "../../../services/bus/messages/kill-switches.ts";
 import type { killSwitchesQuerySchema, switchBodySchema } from "../../contract/kill-switch.ts";
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { killSwitchWire } from "../kill-switch-wire.ts";
 
 export const listSwitchesOn: SessionHandler<undefined, z.infer<typeof killSwitchesQuerySchema>> = async (context) => {

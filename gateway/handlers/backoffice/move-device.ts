@@ -1,7 +1,7 @@
 /** A device's standing: suspend, resume, reset (it must enroll again), revoke for good. */
 import type { DeviceStandingEvent } from "../../../machines/standing.ts";
 import { moveDevice } from "../../../services/bus/messages/registry.ts";
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { changedDeviceWire } from "./devices.ts";
 
 /** `CLAIM` is the device's own move, by its enrollment code. Refusal: `conflict`. */

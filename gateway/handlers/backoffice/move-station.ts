@@ -1,7 +1,7 @@
 /** A station's standing: suspend, resume, close for good. */
 import type { StationStandingEvent } from "../../../machines/standing.ts";
 import { moveStation } from "../../../services/bus/messages/registry.ts";
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { stationWire } from "./place-wire.ts";
 
 /** Refusal: `conflict` for a move that the station's standing does not have. */

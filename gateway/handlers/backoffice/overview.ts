@@ -9,10 +9,10 @@ import type {
   ownOrdersQuerySchema,
   stationPageQuerySchema,
 } from "../../contract/overview.ts";
+import { ok, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
 import { intentWire } from "../cashier/intent-wire.ts";
 import { leaseWire } from "../cashier/lease-wire.ts";
 import { orderWire } from "../cashier/order-wire.ts";
-import { ok, type SessionContext, type SessionHandler } from "../context.ts";
 import { requireOwnStation } from "../own-station.ts";
 
 /** A foreign station is `not_found`. */

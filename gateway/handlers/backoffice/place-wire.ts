@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { filialSchema as FilialMessage, Station } from "../../../services/bus/messages/registry.ts";
 import type { filialSchema, stationSchema } from "../../contract/backoffice.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 export function filialWire(filial: z.infer<typeof FilialMessage>): z.infer<typeof filialSchema> {
   return { filial_id: filial.filialId, name: filial.name, created_at: toTimestamp(filial.createdAtMs) };

@@ -14,8 +14,8 @@ import type {
   providerConfigsQuerySchema,
   rotateSecretBodySchema,
 } from "../../contract/provider.ts";
-import { toTimestamp } from "../../contract/shared.ts";
-import { created, ok, type SessionHandler } from "../context.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 export const listOwnProviderConfigs: SessionHandler<undefined, z.infer<typeof providerConfigsQuerySchema>> = async (
   context,

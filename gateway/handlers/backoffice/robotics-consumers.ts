@@ -13,8 +13,8 @@ import type {
   roboticsConsumerSchema,
   roboticsConsumersQuerySchema,
 } from "../../contract/robotics.ts";
-import { toTimestamp } from "../../contract/shared.ts";
-import { created, ok, type SessionHandler } from "../context.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 export const listOwnConsumers: SessionHandler<undefined, z.infer<typeof roboticsConsumersQuerySchema>> = async (
   context,

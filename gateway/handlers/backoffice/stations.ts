@@ -6,7 +6,7 @@ import type {
   renameStationBodySchema,
   stationsQuerySchema,
 } from "../../contract/backoffice.ts";
-import { created, ok, type SessionHandler } from "../context.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { stationWire } from "./place-wire.ts";
 
 export const listOwnStations: SessionHandler<undefined, z.infer<typeof stationsQuerySchema>> = async (context) => {

@@ -8,7 +8,7 @@ import type {
   resetPasswordBodySchema,
   usersQuerySchema,
 } from "../../contract/backoffice.ts";
-import { created, ok, type SessionHandler } from "../context.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { userWire } from "./user-wire.ts";
 
 export const listOwnUsers: SessionHandler<undefined, z.infer<typeof usersQuerySchema>> = async (context) => {

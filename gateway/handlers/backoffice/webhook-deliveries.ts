@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { getOwnDelivery, listOwnDeliveries } from "../../../services/bus/messages/webhooks.ts";
 import type { ownWebhookDeliveriesQuerySchema } from "../../contract/webhook.ts";
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { attemptWire, ownDeliveryWire } from "../webhook-wire.ts";
 
 export const listOwnWebhookDeliveries: SessionHandler<

@@ -15,8 +15,8 @@ import type {
   rotateWebhookSecretBodySchema,
   webhookEndpointsQuerySchema,
 } from "../../contract/webhook.ts";
+import { created, noContent, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { LIMITS } from "../../limits.ts";
-import { created, noContent, ok, type SessionHandler } from "../context.ts";
 import { attemptWire, endpointWire, ownDeliveryWire } from "../webhook-wire.ts";
 
 export const listOwnEndpoints: SessionHandler<undefined, z.infer<typeof webhookEndpointsQuerySchema>> = async (

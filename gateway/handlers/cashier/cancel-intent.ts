@@ -1,6 +1,7 @@
 /** The cashier ends a collection without settling it. */
+
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { sessionCommandId } from "../command-id.ts";
-import { ok, type SessionHandler } from "../context.ts";
 import { cashierActor, ownStation } from "../own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
 import { decidedIntentWire } from "./intent-wire.ts";

@@ -16,7 +16,7 @@ import { doubtAtEnd, strongestDoubt, unconfirmedDoubt } from "../../../machines/
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 export type IntentWire = z.infer<typeof intentSchema>;
 

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { LeaseHolder, LostLease } from "../../../machines/lease.ts";
 import type { StationState } from "../../../machines/station/state.ts";
 import type { leaseHolderSchema, leaseSchema, lostLeaseSchema } from "../../contract/cashier.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 interface Reader {
   readonly userId: number;

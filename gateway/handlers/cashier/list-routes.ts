@@ -1,5 +1,5 @@
 /** The routes offered at a station now, with the reason for each that is not. */
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../own-station.ts";
 import { routesWire } from "./routes-wire.ts";
 

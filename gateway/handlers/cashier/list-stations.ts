@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { listStations } from "../../../services/bus/messages/registry.ts";
 import type { cashierStationsQuerySchema } from "../../contract/cashier.ts";
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { cashierStationWire } from "./station-wire.ts";
 
 type Query = z.infer<typeof cashierStationsQuerySchema>;

@@ -1,6 +1,7 @@
 /** A station as its live socket tells it, once: for clients that cannot keep a socket open. */
+
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { liveWire } from "../../live/live-wire.ts";
-import { ok, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
 
 export const readLiveState: SessionHandler = async (context) => {

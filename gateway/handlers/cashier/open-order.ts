@@ -2,8 +2,8 @@
 import type { z } from "zod";
 import { openOrder } from "../../../services/bus/messages/settlement.ts";
 import type { orderLinesBodySchema } from "../../contract/cashier.ts";
+import { created, type SessionHandler } from "../../http/handler-context.ts";
 import { idempotencyKey, sessionCommandId } from "../command-id.ts";
-import { created, type SessionHandler } from "../context.ts";
 import { ownStation } from "../own-station.ts";
 import { orderLinesFromWire, orderWire } from "./order-wire.ts";
 

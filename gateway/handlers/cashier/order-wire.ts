@@ -5,8 +5,8 @@ import type { StationState } from "../../../machines/station/state.ts";
 import type { Order, orderLineInputSchema, transactionSchema } from "../../../services/bus/messages/settlement.ts";
 import type { FieldError } from "../../../services/bus/refusals.ts";
 import type { orderLinesBodySchema, orderSchema } from "../../contract/cashier.ts";
-import { toTimestamp } from "../../contract/shared.ts";
-import { Refusal } from "../context.ts";
+import { Refusal } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 import { unclearCollections } from "./unclear-wire.ts";
 
 export type OrderWire = z.infer<typeof orderSchema>;

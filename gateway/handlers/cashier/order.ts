@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { changeOrderLines, getOrder, type Order, voidOrder } from "../../../services/bus/messages/settlement.ts";
 import type { orderLinesBodySchema } from "../../contract/cashier.ts";
-import { type HandlerDeps, ok, type SessionHandler } from "../context.ts";
+import { type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { type OrderWire, orderLinesFromWire, orderWire } from "./order-wire.ts";
 
 export const getCashierOrder: SessionHandler = async (context) => {

@@ -5,10 +5,10 @@ import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot
 import { enroll as claimCode } from "../../../services/bus/messages/registry.ts";
 import type { ReplyOf } from "../../../services/bus/operation.ts";
 import type { enrollBodySchema } from "../../contract/device.ts";
-import { serverTime } from "../../polls/server-time.ts";
-import { ENROLL_RATE } from "../../throttle/limits.ts";
-import { throttleHeaders } from "../../throttle/token-bucket.ts";
-import { type Handler, Refusal } from "../context.ts";
+import { type Handler, Refusal } from "../../http/handler-context.ts";
+import { serverTime } from "../../read-model/polls/server-time.ts";
+import { ENROLL_RATE } from "../../read-model/throttle/limits.ts";
+import { throttleHeaders } from "../../read-model/throttle/token-bucket.ts";
 
 export const enroll: Handler<z.infer<typeof enrollBodySchema>> = async (context) => {
   const { deps, body } = context;

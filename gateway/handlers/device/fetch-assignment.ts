@@ -4,10 +4,10 @@
  */
 import { isEnded, type PaymentIntent } from "../../../machines/payment-intent.ts";
 import { assignmentView } from "../../../machines/views/assignment.ts";
-import { etagOf } from "../../polls/etag.ts";
-import { TAIL } from "../../polls/rendered.ts";
-import { serverTime } from "../../polls/server-time.ts";
-import { type DeviceContext, type DeviceHandler, Refusal, type Reply } from "../context.ts";
+import { type DeviceContext, type DeviceHandler, Refusal, type Reply } from "../../http/handler-context.ts";
+import { etagOf } from "../../read-model/polls/etag.ts";
+import { TAIL } from "../../read-model/polls/rendered.ts";
+import { serverTime } from "../../read-model/polls/server-time.ts";
 
 export const fetchAssignment: DeviceHandler = async (context) => {
   const { deps, device } = context;

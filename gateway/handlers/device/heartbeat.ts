@@ -1,9 +1,9 @@
 /** POST heartbeat: durable before it is answered, then the device's own snapshot from memory (contract, "POST heartbeat"). */
 import type { z } from "zod";
 import type { heartbeatBodySchema } from "../../contract/device.ts";
-import { TAIL } from "../../polls/rendered.ts";
-import { serverTime } from "../../polls/server-time.ts";
-import type { DeviceHandler } from "../context.ts";
+import type { DeviceHandler } from "../../http/handler-context.ts";
+import { TAIL } from "../../read-model/polls/rendered.ts";
+import { serverTime } from "../../read-model/polls/server-time.ts";
 
 export const heartbeat: DeviceHandler<z.infer<typeof heartbeatBodySchema>> = async (context) => {
   const { deps, device, body } = context;

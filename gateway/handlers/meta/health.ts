@@ -1,5 +1,5 @@
 /** GET /healthz and /readyz: is the process alive, and should it be sent requests. */
-import { type Handler, ok } from "../context.ts";
+import { type Handler, ok } from "../../http/handler-context.ts";
 
 export const health: Handler = () => ok({ status: "ok" });
 

@@ -1,5 +1,5 @@
 /** A path that only leads to another one, for good. */
-import type { Handler } from "../context.ts";
+import type { Handler } from "../../http/handler-context.ts";
 
 /** Answers 308, which tells the client to ask there with the same method. */
 export const redirectTo =

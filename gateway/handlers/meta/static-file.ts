@@ -6,8 +6,8 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { matchesEtag } from "../../polls/etag.ts";
-import type { Handler } from "../context.ts";
+import type { Handler } from "../../http/handler-context.ts";
+import { matchesEtag } from "../../read-model/polls/etag.ts";
 import { acceptedCoding, type ContentCoding } from "./content-coding.ts";
 
 /** A page may load and call nothing but this gateway; the API page styles elements in place. */

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { getPlatformSwitch, setPlatformSwitch } from "../../../services/bus/messages/kill-switches.ts";
 import type { platformSwitchBodySchema } from "../../contract/kill-switch.ts";
-import { type Handler, ok } from "../context.ts";
+import { type Handler, ok } from "../../http/handler-context.ts";
 import { killSwitchWire } from "../kill-switch-wire.ts";
 
 export const readPlatformSwitch: Handler = async ({ deps }) => {

@@ -11,9 +11,9 @@ import type {
   organizationSchema,
   organizationsQuerySchema,
 } from "../../contract/organization.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { created, type Handler, ok } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 import { userWire } from "../backoffice/user-wire.ts";
-import { created, type Handler, ok } from "../context.ts";
 
 /** Refusal: `already_exists` when the owner's e-mail address is taken. */
 export const createNewOrganization: Handler<z.infer<typeof createOrganizationBodySchema>> = async ({ deps, body }) => {

@@ -9,9 +9,9 @@ import {
   receiveCallback,
   refuseLargeCallback,
 } from "../../../services/bus/messages/providers.ts";
-import { CALLBACK_RATE } from "../../throttle/limits.ts";
-import { type BucketRate, throttleHeaders } from "../../throttle/token-bucket.ts";
-import { type Context, type Handler, Refusal, type Reply } from "../context.ts";
+import { type Context, type Handler, Refusal, type Reply } from "../../http/handler-context.ts";
+import { CALLBACK_RATE } from "../../read-model/throttle/limits.ts";
+import { type BucketRate, throttleHeaders } from "../../read-model/throttle/token-bucket.ts";
 
 /** The one header that adapters look at. */
 const SIGNATURE_HEADER = "x-provider-signature";

@@ -8,8 +8,8 @@ import type {
   issueSchema,
   issuesQuerySchema,
 } from "../../contract/issue.ts";
-import { toTimestamp } from "../../contract/shared.ts";
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 import { evidenceWire } from "./evidence-wire.ts";
 
 export const listOwnIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> = async (context) => {

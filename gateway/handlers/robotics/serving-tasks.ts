@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { acceptTask, completeTask, getTask, listTasks } from "../../../services/bus/messages/robotics.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import type { servingTasksQuerySchema } from "../../contract/robotics.ts";
-import { type ConsumerHandler, ok, Refusal } from "../context.ts";
+import { type ConsumerHandler, ok, Refusal } from "../../http/handler-context.ts";
 import { conditional } from "./conditional.ts";
 import { taskWire } from "./task-wire.ts";
 

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { ServingTask } from "../../../services/bus/messages/robotics.ts";
 import type { ownServingTaskSchema, servingTaskSchema } from "../../contract/robotics.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 const orNull = (ms: number | null): string | null => (ms === null ? null : toTimestamp(ms));
 

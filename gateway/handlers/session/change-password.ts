@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { changePassword } from "../../../services/bus/messages/user-access.ts";
 import type { changePasswordBodySchema } from "../../contract/session.ts";
-import { noContent, type SessionHandler } from "../context.ts";
+import { noContent, type SessionHandler } from "../../http/handler-context.ts";
 
 /** Refusals: `invalid_request` at `/old_password`, `login_throttled`. */
 export const changeOwnPassword: SessionHandler<z.infer<typeof changePasswordBodySchema>> = async (context) => {

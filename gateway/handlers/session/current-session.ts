@@ -1,8 +1,8 @@
 /** Who is logged in, and until when. */
 import type { z } from "zod";
 import type { sessionSchema } from "../../contract/session.ts";
-import { toTimestamp } from "../../contract/shared.ts";
-import { ok, type SessionHandler } from "../context.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 
 export const currentSession: SessionHandler = ({ caller }) => {
   const session: z.infer<typeof sessionSchema> = {

@@ -3,9 +3,9 @@ import type { z } from "zod";
 import type { Permission } from "../../../services/bus/messages/caller.ts";
 import { login } from "../../../services/bus/messages/registry.ts";
 import type { logInBodySchema, newSessionSchema } from "../../contract/session.ts";
-import { toTimestamp } from "../../contract/shared.ts";
+import { type Handler, ok } from "../../http/handler-context.ts";
+import { toTimestamp } from "../../http/shared-schemas.ts";
 import { browserCookie, browserTokens } from "../browser-cookie.ts";
-import { type Handler, ok } from "../context.ts";
 import { sessionCookie } from "../session-cookie.ts";
 
 /**

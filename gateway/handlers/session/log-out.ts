@@ -1,6 +1,6 @@
 /** Ends the caller's session everywhere and takes the cookie back. */
 import { logout } from "../../../services/bus/messages/registry.ts";
-import { noContent, type SessionHandler } from "../context.ts";
+import { noContent, type SessionHandler } from "../../http/handler-context.ts";
 import { endedSessionCookie } from "../session-cookie.ts";
 
 export const logOut: SessionHandler = async ({ caller, deps, secure }) => {

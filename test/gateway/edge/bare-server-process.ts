@@ -6,18 +6,18 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pino from "pino";
 import { z } from "zod";
-import type { HandlerDeps } from "../../../gateway/handlers/context.ts";
-import { anyone, type Route, route } from "../../../gateway/route.ts";
-import { createClientAddress } from "../../../gateway/server/client-address.ts";
-import type { PipelineDeps } from "../../../gateway/server/pipeline.ts";
-import { RequestFigures } from "../../../gateway/server/request-figures.ts";
-import { Server, type ServerDeps } from "../../../gateway/server/server.ts";
+import { createClientAddress } from "../../../gateway/http/client-address.ts";
+import type { HandlerDeps } from "../../../gateway/http/handler-context.ts";
+import type { PipelineDeps } from "../../../gateway/http/pipeline.ts";
+import { RequestFigures } from "../../../gateway/http/request-figures.ts";
+import { anyone, type Route, route } from "../../../gateway/http/route.ts";
+import { Server, type ServerDeps } from "../../../gateway/http/server.ts";
 
 const facts = { tag: "service", summary: "", description: "", who: anyone, replies: {}, errors: [] } as const;
 const get = (path: `/${string}`, handler: Parameters<typeof route>[0]["handler"]): Route =>
-  route({ ...facts, method: "GET", path, operationId: `get_${path}`, handler } as Parameters<typeof route>[0]);
+  route({ ...facts, method: "GET", path, operation: `get_${path}`, handler } as Parameters<typeof route>[0]);
 const post = (path: `/${string}`, handler: Parameters<typeof route>[0]["handler"]): Route =>
-  route({ ...facts, method: "POST", path, operationId: `post_${path}`, body: z.unknown(), handler } as Parameters<
+  route({ ...facts, method: "POST", path, operation: `post_${path}`, body: z.unknown(), handler } as Parameters<
     typeof route
   >[0]);
 

@@ -1,15 +1,15 @@
 /** A device that gets 304 again and again: nothing shows whether it reads, so now and then its connection ends. */
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { PollCounts } from "../../../gateway/polls/poll-count.ts";
-import { Poll, type PollDeps } from "../../../gateway/polls/polls.ts";
-import type { Rendered } from "../../../gateway/polls/rendered.ts";
-import type { PollRoute } from "../../../gateway/route.ts";
+import { AnswerWriter } from "../../../gateway/http/answer-writer.ts";
+import { RequestHead } from "../../../gateway/http/framing.ts";
+import { CONNECTION_LIMITS } from "../../../gateway/http/limits.ts";
+import type { PollRoute } from "../../../gateway/http/route.ts";
+import { UnsentAnswers } from "../../../gateway/http/unsent-answers.ts";
+import { PollCounts } from "../../../gateway/read-model/polls/poll-count.ts";
+import { Poll, type PollDeps } from "../../../gateway/read-model/polls/polls.ts";
+import type { Rendered } from "../../../gateway/read-model/polls/rendered.ts";
 import { routes } from "../../../gateway/routes.ts";
-import { AnswerWriter } from "../../../gateway/server/answer-writer.ts";
-import { RequestHead } from "../../../gateway/server/framing.ts";
-import { CONNECTION_LIMITS } from "../../../gateway/server/limits.ts";
-import { UnsentAnswers } from "../../../gateway/server/unsent-answers.ts";
 import { sendRaw } from "../raw-request.ts";
 
 const ETAG = 'W/"the-view"';
@@ -37,7 +37,7 @@ beforeAll(() => {
     isCrowded: () => false,
     isDraining: () => false,
   };
-  const poll = new Poll(deps as unknown as PollDeps, row);
+  const poll = new Poll(deps as unknown as PollDeps, { ...row, operationId: row.operation });
   const head = new RequestHead();
   const app = App().get("/", (res, req) => {
     head.read(req);

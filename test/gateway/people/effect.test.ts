@@ -3,7 +3,7 @@
  * change is stored and not yet effective. The table is the route table's, so that no route is left out.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { Route } from "../../../gateway/route.ts";
+import type { Route } from "../../../gateway/http/route.ts";
 import { routes } from "../../../gateway/routes.ts";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
@@ -110,9 +110,9 @@ const ROLES = { cashier: "cashier", backoffice: "owner", reconciliation: "reconc
 type Api = keyof typeof ROLES;
 
 const sessionRows = (api: Api): Record<string, () => Promise<Asked>> => ({
-  [`${api}_session_open`]: async () => ({ body: (await newPerson(ROLES[api])).details }),
-  [`${api}_session_close`]: async () => ({ token: (await newSession(api)).token }),
-  [`${api}_password_change`]: async () => {
+  [`${api}_log_in`]: async () => ({ body: (await newPerson(ROLES[api])).details }),
+  [`${api}_log_out`]: async () => ({ token: (await newSession(api)).token }),
+  [`${api}_change_password`]: async () => {
     const { details } = await newPerson(ROLES[api]);
     // The first session is the one that the change ends.
     await logIn(system.baseUrl, api, details);
@@ -127,62 +127,62 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   ...sessionRows("cashier"),
   ...sessionRows("reconciliation"),
   payments_device_enroll: async () => ({ body: { code: await newCode(await newDevice()) } }),
-  backoffice_device_register: async () => ({
+  backoffice_register_device: async () => ({
     body: { station_id: stationId, name: name(), kind: "customer_display" },
   }),
-  backoffice_device_change: async () => ({ ...device(await newDevice()), body: { name: name() } }),
-  backoffice_device_suspend: async () => device(await newActiveDevice()),
-  backoffice_device_resume: async () => {
+  backoffice_change_device: async () => ({ ...device(await newDevice()), body: { name: name() } }),
+  backoffice_suspend_device: async () => device(await newActiveDevice()),
+  backoffice_resume_device: async () => {
     const id = await newActiveDevice();
     await moved("devices", id, "suspend");
     return device(id);
   },
-  backoffice_device_reset: async () => device(await newDevice()),
-  backoffice_device_revoke: async () => device(await newDevice()),
-  backoffice_station_create: async () => ({ body: { filial_id: filialId, name: name(), currency: "EUR" } }),
-  backoffice_station_rename: async () => ({ ...station(await newStation()), body: { name: name() } }),
-  backoffice_station_suspend: async () => station(await newStation()),
-  backoffice_station_resume: async () => {
+  backoffice_reset_device: async () => device(await newDevice()),
+  backoffice_revoke_device: async () => device(await newDevice()),
+  backoffice_create_station: async () => ({ body: { filial_id: filialId, name: name(), currency: "EUR" } }),
+  backoffice_rename_station: async () => ({ ...station(await newStation()), body: { name: name() } }),
+  backoffice_suspend_station: async () => station(await newStation()),
+  backoffice_resume_station: async () => {
     const id = await newStation();
     await moved("stations", id, "suspend");
     return station(id);
   },
-  backoffice_station_close: async () => station(await newStation()),
-  backoffice_user_change: async () => ({
+  backoffice_close_station: async () => station(await newStation()),
+  backoffice_change_user: async () => ({
     ...user((await newSession("cashier")).userId),
     body: { role: "reconciliation_operator" },
   }),
-  backoffice_user_suspend: async () => user((await newSession("cashier")).userId),
-  backoffice_user_resume: async () => {
+  backoffice_suspend_user: async () => user((await newSession("cashier")).userId),
+  backoffice_resume_user: async () => {
     const { userId } = await newPerson("cashier");
     await moved("users", userId, "suspend");
     return user(userId);
   },
-  backoffice_user_password_reset: async () => ({
+  backoffice_reset_user_password: async () => ({
     ...user((await newSession("cashier")).userId),
     body: { password: "another long enough password" },
   }),
-  backoffice_organization_freeze: async () => ({ token: secondOwner.token, body: reason }),
-  backoffice_organization_unfreeze: async () => ({ token: secondOwner.token, body: reason }),
-  backoffice_station_freeze: async () => ({ ...station(await newStation()), body: reason }),
-  backoffice_station_unfreeze: async () => frozen(station(await newStation()), "stations"),
-  backoffice_device_freeze: async () => ({ ...device(await newDevice()), body: reason }),
-  backoffice_device_unfreeze: async () => frozen(device(await newDevice()), "devices"),
-  backoffice_provider_freeze: async () => ({ ids: { config_id: await newConfig() }, body: reason }),
-  backoffice_provider_unfreeze: async () => frozen({ ids: { config_id: await newConfig() } }, "provider-configs"),
-  platform_freeze: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
-  platform_unfreeze: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
-  backoffice_provider_config_create: async () => ({ body: await newConfigBody() }),
-  backoffice_provider_config_change: async () => ({
+  backoffice_freeze_organization: async () => ({ token: secondOwner.token, body: reason }),
+  backoffice_unfreeze_organization: async () => ({ token: secondOwner.token, body: reason }),
+  backoffice_freeze_station: async () => ({ ...station(await newStation()), body: reason }),
+  backoffice_unfreeze_station: async () => frozen(station(await newStation()), "stations"),
+  backoffice_freeze_device: async () => ({ ...device(await newDevice()), body: reason }),
+  backoffice_unfreeze_device: async () => frozen(device(await newDevice()), "devices"),
+  backoffice_freeze_provider: async () => ({ ids: { config_id: await newConfig() }, body: reason }),
+  backoffice_unfreeze_provider: async () => frozen({ ids: { config_id: await newConfig() } }, "provider-configs"),
+  platform_freeze_platform: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
+  platform_unfreeze_platform: async () => ({ token: PLATFORM_KEY, body: { ...reason, by: "Night shift" } }),
+  backoffice_create_provider_config: async () => ({ body: await newConfigBody() }),
+  backoffice_change_provider_config: async () => ({
     ids: { config_id: await newConfig() },
     body: { status: "disabled" },
   }),
-  cashier_order_open: async () => ({ ...station(stationId), body: LINES, key: name() }),
-  cashier_order_change: async () => ({
+  cashier_open_order: async () => ({ ...station(stationId), body: LINES, key: name() }),
+  cashier_change_order: async () => ({
     ids: { order_id: await newOrder() },
     body: { lines: [{ name: "Tea", quantity: 2, unit_amount: "3.10" }] },
   }),
-  cashier_order_void: async () => ({ ids: { order_id: await newOrder() } }),
+  cashier_void_order: async () => ({ ids: { order_id: await newOrder() } }),
 };
 
 async function frozen(asked: Asked, prefix: string): Promise<Asked> {
@@ -194,13 +194,13 @@ async function frozen(asked: Asked, prefix: string): Promise<Asked> {
 /** What a repetition gets where the first request has used up what the second one would need. */
 const USED_UP: Readonly<Record<string, number>> = {
   payments_device_enroll: 404,
-  backoffice_session_close: 401,
-  cashier_session_close: 401,
-  reconciliation_session_close: 401,
-  backoffice_password_change: 400,
-  cashier_password_change: 400,
-  reconciliation_password_change: 400,
-  backoffice_provider_config_create: 409,
+  backoffice_log_out: 401,
+  cashier_log_out: 401,
+  reconciliation_log_out: 401,
+  backoffice_change_password: 400,
+  cashier_change_password: 400,
+  reconciliation_change_password: 400,
+  backoffice_create_provider_config: 409,
 };
 
 function ask(route: Route, asked: Asked): Promise<Answer> {
@@ -265,7 +265,7 @@ describe("with a relay that is stopped", () => {
   const repeated = new Map<string, Answer>();
   const later = new Map<string, Answer>();
   /** Each is asked twice while the relay is stopped. */
-  const TWICE = ["backoffice_device_suspend", "backoffice_user_suspend", "backoffice_station_freeze"];
+  const TWICE = ["backoffice_suspend_device", "backoffice_suspend_user", "backoffice_freeze_station"];
   let signedOut: Answer;
   /** The device's own snapshot, by the credential that it enrolled for: while the relay is stopped, and later. */
   let snapshots: readonly Answer[];
@@ -298,7 +298,7 @@ describe("with a relay that is stopped", () => {
     }
     await vi.waitFor(outboxIsEmpty, { timeout: 15_000, interval: 50 });
     snapshots = [...snapshots, await ownSnapshot()];
-    const { token } = asked.get("cashier_session_close") ?? {};
+    const { token } = asked.get("cashier_log_out") ?? {};
     signedOut = await send(system.baseUrl, "GET", "/api/cashier/v1/session/", { token: token ?? "" });
     for (const { operation, route } of rows) later.set(operation, await ask(route, asked.get(operation) ?? {}));
   });

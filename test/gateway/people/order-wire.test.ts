@@ -3,7 +3,7 @@ import { assert, bigInt, constantFrom, property } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { orderLinesBodySchema } from "../../../gateway/contract/cashier.ts";
 import { orderLinesFromWire, orderWire } from "../../../gateway/handlers/cashier/order-wire.ts";
-import { Refusal } from "../../../gateway/handlers/context.ts";
+import { Refusal } from "../../../gateway/http/handler-context.ts";
 import { formatAmount } from "../../../machines/currency.ts";
 import type { Order } from "../../../services/bus/messages/settlement.ts";
 

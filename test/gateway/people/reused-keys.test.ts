@@ -46,13 +46,13 @@ interface Reuse {
 
 /** One entry for each operation with an Idempotency-Key and a body. Its other bodies change each member once. */
 const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
-  cashier_lease_acquire: async () => ({
+  cashier_acquire_lease: async () => ({
     by: ada,
     path: `${station}/lease/`,
     body: { lifetime_seconds: 600 },
     others: [{}, { lifetime_seconds: 601 }, { lifetime_seconds: 600, take_over_from: ben.userId }],
   }),
-  cashier_order_open: async () => ({
+  cashier_open_order: async () => ({
     by: ada,
     path: `${station}/orders/`,
     body: soup("2.00"),
@@ -62,7 +62,7 @@ const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
       { lines: [{ name: "Soup", quantity: 2, unit_amount: "2.00" }] },
     ],
   }),
-  cashier_intent_create: async () => {
+  cashier_create_intent: async () => {
     const body = { order_id: (await openOrder()).order_id, route: "cash", lifetime_seconds: 60 };
     const others = [
       { ...body, order_id: (await openOrder()).order_id },
@@ -71,13 +71,13 @@ const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
     ];
     return { by: ada, path: `${station}/intents/`, body, others };
   },
-  cashier_intent_attest: async () => {
+  cashier_attest_intent: async () => {
     const body = { order_id: (await openOrder()).order_id, route: "attested_terminal" };
     const { intent_id } = await ada.good<Intent>("POST", `${station}/intents/`, { body });
     const path = `${station}/intents/${intent_id}/attest/`;
     return { by: ada, path, body: { reference: `T-${intent_id}` }, others: [{ reference: `U-${intent_id}` }] };
   },
-  backoffice_serving_task_offer: async () => {
+  backoffice_offer_serving_task: async () => {
     const body = offerBody(fleet.consumerId);
     return { by: owner, path: "serving-tasks/", body, others: [{ ...body, leg: "courier" }] };
   },

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { OPENAPI_FILE } from "../../../gateway/contract/openapi-location.ts";
-import { WAITING_OPERATIONS } from "../../../gateway/contract/waiting-operations.ts";
+import { OPENAPI_FILE } from "../../../gateway/http/documents/openapi-location.ts";
+import { WAITING_OPERATIONS } from "../../../gateway/http/documents/waiting-operations.ts";
 import { routes } from "../../../gateway/routes.ts";
 import { enrollDevice } from "../../support/devices.ts";
 import { addFleet } from "../../support/fleets.ts";
@@ -19,7 +19,7 @@ const MEGABYTE = 1_024 ** 2;
 const disk = mountSmallDisk("storage-low", 32);
 const PLATFORM_KEY = "the platform key of this test, long".replaceAll(" ", "-");
 const ENVIRONMENT = { DISK_FOLDER: disk.path, DISK_RESERVE_MB: "8", PLATFORM_KEY };
-const COLLECTIONS = ["cashier_order_open", "cashier_intent_create"];
+const COLLECTIONS = ["cashier_open_order", "cashier_create_intent"];
 /** The disk is measured once a second. */
 const WAIT = { timeout: 10_000, interval: 100 };
 

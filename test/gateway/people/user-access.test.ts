@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { userSchema, usersSchema } from "../../../gateway/contract/backoffice.ts";
-import { FEED_LIMITS } from "../../../gateway/replica/limits.ts";
+import { FEED_LIMITS } from "../../../gateway/read-model/replica/limits.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import type { LogIn } from "../../support/system.ts";

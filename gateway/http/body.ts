@@ -1,0 +1,74 @@
+/** Reads a request body, bounded in size and time. Must be called before the first await of its request. */
+
+import { addressBlock } from "../../services/bus/address-block.ts";
+import { LIMITS } from "../limits.ts";
+import type { Exchange } from "./exchange.ts";
+import { Refusal } from "./handler-context.ts";
+import type { Route } from "./route.ts";
+import type { UnreadBody } from "./unread-bodies.ts";
+
+/** The client went away while its body was awaited: nobody is left to answer. */
+export class ClientGoneError extends Error {
+  constructor() {
+    super("The client went away.");
+    this.name = "ClientGoneError";
+  }
+}
+
+/** The most bytes that a route's body may have. */
+export const mostBytesOf = ({ bodyBytes = LIMITS.bodyBytes }: Pick<Route, "bodyBytes">): number => bodyBytes;
+
+/** Rejects with `body_too_large`, `request_timeout` or `ClientGoneError`. */
+export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let isDone = false;
+  const settle = (act: () => void): void => {
+    if (isDone) return;
+    isDone = true;
+    exchange.onGone = () => undefined;
+    exchange.unread.end(body);
+    exchange.deadlineMs = exchange.startedAtMs + LIMITS.requestTimeoutMs;
+    act();
+  };
+  const body: UnreadBody = {
+    block: addressBlock(exchange.facts.address),
+    isKnownCaller: exchange.isKnownCaller,
+    close: () => settle(() => closeSoon(exchange, reject)),
+    bytes: 0,
+  };
+  exchange.readsBody = true;
+  exchange.isBodyUnread = true;
+  exchange.deadlineMs = exchange.startedAtMs + LIMITS.bodyTimeoutMs;
+  exchange.onDeadline = () => settle(() => reject(new Refusal("request_timeout")));
+  exchange.onGone = () => settle(() => reject(new ClientGoneError()));
+  exchange.res.onData((chunk, isLast) => {
+    if (isDone) return;
+    size += chunk.byteLength;
+    if (size > mostBytes) {
+      settle(() => reject(new Refusal("body_too_large")));
+      return;
+    }
+    // The chunk's memory is the server's and is taken back after this call.
+    chunks.push(Buffer.from(new Uint8Array(chunk)));
+    if (!isLast) return exchange.unread.add(body, chunk.byteLength);
+    exchange.isBodyUnread = false;
+    settle(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
+  });
+  exchange.unread.begin(body);
+  return promise;
+}
+
+/** Not at once: the server may be in the middle of this connection's data. */
+function closeSoon(exchange: Exchange, reject: (error: Error) => void): void {
+  reject(new ClientGoneError());
+  setImmediate(() => {
+    if (!exchange.isOver) exchange.res.close();
+  });
+}
+
+/** Whether the headers announce more than is accepted, so that it need not even be sent. */
+export function announcesTooMuch(contentLength: string | undefined, mostBytes: number): boolean {
+  return contentLength !== undefined && Number(contentLength) > mostBytes;
+}

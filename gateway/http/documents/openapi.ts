@@ -1,0 +1,218 @@
+/** The OpenAPI 3.1 document, made from the route table and the schemas; checked in as `openapi.json`. */
+import { z } from "zod";
+import {
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiOverride,
+  type ZodOpenApiResponseObject,
+  type ZodOpenApiResponsesObject,
+} from "zod-openapi";
+import { VERSION } from "../../../services/runtime/version.ts";
+import { repliesOf } from "../effect.ts";
+import { ErrorReplies } from "../error-replies.ts";
+import { ERRORS, PUBLISHED_ERROR_CODES } from "../errors.ts";
+import { pathParameters } from "../pipeline.ts";
+import { type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
+import { errorBodySchema } from "../shared-schemas.ts";
+import { WEBHOOK_SECURITY_SCHEME, webhookOperations } from "./webhook-operations.ts";
+
+const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
+  device: "What a smart POS companion or a customer display calls.",
+  session: "Logging in and out, for people and their programs.",
+  cashier: "Orders, the station's lease, and collections.",
+  backoffice: "Places, devices, people, payment providers, robotics and the audit trail, for the owner.",
+  robotics: "What the fleets that carry out serving tasks call.",
+  provider: "What a payment provider calls.",
+  reconciliation: "Money that does not fit, for who looks after it.",
+  platform: "What the operator of the installation calls with the platform key.",
+  service: "The gateway itself.",
+};
+
+const INTRODUCTION = `Third-party devices take part in collecting restaurant payments without ever holding order money truth: a device shows, launches and reports; a cashier attests; every amount is authored by the service.
+
+Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and errors too: a poll every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash; without it the answer is 404 \`trailing_slash_missing\`, which names the right path and never redirects. Every error has the same body, \`ApiError\`; its \`code\` is from a closed list, which the schema \`ErrorCode\` explains.`;
+
+/**
+ * zod leaves the examples out where a schema transforms its input. An example is what a client sends, so it stays.
+ */
+const keepExamples: ZodOpenApiOverride = ({ zodSchema, jsonSchema, io }) => {
+  const examples = z.globalRegistry.get(zodSchema)?.examples;
+  if (io === "input" && Array.isArray(examples)) jsonSchema.examples ??= examples;
+};
+
+/** The document of these routes; undocumented ones are left out. */
+export function buildDocument(routes: readonly Route[]) {
+  const errors = new ErrorReplies();
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const route of routes.filter((row) => row.undocumented !== true)) {
+    paths[route.path] ??= {};
+    (paths[route.path] as Record<string, ZodOpenApiOperationObject>)[route.method.toLowerCase()] = operationOf(
+      route,
+      errors,
+    );
+  }
+  return createDocument(
+    {
+      openapi: "3.1.0",
+      info: {
+        title: "Device Payments",
+        version: VERSION,
+        description: INTRODUCTION,
+        contact: { name: "The operator of this installation" },
+        license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
+      },
+      servers: [{ url: "/", description: "This gateway." }],
+      tags: [
+        ...TAGS.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
+        { name: "webhook", description: "What this service calls at the endpoints of robotics consumers." },
+      ],
+      paths,
+      webhooks: webhookOperations(),
+      components: {
+        schemas: { ApiError: errorBodySchema },
+        responses: errors.components as Record<string, ZodOpenApiResponseObject>,
+        securitySchemes: {
+          deviceCredential: {
+            type: "http",
+            scheme: "bearer",
+            description: "The credential that enroll returned once.",
+          },
+          consumerCredential: {
+            type: "http",
+            scheme: "bearer",
+            description: "What the owner was shown once when the robotics consumer was made or its credential reset.",
+          },
+          webhookSignature: WEBHOOK_SECURITY_SCHEME,
+          platformKey: {
+            type: "http",
+            scheme: "bearer",
+            description: "The gateway's setting PLATFORM_KEY; without it these paths do not exist.",
+          },
+          sessionBearer: { type: "http", scheme: "bearer", description: "The token that logging in returned once." },
+          sessionCookie: {
+            type: "apiKey",
+            in: "cookie",
+            name: "dp_session",
+            description: "For the service's own pages; requests from other origins are refused.",
+          },
+        },
+      },
+      "x-error-codes": Object.fromEntries(
+        PUBLISHED_ERROR_CODES.map((code) => {
+          const { status, sentence, retryable, moneyMayHaveMoved, cashierAction } = ERRORS[code];
+          return [
+            code,
+            {
+              status,
+              meaning: sentence,
+              retryable,
+              money_may_have_moved: moneyMayHaveMoved,
+              cashier_action: cashierAction ?? null,
+            },
+          ];
+        }),
+      ),
+    },
+    { override: keepExamples },
+  );
+}
+
+function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObject {
+  const names = pathParameters(route.path);
+  const hasParameters = names.length > 0 || route.query !== undefined || route.headers !== undefined;
+  return {
+    operationId: route.operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    security: securityOf(route),
+    ...(hasParameters
+      ? {
+          requestParams: {
+            ...(names.length > 0 ? { path: pathSchema(names) } : {}),
+            ...(route.query === undefined ? {} : { query: route.query as z.ZodObject }),
+            ...(route.headers === undefined ? {} : { header: route.headers }),
+          },
+        }
+      : {}),
+    ...(route.rawBody === true
+      ? {
+          requestBody: { required: true, content: { "application/json": { schema: route.signedBody ?? z.unknown() } } },
+        }
+      : {}),
+    ...(route.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: route.bodyOptional !== true,
+            content: Object.fromEntries(
+              (route.bodyTypes ?? ["application/json"]).map((type) => [type, { schema: route.body as z.ZodType }]),
+            ),
+          },
+        }),
+    responses: responsesOf(route, errors),
+  };
+}
+
+function pathSchema(names: readonly string[]): z.ZodObject {
+  return z.object(Object.fromEntries(names.map((name) => [name, idParameter(name)])));
+}
+
+function idParameter(name: string): z.ZodType {
+  return z
+    .int()
+    .positive()
+    .meta({ description: `The id \`${name}\`.`, examples: [42] });
+}
+
+function securityOf(route: Route): Record<string, string[]>[] {
+  switch (route.who.kind) {
+    case "anyone":
+      return [];
+    case "device":
+      return [{ deviceCredential: [] }];
+    case "consumer":
+      return [{ consumerCredential: [] }];
+    case "session":
+      return [{ sessionBearer: [] }, { sessionCookie: [] }];
+    case "platform":
+      return [{ platformKey: [] }];
+  }
+}
+
+/** Polls are not logged one by one, so they only echo an id that the client chose. */
+function requestIdHeader(route: Route): z.ZodObject {
+  const isPoll = route.poll !== undefined;
+  const description = isPoll
+    ? "The client's own `X-Request-Id`; only there when the client sent one."
+    : "The client's own `X-Request-Id`, or a new one.";
+  const id = z.string();
+  return z.object({ "X-Request-Id": (isPoll ? id.optional() : id).meta({ description }) });
+}
+
+function responsesOf(route: Route, errors: ErrorReplies): ZodOpenApiResponsesObject {
+  const good = Object.entries(repliesOf(route)).map(([status, reply]) => [status, goodReply(route, reply)] as const);
+  return { ...errors.of(route), ...Object.fromEntries(good) };
+}
+
+function goodReply(route: Route, reply: ReplyFacts) {
+  return {
+    description: reply.description,
+    headers: z.object({ ...requestIdHeader(route).shape, ...reply.headers?.shape }),
+    ...(reply.schema === null
+      ? {}
+      : {
+          content: {
+            "application/json": {
+              schema: reply.schema,
+              ...(reply.examples === undefined ? {} : { examples: reply.examples }),
+            },
+          },
+        }),
+  };
+}
+
+/** The bytes that are checked in. */
+export function documentText(document: ReturnType<typeof buildDocument>): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}

@@ -1,0 +1,171 @@
+/** One request under way that could not be answered at once, from its headers to its answer; answered at most once. */
+import type { HttpResponse } from "uWebSockets.js";
+import { addressBlock } from "../../services/bus/address-block.ts";
+import { LIMITS } from "../limits.ts";
+import type { AnswerWriter } from "./answer-writer.ts";
+import type { Connections } from "./connections.ts";
+import type { ErrorCode } from "./errors.ts";
+import type { RequestFacts } from "./facts.ts";
+import { mayHideBody } from "./framing.ts";
+import type { RequestSlots, Slot } from "./request-slots.ts";
+import { type Answer, errorAnswer } from "./response.ts";
+import type { UnreadBodies } from "./unread-bodies.ts";
+
+export interface ExchangeDeps {
+  readonly isDraining: () => boolean;
+  readonly connections: Pick<Connections, "isCrowded" | "unused">;
+  readonly writer: AnswerWriter;
+  readonly slots: RequestSlots;
+  readonly unread: UnreadBodies;
+  readonly onOver: (exchange: Exchange) => void;
+}
+
+export class Exchange {
+  readonly res: HttpResponse;
+  readonly facts: RequestFacts;
+  readonly startedAtMs: number = performance.now();
+  /** When the request is given up, on the clock of `performance.now()`. */
+  deadlineMs: number;
+  /** Called when the deadline passes; replaced by whoever is waiting for something else. */
+  onDeadline: () => void = () => undefined;
+  /** Called when the client went away. */
+  onGone: () => void = () => undefined;
+  /** Of the answer; 0 while there is none, and for good when the client went away before. */
+  status = 0;
+  /** Of an answer that refuses. */
+  code: ErrorCode | undefined;
+  /** Whether the caller has shown who it is. */
+  isKnownCaller = false;
+  /** Whether the body was read, so that an unused connection must be recognised (`unused-connections.ts`). */
+  readsBody = false;
+  /** Whether bytes of the body may still arrive, so that the connection must end with the answer. */
+  isBodyUnread = false;
+  #isOver = false;
+  #isGone = false;
+  #slot: Slot = "none";
+  readonly #deps: ExchangeDeps;
+
+  constructor(res: HttpResponse, facts: RequestFacts, deps: ExchangeDeps) {
+    this.res = res;
+    this.facts = facts;
+    this.deadlineMs = this.startedAtMs + LIMITS.requestTimeoutMs;
+    this.#deps = deps;
+    res.onAborted(() => {
+      this.#isGone = true;
+      this.#recognise(true);
+      if (this.#isOver) return;
+      this.#isOver = true;
+      this.onGone();
+      this.#releaseSlot();
+      this.#deps.onOver(this);
+    });
+  }
+
+  /** Where a request is counted whose body has not arrived. */
+  get unread(): UnreadBodies {
+    return this.#deps.unread;
+  }
+
+  /** Takes a slot until the request is over, for a known caller one of theirs; false when there is none. */
+  takeSlot(): boolean {
+    if (this.#isOver) return true;
+    const wanted = this.isKnownCaller ? "known" : "unknown";
+    if (!this.#deps.slots.exchange(this.#slot, wanted)) return false;
+    this.#slot = wanted;
+    return true;
+  }
+
+  /** Answered, or the client is gone: nothing may be written any more. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Writes the answer unless the exchange is over. `close` ends the connection as well, as for an unread body. */
+  answer(answer: Answer, options: { readonly close?: boolean } = {}): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#releaseSlot();
+    const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
+    const hidesBody = mayHideBody(this.facts.method, this.facts.headers["content-length"] !== undefined);
+    const close = options.close === true || hidesBody || isCrowded || this.#deps.isDraining();
+    // A file is what can wait first, and its connection cannot be closed before all of it has arrived.
+    const given = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
+    this.status = given.status;
+    this.code = given.code;
+    // Not within the turn of the request (`answer-writer.ts`, `unused-connections.ts`): a large answer may close its connection
+    // while it is written, and an answer without a body leaves no trace of having been written.
+    setImmediate(() => {
+      if (this.#isGone) this.#deps.onOver(this);
+      else this.#write(given, close);
+    });
+  }
+
+  #write(answer: Answer, close: boolean): void {
+    const mustRecognise = this.readsBody && this.#deps.connections.unused.has(this.#block());
+    const hasBody = answer.body !== undefined && answer.body !== "";
+    this.#deps.writer.write(this.res, answer, {
+      isHead: this.facts.method === "HEAD",
+      close: close || (mustRecognise && !hasBody),
+      isKnownCaller: this.isKnownCaller,
+      onWritten: mustRecognise ? (isClosed) => this.#recognise(isClosed) : undefined,
+    });
+    this.#deps.onOver(this);
+  }
+
+  #releaseSlot(): void {
+    this.#deps.slots.release(this.#slot);
+    this.#slot = "none";
+  }
+
+  #recognise(isClosed: boolean): void {
+    if (this.readsBody) this.#deps.connections.unused.recognise(this.#block(), isClosed);
+  }
+
+  /** The other end of the connection as `Connections` counts it. */
+  #block(): string {
+    return addressBlock(this.facts.peer);
+  }
+}
+
+/** All exchanges under way: checked for deadlines, waited for at shutdown. Slots and bodies bound their number. */
+export class Exchanges {
+  readonly #open = new Set<Exchange>();
+  readonly #sweep: NodeJS.Timeout;
+  #onEmpty: (() => void) | undefined;
+
+  constructor() {
+    this.#sweep = setInterval(() => this.#lookOver(), LIMITS.sweepIntervalMs);
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  add(exchange: Exchange): void {
+    this.#open.add(exchange);
+  }
+
+  remove(exchange: Exchange): void {
+    this.#open.delete(exchange);
+    if (this.#open.size === 0) this.#onEmpty?.();
+  }
+
+  /** Resolves when no exchange is open any more, at the latest after `timeoutMs`. */
+  async drain(timeoutMs: number): Promise<void> {
+    if (this.#open.size > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#onEmpty = resolve;
+      await promise;
+      clearTimeout(timer);
+    }
+    clearInterval(this.#sweep);
+  }
+
+  #lookOver(): void {
+    const nowMs = performance.now();
+    for (const exchange of this.#open) {
+      if (nowMs > exchange.deadlineMs) exchange.onDeadline();
+    }
+  }
+}

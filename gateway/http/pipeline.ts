@@ -1,0 +1,240 @@
+/**
+ * A request that is not answered from memory:
+ *
+ *   facts copied ──► caller ──► body read ──► slot ──► parsed, validated ──► handler ──► reply or refusal ──► one log line
+ *
+ * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
+ */
+import type { SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { Count } from "../../services/runtime/figures.ts";
+import type { Log } from "../../services/runtime/log.ts";
+import { forRequest } from "../../services/runtime/request-context.ts";
+import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./body.ts";
+import type { ConsumerCheck } from "./consumer-check.ts";
+import type { DeviceCheck } from "./device-check.ts";
+import type { Effect } from "./effect-note.ts";
+import type { Exchange } from "./exchange.ts";
+import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
+import type { DeviceCaller, HandlerDeps, Reply } from "./handler-context.ts";
+import { Refusal } from "./handler-context.ts";
+import { notEffective } from "./not-effective.ts";
+import { parseBody, requireStorableText } from "./parse-body.ts";
+import type { PlatformCheck } from "./platform-check.ts";
+import { refusalOf } from "./refusal-of.ts";
+import { type Answer, errorAnswer, SECURITY_HEADERS } from "./response.ts";
+import type { ErasedHandler, Route } from "./route.ts";
+import { checkSession, refuseForeignOrigin, type SessionCheckDeps } from "./session-check.ts";
+import { parseQuery, validate } from "./validate.ts";
+
+export interface PipelineDeps {
+  readonly log: Log;
+  readonly handlerDeps: HandlerDeps;
+  readonly sessionCheck: SessionCheckDeps;
+  readonly deviceCheck: DeviceCheck;
+  readonly platformCheck: PlatformCheck;
+  readonly consumerCheck: Pick<ConsumerCheck, "check">;
+  /** Answers to changes that were stored and not yet effective. */
+  readonly notEffective: Count<"operation">;
+}
+
+interface Caller {
+  readonly caller?: SessionEntry;
+  readonly device?: DeviceCaller;
+  readonly consumer?: ConsumerCaller;
+}
+
+/** Runs a request to its answer; never rejects. `slot` is a device that has passed the gate already. */
+export function runExchange(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: number): Promise<void> {
+  return forRequest(exchange.facts.requestId, () => run(deps, route, exchange, slot));
+}
+
+async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: number): Promise<void> {
+  const { facts } = exchange;
+  let who: Caller = {};
+  let code: string | undefined;
+  try {
+    exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    // Another service is asked who a consumer is.
+    if (route.who.kind === "consumer") requireSlot(exchange);
+    const found = findCaller(deps, route, facts, slot);
+    // A body can be read before the first await only, so there is none where a row has one.
+    who = found instanceof Promise ? await found : found;
+    exchange.isKnownCaller = route.who.kind !== "anyone";
+    const hasBody = route.body !== undefined || route.rawBody === true;
+    const bytes = hasBody ? await takeBytes(route, exchange) : null;
+    if (route.needsNoSlot !== true) requireSlot(exchange);
+    const body = hasBody ? bodyOf(route, facts, bytes) : undefined;
+    exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
+    const effect: Effect = { isEffective: true };
+    const reply = await handlerOf(route)({
+      ...who,
+      body: route.body === undefined ? body : validate(route.body, body),
+      query: route.query === undefined ? undefined : validate(route.query, parseQuery(facts.query)),
+      id: (name: string) => idOf(route, facts, name),
+      header: (name: string) => headerOf(facts, name),
+      requestId: facts.requestId,
+      address: facts.address,
+      secure: facts.secure,
+      deps: handlerDepsOf(deps, route, effect),
+    } as Parameters<ErasedHandler>[0]);
+    if (!effect.isEffective) deps.notEffective.add({ operation: route.operationId });
+    exchange.answer(replyAnswer(route, effect.isEffective ? reply : notEffective(reply), facts));
+  } catch (error) {
+    if (!(error instanceof ClientGoneError)) code = refuse(deps.log, exchange, error);
+  }
+  logExchange(deps.log, route, exchange, who, code);
+}
+
+/** With a bus of the request's own where its route changes what others follow. */
+function handlerDepsOf({ handlerDeps }: PipelineDeps, route: Route, effect: Effect): HandlerDeps {
+  return route.awaitsEffect === true ? { ...handlerDeps, bus: handlerDeps.bus.noting(effect) } : handlerDeps;
+}
+
+function findCaller(
+  deps: PipelineDeps,
+  route: Route,
+  facts: RequestFacts,
+  slot: number | undefined,
+): Caller | Promise<Caller> {
+  checkIds(route, facts);
+  const { who } = route;
+  switch (who.kind) {
+    case "anyone":
+      if (who.cookie === true) refuseForeignOrigin(facts);
+      return {};
+    case "session":
+      return { caller: checkSession(deps.sessionCheck, facts, who.permission) };
+    case "platform":
+      deps.platformCheck.check(facts);
+      return {};
+    case "consumer":
+      return deps.consumerCheck.check(facts).then((consumer) => ({ consumer }));
+    case "device": {
+      const authorization = facts.headers.authorization ?? "";
+      return { device: deps.deviceCheck.check(authorization, who.scope, who.blocked, slot) };
+    }
+  }
+}
+
+function requireSlot(exchange: Exchange): void {
+  if (!exchange.takeSlot()) throw new Refusal("busy");
+}
+
+/** Null where the body is beyond the bound and its handler refuses it. */
+async function takeBytes(route: Route, exchange: Exchange): Promise<Buffer | null> {
+  const mostBytes = mostBytesOf(route);
+  try {
+    if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) throw new Refusal("body_too_large");
+    return await readBody(exchange, mostBytes);
+  } catch (error) {
+    if (route.rawBody === true && error instanceof Refusal && error.code === "body_too_large") return null;
+    throw error;
+  }
+}
+
+function bodyOf(route: Route, { headers }: RequestFacts, bytes: Buffer | null): unknown {
+  if (route.rawBody === true || bytes === null) return bytes;
+  if (bytes.length === 0 && route.bodyOptional === true) return {};
+  const value = parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
+  if (route.unstorableText !== "kept") requireStorableText(value);
+  return value;
+}
+
+/** A row of a poll has a handler only where memory may not be enough. */
+function handlerOf(route: Route): ErasedHandler {
+  if (route.handler === undefined) throw new Error(`${route.operationId} has no handler.`);
+  return route.handler as ErasedHandler;
+}
+
+function refuse(log: Log, exchange: Exchange, error: unknown): string {
+  const { code, facts, isUnexpected } = refusalOf(error);
+  const { requestId, url } = exchange.facts;
+  if (isUnexpected) log.error({ err: error, requestId, url }, "a request failed unexpectedly");
+  // A body that was not read to its end would be taken for the next request.
+  const close = code === "body_too_large" || exchange.isBodyUnread;
+  exchange.answer(errorAnswer(code, requestId, facts), { close });
+  return code;
+}
+
+function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
+  const text = reply.body === undefined ? reply.ready : JSON.stringify(reply.body);
+  return {
+    status: reply.status,
+    headers: {
+      ...(text === undefined ? {} : { "Content-Type": "application/json" }),
+      // What a person or a device is told is theirs alone; a handler may say otherwise.
+      ...(route.who.kind === "device" || route.who.kind === "consumer"
+        ? { "Cache-Control": "private, no-cache", Vary: "Authorization" }
+        : { "Cache-Control": "no-store" }),
+      "X-Request-Id": facts.requestId,
+      ...SECURITY_HEADERS,
+      ...(facts.secure ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
+      ...reply.headers,
+    },
+    cookies: reply.cookies,
+    body: text,
+  };
+}
+
+const ID = /^[1-9]\d{0,14}$/;
+
+/** Whether a segment of a path is an id: a positive integer without a leading zero. */
+export function isPathId(segment: string): boolean {
+  return ID.test(segment);
+}
+
+/** Throws `path_not_found` unless each id of the path is a positive integer. */
+export function checkIds(route: Route, facts: RequestFacts): void {
+  for (const [index] of pathParameters(route.path).entries()) {
+    if (!isPathId(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
+  }
+}
+
+function idOf(route: Route, facts: RequestFacts, name: string): number {
+  const index = pathParameters(route.path).indexOf(name);
+  if (index < 0) throw new Error(`${route.path} has no {${name}}.`);
+  return Number(facts.parameters[index]);
+}
+
+function headerOf(facts: RequestFacts, name: string): string {
+  if (!COPIED_HEADERS.includes(name as CopiedHeader))
+    throw new Error(`The header ${name} is not copied; see facts.ts.`);
+  return facts.headers[name] ?? "";
+}
+
+/** The names between braces, in order. */
+export function pathParameters(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
+}
+
+/**
+ * One wide line per request. What every device does every few seconds, and what anybody may read, is written at `debug`
+ * only. A line with a `refusal` is bounded by the log, and the metrics count every request.
+ */
+function logExchange(log: Log, route: Route, exchange: Exchange, who: Caller, refusal: string | undefined): void {
+  const { facts, status } = exchange;
+  const isPublicRead = status < 400 && route.method === "GET" && route.who.kind === "anyone";
+  const isRoutine = status < 500 && (route.quiet === true || facts.method === "HEAD" || status === 0 || isPublicRead);
+  const level = status >= 500 ? "warn" : isRoutine ? "debug" : "info";
+  if (!log.isLevelEnabled(level)) return;
+  log[level](
+    {
+      requestId: facts.requestId,
+      method: facts.method,
+      route: route.path,
+      operation: route.operationId,
+      ids: facts.parameters.length === 0 ? undefined : facts.parameters,
+      status: status === 0 ? "client_gone" : status,
+      refusal,
+      durationMs: Math.round((performance.now() - exchange.startedAtMs) * 10) / 10,
+      address: facts.address,
+      userId: who.caller?.userId,
+      organizationId: who.caller?.organizationId ?? who.consumer?.organizationId,
+      consumerId: who.consumer?.consumerId,
+      deviceId: who.device?.deviceId,
+      stationId: who.device?.stationId,
+    },
+    "request",
+  );
+}

@@ -1,0 +1,76 @@
+/** What an answer consists of: status line, common headers, JSON body; `answer-writer.ts` sends it. */
+import { STATUS_CODES } from "node:http";
+import { earlierOrderWire } from "../handlers/earlier-order-wire.ts";
+import { ERRORS, type ErrorCode } from "./errors.ts";
+import type { RefusalFacts } from "./handler-context.ts";
+
+export type Headers = Readonly<Record<string, string>>;
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The values of `Set-Cookie` headers. */
+  readonly cookies?: readonly string[] | undefined;
+  /** Text or bytes; undefined is no body. */
+  readonly body: string | Uint8Array | undefined;
+  /** Of a refusal. */
+  readonly code?: ErrorCode;
+}
+
+const STATUS_LINES = new Map<number, string>(
+  Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
+);
+
+export function statusLine(status: number): string {
+  return STATUS_LINES.get(status) ?? `${status} Unknown`;
+}
+
+/** Headers of every answer: a body is what its type says, and this service's URLs are nobody's business. */
+export const SECURITY_HEADERS: Headers = {
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+};
+
+/** The answer to a refusal: `{"code","detail","request_id"}` and what the facts add (design §4, "error body"). */
+export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFacts = {}): Answer {
+  const meaning = ERRORS[code];
+  const { status, reason, earlierIntentId, earlierSale, errors } = facts;
+  return {
+    code,
+    status: meaning.status,
+    headers: {
+      "Content-Type": "application/json",
+      "Cache-Control": "no-store",
+      "X-Request-Id": requestId,
+      ...SECURITY_HEADERS,
+      ...authenticateHeader(code, meaning.status),
+      ...retryHeader(meaning.status, facts.retryAfterMs),
+      ...facts.headers,
+    },
+    // Undefined fields are left out by JSON itself.
+    body: JSON.stringify({
+      code,
+      detail: facts.detail ?? meaning.sentence,
+      request_id: requestId,
+      status,
+      reason,
+      earlier_intent_id: earlierIntentId,
+      earlier_order: earlierSale && earlierOrderWire(earlierSale),
+      errors,
+    }),
+  };
+}
+
+/** RFC 9110 asks for it with each 401, RFC 6750 says how a bearer credential was wrong. */
+function authenticateHeader(code: ErrorCode, status: number): Headers {
+  if (status !== 401) return {};
+  // No bearer: what is asked for is a signature over the body.
+  if (code === "signature_invalid") return { "WWW-Authenticate": 'Provider-Signature realm="device-payments"' };
+  const isWrong = code === "credential_invalid" || code === "session_invalid" || code === "platform_key_invalid";
+  return { "WWW-Authenticate": `Bearer realm="device-payments"${isWrong ? ', error="invalid_token"' : ""}` };
+}
+
+function retryHeader(status: number, retryAfterMs: number | undefined): Headers {
+  if (retryAfterMs === undefined && status !== 503 && status !== 429) return {};
+  return { "Retry-After": String(Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000))) };
+}

@@ -1,0 +1,203 @@
+/** What a row of the route table is made of, and who may call it. */
+import type { z } from "zod";
+import type { Permission } from "../../services/bus/messages/caller.ts";
+import type { PollName } from "../read-model/polls/poll-name.ts";
+import type { ErrorCode } from "./errors.ts";
+import type {
+  ConsumerContext,
+  ConsumerHandler,
+  DeviceContext,
+  DeviceHandler,
+  Handler,
+  Reply,
+  SessionContext,
+  SessionHandler,
+} from "./handler-context.ts";
+import type { DeviceScope } from "./scopes.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+export type BodyType = "application/json" | "application/x-www-form-urlencoded" | "multipart/form-data";
+type Schema = z.ZodType | undefined;
+
+/** What the contract says about a route. Becomes one operation of the OpenAPI document. */
+export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
+  readonly method: Method;
+  /** With `{name_id}` for the ids in it; each is a positive integer, anything else there is `path_not_found`. */
+  readonly path: `/${string}`;
+  /** The operation's one name, from here to the SQL: a verb and its object, such as `listDevices`. */
+  readonly operation: string;
+  /** Only where the contract fixes it; else it is derived from path and operation (`operationIdOf`). */
+  readonly operationId?: string;
+  readonly tag: Tag;
+  /** A few words for lists. */
+  readonly summary: string;
+  /** What a person needs to know beyond the summary. */
+  readonly description?: string;
+  /** Use `z.strictObject`, so that an unknown field is refused by name. */
+  readonly body?: TBody;
+  /** Whether the body may be left out altogether; it then counts as `{}`. */
+  readonly bodyOptional?: boolean;
+  /** The most bytes of the body, where it may be longer than most (`LIMITS.bodyBytes`); the description says so. */
+  readonly bodyBytes?: number;
+  /** Text that cannot be stored is refused at the door, unless the body's schema says what becomes of it: `kept`. */
+  readonly unstorableText?: "kept";
+  /**
+   * The handler gets the body's bytes as they came, of any type: what is signed must not be parsed before. Null where they
+   * are beyond the bound: they were not read, and the handler refuses them in its own way.
+   */
+  readonly rawBody?: boolean;
+  /** What such bytes say, for the document only: they are checked by whoever knows the signature. */
+  readonly signedBody?: z.ZodType;
+  /** JSON unless the contract says otherwise. */
+  readonly bodyTypes?: readonly BodyType[];
+  /** A `z.strictObject` of strings and `queryNumber`s. */
+  readonly query?: TQuery;
+  /** Request headers beyond authorization, as an object of optional strings. */
+  readonly headers?: z.ZodObject;
+  /** The good answers by status; null is an answer without a body. */
+  readonly replies: Readonly<Record<number, ReplyFacts>>;
+  /** The codes of this operation's own refusals. Those of `who`, of bodies, of faults are added by the document. */
+  readonly errors: readonly ErrorCode[];
+  /**
+   * It changes what gateways or stations follow. Its answer waits until the change is effective, and says when it is not yet
+   * (`gateway/http/effect.ts`). A handler of any other row cannot ask for such a change.
+   */
+  readonly awaitsEffect?: boolean;
+  /** Called so often that its good answers are logged at `debug` only. */
+  readonly quiet?: boolean;
+  /** Answered when all slots are taken too: what shows whether this process is well. */
+  readonly needsNoSlot?: boolean;
+  /** The path also takes an upgrade to a WebSocket (`gateway/live/`); the row says what a plain GET gets. */
+  readonly upgrades?: boolean;
+  /** Left out of the OpenAPI document: pages and their files. */
+  readonly undocumented?: boolean;
+}
+
+export interface ReplyFacts {
+  readonly description: string;
+  readonly schema: z.ZodType | null;
+  /** Response headers beyond the common ones. */
+  readonly headers?: z.ZodObject;
+  readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;
+}
+
+export const TAGS = [
+  "device",
+  "session",
+  "cashier",
+  "backoffice",
+  "robotics",
+  "provider",
+  "reconciliation",
+  "platform",
+  "service",
+] as const;
+export type Tag = (typeof TAGS)[number];
+
+type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;
+
+/** Anyone may call it. `cookie: true` marks a route that sets the session cookie: foreign origins are refused. */
+export interface AnyoneRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "anyone"; readonly cookie?: boolean };
+  readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/** A person's session; `permission` null means any session. */
+export interface SessionRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "session"; readonly permission: Permission | null };
+  readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/** The operator of the installation, with the platform key; where none is set, there is nothing at the path. */
+export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "platform" };
+  readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/**
+ * What becomes of a blocked device: it is answered, refused at once, or heard by the station, which refuses it and keeps
+ * what it says.
+ */
+export type Blocked = "answered" | "refused" | "heard";
+/** A device's credential with this scope. */
+export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
+  readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
+}
+/** A robotics consumer's credential. It has no body: whose credential it is is asked of a service before anything is read. */
+export interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
+  readonly who: { readonly kind: "consumer" };
+  readonly handler: ConsumerHandler<BodyOf<TQuery>>;
+}
+/** A device's read that is answered from memory without a promise or a per-request object (design §8). */
+export interface PollRoute extends RouteFacts {
+  readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
+  readonly poll: PollName;
+  /** For the answers that memory alone cannot give. */
+  readonly handler?: DeviceHandler;
+}
+
+/** A row as the server and the document see it: its body's type was checked when `route` built it. */
+export type Route =
+  | (RouteFacts & Identified & { readonly who: Who; readonly handler: ErasedHandler; readonly poll?: undefined })
+  | (PollRoute & Identified);
+interface Identified {
+  readonly operationId: string;
+}
+export type Who =
+  | AnyoneRoute<Schema, Schema>["who"]
+  | SessionRoute<Schema, Schema>["who"]
+  | PlatformRoute<Schema, Schema>["who"]
+  | DeviceRoute<Schema, Schema>["who"]
+  | ConsumerRoute<Schema>["who"];
+export type ErasedHandler = (
+  context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown> & ConsumerContext<unknown>,
+) => Reply | Promise<Reply>;
+
+/** A row of somebody outside whose signature is over the raw body; what is behind the bus checks it. */
+export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
+  readonly who: { readonly kind: "anyone" };
+  readonly rawBody: true;
+  readonly handler: Handler<Buffer | null>;
+}
+
+export const rawBodyRoute = (row: RawBodyRoute): Route => withId(row) as unknown as Route;
+
+/** Checks that a handler fits the row's body, query and caller. */
+export function route<TBody extends Schema = undefined, TQuery extends Schema = undefined>(
+  row:
+    | AnyoneRoute<TBody, TQuery>
+    | SessionRoute<TBody, TQuery>
+    | PlatformRoute<TBody, TQuery>
+    | DeviceRoute<TBody, TQuery>
+    | ConsumerRoute<TQuery>,
+): Route {
+  return withId(row) as unknown as Route;
+}
+
+/**
+ * The operation id in the document, metrics and logs: the API of the path and the operation's name, as in
+ * `backoffice_list_devices`. What is below no API belongs to the service.
+ */
+function operationIdOf({ path, operation }: Pick<RouteFacts, "path" | "operation">): string {
+  const api = /^\/api\/(\w+)\//.exec(path)?.[1] ?? "service";
+  return `${api}_${operation.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+}
+
+const withId = <TRow extends RouteFacts>(row: TRow) => ({ ...row, operationId: row.operationId ?? operationIdOf(row) });
+
+/** A row whose answer comes from memory. */
+export const poll = (row: PollRoute): Route => withId(row);
+
+export const anyone = { kind: "anyone" } as const;
+export const anyoneWithCookie = { kind: "anyone", cookie: true } as const;
+/** The operator, who has the platform key. */
+export const platform = { kind: "platform" } as const;
+/** A robotics consumer whom the owner has let in. */
+export const consumer = { kind: "consumer" } as const;
+/** Any person who is logged in. */
+export const anySession = { kind: "session", permission: null } as const;
+export const session = (permission: Permission) => ({ kind: "session", permission }) as const;
+/** A device in good standing. */
+export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
+/** A device whether blocked or not: it is told why (design §4, "blocked device"). */
+export const deviceEvenBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "answered" }) as const;
+/** A device whose word is heard even when it is blocked, and refused by the station that has heard it. */
+export const deviceHeardBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "heard" }) as const;

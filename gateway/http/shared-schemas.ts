@@ -1,0 +1,108 @@
+/** The pieces that several endpoints' schemas share. Everything on the wire is snake_case. */
+import { z } from "zod";
+import { AMOUNT_PATTERN } from "../../machines/currency.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
+import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
+import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
+import { errorCodeSchema } from "../contract/enums.ts";
+
+/** An id of the registry or of the settlement service. */
+export const idSchema = z
+  .int()
+  .positive()
+  .meta({ examples: [42] });
+
+/** A moment as ISO 8601 in UTC with milliseconds. */
+export const timestampSchema = z.iso.datetime().meta({ examples: ["2026-11-20T12:00:00.000Z"] });
+
+/** A decimal string in the contract's pattern ("Limits" 3), which is wider than what is ever written. */
+export const amountSchema = z
+  .string()
+  .regex(AMOUNT_PATTERN)
+  .meta({
+    format: "decimal",
+    description:
+      "Always written like 12.50, or 1250 in a currency without decimals: no sign and no missing digit. The pattern is the contract's and wider.",
+    examples: ["12.50"],
+  });
+
+/** The name of something, as a person gives it. */
+export const nameSchema = nameOnTheBus.meta({
+  description:
+    "One line of text: white space at both ends is taken off, Unicode is normalised to NFC; control characters, line ends and marks that override the direction of text are refused.",
+});
+
+/** What a person gives as the reason of a change. */
+export const reasonSchema = reasonOnTheBus.meta({
+  description:
+    "Why, for whoever reads the trail later: one line of text. Control characters, line ends and marks that override the direction of text are refused.",
+});
+
+export const newPasswordSchema = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
+
+/** What a station knows of a device's presence; heartbeats decide, not the owner. */
+export const livenessSchema = z
+  .object({
+    online: z.boolean(),
+    last_seen_at: timestampSchema.nullable().meta({
+      description: "As of the last change between online and offline; heartbeats in between are not recorded.",
+    }),
+    since: timestampSchema
+      .nullable()
+      .meta({ description: "Since when it is online or offline; null when never heard." }),
+  })
+  .meta({ id: "Liveness" });
+
+/** An ISO 4217 code. */
+export const currencySchema = z
+  .string()
+  .regex(/^[A-Z]{3}$/)
+  .meta({ examples: ["EUR"] });
+
+/** What capabilities are for, and what they are not: rights are the scopes. */
+export const CAPABILITIES_DESCRIPTION =
+  "They choose the routes that are offered and whether a QR code is rendered. What a device may call is decided by the scopes of its kind.";
+
+export const fieldErrorSchema = z.object({
+  pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),
+  detail: z.string(),
+});
+
+/** An order that the same reference has settled before, as a cashier finds it again. */
+const earlierOrderSchema = z.object({
+  order_id: idSchema,
+  order_display_number: idSchema,
+  station_name: z.string(),
+  amount: amountSchema,
+  currency: currencySchema,
+  settled_at: timestampSchema,
+});
+
+/** The body of every refusal. */
+export const errorBodySchema = z
+  .object({
+    code: errorCodeSchema,
+    detail: z.string().meta({ description: "One sentence for a person; not stable." }),
+    request_id: z.string().meta({ description: "Finds this request in the service's log." }),
+    status: z
+      .string()
+      .optional()
+      .meta({ description: "The intent's or the serving task's status, where the refusal is about one." }),
+    reason: z.string().optional().meta({
+      description:
+        "Why a route is withdrawn, money may have moved (as `money_may_have_moved` of an intent), a webhook address refused or an issue not resolved, or who holds a lease.",
+    }),
+    earlier_intent_id: idSchema.optional().meta({
+      description:
+        "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",
+    }),
+    earlier_order: earlierOrderSchema.optional().meta({
+      description: "For `reference_already_used`: the newest order of the filial that the same reference has settled.",
+    }),
+    errors: z.array(fieldErrorSchema).optional().meta({ description: "For `invalid_request`: each field at fault." }),
+  })
+  .meta({ id: "ApiError" });
+export type ErrorBody = z.infer<typeof errorBodySchema>;
+
+/** A moment for the wire. */
+export const toTimestamp = (ms: number): string => new Date(ms).toISOString();

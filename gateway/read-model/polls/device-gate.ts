@@ -1,0 +1,93 @@
+/** Who a device is and whether it may ask now: credential, scope, throttle; all from memory and without a promise. */
+import { hash } from "node:crypto";
+import type { StationLogs } from "../../../services/bus/station-logs.ts";
+import type { ErrorCode } from "../../http/errors.ts";
+import { LIMITS } from "../../limits.ts";
+import type { CredentialTable } from "../replica/credential-table.ts";
+import { CREDENTIAL_RATE } from "../throttle/limits.ts";
+import { takeToken } from "../throttle/token-bucket.ts";
+
+/** Why the gate stays shut, as negative numbers beside the slots, so that passing it makes no object. */
+export const SHUT = { stale: -1, missing: -2, invalid: -3, scope: -4, throttled: -5 } as const;
+
+export const SHUT_CODES: Readonly<Record<number, ErrorCode>> = {
+  [SHUT.stale]: "replica_stale",
+  [SHUT.missing]: "credential_missing",
+  [SHUT.invalid]: "credential_invalid",
+  [SHUT.scope]: "scope_denied",
+  [SHUT.throttled]: "throttled",
+};
+
+const BEARER_CHARACTERS = "Bearer ".length;
+
+export interface DeviceGateDeps {
+  readonly table: CredentialTable;
+  readonly isFresh: (nowMs: number) => boolean;
+  readonly logs: StationLogs;
+  /** Whether the replica of this log is fresh. */
+  readonly isLogFresh: (log: number, nowMs: number) => boolean;
+  /** False while a credential may be valid that is not in the table, because the bus has lost it. */
+  readonly isComplete: () => boolean;
+}
+
+export class DeviceGate {
+  readonly table: CredentialTable;
+  readonly #isFresh: (nowMs: number) => boolean;
+  readonly #isComplete: () => boolean;
+  readonly #logs: StationLogs;
+  readonly #isLogFresh: (log: number, nowMs: number) => boolean;
+  #freshAtMs = -1;
+  /** The same of each log. */
+  readonly #logFreshAtMs: number[];
+  /** Of the last throttled request: what the refusal says about waiting. */
+  throttledUntilFullAtMs = 0;
+  /** Requests that were throttled so far, polls and others. */
+  throttledCount = 0;
+
+  constructor({ table, isFresh, logs, isLogFresh, isComplete }: DeviceGateDeps) {
+    this.table = table;
+    this.#isFresh = isFresh;
+    this.#isComplete = isComplete;
+    this.#logs = logs;
+    this.#isLogFresh = isLogFresh;
+    this.#logFreshAtMs = Array.from({ length: logs.count }, () => -1);
+  }
+
+  /** The credential's slot in the table, or one of `SHUT`. Each request that gets to the throttle takes a token. */
+  pass(authorization: string, scopeBit: number, nowMs: number): number {
+    // Freshness is a matter of seconds, so it is looked at once a millisecond and not once a poll.
+    if (nowMs !== this.#freshAtMs) {
+      if (!this.#isFresh(nowMs)) return SHUT.stale;
+      this.#freshAtMs = nowMs;
+    }
+    if (!isBearer(authorization)) return SHUT.missing;
+    if (authorization.length > BEARER_CHARACTERS + LIMITS.credentialCharacters) return SHUT.invalid;
+    const { table } = this;
+    const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
+    // A device that is told that its credential is invalid may never come back, so it is told only what is known.
+    if (slot < 0) return this.#isComplete() ? SHUT.invalid : SHUT.stale;
+    if (!this.#isStationFresh(table.stationId(slot), nowMs)) return SHUT.stale;
+    const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);
+    if (fullAtMs < 0) {
+      this.throttledUntilFullAtMs = table.fullAtMs(slot);
+      this.throttledCount += 1;
+      return SHUT.throttled;
+    }
+    table.setFullAtMs(slot, fullAtMs);
+    return (table.scopeMask(slot) & scopeBit) === 0 ? SHUT.scope : slot;
+  }
+
+  #isStationFresh(stationId: number, nowMs: number): boolean {
+    const { index } = this.#logs.of(stationId);
+    if (this.#logFreshAtMs[index] === nowMs) return true;
+    if (!this.#isLogFresh(index, nowMs)) return false;
+    this.#logFreshAtMs[index] = nowMs;
+    return true;
+  }
+}
+
+/** The scheme's name is case-insensitive (RFC 9110 §11.1); nearly everybody writes it like this. */
+function isBearer(authorization: string): boolean {
+  if (authorization.length <= BEARER_CHARACTERS) return false;
+  return authorization.startsWith("Bearer ") || authorization.slice(0, BEARER_CHARACTERS).toLowerCase() === "bearer ";
+}

@@ -1,0 +1,163 @@
+/**
+ * `GET display`, `me` and `assignment`: answered from memory, completely, before the call returns (design §8).
+ *
+ *   gate (fresh? credential? throttle? scope?) ──► view of this commit ──► blocked? ──► 304 or 200
+ *                                                                                └──► a `created` intent: the handler
+ */
+import type { HttpResponse } from "uWebSockets.js";
+import type { AnswerWriter } from "../../http/answer-writer.ts";
+import type { ErrorCode } from "../../http/errors.ts";
+import type { RequestHead } from "../../http/framing.ts";
+import type { RefusalFacts } from "../../http/handler-context.ts";
+import { CONNECTION_LIMITS } from "../../http/limits.ts";
+import { isSaneRequestId, requestIdFrom } from "../../http/request-id.ts";
+import { type Answer, errorAnswer, type Headers } from "../../http/response.ts";
+import type { PollRoute } from "../../http/route.ts";
+import { scopeBit } from "../replica/credential-replica.ts";
+import { CREDENTIAL_RATE } from "../throttle/limits.ts";
+import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
+import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
+import { matchesEtag } from "./etag.ts";
+import type { PollCount, PollCounts } from "./poll-count.ts";
+import type { PollName } from "./poll-name.ts";
+import type { PollNotes } from "./poll-notes.ts";
+import { type Rendered, TAIL } from "./rendered.ts";
+import { serverTime } from "./server-time.ts";
+import type { ViewCache } from "./view-cache.ts";
+
+/** Says that the response has been ended. */
+export const ANSWERED = -1;
+
+export interface PollDeps {
+  readonly gate: DeviceGate;
+  readonly views: ViewCache;
+  /** The time of the bus, in whole milliseconds. */
+  nowMs(): number;
+  readonly counts: PollCounts;
+  readonly writer: AnswerWriter;
+  /** Whether the connection of a caller that is not known is to end with its answer. */
+  isCrowded(res: HttpResponse): boolean;
+  /** True once the gateway is shutting down: each answer then closes its connection. */
+  isDraining(): boolean;
+  /** Takes note of who asks for an assignment. */
+  readonly notes: Pick<PollNotes, "note">;
+  /** Called for each refusal, for the log. */
+  onRefused(path: string, code: ErrorCode, requestId: string): void;
+}
+
+/** Codes of every poll beside those of its row. */
+const GATE_CODES = ["credential_missing", "credential_invalid", "throttled", "replica_stale"] as const;
+
+/** How to answer one poll; made once per route. */
+export class Poll {
+  readonly #deps: PollDeps;
+  readonly #path: string;
+  readonly #name: PollName;
+  readonly #scopeBit: number;
+  readonly #refusesBlocked: boolean;
+  readonly #hasEtag: boolean;
+  readonly #count: PollCount;
+
+  constructor(deps: PollDeps, route: PollRoute & { readonly operationId: string }) {
+    this.#deps = deps;
+    this.#path = route.path;
+    this.#name = route.poll;
+    this.#scopeBit = scopeBit(route.who.scope);
+    this.#refusesBlocked = route.who.blocked === "refused";
+    this.#hasEtag = route.poll !== "self";
+    this.#count = deps.counts.of(route.operationId, [...route.errors, ...GATE_CODES]);
+  }
+
+  /** Answers and returns `ANSWERED`, or returns the credential's slot when memory is not enough. */
+  answer(res: HttpResponse, head: RequestHead, isHead: boolean): number {
+    const { gate, views } = this.#deps;
+    const nowMs = this.#deps.nowMs();
+    const slot = gate.pass(head.authorization, this.#scopeBit, nowMs);
+    if (slot < 0) return this.#refuseShut({ res, head, isHead }, slot, nowMs);
+    const { table } = gate;
+    const view = views.view(this.#name, slot, table.deviceId(slot), table.stationId(slot), nowMs);
+    if (view === undefined) {
+      return this.#refuse({ res, head, isHead }, views.whyNone(table.deviceId(slot), table.stationId(slot)));
+    }
+    if (this.#refusesBlocked && view.blocked !== "") {
+      return this.#refuse({ res, head, isHead }, view.blocked as ErrorCode);
+    }
+    if (this.#name === "assignment") this.#deps.notes.note(gate.table, slot, nowMs);
+    if (this.#hasEtag) {
+      // Nobody can have fetched what a fetch has yet to present, so no condition matches it.
+      if (view.presents !== null) return isHead ? this.#fresh(res, head, view, nowMs, isHead) : slot;
+      const known = head.ifNoneMatch;
+      if (known !== "" && matchesEtag(known, view.etag)) return this.#unchanged(res, head, view);
+    }
+    return this.#fresh(res, head, view, nowMs, isHead);
+  }
+
+  #fresh(res: HttpResponse, head: RequestHead, view: Rendered, nowMs: number, isHead: boolean): number {
+    this.#count.fresh += 1;
+    view.unchangedInARow = 0;
+    const body = view.head + serverTime(nowMs) + TAIL;
+    if (isHead || this.#deps.isDraining()) {
+      this.#end(res, { status: 200, headers: { "Content-Type": view.freshHeaders, ...echo(head) }, body }, isHead);
+      return ANSWERED;
+    }
+    res.writeHeader("Content-Type", view.freshHeaders);
+    if (head.requestId !== "") this.#echoRequestId(res, head.requestId);
+    this.#deps.writer.send(res, body);
+    return ANSWERED;
+  }
+
+  #unchanged(res: HttpResponse, head: RequestHead, view: Rendered): number {
+    this.#count.unchanged += 1;
+    view.unchangedInARow += 1;
+    if (view.unchangedInARow >= CONNECTION_LIMITS.unchangedInARow || this.#deps.isDraining()) {
+      view.unchangedInARow = 0;
+      this.#end(res, { status: 304, headers: { ETag: view.unchangedHeaders, ...echo(head) }, body: undefined }, false);
+      return ANSWERED;
+    }
+    res.writeStatus("304 Not Modified");
+    res.writeHeader("ETag", view.unchangedHeaders);
+    if (head.requestId !== "") this.#echoRequestId(res, head.requestId);
+    res.endWithoutBody();
+    head.isAnswered = true;
+    return ANSWERED;
+  }
+
+  /** Answers and ends the connection. */
+  #end(res: HttpResponse, answer: Answer, isHead: boolean): void {
+    this.#deps.writer.write(res, answer, { isHead, close: true });
+  }
+
+  /** Polls are not logged one by one, so an id is only of use to a client that chose it. */
+  #echoRequestId(res: HttpResponse, requestId: string): void {
+    if (isSaneRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
+  }
+
+  #refuseShut(poll: Refused, shut: number, nowMs: number): number {
+    const code = SHUT_CODES[shut] as ErrorCode;
+    if (shut !== SHUT.throttled) return this.#refuse(poll, code);
+    const retryAfterMs = waitMs(CREDENTIAL_RATE, this.#deps.gate.throttledUntilFullAtMs, nowMs);
+    return this.#refuse(poll, code, { headers: throttleHeaders("credential", CREDENTIAL_RATE, retryAfterMs) });
+  }
+
+  #refuse({ res, head, isHead }: Refused, code: ErrorCode, facts?: RefusalFacts): number {
+    const requestId = requestIdFrom(head.requestId);
+    const answer = errorAnswer(code, requestId, facts);
+    const isUnknownCaller = answer.status === 401;
+    const close = this.#deps.isDraining() || (isUnknownCaller && this.#deps.isCrowded(res));
+    this.#deps.writer.writeSoon(res, answer, { isHead, close });
+    this.#count.refuse(code);
+    this.#deps.onRefused(this.#path, code, requestId);
+    return ANSWERED;
+  }
+}
+
+/** A poll that is answered with an error. */
+interface Refused {
+  readonly res: HttpResponse;
+  readonly head: RequestHead;
+  readonly isHead: boolean;
+}
+
+function echo({ requestId }: RequestHead): Headers {
+  return isSaneRequestId(requestId) ? { "X-Request-Id": requestId } : {};
+}

@@ -1,0 +1,153 @@
+/** Rendered views by credential slot, made when a device first asks and again when its station has moved on. */
+import type { KillSwitches } from "../../../machines/standing.ts";
+import { LIMITS } from "../../limits.ts";
+import { type StationCell, type StationReplica, stateOf } from "../replica/station-replica.ts";
+import type { PollName } from "./poll-name.ts";
+import { type Rendered, type RenderedText, render } from "./rendered.ts";
+
+/** The display's text of one station's commit: one for displays that render QR payloads and one for those that do not. */
+interface DisplayTexts {
+  readonly commit: Uint8Array;
+  withQr: RenderedText | undefined;
+  withoutQr: RenderedText | undefined;
+}
+
+/** Views of one device. The ids tell whether the slot still is this device's. */
+interface DeviceViews {
+  readonly deviceId: number;
+  readonly stationId: number;
+  readonly cell: StationCell;
+  display: Rendered | undefined;
+  self: Rendered | undefined;
+  assignment: Rendered | undefined;
+}
+
+export interface ViewCacheDeps {
+  readonly stations: Pick<StationReplica, "cell">;
+  switches(): KillSwitches;
+  readonly maxDevices?: number;
+}
+
+export class ViewCache {
+  readonly #deps: ViewCacheDeps;
+  readonly #maxDevices: number;
+  readonly #views: (DeviceViews | undefined)[] = [];
+  /** Of stations with a rendered device; all of a station's displays share them. */
+  readonly #displays = new Map<StationCell, DisplayTexts>();
+  #count = 0;
+  #hand = 0;
+
+  constructor(deps: ViewCacheDeps) {
+    this.#deps = deps;
+    this.#maxDevices = deps.maxDevices ?? LIMITS.devicesRendered;
+  }
+
+  /** How many devices have views in memory. */
+  get size(): number {
+    return this.#count;
+  }
+
+  /** How many texts of displays are in memory: two per station at most. */
+  get displayTexts(): number {
+    let count = 0;
+    for (const { withQr, withoutQr } of this.#displays.values()) {
+      count += (withQr === undefined ? 0 : 1) + (withoutQr === undefined ? 0 : 1);
+    }
+    return count;
+  }
+
+  /**
+   * The current view; undefined when the station does not have the device. The parameters stand one by one because this
+   * is called for every poll and an object for them would be made and thrown away each time.
+   */
+  view(name: PollName, slot: number, deviceId: number, stationId: number, nowMs: number): Rendered | undefined {
+    const switches = this.#deps.switches();
+    const views = this.#views[slot];
+    if (views !== undefined && views.deviceId === deviceId && views.stationId === stationId) {
+      const view = views[name];
+      if (
+        view !== undefined &&
+        view.commit === views.cell.commit &&
+        view.switches === switches &&
+        nowMs >= view.madeAtMs &&
+        nowMs < view.validUntilMs
+      ) {
+        return view;
+      }
+    }
+    return this.#render(name, slot, deviceId, stationId, nowMs);
+  }
+
+  /**
+   * Why there is no view of a device whose credential is known: its station has revoked it, and the credential is about to
+   * be gone as well; or the bus has lost what the station knew, and is yet to be told that it has the device.
+   */
+  whyNone(deviceId: number, stationId: number): "credential_invalid" | "replica_stale" {
+    const commit = this.#deps.stations.cell(stationId)?.commit;
+    const isRevoked = commit !== undefined && stateOf(commit).revokedDevices.includes(deviceId);
+    return isRevoked ? "credential_invalid" : "replica_stale";
+  }
+
+  #render(name: PollName, slot: number, deviceId: number, stationId: number, nowMs: number): Rendered | undefined {
+    const cell = this.#deps.stations.cell(stationId);
+    if (cell?.commit === undefined) return undefined;
+    const { commit } = cell;
+    const views = this.#viewsOf(slot, deviceId, stationId, cell);
+    const view = render(name, stateOf(commit), deviceId, {
+      commit,
+      switches: this.#deps.switches(),
+      nowMs,
+      displayText: (rendersQr, make) => this.#displayText(cell, commit, nowMs, { rendersQr, make }),
+    });
+    views[name] = view;
+    return view;
+  }
+
+  #displayText(
+    cell: StationCell,
+    commit: Uint8Array,
+    nowMs: number,
+    wanted: { readonly rendersQr: boolean; readonly make: () => RenderedText },
+  ): RenderedText {
+    let texts = this.#displays.get(cell);
+    if (texts?.commit !== commit) {
+      texts = { commit, withQr: undefined, withoutQr: undefined };
+      this.#displays.set(cell, texts);
+    }
+    const variant = wanted.rendersQr ? "withQr" : "withoutQr";
+    const known = texts[variant];
+    if (known !== undefined && nowMs >= known.madeAtMs && nowMs < known.validUntilMs) return known;
+    const text = wanted.make();
+    texts[variant] = text;
+    return text;
+  }
+
+  #viewsOf(slot: number, deviceId: number, stationId: number, cell: StationCell): DeviceViews {
+    const known = this.#views[slot];
+    if (known?.deviceId === deviceId && known.stationId === stationId && known.cell === cell) return known;
+    if (known !== undefined) this.#displays.delete(known.cell);
+    else {
+      if (this.#count >= this.#maxDevices) this.#evict();
+      this.#count += 1;
+    }
+    while (this.#views.length <= slot) this.#views.push(undefined);
+    const views = { deviceId, stationId, cell, display: undefined, self: undefined, assignment: undefined };
+    this.#views[slot] = views;
+    return views;
+  }
+
+  /** Slots are in the order of a hash, so going round takes any device as likely as another. */
+  #evict(): void {
+    while (this.#count > 0) {
+      const slot = this.#hand;
+      this.#hand = (slot + 1) % this.#views.length;
+      const views = this.#views[slot];
+      if (views === undefined) continue;
+      // Another display of the station keeps its own view; the shared text is made again when it is next needed.
+      this.#displays.delete(views.cell);
+      this.#views[slot] = undefined;
+      this.#count -= 1;
+      return;
+    }
+  }
+}

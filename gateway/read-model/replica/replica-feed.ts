@@ -1,0 +1,130 @@
+/**
+ * The feed behind one replica, and whether the replica may be believed now (design §2.2):
+ *
+ *                   heard and complete              silent > 1.5 s, or this process stood still
+ *   (start) ──► loading ──────────► fresh ──────────────────────────► doubtful
+ *                                     ▲                                  │ heard again
+ *                                     └──── a round trip to the server ──┘
+ *
+ * After a silence the first words may be old: they lay in a buffer while the server or this process stood still. Only
+ * when a round trip through the server is over has everything arrived that lay before it.
+ */
+import type { Bus, BusLog } from "../../../services/bus/connection.ts";
+import { type Feed, openFeed } from "../../../services/bus/feed.ts";
+import { SequenceWait } from "../../../services/bus/sequence-wait.ts";
+import type { BucketDefinition } from "../../../services/bus/streams.ts";
+import { BucketTold } from "../../../services/bus/told.ts";
+import { FEED_LIMITS } from "./limits.ts";
+
+/** What a replica follows and how it takes it in. */
+export interface FeedTarget {
+  readonly stream: string;
+  /** Those subjects of the stream that it follows. */
+  readonly filter: string;
+  /** The bucket behind the stream, where the relay says in it that it is told. */
+  readonly bucket?: BucketDefinition;
+  /** The subjects of the stream's beats, which the filter covers (`services/bus/beats.ts`). */
+  readonly beats?: string;
+  /** Everything known is void; a full load follows. */
+  reset(): void;
+  /** Empty `data` is a deletion. `data` is a view of the socket's memory: what is kept must be copied. `storedAtMs` is the server's clock. */
+  apply(subject: string, data: Uint8Array, storedAtMs: number): void;
+}
+
+export class ReplicaFeed {
+  /** The name of the stream that it follows. */
+  readonly stream: string;
+  readonly #bus: Bus;
+  readonly #feed: Feed;
+  readonly #told: BucketTold | undefined;
+  readonly #look: NodeJS.Timeout;
+  readonly #sequence = new SequenceWait();
+  #isDoubtful = false;
+  #isConfirming = false;
+  #lookedAtMs: number;
+  #completeAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(bus: Bus, log: BusLog, target: FeedTarget) {
+    this.#bus = bus;
+    this.stream = target.stream;
+    this.#lookedAtMs = bus.clock.nowMs();
+    this.#told = target.bucket && new BucketTold(bus, target.bucket);
+    this.#feed = openFeed(bus, {
+      stream: target.stream,
+      filter: target.filter,
+      ...(target.beats === undefined ? {} : { beats: target.beats }),
+      log,
+      onReset: () => {
+        this.#sequence.reached(0);
+        this.#told?.reset();
+        target.reset();
+      },
+      onMessage: (message) => {
+        if (this.#told?.take(message) !== true) target.apply(message.subject, message.data, message.storedAtMs);
+        if (message.pending === 0) this.#completeAtMs = this.#bus.clock.nowMs();
+        this.#sequence.reached(message.sequence);
+      },
+    });
+    this.#look = setInterval(() => this.#lookAtFeed(), FEED_LIMITS.lookMs);
+  }
+
+  /** Resolves once everything that the stream held at the start was applied: from then on the replica is fresh. */
+  async loaded(): Promise<void> {
+    await this.#feed.caughtUp;
+    this.#completeAtMs = this.#bus.clock.nowMs();
+  }
+
+  /** How long ago the moment is up to which the replica is known to be complete; infinity while it is doubtful. */
+  ageMs(nowMs: number): number {
+    // A process that stood still has not looked: what it has read since may be old.
+    if (this.#isDoubtful || nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
+    return Math.max(this.#feed.ageMs(), nowMs - this.#completeAtMs);
+  }
+
+  isFresh(nowMs: number): boolean {
+    return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
+  }
+
+  /** Whether the relay has said that the bucket holds everything (`services/bus/told.ts`); true where it says nothing. */
+  isTold(): boolean {
+    return this.#told?.isTold() ?? true;
+  }
+
+  /** Whether what a fresh replica does not have is nowhere. Until then it is not known, and nobody may be told otherwise. */
+  hasAll(): boolean {
+    return this.isTold() && this.#feed.behind() === 0;
+  }
+
+  /** Resolves true once the message with this sequence was applied, false when `timeoutMs` passes first. */
+  async waitFor(sequence: number, timeoutMs: number): Promise<boolean> {
+    return await this.#sequence.waitFor(sequence, timeoutMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#look);
+    this.#feed.stop();
+  }
+
+  #lookAtFeed(): void {
+    const nowMs = this.#bus.clock.nowMs();
+    const stoodStill = nowMs - this.#lookedAtMs > FEED_LIMITS.silenceMs;
+    const isSilent = this.#feed.silentForMs() > FEED_LIMITS.silenceMs;
+    this.#lookedAtMs = nowMs;
+    if (stoodStill || isSilent) this.#isDoubtful = true;
+    else if (this.#isDoubtful && !this.#isConfirming) void this.#confirm();
+    if (!isSilent && this.#feed.behind() === 0) this.#completeAtMs = nowMs;
+  }
+
+  async #confirm(): Promise<void> {
+    this.#isConfirming = true;
+    try {
+      await this.#bus.nc.flush();
+      // Silent again meanwhile, or still: the next look decides.
+      if (this.#feed.silentForMs() <= FEED_LIMITS.silenceMs) this.#isDoubtful = false;
+    } catch {
+      // The connection broke during the round trip; the feed is asked for anew and confirmed then.
+    } finally {
+      this.#isConfirming = false;
+    }
+  }
+}

@@ -1,0 +1,104 @@
+/** All that the gateway knows without asking: stations, credentials, sessions and kill switches, each from its own feed. */
+import type { Bus, BusLog } from "../../../services/bus/connection.ts";
+import type { Barrier } from "../../../services/bus/messages/caller.ts";
+import type { StationLogs } from "../../../services/bus/station-logs.ts";
+import { SWITCHES } from "../../../services/bus/streams.ts";
+import { followSwitches, type SwitchesReplica } from "../../../services/bus/switches-replica.ts";
+import { CredentialReplica } from "./credential-replica.ts";
+import { PollReplica } from "./poll-replica.ts";
+import { ReplicaFeed } from "./replica-feed.ts";
+import { SessionReplica } from "./session-replica.ts";
+import { StationReplica } from "./station-replica.ts";
+
+export interface Replicas {
+  readonly stations: StationReplica;
+  readonly credentials: CredentialReplica;
+  readonly sessions: SessionReplica;
+  readonly switches: SwitchesReplica;
+  /** When companions last asked for their assignments; told to people, and nothing is refused by it. */
+  readonly polls: PollReplica;
+  /** The time of the bus, in which the deadlines and the sessions of the replicas are. */
+  readonly nowMs: () => number;
+  /** `stations` holds one for each log. */
+  readonly feeds: {
+    readonly stations: readonly ReplicaFeed[];
+    readonly credentials: ReplicaFeed;
+    readonly sessions: ReplicaFeed;
+  };
+  /** Whether that is fresh which each device's request depends on; its station is a matter of `isStationFresh`. */
+  isFreshForDevices(nowMs: number): boolean;
+  /** Whether the log of this station is fresh: another log may have lost its leader. */
+  isStationFresh(stationId: number, nowMs: number): boolean;
+  areSessionsFresh(nowMs: number): boolean;
+  areSwitchesFresh(): boolean;
+  /** Whether a credential that is not in the replica, which is fresh, is unknown; else it may be one that is yet to be told. */
+  areCredentialsComplete(): boolean;
+  /** The same of sessions. */
+  areSessionsComplete(): boolean;
+  /** Resolves true once all replicas show the write that a barrier speaks of, false when time runs out. */
+  waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
+  /** Resolves once the replica shows a station's commit with this sequence, or when time runs out. */
+  waitForStation(stationId: number, sequence: number, timeoutMs: number): Promise<void>;
+  stop(): void;
+}
+
+/** Follows all feeds; resolves when each has loaded what there is. */
+export async function startReplicas(bus: Bus, logs: StationLogs, log: BusLog): Promise<Replicas> {
+  const stations = new StationReplica(logs);
+  const credentials = new CredentialReplica(log);
+  const sessions = new SessionReplica(log, bus.clock);
+  const polls = new PollReplica();
+  const pollFeed = new ReplicaFeed(bus, log, polls);
+  const feeds = {
+    stations: stations.targets.map((target) => new ReplicaFeed(bus, log, target)),
+    credentials: new ReplicaFeed(bus, log, credentials),
+    sessions: new ReplicaFeed(bus, log, sessions),
+  };
+  const [switches] = await Promise.all([
+    followSwitches(bus, log),
+    ...feeds.stations.map((feed) => feed.loaded()),
+    feeds.credentials.loaded(),
+    feeds.sessions.loaded(),
+    pollFeed.loaded(),
+  ]);
+  const byStream = new Map<string, Pick<ReplicaFeed, "waitFor">>([
+    ...logs.all.flatMap(({ name, index }) => {
+      const feed = feeds.stations[index];
+      return feed === undefined ? [] : [[name, feed] as const];
+    }),
+    [credentials.stream, feeds.credentials],
+    [sessions.stream, feeds.sessions],
+    [`KV_${SWITCHES.name}`, switches],
+  ]);
+  const areSwitchesFresh = (): boolean => switches.isTrusted();
+  return {
+    stations,
+    credentials,
+    sessions,
+    switches,
+    polls,
+    nowMs: () => bus.clock.nowMs(),
+    feeds,
+    isFreshForDevices: (nowMs) => feeds.credentials.isFresh(nowMs) && areSwitchesFresh(),
+    isStationFresh: (stationId, nowMs) => feeds.stations[logs.of(stationId).index]?.isFresh(nowMs) === true,
+    areSessionsFresh: (nowMs) => feeds.sessions.isFresh(nowMs),
+    areSwitchesFresh,
+    areCredentialsComplete: () => feeds.credentials.hasAll(),
+    areSessionsComplete: () => feeds.sessions.hasAll(),
+    async waitFor(barrier, timeoutMs) {
+      const waits = Object.entries(barrier.positions).map(async ([stream, sequence]) => {
+        const feed = byStream.get(stream);
+        return feed === undefined || (await feed.waitFor(sequence, timeoutMs));
+      });
+      return (await Promise.all(waits)).every(Boolean);
+    },
+    async waitForStation(stationId, sequence, timeoutMs) {
+      await feeds.stations[logs.of(stationId).index]?.waitFor(sequence, timeoutMs);
+    },
+    stop() {
+      switches.stop();
+      pollFeed.stop();
+      for (const feed of [...feeds.stations, feeds.credentials, feeds.sessions]) feed.stop();
+    },
+  };
+}

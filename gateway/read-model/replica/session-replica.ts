@@ -1,0 +1,75 @@
+/** People's sessions by the SHA-256 of the token, followed from the bucket SESSIONS. */
+import { hash } from "node:crypto";
+import { bucketBeats } from "../../../services/bus/beats.ts";
+import type { BusClock } from "../../../services/bus/bus-clock.ts";
+import type { BusLog } from "../../../services/bus/connection.ts";
+import { type SessionEntry, sessionEntrySchema } from "../../../services/bus/messages/caller.ts";
+import { SESSIONS } from "../../../services/bus/streams.ts";
+import type { FeedTarget } from "./replica-feed.ts";
+
+const PREFIX = `$KV.${SESSIONS.name}.`;
+/** Ended sessions are looked for when there are this many more entries than after the last look. */
+const SWEEP_EVERY = 1_000;
+
+/** By this a session is known on the bus: the SHA-256 of its token. */
+export const sessionDigest = (token: string): string => hash("sha256", token, "hex");
+
+export class SessionReplica implements FeedTarget {
+  readonly stream = `KV_${SESSIONS.name}`;
+  readonly filter = `${PREFIX}>`;
+  readonly bucket = SESSIONS;
+  readonly beats = bucketBeats(SESSIONS);
+  readonly #sessions = new Map<string, SessionEntry>();
+  readonly #log: BusLog;
+  readonly #clock: Pick<BusClock, "nowMs">;
+  #sweepAt = SWEEP_EVERY;
+
+  constructor(log: BusLog, clock: Pick<BusClock, "nowMs">) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** The session of a token, or undefined when it is unknown or has expired. */
+  find(token: string, nowMs: number): SessionEntry | undefined {
+    return this.findDigest(sessionDigest(token), nowMs);
+  }
+
+  /** The same by what `sessionDigest` makes of the token, for who must not keep the token itself. */
+  findDigest(digest: string, nowMs: number): SessionEntry | undefined {
+    const entry = this.#sessions.get(digest);
+    return entry !== undefined && entry.expiresAtMs > nowMs ? entry : undefined;
+  }
+
+  reset(): void {
+    this.#sessions.clear();
+  }
+
+  apply(subject: string, data: Uint8Array): void {
+    const key = subject.slice(PREFIX.length);
+    const entry = data.length === 0 ? undefined : parseEntry(data);
+    if (entry === undefined) {
+      this.#sessions.delete(key);
+      if (data.length > 0) this.#log.warn({ stream: this.stream }, "an entry of the sessions bucket is not valid");
+      return;
+    }
+    this.#sessions.set(key, entry);
+    if (this.#sessions.size >= this.#sweepAt) this.#sweep(this.#clock.nowMs());
+  }
+
+  /** The bucket forgets old sessions by their age without telling anybody. */
+  #sweep(nowMs: number): void {
+    for (const [key, entry] of this.#sessions) {
+      if (entry.expiresAtMs <= nowMs) this.#sessions.delete(key);
+    }
+    this.#sweepAt = this.#sessions.size + SWEEP_EVERY;
+  }
+}
+
+function parseEntry(data: Uint8Array): SessionEntry | undefined {
+  try {
+    const text = Buffer.from(data.buffer, data.byteOffset, data.length).toString("utf8");
+    return sessionEntrySchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}

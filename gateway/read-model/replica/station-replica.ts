@@ -1,0 +1,85 @@
+/** The newest commit of each station as the bytes that the log holds; decoded only when somebody looks (design §2.2). */
+import { decodeCommit } from "../../../machines/station/commit.ts";
+import type { StationState } from "../../../machines/station/state.ts";
+import type { StationLogDefinition, StationLogs } from "../../../services/bus/station-logs.ts";
+import { parseStationId } from "../../../services/bus/subjects.ts";
+import type { FeedTarget } from "./replica-feed.ts";
+
+/** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not look it up again. */
+export interface StationCell {
+  /** A new object for each commit, so that a view made from it can be compared by identity; undefined once it is void. */
+  commit: Uint8Array | undefined;
+}
+
+export class StationReplica {
+  /** One for each log. */
+  readonly targets: readonly FeedTarget[];
+  readonly #logs: StationLogs;
+  readonly #cells = new Map<number, StationCell>();
+  readonly #listeners = new Set<(stationId: number) => void>();
+
+  constructor(logs: StationLogs) {
+    this.#logs = logs;
+    this.targets = logs.all.map((log) => ({
+      stream: log.name,
+      filter: log.commitsAndBeats,
+      beats: log.beats,
+      reset: () => this.#reset(log),
+      apply: (subject, data) => this.#apply(subject, data),
+    }));
+  }
+
+  get size(): number {
+    return this.#cells.size;
+  }
+
+  /** Called with each station that has a new commit, or none any more. After a reset the commits come again. */
+  onChange(listener: (stationId: number) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  cell(stationId: number): StationCell | undefined {
+    return this.#cells.get(stationId);
+  }
+
+  /** The newest state, decoded at each call; undefined when there is no such station. */
+  state(stationId: number): StationState | undefined {
+    const commit = this.#cells.get(stationId)?.commit;
+    return commit === undefined ? undefined : stateOf(commit);
+  }
+
+  /** Nothing that is known of the stations of this log counts any more. */
+  #reset(log: StationLogDefinition): void {
+    for (const [stationId, cell] of this.#cells) {
+      if (this.#logs.of(stationId) !== log) continue;
+      cell.commit = undefined;
+      this.#cells.delete(stationId);
+    }
+  }
+
+  #apply(subject: string, data: Uint8Array): void {
+    const stationId = parseStationId(subject);
+    const cell = this.#cells.get(stationId);
+    if (data.length === 0) {
+      if (cell !== undefined) cell.commit = undefined;
+      this.#cells.delete(stationId);
+      this.#tell(stationId);
+      return;
+    }
+    // A copy of its own, without the pool: a slice of the socket's buffer would keep all of that alive.
+    const commit = Buffer.allocUnsafeSlow(data.length);
+    commit.set(data);
+    if (cell === undefined) this.#cells.set(stationId, { commit });
+    else cell.commit = commit;
+    this.#tell(stationId);
+  }
+
+  #tell(stationId: number): void {
+    for (const listener of this.#listeners) listener(stationId);
+  }
+}
+
+/** The state in a commit's bytes. */
+export function stateOf(commit: Uint8Array): StationState {
+  return decodeCommit(Buffer.from(commit.buffer, commit.byteOffset, commit.length).toString("utf8")).state;
+}
