@@ -1,5 +1,5 @@
 /** The rows of the owner's API about robotics: the fleets that are let in, their tasks, the pause of a filial, the trail. */
-import { idempotencyHeaderSchema } from "./contract/cashier.ts";
+
 import {
   changeRoboticsConsumerBodySchema,
   createRoboticsConsumerBodySchema,
@@ -34,6 +34,7 @@ import {
   listOwnServingTasks,
   offerServingTask,
 } from "./handlers/backoffice/serving-tasks.ts";
+import { idempotencyHeaderSchema } from "./http/command-id.ts";
 import { type Route, route, session } from "./http/route.ts";
 import { LIMITS } from "./limits.ts";
 

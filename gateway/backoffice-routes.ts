@@ -1,4 +1,5 @@
 /** The rows of the owner's API about places and the audit trail (design §5). `gateway/routes.ts` joins them into the one table. */
+
 import {
   createFilialBodySchema,
   createStationBodySchema,
@@ -11,7 +12,7 @@ import {
   stationsQuerySchema,
   stationsSchema,
 } from "./contract/backoffice.ts";
-import { idempotencyHeaderSchema, leaseSchema } from "./contract/cashier.ts";
+import { leaseSchema } from "./contract/cashier.ts";
 import {
   registryEventsSchema,
   stationEventsQuerySchema,
@@ -23,6 +24,7 @@ import { createOwnFilial, getOwnFilial, listOwnFilials, renameOwnFilial } from "
 import { moveOwnStation } from "./handlers/backoffice/move-station.ts";
 import { breakOwnStationLease, getOwnStationLease } from "./handlers/backoffice/station-lease.ts";
 import { createOwnStation, getOwnStation, listOwnStations, renameOwnStation } from "./handlers/backoffice/stations.ts";
+import { idempotencyHeaderSchema } from "./http/command-id.ts";
 import { pageOfTrailQuery } from "./http/page.ts";
 import { type Route, route, session } from "./http/route.ts";
 

@@ -1,8 +1,8 @@
 /** The rows of the cashier's API (design §5). `gateway/routes.ts` joins them into the one table. */
+
 import {
   cashierStationsQuerySchema,
   cashierStationsSchema,
-  idempotencyHeaderSchema,
   leaseBodySchema,
   leaseRenewalBodySchema,
   leaseSchema,
@@ -25,6 +25,7 @@ import { listCashierStations } from "./handlers/cashier/list-stations.ts";
 import { readLiveState } from "./handlers/cashier/live-state.ts";
 import { openCashierOrder } from "./handlers/cashier/open-order.ts";
 import { changeCashierOrder, getCashierOrder, voidCashierOrder } from "./handlers/cashier/order.ts";
+import { idempotencyHeaderSchema } from "./http/command-id.ts";
 import { type Route, route, session } from "./http/route.ts";
 
 const root = "/api/cashier/v1";

@@ -6,7 +6,7 @@
  * `handlers/cashier/open-order.ts` its handler. 400, 401, 403, 415 and 503 come by themselves; a row lists its own
  * refusals in `errors`.
  *
- * A command to a station: `ownStation(context)` (gateway/handlers/own-station.ts) refuses a foreign station, then
+ * A command to a station: `ownStation(context)` (gateway/http/own-station.ts) refuses a foreign station, then
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
 import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";

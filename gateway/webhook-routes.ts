@@ -1,6 +1,6 @@
 /** The rows about webhooks: the owner's endpoints and what was sent to them, and a consumer's re-reading. */
+
 import { z } from "zod";
-import { idempotencyHeaderSchema } from "./contract/cashier.ts";
 import {
   changeWebhookEndpointBodySchema,
   newWebhookEndpointSchema,
@@ -28,6 +28,7 @@ import {
   testOwnEndpoint,
 } from "./handlers/backoffice/webhook-endpoints.ts";
 import { listWebhookDeliveries, redeliverWebhook } from "./handlers/robotics/webhook-deliveries.ts";
+import { idempotencyHeaderSchema } from "./http/command-id.ts";
 import { consumer, type Route, route, session } from "./http/route.ts";
 
 const who = session("organization.manage");

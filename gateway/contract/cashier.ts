@@ -10,7 +10,6 @@ import {
   nameSchema,
   timestampSchema,
 } from "../http/shared-schemas.ts";
-import { LIMITS } from "../limits.ts";
 import {
   blockedReasonSchema,
   leaseLossSchema,
@@ -20,18 +19,6 @@ import {
   withdrawalReasonSchema,
 } from "./enums.ts";
 import { UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
-
-/** Under the same key a command is done once; its repetition gets the same answer, that of a lease the lease as it is now. */
-export const idempotencyHeaderSchema = z.object({
-  "Idempotency-Key": z
-    .string()
-    .max(LIMITS.idempotencyKeyCharacters)
-    .optional()
-    .meta({
-      description: `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`,
-      examples: ["6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e"],
-    }),
-});
 
 export const leaseHolderSchema = z
   .object({

@@ -3,8 +3,7 @@ import type { z } from "zod";
 import { formatAmount } from "../../machines/currency.ts";
 import type { AuditEvent } from "../../services/bus/messages/audit.ts";
 import type { stationEventSchema } from "../contract/timeline.ts";
-import { toTimestamp } from "../http/shared-schemas.ts";
-import { actorWire } from "./actor-wire.ts";
+import { actorJson, toTimestamp } from "../http/shared-schemas.ts";
 
 export function stationEventWire(event: AuditEvent): z.infer<typeof stationEventSchema> {
   const { version, ordinal, atMs, type, actor, intentId, data } = event;
@@ -13,7 +12,7 @@ export function stationEventWire(event: AuditEvent): z.infer<typeof stationEvent
     ordinal,
     at: toTimestamp(atMs),
     type,
-    actor: actorWire(actor),
+    actor: actorJson(actor),
     intent_id: intentId,
     data: eventDataWire(data),
   };

@@ -2,8 +2,7 @@
 import type { z } from "zod";
 import type { KillSwitch } from "../../services/bus/messages/kill-switches.ts";
 import type { killSwitchSchema } from "../contract/kill-switch.ts";
-import { toTimestamp } from "../http/shared-schemas.ts";
-import { actorWire } from "./actor-wire.ts";
+import { actorJson, toTimestamp } from "../http/shared-schemas.ts";
 
 export function killSwitchWire(killSwitch: KillSwitch): z.infer<typeof killSwitchSchema> {
   const { switchId, subject, isOn, reason, changedBy, changedAtMs } = killSwitch;
@@ -12,7 +11,7 @@ export function killSwitchWire(killSwitch: KillSwitch): z.infer<typeof killSwitc
     subject,
     frozen: isOn,
     reason,
-    changed_by: actorWire(changedBy),
+    changed_by: actorJson(changedBy),
     changed_at: toTimestamp(changedAtMs),
   };
 }

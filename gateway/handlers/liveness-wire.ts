@@ -1,7 +1,7 @@
 /** A device's presence for the wire, as its station committed it. */
 import type { z } from "zod";
 import type { StationDevice } from "../../machines/station/state.ts";
-import { type livenessSchema, toTimestamp } from "../http/shared-schemas.ts";
+import { type livenessSchema, optionalTimestamp } from "../http/shared-schemas.ts";
 
 export function livenessWire({
   state,
@@ -13,9 +13,4 @@ export function livenessWire({
     last_seen_at: optionalTimestamp(lastSeenAtMs),
     since: optionalTimestamp(sinceMs),
   };
-}
-
-/** A moment that may not have come. */
-export function optionalTimestamp(ms: number | null): string | null {
-  return ms === null ? null : toTimestamp(ms);
 }

@@ -1,8 +1,10 @@
 /** What an answer consists of: status line, common headers, JSON body; `answer-writer.ts` sends it. */
 import { STATUS_CODES } from "node:http";
-import { earlierOrderWire } from "../handlers/earlier-order-wire.ts";
+import { formatAmount } from "../../machines/currency.ts";
+import type { EarlierSale } from "../../machines/payment-intent.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
 import type { RefusalFacts } from "./handler-context.ts";
+import { type ErrorBody, toTimestamp } from "./shared-schemas.ts";
 
 export type Headers = Readonly<Record<string, string>>;
 
@@ -55,7 +57,7 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
       status,
       reason,
       earlier_intent_id: earlierIntentId,
-      earlier_order: earlierSale && earlierOrderWire(earlierSale),
+      earlier_order: earlierSale && earlierOrderJson(earlierSale),
       errors,
     }),
   };
@@ -73,4 +75,16 @@ function authenticateHeader(code: ErrorCode, status: number): Headers {
 function retryHeader(status: number, retryAfterMs: number | undefined): Headers {
   if (retryAfterMs === undefined && status !== 503 && status !== 429) return {};
   return { "Retry-After": String(Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000))) };
+}
+
+/** The order that a reference has settled before. */
+function earlierOrderJson(sale: EarlierSale): NonNullable<ErrorBody["earlier_order"]> {
+  return {
+    order_id: sale.orderId,
+    order_display_number: sale.orderDisplayNumber,
+    station_name: sale.stationName,
+    amount: formatAmount(sale.amountMinor, sale.currency),
+    currency: sale.currency,
+    settled_at: toTimestamp(sale.settledAtMs),
+  };
 }

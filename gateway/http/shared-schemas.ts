@@ -106,3 +106,14 @@ export type ErrorBody = z.infer<typeof errorBodySchema>;
 
 /** A moment for the wire. */
 export const toTimestamp = (ms: number): string => new Date(ms).toISOString();
+
+/** A moment that may not have come. */
+export const optionalTimestamp = (ms: number | null): string | null => (ms === null ? null : toTimestamp(ms));
+
+/** Who caused something. What the registry does for the operator of the installation, the platform does to people. */
+export function actorJson<T extends { readonly kind: string }>(
+  actor: T,
+): Omit<T, "kind"> & { kind: Exclude<T["kind"], "registry"> | "platform" } {
+  const kind = actor.kind === "registry" ? "platform" : (actor.kind as Exclude<T["kind"], "registry">);
+  return { ...actor, kind };
+}

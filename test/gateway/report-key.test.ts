@@ -1,6 +1,6 @@
 /** A device's idempotency key is itself, whatever it holds: two keys are never one. */
 import { describe, expect, it } from "vitest";
-import { reportCommandId } from "../../gateway/handlers/command-id.ts";
+import { reportCommandId } from "../../gateway/http/command-id.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 
 describe("a report's idempotency key", () => {

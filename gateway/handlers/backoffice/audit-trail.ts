@@ -5,11 +5,10 @@ import { listProviderEvents, type ProviderEventEntry } from "../../../services/b
 import { listRegistryEvents, type RegistryEventEntry } from "../../../services/bus/messages/registry.ts";
 import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
 import type { pageOfTrailQuery } from "../../http/page.ts";
-import { toTimestamp } from "../../http/shared-schemas.ts";
-import { actorWire } from "../actor-wire.ts";
+import { actorJson, toTimestamp } from "../../http/shared-schemas.ts";
 import { eventDataWire, stationEventWire } from "../event-wire.ts";
-import { ownStation } from "../own-station.ts";
 
 /** A foreign payment is `not_found`. */
 export const getOwnTimeline: SessionHandler = async (context) => {
@@ -24,7 +23,7 @@ export const getOwnTimeline: SessionHandler = async (context) => {
     entries: timeline.entries.map(({ atMs, type, actor, sentence, moneyMoved, data }) => ({
       at: toTimestamp(atMs),
       type,
-      actor: actorWire(actor),
+      actor: actorJson(actor),
       sentence,
       money_moved: moneyMoved,
       data: eventDataWire(data),
@@ -59,5 +58,5 @@ export const listOwnEvents: SessionHandler<undefined, z.infer<typeof pageOfTrail
 /** An entry of either trail; its data has the wire's names already. */
 function eventWire(event: RegistryEventEntry | ProviderEventEntry) {
   const { eventId, atMs, actor, action, subject, data } = event;
-  return { event_id: eventId, at: toTimestamp(atMs), actor: actorWire(actor), action, subject, data };
+  return { event_id: eventId, at: toTimestamp(atMs), actor: actorJson(actor), action, subject, data };
 }

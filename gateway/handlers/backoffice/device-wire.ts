@@ -4,8 +4,8 @@ import { blockedReason, type KillSwitches } from "../../../machines/standing.ts"
 import { findDevice, type StationState } from "../../../machines/station/state.ts";
 import type { Device } from "../../../services/bus/messages/registry.ts";
 import type { deviceSchema } from "../../contract/backoffice.ts";
-import { toTimestamp } from "../../http/shared-schemas.ts";
-import { livenessWire, optionalTimestamp } from "../liveness-wire.ts";
+import { optionalTimestamp, toTimestamp } from "../../http/shared-schemas.ts";
+import { livenessWire } from "../liveness-wire.ts";
 
 export type DeviceWire = z.infer<typeof deviceSchema>;
 

@@ -13,8 +13,7 @@ import type {
   roboticsReasonBodySchema,
 } from "../../contract/robotics.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { toTimestamp } from "../../http/shared-schemas.ts";
-import { actorWire } from "../actor-wire.ts";
+import { actorJson, toTimestamp } from "../../http/shared-schemas.ts";
 
 export const getOwnFilialRobotics: SessionHandler = async (context) => {
   const { caller, deps } = context;
@@ -44,7 +43,7 @@ export const listOwnRoboticsEvents: SessionHandler<undefined, z.infer<typeof rob
     events: entries.map(({ eventId, atMs, actor, action, subject, data }) => ({
       event_id: eventId,
       at: toTimestamp(atMs),
-      actor: actorWire(actor),
+      actor: actorJson(actor),
       action,
       subject,
       data,

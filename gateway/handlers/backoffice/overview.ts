@@ -10,10 +10,10 @@ import type {
   stationPageQuerySchema,
 } from "../../contract/overview.ts";
 import { ok, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
+import { requireOwnStation } from "../../http/own-station.ts";
 import { intentWire } from "../cashier/intent-wire.ts";
 import { leaseWire } from "../cashier/lease-wire.ts";
 import { orderWire } from "../cashier/order-wire.ts";
-import { requireOwnStation } from "../own-station.ts";
 
 /** A foreign station is `not_found`. */
 export const listOwnOrders: SessionHandler<undefined, z.infer<typeof ownOrdersQuerySchema>> = async (context) => {

@@ -6,8 +6,8 @@ import type {
   ownServingTasksQuerySchema,
   roboticsReasonBodySchema,
 } from "../../contract/robotics.ts";
+import { idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
-import { idempotencyKey, sessionCommandId } from "../command-id.ts";
 import { ownTaskWire } from "../robotics/task-wire.ts";
 
 export const listOwnServingTasks: SessionHandler<undefined, z.infer<typeof ownServingTasksQuerySchema>> = async (

@@ -1,9 +1,9 @@
 /** A station's lease as the owner sees it, and its end by the owner. A foreign station is `not_found`. */
 
+import { sessionCommandId } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
 import { stationLeaseWire } from "../cashier/lease-wire.ts";
-import { sessionCommandId } from "../command-id.ts";
-import { ownStation } from "../own-station.ts";
 
 export const getOwnStationLease: SessionHandler = async (context) => {
   const { caller, deps } = context;

@@ -2,9 +2,9 @@
 import type { z } from "zod";
 import { isAttestedDirectly, type PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { attestBodySchema } from "../../contract/intent.ts";
+import { idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { ok, Refusal, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
-import { idempotencyKey, sessionCommandId } from "../command-id.ts";
-import { cashierActor, ownStation } from "../own-station.ts";
+import { cashierActor, ownStation } from "../../http/own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
 import { decidedIntentWire } from "./intent-wire.ts";
 

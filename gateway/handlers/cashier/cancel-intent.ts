@@ -1,8 +1,8 @@
 /** The cashier ends a collection without settling it. */
 
+import { sessionCommandId } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { sessionCommandId } from "../command-id.ts";
-import { cashierActor, ownStation } from "../own-station.ts";
+import { cashierActor, ownStation } from "../../http/own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
 import { decidedIntentWire } from "./intent-wire.ts";
 

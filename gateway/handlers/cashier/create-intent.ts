@@ -2,9 +2,9 @@
 import type { z } from "zod";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { createIntentBodySchema } from "../../contract/intent.ts";
+import { sessionCommandId } from "../../http/command-id.ts";
 import { created, Refusal, type SessionHandler } from "../../http/handler-context.ts";
-import { sessionCommandId } from "../command-id.ts";
-import { cashierActor, ownStation } from "../own-station.ts";
+import { cashierActor, ownStation } from "../../http/own-station.ts";
 import { spokenOf } from "./intent-reply.ts";
 import { createdIntentWire } from "./intent-wire.ts";
 

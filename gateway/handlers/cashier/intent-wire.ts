@@ -16,7 +16,7 @@ import { doubtAtEnd, strongestDoubt, unconfirmedDoubt } from "../../../machines/
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import type { intentSchema } from "../../contract/intent.ts";
-import { toTimestamp } from "../../http/shared-schemas.ts";
+import { optionalTimestamp, toTimestamp } from "../../http/shared-schemas.ts";
 
 export type IntentWire = z.infer<typeof intentSchema>;
 
@@ -168,8 +168,4 @@ function attestNow(intent: PaymentIntent, atMs: number): IntentEvent {
     transactionId: null,
   };
   return { type: "ATTEST", attestation };
-}
-
-function optionalTimestamp(ms: number | null): string | null {
-  return ms === null ? null : toTimestamp(ms);
 }

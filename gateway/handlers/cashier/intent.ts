@@ -3,7 +3,7 @@ import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import { findIntent } from "../../../machines/station/state.ts";
 import { findEndedIntent } from "../../../services/bus/messages/settlement.ts";
 import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
-import { ownStation } from "../own-station.ts";
+import { ownStation } from "../../http/own-station.ts";
 import { intentWire } from "./intent-wire.ts";
 
 /** The active intent first, then the recently ended ones: as many as the station's bounded state holds. */

@@ -6,10 +6,10 @@ import type { StationState } from "../../../machines/station/state.ts";
 import { bindStation } from "../../../services/bus/messages/user-access.ts";
 import { RefusedError, UnavailableError } from "../../../services/bus/refusals.ts";
 import type { leaseBodySchema, leaseRenewalBodySchema } from "../../contract/cashier.ts";
+import { requestDigest, sessionCommandId } from "../../http/command-id.ts";
 import { ok, Refusal, type Reply, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
+import { cashierActor, ownStation } from "../../http/own-station.ts";
 import { LIMITS } from "../../limits.ts";
-import { requestDigest, sessionCommandId } from "../command-id.ts";
-import { cashierActor, ownStation } from "../own-station.ts";
 import { stationLeaseWire } from "./lease-wire.ts";
 
 type AnyContext = SessionContext<unknown, unknown>;

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { listOrders } from "../../../services/bus/messages/settlement.ts";
 import type { ordersQuerySchema } from "../../contract/cashier.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { ownStation } from "../own-station.ts";
+import { ownStation } from "../../http/own-station.ts";
 import { orderWire } from "./order-wire.ts";
 
 export const listCashierOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {

@@ -1,8 +1,8 @@
 /** A station as its live socket tells it, once: for clients that cannot keep a socket open. */
 
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
 import { liveWire } from "../../live/live-wire.ts";
-import { ownStation } from "../own-station.ts";
 
 export const readLiveState: SessionHandler = async (context) => {
   const { caller, deps } = context;

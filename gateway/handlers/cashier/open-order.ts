@@ -2,9 +2,9 @@
 import type { z } from "zod";
 import { openOrder } from "../../../services/bus/messages/settlement.ts";
 import type { orderLinesBodySchema } from "../../contract/cashier.ts";
+import { idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { created, type SessionHandler } from "../../http/handler-context.ts";
-import { idempotencyKey, sessionCommandId } from "../command-id.ts";
-import { ownStation } from "../own-station.ts";
+import { ownStation } from "../../http/own-station.ts";
 import { orderLinesFromWire, orderWire } from "./order-wire.ts";
 
 export const openCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {

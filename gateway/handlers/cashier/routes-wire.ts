@@ -1,10 +1,12 @@
 /** The routes offered at a station and the companions behind `smart_pos`, for the wire. */
+
 import type { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { StationDevice, StationState } from "../../../machines/station/state.ts";
 import { companionOffers, routeOffers } from "../../../machines/views/routes.ts";
 import type { routesSchema } from "../../contract/cashier.ts";
-import { livenessWire, optionalTimestamp } from "../liveness-wire.ts";
+import { optionalTimestamp } from "../../http/shared-schemas.ts";
+import { livenessWire } from "../liveness-wire.ts";
 import { readinessOf } from "./companion-readiness.ts";
 
 export interface RoutesFacts {

@@ -5,10 +5,10 @@ import type { BlockedReason } from "../../../machines/standing.ts";
 import { assignmentView } from "../../../machines/views/assignment.ts";
 import { UnavailableError } from "../../../services/bus/refusals.ts";
 import type { reportBodySchema } from "../../contract/device.ts";
+import { reportCommandId } from "../../http/command-id.ts";
 import { type DeviceHandler, ok, Refusal, type StationCommandRequest } from "../../http/handler-context.ts";
 import { toTimestamp } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
-import { reportCommandId } from "../command-id.ts";
 
 export const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (context) => {
   const { deps, device, body } = context;

@@ -2,8 +2,8 @@
 import type { z } from "zod";
 import { listDeliveries, redeliver } from "../../../services/bus/messages/webhooks.ts";
 import type { webhookDeliveriesQuerySchema } from "../../contract/webhook.ts";
+import { idempotencyKey } from "../../http/command-id.ts";
 import { type ConsumerHandler, ok } from "../../http/handler-context.ts";
-import { idempotencyKey } from "../command-id.ts";
 import { deliveryWire } from "../webhook-wire.ts";
 
 export const listWebhookDeliveries: ConsumerHandler<z.infer<typeof webhookDeliveriesQuerySchema>> = async (context) => {

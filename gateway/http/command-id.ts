@@ -1,8 +1,21 @@
 /** The id under which a command is done once (I6): the same id gets the same answer. */
 import { createHash, randomUUID } from "node:crypto";
+import { z } from "zod";
 import { digestOf } from "../../machines/digest.ts";
-import { Refusal, type SessionContext } from "../http/handler-context.ts";
 import { LIMITS } from "../limits.ts";
+import { Refusal, type SessionContext } from "./handler-context.ts";
+
+/** Under the same key a command is done once; its repetition gets the same answer, that of a lease the lease as it is now. */
+export const idempotencyHeaderSchema = z.object({
+  "Idempotency-Key": z
+    .string()
+    .max(LIMITS.idempotencyKeyCharacters)
+    .optional()
+    .meta({
+      description: `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`,
+      examples: ["6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e"],
+    }),
+});
 
 /**
  * Of a person's command: from the user, the kind of command, the thing it is about and the `Idempotency-Key` header.

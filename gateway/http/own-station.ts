@@ -1,7 +1,7 @@
 /** A station of the caller's organization, or `not_found`: a foreign one cannot be told from one that does not exist. */
 import type { Actor } from "../../machines/actor.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import { Refusal, type SessionContext } from "../http/handler-context.ts";
+import { Refusal, type SessionContext } from "./handler-context.ts";
 
 /**
  * The state of the station named by `{station_id}`, from the replica. Throws `not_found`, or `replica_stale` also where the
