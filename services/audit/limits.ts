@@ -58,9 +58,8 @@ export const AUDIT_LIMITS = {
   /** Closed issues told in one timeline, the newest: each is a person's own decision about another money of the same payment. */
   timelineClosedIssues: 20,
 
-  /** How often rows past their retention are removed, and how many by one statement, so that it holds no lock for long. */
-  purgeIntervalMs: 3_600_000,
-  purgeBatchRows: 5_000,
+  /** How often the retention job runs, and how many rows one statement deletes. */
+  retention: { everyMs: 3_600_000, rowsPerBatch: 5_000 },
 
   /** The copiers write one batch after another, on connections that no reader can keep from them; all logs share them. */
   copierConnections: 2,

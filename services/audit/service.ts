@@ -5,6 +5,7 @@ import { auditHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { startRetention } from "../runtime/retention.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -13,7 +14,7 @@ import { readCopyLags } from "./copy/copy-lag.ts";
 import type { AuditDeps } from "./deps.ts";
 import { addCopierFigures, addLagFigures } from "./figures.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
-import { startPurge } from "./retention.ts";
+import { copyRetention } from "./retention.ts";
 import { auditSettingsSchema } from "./settings.ts";
 import { listEvents } from "./station-events.ts";
 import { timeline } from "./timeline/timeline.ts";
@@ -39,7 +40,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
     const known = await lag();
     return known?.some(({ lateMs }) => lateMs > AUDIT_LIMITS.lateMs) === true ? "copy_late" : null;
   });
-  const purge = startPurge(deps, auditSettings);
+  const retention = startRetention(copyRetention(deps, auditSettings), log);
   const serving = [
     serve(responder, getTimeline, (request) => timeline(deps, request)),
     serve(responder, listStationEvents, (request) => listEvents(deps, request)),
@@ -48,7 +49,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   return {
     async stop() {
       await Promise.all(serving.map((served) => served.drain()));
-      await Promise.all([copier.stop(), purge.stop()]);
+      await Promise.all([copier.stop(), retention.stop()]);
       await Promise.all([closeDatabase(copying), closeDatabase(database)]);
     },
   };

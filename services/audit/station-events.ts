@@ -1,9 +1,10 @@
 /** A station's events, page by page. */
+
+import { requirePermission } from "../bus/access.ts";
 import type { AuditEvent, listStationEvents } from "../bus/messages/audit.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import { requireAnyOf } from "./access.ts";
 import { waitUntilCopied } from "./catch-up.ts";
 import type { AuditDeps } from "./deps.ts";
 import { hasLaterEvents, selectStationEvents, stationExists } from "./sql/read-events.ts";
@@ -15,7 +16,7 @@ export async function listEvents(
 ): Promise<ReplyOf<typeof listStationEvents>> {
   const { caller, stationId, sinceVersion, limit } = request;
   const { organizationId } = caller;
-  requireAnyOf(caller, ["organization.manage", "reconciliation.manage"]);
+  requirePermission(caller, "organization.manage", "reconciliation.manage");
   if (!(await stationExists(deps.database, { organizationId, stationId }))) {
     throw new RefusedError({ code: "not_found" });
   }

@@ -69,9 +69,8 @@ export const RELAY_LIMITS = {
    * gateway that was cut off from the bus for longer than this without a restart would not learn of it.
    */
   markedRetentionHours: 30 * 24,
-  /** How often rows beyond their retention are removed, and how many in one statement. */
-  housekeepingIntervalMs: 600_000,
-  rowsPerRemoval: 1_000,
+  /** How often the retention job runs, and how many rows one statement deletes. */
+  retention: { everyMs: 600_000, rowsPerBatch: 1_000 },
   /**
    * How often the newest message of each stream is noted: what was stored since cannot be missed when it is lost. Three
    * small requests, and a row only where something was stored.

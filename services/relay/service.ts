@@ -5,14 +5,15 @@ import { relayHealth } from "../bus/messages/health.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { startRetention } from "../runtime/retention.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
 import { standForElection } from "./election.ts";
 import { addRelayFigures } from "./figures.ts";
-import { removeOldRows } from "./housekeeping.ts";
 import { lead } from "./lead.ts";
 import { RELAY_LIMITS } from "./limits.ts";
+import { outboxRetention } from "./retention.ts";
 import { summarizePendingRows } from "./sql/outbox-rows.ts";
 
 /** Starts a relay. Several processes may run it: one delivers, the others stand by to succeed it. */
@@ -48,15 +49,13 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
     return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
   };
   const health = serve({ nc, log: deps.log, queue: "relay" }, relayHealth, databaseHealth(nc, sql, findFault));
-  const housekeeping = setInterval(() => void removeOldRows(work), RELAY_LIMITS.housekeepingIntervalMs);
-  housekeeping.unref();
+  const retention = startRetention(outboxRetention(work), log);
   // Whoever is told that this has started may write and flush at once; the subscription must be there by then.
   await election.stood;
   await nc.flush();
   return {
     stop: async () => {
-      clearInterval(housekeeping);
-      await Promise.all([health.drain(), election.stop()]);
+      await Promise.all([health.drain(), election.stop(), retention.stop()]);
       await closeDatabase(sql);
     },
   };

@@ -14,9 +14,8 @@ export const ROBOTICS_LIMITS = {
   offersPerTurn: 50,
   /** Transactions of one look; what is left is taken up at the next, so that a stopping process need not wait for all. */
   turnsPerLook: 20,
-  /** How often ended tasks that have outlived their retention are removed, and how many at once. */
-  housekeepingIntervalMs: 3_600_000,
-  rowsPerRemoval: 1_000,
+  /** How often the retention job runs, and how many tasks one statement deletes. */
+  retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
   /** A figure that PostgreSQL does not give within this is told as unknown. */
   figureMs: 400,
   /** How long the relay may take to say that it has delivered; nobody waits for it. */

@@ -6,6 +6,7 @@ import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { repeat } from "../runtime/repeat.ts";
+import { startRetention } from "../runtime/retention.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -18,8 +19,8 @@ import { seedSandbox } from "./consumers/seed-sandbox.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { addRoboticsFigures } from "./figures.ts";
 import * as filials from "./filials/pause-resume.ts";
-import { removeEndedTasks } from "./housekeeping.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
+import { taskRetention } from "./retention.ts";
 import { roboticsSettingsSchema } from "./settings.ts";
 import { readOldestDueAgeMs } from "./sql/housekeeping.ts";
 import { cancel } from "./tasks/cancel-task.ts";
@@ -45,10 +46,9 @@ export async function startRoboticsService(shared: ServiceDeps): Promise<Service
   });
   const deps: RoboticsDeps = { database, log, figures, retentionDays: own.ROBOTICS_TASK_RETENTION_DAYS };
   const serving = serveAll(bus.nc, deps, announcer(bus.nc, log));
-  const { expiryIntervalMs, housekeepingIntervalMs } = ROBOTICS_LIMITS;
   const repeated = [
-    repeat({ everyMs: expiryIntervalMs, what: "expiring offers", log }, () => expireDue(deps)),
-    repeat({ everyMs: housekeepingIntervalMs, what: "removing old serving tasks", log }, () => removeEndedTasks(deps)),
+    repeat({ everyMs: ROBOTICS_LIMITS.expiryIntervalMs, what: "expiring offers", log }, () => expireDue(deps)),
+    startRetention(taskRetention(deps), log),
   ];
   return {
     async stop() {

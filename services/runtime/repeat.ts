@@ -1,4 +1,4 @@
-/** Does something now and then until stopped; one turn at a time. What fails is done at the next turn. */
+/** Repeats some work until stopped, one turn at a time. A turn that fails is logged; the next one follows as usual. */
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface Repeated {
@@ -11,7 +11,7 @@ export function repeat(
     readonly what: string;
     readonly log: { warn(fields: object, message: string): void };
   },
-  work: () => Promise<unknown>,
+  work: (stopping: AbortSignal) => Promise<unknown>,
 ): Repeated {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -19,10 +19,10 @@ export function repeat(
     let lastReason = "";
     while (!signal.aborted) {
       try {
-        await work();
+        await work(signal);
         lastReason = "";
       } catch (error) {
-        // Told once and not at each turn: what is missing may be away for hours.
+        // Logged once and not at each turn: what is missing may be away for hours.
         const reason = String(error);
         if (reason !== lastReason && !signal.aborted) options.log.warn({ err: error }, `${options.what} has failed`);
         lastReason = reason;

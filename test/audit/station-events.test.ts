@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DeviceDescription } from "../../machines/station/state.ts";
-import { purgeOnce } from "../../services/audit/retention.ts";
+import { copyRetention } from "../../services/audit/retention.ts";
 import { type AuditEvent, listStationEvents } from "../../services/bus/messages/audit.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
 import { type AuditWorld, committedEvents, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
 
@@ -83,8 +85,11 @@ test("what is past its retention goes, the rest stays, and a gap is not made of 
   await station.do({ type: "lease_acquire" }, station.cashier);
   await station.collectCash(41_002);
   await world.untilCopied();
-  const deps = { database: world.database };
-  await purgeOnce(deps, { eventRetentionDays: 60 });
+  const { database } = world;
+  const log = createLog({ service: "test", level: "silent" });
+  const remove = (eventRetentionDays: number) =>
+    removeExpired(copyRetention({ database }, { eventRetentionDays }), log);
+  await remove(60);
   const { stationId } = station.facts;
   const count = async () => {
     const [row] = await world.database`
@@ -94,7 +99,7 @@ test("what is past its retention goes, the rest stays, and a gap is not made of 
   };
   const events = committedEvents(station).length;
   expect(await count()).toEqual({ events, intents: 2 });
-  await purgeOnce(deps, { eventRetentionDays: 30 });
+  await remove(30);
   expect(await count()).toEqual({ events: events - old, intents: 1 });
   await station.collectCash(41_003);
   await world.untilCopied();

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { CREDENTIALS } from "../../services/bus/streams.ts";
 import { credentialKey } from "../../services/db/outbox.ts";
 import { deleteEntry } from "../../services/relay/buckets.ts";
-import { removeOldRows } from "../../services/relay/housekeeping.ts";
 import { RELAY_LIMITS } from "../../services/relay/limits.ts";
+import { outboxRetention } from "../../services/relay/retention.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
 import { type RelayFixture, sessionDelete, sessionPut, startRelayFixture } from "./relay-fixture.ts";
 
 /** No relay runs here, so that rows stay as a test puts them. */
@@ -17,7 +18,7 @@ beforeEach(() => fixture.sql`truncate outbox`);
 
 const HASH = "d".repeat(64);
 const remove = () =>
-  removeOldRows({ ...fixture.bus, sql: fixture.sql, log: createLog({ service: "test", level: "silent" }) });
+  removeExpired(outboxRetention({ ...fixture.bus, sql: fixture.sql }), createLog({ service: "test", level: "silent" }));
 const kinds = async () => (await fixture.sql`select kind from outbox order by outbox_id`).map((row) => row["kind"]);
 const deliveredHoursAgo = (hours: number) => fixture.sql`
   update outbox set delivered_at = now() - ${hours}::float8 * interval '1 hour'`;
@@ -60,7 +61,7 @@ describe("an outbox row", () => {
     await fixture.sql`
       insert into outbox (key, kind, payload, delivered_at)
       select 'session.1', 'session_put', '{}', now() - interval '2 days'
-      from generate_series(1, ${RELAY_LIMITS.rowsPerRemoval * 2 + 1})`;
+      from generate_series(1, ${RELAY_LIMITS.retention.rowsPerBatch * 2 + 1})`;
     await remove();
     expect(await kinds()).toEqual([]);
   });

@@ -4,11 +4,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { roboticsHealth } from "../../services/bus/messages/health.ts";
 import * as robotics from "../../services/bus/messages/robotics.ts";
 import { addRoboticsFigures } from "../../services/robotics/figures.ts";
-import { removeEndedTasks } from "../../services/robotics/housekeeping.ts";
+import { taskRetention } from "../../services/robotics/retention.ts";
 import { roboticsSettingsSchema } from "../../services/robotics/settings.ts";
 import { readOldestDueAgeMs } from "../../services/robotics/sql/housekeeping.ts";
 import { accept } from "../../services/robotics/tasks/consumer-moves.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
 import { parseSettings } from "../../services/runtime/settings.ts";
 import { type Fleet, type Place, type RoboticsWorld, refusalOf, startRoboticsWorld } from "./robotics-world.ts";
 
@@ -37,8 +38,9 @@ test("tasks that ended longer ago than they are kept are removed; what is open s
     update serving_tasks set offered_at = now() - interval '9 days', ended_at = ended_at - interval '8 days'
     where task_id = any(${ids})`;
   const log = createLog({ service: "test", level: "silent" });
-  expect(await removeEndedTasks({ database: world.database, log, retentionDays: 8 })).toBe(1);
-  expect(await removeEndedTasks({ database: world.database, log, retentionDays: 8 })).toBe(0);
+  const retention = taskRetention({ database: world.database, retentionDays: 8 });
+  expect(await removeExpired(retention, log)).toEqual({ tasks: 1 });
+  expect(await removeExpired(retention, log)).toEqual({ tasks: 0 });
   const { tasks } = await world.ask(robotics.listOwnTasks, { caller: place.owner });
   expect(tasks.map(({ taskId }) => taskId)).toEqual([open.taskId, recent.taskId]);
   const read = { caller: place.owner, taskId: old.taskId };

@@ -1,4 +1,4 @@
-/** Removing what is past its retention. Each statement takes a bounded batch and says how many rows went. */
+/** Deletes what is past its retention, up to `rows` rows at a time. Each returns how many rows it has deleted. */
 import type { Database } from "../../db/pool.ts";
 
 interface Bounds {
@@ -6,18 +6,18 @@ interface Bounds {
   readonly rows: number;
 }
 
-export async function purgeEvents(database: Database, { olderThanDays, rows }: Bounds): Promise<number> {
-  const purged = await database`
+export async function deleteOldEvents(database: Database, { olderThanDays, rows }: Bounds): Promise<number> {
+  const deleted = await database`
     delete from station_events where (station_id, version, ordinal) in (
       select station_id, version, ordinal from station_events
       where at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
-  return purged.count;
+  return deleted.count;
 }
 
-export async function purgeIntents(database: Database, { olderThanDays, rows }: Bounds): Promise<number> {
-  const purged = await database`
+export async function deleteOldIntents(database: Database, { olderThanDays, rows }: Bounds): Promise<number> {
+  const deleted = await database`
     delete from intent_history where intent_id in (
       select intent_id from intent_history
       where at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
-  return purged.count;
+  return deleted.count;
 }

@@ -1,12 +1,12 @@
 /** One payment, told in order: what happened, who did it, and whether money moved. */
 
 import { wireStatus } from "../../../machines/payment-intent.ts";
+import { requirePermission } from "../../bus/access.ts";
 import type { AuditEvent, getTimeline } from "../../bus/messages/audit.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { findCopiedIntent } from "../../db/intent-history.ts";
-import { requireAnyOf } from "../access.ts";
 import { waitUntilCopied } from "../catch-up.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
@@ -26,7 +26,7 @@ type Entry = Reply["entries"][number];
 
 /** Refuses with `permission_denied`, or with `not_found` for an intent that is not the organization's. */
 export async function timeline(deps: AuditDeps, request: Request): Promise<Reply> {
-  requireAnyOf(request.caller, ["organization.manage", "reconciliation.manage", "payments.collect"]);
+  requirePermission(request.caller, "organization.manage", "reconciliation.manage", "payments.collect");
   const { intentId } = request;
   const key = { organizationId: request.caller.organizationId, intentId };
   // An intent that the copy does not know yet could be any station's; one that it knows waits for its own station only.

@@ -1,0 +1,51 @@
+/** The retention job: deletes what is past its retention, in bounded statements, so that none holds its locks for long. */
+import { type Repeated, repeat } from "./repeat.ts";
+
+/** Deletes up to `rows` rows and returns how many it has deleted. */
+export type Removal = (rows: number) => Promise<number>;
+
+/** What a service deletes. */
+export interface Retention<TName extends string = string> {
+  /** All of it, in words, for the log: "old serving tasks". */
+  readonly what: string;
+  readonly everyMs: number;
+  /** The limit of one statement. */
+  readonly rowsPerBatch: number;
+  /** Run one after another, in this order. */
+  readonly removals: Readonly<Record<TName, Removal>>;
+}
+
+interface RetentionLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** Runs at once and then at each interval, until stopped. What fails is logged and done at the next turn. */
+export function startRetention(retention: Retention, log: RetentionLog): Repeated {
+  const { what, everyMs } = retention;
+  return repeat({ everyMs, what: `removing ${what}`, log }, (signal) => removeExpired(retention, log, signal));
+}
+
+/** One turn: all that is past its retention now. Returns and logs how many rows went by each removal. */
+export async function removeExpired<TName extends string>(
+  { what, rowsPerBatch, removals }: Retention<TName>,
+  log: Pick<RetentionLog, "info">,
+  signal?: AbortSignal,
+): Promise<Record<TName, number>> {
+  const removed: Partial<Record<TName, number>> = {};
+  for (const [name, remove] of Object.entries(removals) as [TName, Removal][]) {
+    removed[name] = await removeAll(remove, rowsPerBatch, signal);
+  }
+  if (Object.values(removed).some((rows) => rows !== 0)) log.info(removed, `removed ${what}`);
+  return removed as Record<TName, number>;
+}
+
+async function removeAll(remove: Removal, rowsPerBatch: number, signal: AbortSignal | undefined): Promise<number> {
+  let total = 0;
+  while (signal?.aborted !== true) {
+    const removed = await remove(rowsPerBatch);
+    total += removed;
+    if (removed < rowsPerBatch) break;
+  }
+  return total;
+}
