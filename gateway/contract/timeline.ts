@@ -1,8 +1,8 @@
 /** What happened, who did it, and whether money moved: the registry's events, a station's events and one payment's timeline. */
 import { z } from "zod";
 import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
+import { REGISTRY_SUBJECTS } from "../../services/bus/messages/events.ts";
 import { PROVIDER_EVENT_SUBJECTS } from "../../services/bus/messages/providers.ts";
-import { REGISTRY_SUBJECTS } from "../../services/bus/messages/registry.ts";
 import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "../http/page.ts";
 import { idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { intentStatusSchema, moneyMovedSchema } from "./enums.ts";

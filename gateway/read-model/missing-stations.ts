@@ -3,7 +3,7 @@
  * asked about a station that the replica has.
  */
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
-import { getStation } from "../../services/bus/messages/registry.ts";
+import { getStation } from "../../services/bus/messages/stations.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import type { GatewayBus } from "../http/handler-context.ts";
 import { LIMITS } from "../limits.ts";

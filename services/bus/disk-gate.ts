@@ -13,11 +13,11 @@ type Tier = Exclude<DiskTier, "ok" | "low">;
 
 const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["registry.organization.create", "reserve"],
-  ["registry.filial.create", "reserve"],
-  ["registry.station.create", "reserve"],
-  ["registry.device.register", "reserve"],
-  ["registry.code.issue", "reserve"],
-  ["registry.enroll", "reserve"],
+  ["registry.createFilial", "reserve"],
+  ["registry.createStation", "reserve"],
+  ["registry.registerDevice", "reserve"],
+  ["registry.issueEnrollmentCode", "reserve"],
+  ["registry.enrollDevice", "reserve"],
   ["registry.user.create", "reserve"],
   ["providers.config.create", "reserve"],
   ["robotics.consumer.create", "reserve"],

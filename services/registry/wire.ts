@@ -1,14 +1,12 @@
 /** Database rows as the messages show them; rows themselves never leave the service. */
 import type { z } from "zod";
+import type { Device } from "../bus/messages/devices.ts";
+import type { enrollmentCodeSchema } from "../bus/messages/enrollment-codes.ts";
+import type { RegistryEventEntry } from "../bus/messages/events.ts";
+import type { filialSchema } from "../bus/messages/filials.ts";
 import type { Organization } from "../bus/messages/organizations.ts";
-import type {
-  Device,
-  enrollmentCodeSchema,
-  filialSchema,
-  RegistryEventEntry,
-  Station,
-  userSchema,
-} from "../bus/messages/registry.ts";
+import type { userSchema } from "../bus/messages/registry.ts";
+import type { Station } from "../bus/messages/stations.ts";
 import { permissionsOf } from "./permissions.ts";
 import type { DeviceRow } from "./sql/devices.ts";
 import type { EnrollmentCodeRow } from "./sql/enrollment-codes.ts";

@@ -1,6 +1,6 @@
 /** The person in whose name a bench works: may do everything that it needs, at the seeded organization. */
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import { seedSandbox } from "../../services/bus/messages/registry.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
 import type { Ground } from "./ground.ts";
 

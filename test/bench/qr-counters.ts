@@ -2,16 +2,13 @@
 import { createHmac } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Caller } from "../../services/bus/messages/caller.ts";
+import { registerDevice } from "../../services/bus/messages/devices.ts";
+import { enrollDevice, issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
+import { listFilials } from "../../services/bus/messages/filials.ts";
 import { createProviderConfig } from "../../services/bus/messages/providers.ts";
-import {
-  createStation,
-  enroll,
-  issueEnrollmentCode,
-  listFilials,
-  registerDevice,
-} from "../../services/bus/messages/registry.ts";
 import { openOrder } from "../../services/bus/messages/settlement.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
+import { createStation } from "../../services/bus/messages/stations.ts";
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import type { DisplayWatch } from "./display-watch.ts";
@@ -75,7 +72,7 @@ async function makeCounter(ground: Ground, caller: Caller, filialId: number): Pr
   const display = { caller, stationId, name: "Display", kind: "customer_display" } as const;
   const { device } = await call(nc, registerDevice, display, PATIENCE_MS);
   const { code } = await call(nc, issueEnrollmentCode, { caller, deviceId: device.deviceId }, PATIENCE_MS);
-  const { credential } = await call(nc, enroll, { code }, PATIENCE_MS);
+  const { credential } = await call(nc, enrollDevice, { code }, PATIENCE_MS);
   await ask(ground, caller, stationId, { type: "lease_acquire", lifetimeMs: 3_600_000 });
   return { stationId, credential };
 }

@@ -6,7 +6,8 @@ import { createFilialBodySchema, issueCodeBodySchema } from "../../gateway/contr
 import { leaseBodySchema, orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
 import { closeIssueBodySchema } from "../../gateway/contract/issue.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { createFilial, issueEnrollmentCode } from "../../services/bus/messages/registry.ts";
+import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
+import { createFilial } from "../../services/bus/messages/filials.ts";
 import { openOrder } from "../../services/bus/messages/settlement.ts";
 import { checkReason } from "../../services/providers/issues/reason.ts";
 

@@ -3,11 +3,15 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { setDisk, WAITING_SUBJECTS } from "../../services/bus/disk-gate.ts";
+import * as devices from "../../services/bus/messages/devices.ts";
+import * as enrollmentCodes from "../../services/bus/messages/enrollment-codes.ts";
+import * as filials from "../../services/bus/messages/filials.ts";
 import * as organizations from "../../services/bus/messages/organizations.ts";
 import * as providers from "../../services/bus/messages/providers.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
 import * as robotics from "../../services/bus/messages/robotics.ts";
 import * as settlement from "../../services/bus/messages/settlement.ts";
+import * as stations from "../../services/bus/messages/stations.ts";
 import * as userAccess from "../../services/bus/messages/user-access.ts";
 import * as webhooks from "../../services/bus/messages/webhooks.ts";
 import { call, defineOperation, serve } from "../../services/bus/operation.ts";
@@ -50,14 +54,14 @@ const REFUSED = { code: "storage_low", retryAfterMs: 10_000 };
 
 describe("while the disk is short of space", () => {
   test("a registration: waits below the reserve", async () => {
-    expect(await answers("registry.device.register")).toEqual({ ok: DONE, low: DONE, reserve: REFUSED, full: REFUSED });
+    expect(await answers("registry.registerDevice")).toEqual({ ok: DONE, low: DONE, reserve: REFUSED, full: REFUSED });
   });
 
   test("a new order: waits only on a full disk", async () => {
     expect(await answers("settlement.order.open")).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: REFUSED });
   });
 
-  test.each(["settlement.settle", "registry.switch.set", "registry.session.login", "providers.callback.receive"])(
+  test.each(["settlement.settle", "registry.setKillSwitch", "registry.session.login", "providers.callback.receive"])(
     "%s: never waits",
     async (subject) => {
       expect(await answers(subject)).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: DONE });
@@ -65,7 +69,19 @@ describe("while the disk is short of space", () => {
   );
 
   test("each subject of the list: is the subject of an operation", () => {
-    const modules = [organizations, providers, registry, robotics, settlement, userAccess, webhooks];
+    const modules = [
+      devices,
+      enrollmentCodes,
+      filials,
+      stations,
+      organizations,
+      providers,
+      registry,
+      robotics,
+      settlement,
+      userAccess,
+      webhooks,
+    ];
     const subjects = modules.flatMap((module) =>
       Object.values<unknown>(module).flatMap((value) =>
         typeof value === "object" && value !== null && "subject" in value ? [value.subject] : [],

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { seedSandbox } from "../../services/bus/messages/registry.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
 import { StationLogs } from "../../services/bus/station-logs.ts";
 import { migrateInstallation } from "../../services/db/migrate-installation.ts";

@@ -1,7 +1,7 @@
 /** A change that is done while the gateway loses its feed: the answer says that it is done (design §2.2). */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { type Device, moveDevice } from "../../services/bus/messages/registry.ts";
+import { type Device, moveDevice } from "../../services/bus/messages/devices.ts";
 import { changeOrderLines, getOrder, type Order, voidOrder } from "../../services/bus/messages/settlement.ts";
 import { serve } from "../../services/bus/operation.ts";
 import { send } from "../support/http.ts";

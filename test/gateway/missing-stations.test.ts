@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { getStation } from "../../services/bus/messages/registry.ts";
+import { getStation } from "../../services/bus/messages/stations.ts";
 import { serve } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { type Refused, send } from "../support/http.ts";

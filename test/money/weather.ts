@@ -1,7 +1,7 @@
 /** What befalls the system while people work: processes that are killed, and kill switches that are thrown. */
 import { setTimeout as delay } from "node:timers/promises";
-import { setOwnSwitch, setPlatformSwitch } from "../../services/bus/messages/kill-switches.ts";
-import { moveDevice } from "../../services/bus/messages/registry.ts";
+import { moveDevice } from "../../services/bus/messages/devices.ts";
+import { setKillSwitch, setPlatformKillSwitch } from "../../services/bus/messages/kill-switches.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import type { KillableProcess } from "./killable-process.ts";
 import { type House, insist, type MoneyWorld } from "./money-world.ts";
@@ -99,7 +99,7 @@ export async function freeze(
 async function setFrozen(world: MoneyWorld, house: House, what: Freeze["what"], isOn: boolean): Promise<unknown> {
   const { owner: caller, stationId, configId, companionId } = house;
   const reason = "a drill";
-  if (what === "platform") return await world.ask(setPlatformSwitch, { by: "operator", isOn, reason });
+  if (what === "platform") return await world.ask(setPlatformKillSwitch, { by: "operator", isOn, reason });
   if (what === "suspended_device") {
     const move = isOn ? "SUSPEND" : "RESUME";
     return await world.ask(moveDevice, { caller, deviceId: companionId, move }).catch(ignoreMoved);
@@ -110,7 +110,7 @@ async function setFrozen(world: MoneyWorld, house: House, what: Freeze["what"], 
     provider: { kind: "provider", id: configId },
     device: { kind: "device", id: companionId },
   } as const;
-  return await world.ask(setOwnSwitch, { caller, subject: subject[what], isOn, reason });
+  return await world.ask(setKillSwitch, { caller, subject: subject[what], isOn, reason });
 }
 
 /** Another drill has suspended or resumed it already. */

@@ -3,6 +3,8 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
+import { moveDevice } from "../../services/bus/messages/devices.ts";
+import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import type { Service } from "../../services/runtime/service.ts";
@@ -52,27 +54,27 @@ test("a device's whole life reaches the station's log and the gateways' credenti
   const { deviceId } = await newDevice(fixture, stationId);
   expect((await station(stationId)).state.devices).toMatchObject([{ deviceId, status: "pending" }]);
 
-  const enrolled = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+  const enrolled = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
   const put = await entry(CREDENTIALS, enrolled.credential);
   expect(JSON.parse(put.text)).toEqual({ deviceId, stationId, scopes: enrolled.scopes });
   const active = await station(stationId);
   expect(active.state.devices).toMatchObject([{ deviceId, status: "active" }]);
   expect(enrolled.barrier).toEqual({ positions: { STATION_LOG_0: active.sequence, KV_CREDENTIALS: put.sequence } });
 
-  const suspended = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "SUSPEND" });
+  const suspended = await fixture.ask(moveDevice, { caller, deviceId, move: "SUSPEND" });
   const log = await station(stationId);
   expect(log.state.devices).toMatchObject([{ deviceId, status: "suspended" }]);
   expect(suspended.barrier.positions["STATION_LOG_0"]).toBe(log.sequence);
   expect((await entry(CREDENTIALS, enrolled.credential)).operation).toBe("");
 
-  const reset = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "RESET" });
+  const reset = await fixture.ask(moveDevice, { caller, deviceId, move: "RESET" });
   const deleted = await entry(CREDENTIALS, enrolled.credential);
   expect(deleted.operation).toBe("DEL");
   expect(reset.barrier.positions["KV_CREDENTIALS"]).toBe(deleted.sequence);
   expect((await station(stationId)).state.devices).toMatchObject([{ deviceId, status: "pending" }]);
 
-  const again = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
-  await fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" });
+  const again = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
+  await fixture.ask(moveDevice, { caller, deviceId, move: "REVOKE" });
   expect((await entry(CREDENTIALS, again.credential)).operation).toBe("DEL");
   expect((await station(stationId)).state.devices).toEqual([]);
 });
@@ -99,11 +101,11 @@ test("a revoked credential goes at once also when nobody hosts its station", asy
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   const { deviceId } = await newDevice(fixture, stationId);
-  const { credential } = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+  const { credential } = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
   await stations.stop();
   try {
     const startedAtMs = Date.now();
-    const { device, barrier } = await fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" });
+    const { device, barrier } = await fixture.ask(moveDevice, { caller, deviceId, move: "REVOKE" });
     expect(device.status).toBe("revoked");
     expect(barrier.positions["STATION_LOG_0"]).toBeUndefined();
     expect(barrier.isUndelivered).toBe(true);

@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
+import {
+  changeDevice,
+  getDevice,
+  listDevices,
+  moveDevice,
+  registerDevice,
+} from "../../services/bus/messages/devices.ts";
+import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
+import { createStation, moveStation, renameStation } from "../../services/bus/messages/stations.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import {
   newActiveDevice,
@@ -19,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => fixture.stop());
 
 const register = (stationId: number, more: object = {}) =>
-  fixture.ask(registry.registerDevice, {
+  fixture.ask(registerDevice, {
     caller: fixture.owner,
     stationId,
     name: "Device",
@@ -79,9 +87,9 @@ describe("a registered device", () => {
     const tried = await Promise.allSettled(Array.from({ length: STATE_LIMITS.devices + 4 }, () => register(stationId)));
     expect(tried.filter((one) => one.status === "fulfilled")).toHaveLength(STATE_LIMITS.devices);
     expect((await refusalOf(register(stationId))).code).toBe("device_limit_reached");
-    const { devices } = await fixture.ask(registry.listDevices, { caller: fixture.owner, stationId });
+    const { devices } = await fixture.ask(listDevices, { caller: fixture.owner, stationId });
     const deviceId = devices[0]?.deviceId ?? 0;
-    await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
+    await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
     await register(stationId);
   });
 });
@@ -91,7 +99,7 @@ describe("a changed device", () => {
     const { stationId } = await newStation(fixture);
     const { device } = await register(stationId, { handoffTarget: "pos://a" });
     const { deviceId } = device;
-    const changed = await fixture.ask(registry.changeDevice, {
+    const changed = await fixture.ask(changeDevice, {
       caller: fixture.owner,
       deviceId,
       handoffTarget: "pos://b",
@@ -101,14 +109,14 @@ describe("a changed device", () => {
       device: { deviceId, handoffTarget: "pos://b", revision: 2 },
     });
     const foreign = { caller: fixture.owner, deviceId, capabilities: ["display_total" as const] };
-    expect((await refusalOf(fixture.ask(registry.changeDevice, foreign))).code).toBe("invalid_request");
+    expect((await refusalOf(fixture.ask(changeDevice, foreign))).code).toBe("invalid_request");
   });
 
   test("is not a revoked one", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
-    await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
-    const change = fixture.ask(registry.changeDevice, { caller: fixture.owner, deviceId, name: "New" });
+    await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
+    const change = fixture.ask(changeDevice, { caller: fixture.owner, deviceId, name: "New" });
     expect((await refusalOf(change)).code).toBe("conflict");
   });
 });
@@ -117,7 +125,7 @@ describe("the detail of a device", () => {
   test("has the summary of its last heartbeat, or null when it was never heard", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
-    const detail = () => fixture.ask(registry.getDevice, { caller: fixture.owner, deviceId });
+    const detail = () => fixture.ask(getDevice, { caller: fixture.owner, deviceId });
     expect((await detail()).lastHeartbeat).toBeNull();
     const subject = heartbeatSubject(stationId, deviceId);
     await fixture.bus.js.publish(subject, JSON.stringify({ atMs: 1, summary: { battery: 50 } }));
@@ -130,7 +138,7 @@ describe("a station", () => {
   test("needs a currency that exists", async () => {
     const { filialId } = await newStation(fixture);
     const request = { caller: fixture.owner, filialId, name: "Counter", currency: "XXX" };
-    expect(await refusalOf(fixture.ask(registry.createStation, request))).toMatchObject({
+    expect(await refusalOf(fixture.ask(createStation, request))).toMatchObject({
       code: "invalid_request",
       errors: [{ pointer: "/currency" }],
     });
@@ -139,8 +147,8 @@ describe("a station", () => {
   test("grows its revision with each change and tells its actor", async () => {
     const { stationId } = await newStation(fixture);
     const caller = fixture.owner;
-    await fixture.ask(registry.renameStation, { caller, stationId, name: "Bar" });
-    await fixture.ask(registry.moveStation, { caller, stationId, move: "SUSPEND" });
+    await fixture.ask(renameStation, { caller, stationId, name: "Bar" });
+    await fixture.ask(moveStation, { caller, stationId, move: "SUSPEND" });
     const told = (await outboxOf(stationId)).map((row) => row.payload.command);
     expect(told).toMatchObject([
       { type: "station_put", station: { name: "Counter", status: "active", revision: 1 } },
@@ -170,25 +178,25 @@ describe("a change, its audit trail and its outbox row", () => {
     await fixture.sql`alter table outbox add constraint takes_nothing check (false) not valid`;
     const tried = [
       () => register(stationId),
-      () => fixture.ask(registry.enroll, { code }),
-      () => fixture.ask(registry.changeDevice, { caller, deviceId, name: "New" }),
-      () => fixture.ask(registry.moveDevice, { caller, deviceId, move: "REVOKE" }),
-      () => fixture.ask(registry.renameStation, { caller, stationId, name: "New" }),
-      () => fixture.ask(registry.moveStation, { caller, stationId, move: "CLOSE" }),
+      () => fixture.ask(enrollDevice, { code }),
+      () => fixture.ask(changeDevice, { caller, deviceId, name: "New" }),
+      () => fixture.ask(moveDevice, { caller, deviceId, move: "REVOKE" }),
+      () => fixture.ask(renameStation, { caller, stationId, name: "New" }),
+      () => fixture.ask(moveStation, { caller, stationId, move: "CLOSE" }),
       () => newStation(fixture),
     ];
     for (const attempt of tried) expect((await refusalOf(attempt())).code).toBe("unavailable");
     await fixture.sql`alter table outbox drop constraint takes_nothing`;
     expect(await everything()).toBe(before);
-    expect((await fixture.ask(registry.enroll, { code })).device.deviceId).toBe(deviceId);
+    expect((await fixture.ask(enrollDevice, { code })).device.deviceId).toBe(deviceId);
   });
 
   test("tell the owner who did what to which thing", async () => {
     const caller = fixture.owner;
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
-    await fixture.ask(registry.moveDevice, { caller, deviceId, move: "SUSPEND" });
-    await fixture.ask(registry.moveStation, { caller, stationId, move: "CLOSE" });
+    await fixture.ask(moveDevice, { caller, deviceId, move: "SUSPEND" });
+    await fixture.ask(moveStation, { caller, stationId, move: "CLOSE" });
     const trail = await fixture.sql`
       select action, actor_kind, actor_id, actor_name, data from registry_events
       where (subject_kind = 'station' and subject_id = ${stationId})

@@ -8,7 +8,11 @@
  * a statement less or a row locked, was seen to move it by 0.1 to 0.5.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { enroll, listEnrollmentCodes, revokeEnrollmentCode } from "../../services/bus/messages/registry.ts";
+import {
+  enrollDevice,
+  listEnrollmentCodes,
+  revokeEnrollmentCode,
+} from "../../services/bus/messages/enrollment-codes.ts";
 import { allowedDeviation, median, probabilityOfLonger, TIMING_TRIES } from "../support/rank-statistic.ts";
 import {
   newActiveDevice,
@@ -66,7 +70,7 @@ test("no kind of refused code can be told from an unknown one by its time, over 
       const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
       const code = codes[kind][Math.abs(index) % CODES_PER_KIND] ?? "";
       const startedAtMs = performance.now();
-      await refusalOf(fixture.ask(enroll, { code }));
+      await refusalOf(fixture.ask(enrollDevice, { code }));
       if (index >= 0) timesMs[kind].push(performance.now() - startedAtMs);
     }
   }

@@ -1,7 +1,13 @@
 import { createHash, createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
+import { getDevice, moveDevice, registerDevice } from "../../services/bus/messages/devices.ts";
+import {
+  enrollDevice,
+  issueEnrollmentCode,
+  listEnrollmentCodes,
+  revokeEnrollmentCode,
+} from "../../services/bus/messages/enrollment-codes.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
 import {
   newActiveDevice,
@@ -20,14 +26,14 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-const claim = (code: string) => fixture.ask(registry.enroll, { code });
+const claim = (code: string) => fixture.ask(enrollDevice, { code });
 const freshDevice = async (): Promise<number> => {
   ({ stationId } = await newStation(fixture));
   return (await newDevice(fixture, stationId)).deviceId;
 };
 const listCodes = async (deviceId: number) =>
-  (await fixture.ask(registry.listEnrollmentCodes, { caller: fixture.owner, deviceId })).enrollmentCodes;
-const revokeCode = (codeId: number) => fixture.ask(registry.revokeEnrollmentCode, { caller: fixture.owner, codeId });
+  (await fixture.ask(listEnrollmentCodes, { caller: fixture.owner, deviceId })).enrollmentCodes;
+const revokeCode = (codeId: number) => fixture.ask(revokeEnrollmentCode, { caller: fixture.owner, codeId });
 const letExpire = (deviceId: number) => fixture.sql`
   update enrollment_codes set expires_at = now() - interval '1 second'
   where device_id = ${deviceId} and spent_at is null and revoked_at is null`;
@@ -44,14 +50,14 @@ describe("a claimed code", () => {
     });
     const partition = partitionToken(partitionOf(stationId));
     expect(reply.credential).toMatch(new RegExp(`^dp_${partition}_[A-Za-z0-9_-]{43}$`));
-    const { device } = await fixture.ask(registry.getDevice, { caller: fixture.owner, deviceId });
+    const { device } = await fixture.ask(getDevice, { caller: fixture.owner, deviceId });
     expect(device.status).toBe("active");
     expect(device.enrolledAtMs).toBeGreaterThan(device.createdAtMs);
   });
 
   test("gives a display the scopes of a display", async () => {
     await freshDevice();
-    const { device } = await fixture.ask(registry.registerDevice, {
+    const { device } = await fixture.ask(registerDevice, {
       caller: fixture.owner,
       stationId,
       name: "Display",
@@ -90,15 +96,15 @@ describe("a claimed code", () => {
 describe("an open code", () => {
   test("is ten characters of Crockford's alphabet, valid for fifteen minutes unless the owner says otherwise", async () => {
     const deviceId = await freshDevice();
-    const issued = await fixture.ask(registry.issueEnrollmentCode, { caller: fixture.owner, deviceId });
+    const issued = await fixture.ask(issueEnrollmentCode, { caller: fixture.owner, deviceId });
     expect(issued.code).toMatch(/^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/);
     const { createdAtMs, expiresAtMs } = issued.enrollmentCode;
     expect(expiresAtMs - createdAtMs).toBe(15 * 60_000);
     const request = { caller: fixture.owner, deviceId, lifetimeMs: 60_000 };
-    const { enrollmentCode } = await fixture.ask(registry.issueEnrollmentCode, request);
+    const { enrollmentCode } = await fixture.ask(issueEnrollmentCode, request);
     expect(enrollmentCode.expiresAtMs - enrollmentCode.createdAtMs).toBe(60_000);
     for (const lifetimeMs of [59_999, 7 * 24 * 3_600_000 + 1]) {
-      const refusal = await refusalOf(fixture.ask(registry.issueEnrollmentCode, { ...request, lifetimeMs }));
+      const refusal = await refusalOf(fixture.ask(issueEnrollmentCode, { ...request, lifetimeMs }));
       expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/lifetimeMs" }] });
     }
   });
@@ -209,10 +215,7 @@ describe("one code claimed at once by several devices", () => {
       const deviceId = await freshDevice();
       const code = await newCode(fixture, deviceId);
       const move = round % 2 === 0 ? "RESET" : "REVOKE";
-      await Promise.allSettled([
-        claim(code),
-        fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move }),
-      ]);
+      await Promise.allSettled([claim(code), fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move })]);
       const [row] = await fixture.sql`
         select status, (select count(*) from device_credentials c where c.device_id = d.device_id and revoked_at is null)
           as credentials from devices d where device_id = ${deviceId}`;
@@ -235,7 +238,7 @@ describe("the key of the codes' hash", () => {
       const canonical = code.replace("-", "");
       expect(row?.hash).toBe(createHmac("sha256", key).update(canonical).digest("hex"));
       expect(row?.hash).not.toBe(createHash("sha256").update(canonical).digest("hex"));
-      expect((await keyed.ask(registry.enroll, { code })).device.deviceId).toBe(device.deviceId);
+      expect((await keyed.ask(enrollDevice, { code })).device.deviceId).toBe(device.deviceId);
     } finally {
       await keyed.stop();
     }

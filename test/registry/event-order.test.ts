@@ -1,7 +1,13 @@
 /** The audit trail can be followed: an event never appears behind one that was read before, however many write at once. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { changeDevice } from "../../services/bus/messages/devices.ts";
+import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
+import { listEvents } from "../../services/bus/messages/events.ts";
+import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { renameStation } from "../../services/bus/messages/stations.ts";
 import { OPERATOR, recordEvent } from "../../services/registry/sql/registry-events.ts";
 import { CASHIER_PASSWORD, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
 
@@ -22,10 +28,10 @@ test("who reads on from the last id sees every event once, while changes of all 
   const { stationId } = station;
   const { deviceId } = await newDevice(fixture, stationId);
   const work = [
-    () => fixture.ask(registry.renameStation, { caller, stationId, name: "Renamed" }),
-    () => fixture.ask(registry.changeDevice, { caller, deviceId, name: "Renamed" }),
-    () => fixture.ask(registry.issueEnrollmentCode, { caller, deviceId }),
-    () => fixture.ask(registry.createFilial, { caller, name: "Filial" }),
+    () => fixture.ask(renameStation, { caller, stationId, name: "Renamed" }),
+    () => fixture.ask(changeDevice, { caller, deviceId, name: "Renamed" }),
+    () => fixture.ask(issueEnrollmentCode, { caller, deviceId }),
+    () => fixture.ask(createFilial, { caller, name: "Filial" }),
     () =>
       fixture.ask(registry.login, {
         email: "cashier@sandbox.example",
@@ -33,8 +39,7 @@ test("who reads on from the last id sees every event once, while changes of all 
         address: "192.0.2.1",
         permission: "payments.collect",
       }),
-    () =>
-      fixture.ask(registry.seedSandbox, { ownerPassword: "owner of the sandbox", cashierPassword: CASHIER_PASSWORD }),
+    () => fixture.ask(seedSandbox, { ownerPassword: "owner of the sandbox", cashierPassword: CASHIER_PASSWORD }),
   ];
   let isWorking = true;
   const workers = Promise.all(
@@ -47,7 +52,7 @@ test("who reads on from the last id sees every event once, while changes of all 
   const seen: number[] = [];
   for (let isLast = false; !isLast; ) {
     isLast = !isWorking;
-    const { events } = await fixture.ask(registry.listRegistryEvents, {
+    const { events } = await fixture.ask(listEvents, {
       caller,
       sinceId: seen.at(-1) ?? 0,
       limit: 500,
@@ -59,7 +64,7 @@ test("who reads on from the last id sees every event once, while changes of all 
 });
 
 test("an event waits for one of its organization that is not committed yet, and for no other organization's", async () => {
-  const { filials } = await fixture.ask(registry.listFilials, { caller: fixture.owner });
+  const { filials } = await fixture.ask(listFilials, { caller: fixture.owner });
   const elsewhere = await fixture.ask(createOrganization, {
     name: "Elsewhere",
     owner: { email: "o@elsewhere.example", name: "O", password: "a long password" },
@@ -75,10 +80,10 @@ test("an event waits for one of its organization that is not committed yet, and 
     const { organizationId } = fixture.owner;
     const subject = { kind: "filial", id: filials[0]?.filialId ?? 0 } as const;
     await recordEvent(tx, { organizationId, actor: OPERATOR, action: "slow_change", subject });
-    created = fixture.ask(registry.createFilial, { caller: fixture.owner, name: "Later" }).finally(() => {
+    created = fixture.ask(createFilial, { caller: fixture.owner, name: "Later" }).finally(() => {
       isAnswered = true;
     });
-    await fixture.ask(registry.createFilial, { caller: stranger, name: "Theirs" });
+    await fixture.ask(createFilial, { caller: stranger, name: "Theirs" });
     const waits = async () =>
       (
         await fixture.sql`

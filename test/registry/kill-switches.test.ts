@@ -1,13 +1,14 @@
 /** Kill switches in the registry: who may, what is recorded, what the bus is told. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
+import { listEvents } from "../../services/bus/messages/events.ts";
+import { createFilial } from "../../services/bus/messages/filials.ts";
 import {
-  getPlatformSwitch,
-  listOwnSwitches,
-  setOwnSwitch,
-  setPlatformSwitch,
+  getKillSwitch,
+  listKillSwitches,
+  setKillSwitch,
+  setPlatformKillSwitch,
 } from "../../services/bus/messages/kill-switches.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
 import {
   addOrganization,
   newDevice,
@@ -33,11 +34,11 @@ const ask = async (
   isOn: boolean,
   reason: string,
   caller: Caller,
-) => (await fixture.ask(setOwnSwitch, { caller, subject, isOn, reason })).killSwitch;
+) => (await fixture.ask(setKillSwitch, { caller, subject, isOn, reason })).killSwitch;
 const rowsOf = (switchId: number) => fixture.sql<{ payload: unknown }[]>`
   select payload from outbox where key = ${`switch.${switchId}`} order by outbox_id`;
 const lastEvents = async (count: number, caller = owner) => {
-  const { events } = await fixture.ask(registry.listRegistryEvents, { caller, sinceId: 0, limit: 500 });
+  const { events } = await fixture.ask(listEvents, { caller, sinceId: 0, limit: 500 });
   return events.slice(-count);
 };
 
@@ -105,13 +106,15 @@ describe("a kill switch", () => {
       expect((await refusalOf(set(theirs, true, "Spite", fixture.cashier))).code).toBe("permission_denied");
     }
     expect((await refusalOf(set({ kind: "station", id: 987_654 }, true))).code).toBe("not_found");
-    expect((await refusalOf(fixture.ask(listOwnSwitches, { caller: fixture.cashier }))).code).toBe("permission_denied");
+    expect((await refusalOf(fixture.ask(listKillSwitches, { caller: fixture.cashier }))).code).toBe(
+      "permission_denied",
+    );
     const theirs = await set({ kind: "organization" }, true, "Own", stranger);
     expect(theirs.subject).toEqual({ kind: "organization", id: stranger.organizationId });
-    const { killSwitches } = await fixture.ask(listOwnSwitches, { caller: owner, limit: 500 });
+    const { killSwitches } = await fixture.ask(listKillSwitches, { caller: owner, limit: 500 });
     expect(killSwitches.map(({ switchId }) => switchId)).not.toContain(theirs.switchId);
     await set(device, true);
-    const listed = await fixture.ask(listOwnSwitches, { caller: owner, limit: 500 });
+    const listed = await fixture.ask(listKillSwitches, { caller: owner, limit: 500 });
     expect(listed.killSwitches.some((one) => one.subject.kind === "device" && one.subject.id === device.id)).toBe(true);
   });
 });
@@ -119,11 +122,15 @@ describe("a kill switch", () => {
 describe("the platform's kill switch", () => {
   test("is in every organization's list and trail, with who and why, and follows on what each has read", async () => {
     const stranger = await addOrganization(fixture.sql, "Far away");
-    expect((await fixture.ask(getPlatformSwitch, {})).killSwitch).toBeNull();
-    const { killSwitch } = await fixture.ask(setPlatformSwitch, { by: "Night shift", isOn: true, reason: "Acquirer" });
+    expect((await fixture.ask(getKillSwitch, {})).killSwitch).toBeNull();
+    const { killSwitch } = await fixture.ask(setPlatformKillSwitch, {
+      by: "Night shift",
+      isOn: true,
+      reason: "Acquirer",
+    });
     expect(killSwitch).toMatchObject({ subject: { kind: "platform", id: 0 }, isOn: true });
     for (const caller of [owner, stranger]) {
-      const { killSwitches } = await fixture.ask(listOwnSwitches, { caller, limit: 500 });
+      const { killSwitches } = await fixture.ask(listKillSwitches, { caller, limit: 500 });
       expect(killSwitches.map(({ subject }) => subject.kind)).toContain("platform");
       expect(await lastEvents(1, caller)).toMatchObject([
         {
@@ -134,14 +141,14 @@ describe("the platform's kill switch", () => {
         },
       ]);
     }
-    await fixture.ask(setPlatformSwitch, { by: "Day shift", isOn: false, reason: "It is back" });
-    expect((await fixture.ask(getPlatformSwitch, {})).killSwitch).toMatchObject({ isOn: false, reason: "It is back" });
+    await fixture.ask(setPlatformKillSwitch, { by: "Day shift", isOn: false, reason: "It is back" });
+    expect((await fixture.ask(getKillSwitch, {})).killSwitch).toMatchObject({ isOn: false, reason: "It is back" });
     expect((await lastEvents(1))[0]?.action).toBe("platform_unfrozen");
   });
 
   test("never appears in a trail behind an event that was read before", async () => {
-    const filial = () => fixture.ask(registry.createFilial, { caller: owner, name: `F ${Math.random()}` });
-    const platform = (isOn: boolean) => fixture.ask(setPlatformSwitch, { by: "Ops", isOn, reason: "Drill" });
+    const filial = () => fixture.ask(createFilial, { caller: owner, name: `F ${Math.random()}` });
+    const platform = (isOn: boolean) => fixture.ask(setPlatformKillSwitch, { by: "Ops", isOn, reason: "Drill" });
     let isWorking = true;
     const work = Promise.all([
       ...Array.from({ length: 3 }, async () => {
@@ -157,7 +164,7 @@ describe("the platform's kill switch", () => {
     for (let isLast = false; !isLast; ) {
       isLast = !isWorking;
       const sinceId = seen.at(-1) ?? 0;
-      const { events } = await fixture.ask(registry.listRegistryEvents, { caller: owner, sinceId, limit: 500 });
+      const { events } = await fixture.ask(listEvents, { caller: owner, sinceId, limit: 500 });
       seen.push(...events.map(({ eventId }) => eventId));
     }
     await work;

@@ -1,7 +1,27 @@
 /** What belongs to one organization does not exist for another, and each role may do its own and nothing else. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
+import {
+  changeDevice,
+  getDevice,
+  listDevices,
+  moveDevice,
+  registerDevice,
+} from "../../services/bus/messages/devices.ts";
+import {
+  issueEnrollmentCode,
+  listEnrollmentCodes,
+  revokeEnrollmentCode,
+} from "../../services/bus/messages/enrollment-codes.ts";
+import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
+import {
+  createStation,
+  getStation,
+  listStations,
+  moveStation,
+  renameStation,
+} from "../../services/bus/messages/stations.ts";
 import {
   addOrganization,
   newCode,
@@ -22,35 +42,35 @@ beforeAll(async () => {
   const { deviceId } = await newDevice(fixture, stationId);
   await newCode(fixture, deviceId);
   const caller = fixture.owner;
-  const { enrollmentCodes } = await fixture.ask(registry.listEnrollmentCodes, { caller, deviceId });
+  const { enrollmentCodes } = await fixture.ask(listEnrollmentCodes, { caller, deviceId });
   ids = { filialId, stationId, deviceId, codeId: enrollmentCodes[0]?.codeId ?? 0 };
 });
 afterAll(() => fixture.stop());
 
 /** Every operation that names something of an organization. */
 const NAMING: Record<string, (caller: Caller) => Promise<unknown>> = {
-  getStation: (caller) => fixture.ask(registry.getStation, { caller, stationId: ids.stationId }),
+  getStation: (caller) => fixture.ask(getStation, { caller, stationId: ids.stationId }),
   createStation: (caller) =>
-    fixture.ask(registry.createStation, { caller, filialId: ids.filialId, name: "Counter", currency: "EUR" }),
-  renameStation: (caller) => fixture.ask(registry.renameStation, { caller, stationId: ids.stationId, name: "Mine" }),
-  moveStation: (caller) => fixture.ask(registry.moveStation, { caller, stationId: ids.stationId, move: "SUSPEND" }),
-  listDevices: (caller) => fixture.ask(registry.listDevices, { caller, stationId: ids.stationId }),
-  getDevice: (caller) => fixture.ask(registry.getDevice, { caller, deviceId: ids.deviceId }),
+    fixture.ask(createStation, { caller, filialId: ids.filialId, name: "Counter", currency: "EUR" }),
+  renameStation: (caller) => fixture.ask(renameStation, { caller, stationId: ids.stationId, name: "Mine" }),
+  moveStation: (caller) => fixture.ask(moveStation, { caller, stationId: ids.stationId, move: "SUSPEND" }),
+  listDevices: (caller) => fixture.ask(listDevices, { caller, stationId: ids.stationId }),
+  getDevice: (caller) => fixture.ask(getDevice, { caller, deviceId: ids.deviceId }),
   registerDevice: (caller) =>
-    fixture.ask(registry.registerDevice, { caller, stationId: ids.stationId, name: "Mine", kind: "customer_display" }),
-  changeDevice: (caller) => fixture.ask(registry.changeDevice, { caller, deviceId: ids.deviceId, name: "Mine" }),
-  moveDevice: (caller) => fixture.ask(registry.moveDevice, { caller, deviceId: ids.deviceId, move: "REVOKE" }),
-  issueEnrollmentCode: (caller) => fixture.ask(registry.issueEnrollmentCode, { caller, deviceId: ids.deviceId }),
-  listEnrollmentCodes: (caller) => fixture.ask(registry.listEnrollmentCodes, { caller, deviceId: ids.deviceId }),
-  revokeEnrollmentCode: (caller) => fixture.ask(registry.revokeEnrollmentCode, { caller, codeId: ids.codeId }),
+    fixture.ask(registerDevice, { caller, stationId: ids.stationId, name: "Mine", kind: "customer_display" }),
+  changeDevice: (caller) => fixture.ask(changeDevice, { caller, deviceId: ids.deviceId, name: "Mine" }),
+  moveDevice: (caller) => fixture.ask(moveDevice, { caller, deviceId: ids.deviceId, move: "REVOKE" }),
+  issueEnrollmentCode: (caller) => fixture.ask(issueEnrollmentCode, { caller, deviceId: ids.deviceId }),
+  listEnrollmentCodes: (caller) => fixture.ask(listEnrollmentCodes, { caller, deviceId: ids.deviceId }),
+  revokeEnrollmentCode: (caller) => fixture.ask(revokeEnrollmentCode, { caller, codeId: ids.codeId }),
 };
 
 /** Every operation that names nothing. */
 const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
-  listFilials: (caller) => fixture.ask(registry.listFilials, { caller }),
-  createFilial: (caller) => fixture.ask(registry.createFilial, { caller, name: "North" }),
-  listStations: (caller) => fixture.ask(registry.listStations, { caller }),
-  listAllDevices: (caller) => fixture.ask(registry.listDevices, { caller }),
+  listFilials: (caller) => fixture.ask(listFilials, { caller }),
+  createFilial: (caller) => fixture.ask(createFilial, { caller, name: "North" }),
+  listStations: (caller) => fixture.ask(listStations, { caller }),
+  listAllDevices: (caller) => fixture.ask(listDevices, { caller }),
   listUsers: (caller) => fixture.ask(registry.listUsers, { caller }),
   createUser: (caller) =>
     fixture.ask(registry.createUser, {
@@ -87,12 +107,12 @@ describe("another organization's owner", () => {
 
   test("sees nothing of it in a list", async () => {
     const station = await newStation(fixture, stranger);
-    expect(await fixture.ask(registry.listStations, { caller: stranger })).toMatchObject({
+    expect(await fixture.ask(listStations, { caller: stranger })).toMatchObject({
       stations: [{ stationId: station.stationId, sandbox: false }],
     });
-    const byFilial = await fixture.ask(registry.listStations, { caller: stranger, filialId: ids.filialId });
+    const byFilial = await fixture.ask(listStations, { caller: stranger, filialId: ids.filialId });
     expect(byFilial).toEqual({ stations: [], hasMore: false });
-    expect(await fixture.ask(registry.listDevices, { caller: stranger })).toEqual({ devices: [], hasMore: false });
+    expect(await fixture.ask(listDevices, { caller: stranger })).toEqual({ devices: [], hasMore: false });
     const { users } = await fixture.ask(registry.listUsers, { caller: stranger });
     expect(users.map((user) => user.userId)).toEqual([stranger.userId]);
   });

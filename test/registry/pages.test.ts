@@ -2,7 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
+import { listDevices, moveDevice } from "../../services/bus/messages/devices.ts";
+import { issueEnrollmentCode, listEnrollmentCodes } from "../../services/bus/messages/enrollment-codes.ts";
+import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
+import { listStations } from "../../services/bus/messages/stations.ts";
 import { addOrganization, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
 
 const MANY = 100_000;
@@ -44,7 +48,7 @@ const limit = BOUNDS.listed;
 const devicesAfter =
   (only: { readonly stationId?: number; readonly status?: "pending" | "revoked" } = {}) =>
   async (sinceId = 0): Promise<Page> => {
-    const { devices, hasMore } = await fixture.ask(registry.listDevices, { caller, ...only, sinceId, limit });
+    const { devices, hasMore } = await fixture.ask(listDevices, { caller, ...only, sinceId, limit });
     return { ids: devices.map((device) => device.deviceId), hasMore };
   };
 
@@ -78,7 +82,7 @@ describe("a hundred thousand devices", () => {
       if (pages % 20 !== 0) return;
       const { deviceId } = await newDevice(fixture, elsewhere.stationId, caller);
       added.push(deviceId);
-      await fixture.ask(registry.moveDevice, { caller, deviceId: before[pages * 400 + 99] ?? 0, move: "REVOKE" });
+      await fixture.ask(moveDevice, { caller, deviceId: before[pages * 400 + 99] ?? 0, move: "REVOKE" });
     });
     expect(added.length).toBeGreaterThan(5);
     expect(seen).toEqual([...before, ...added]);
@@ -117,7 +121,7 @@ describe("a hundred thousand devices", () => {
 describe("every other list is read the same way:", () => {
   test("stations, of the organization and of one filial", async () => {
     const { organizationId } = caller;
-    const { filial } = await fixture.ask(registry.createFilial, { caller, name: "Second" });
+    const { filial } = await fixture.ask(createFilial, { caller, name: "Second" });
     await fixture.sql`
       insert into stations (organization_id, filial_id, name, currency)
       select ${organizationId}, case when n % 2 = 0 then ${filialId}::bigint else ${filial.filialId}::bigint end, 'Station', 'EUR'
@@ -125,7 +129,7 @@ describe("every other list is read the same way:", () => {
     const after =
       (only: { readonly filialId?: number } = {}) =>
       async (sinceId = 0): Promise<Page> => {
-        const { stations, hasMore } = await fixture.ask(registry.listStations, { caller, ...only, sinceId, limit });
+        const { stations, hasMore } = await fixture.ask(listStations, { caller, ...only, sinceId, limit });
         return { ids: stations.map((station) => station.stationId), hasMore };
       };
     const all = await idsOf(
@@ -143,7 +147,7 @@ describe("every other list is read the same way:", () => {
       insert into users (organization_id, email, name, role, password_hash)
       select ${organizationId}, n || '@big.example', 'P', 'cashier', '' from generate_series(1, ${SEVERAL}) as n`;
     const filials = await walk(async (sinceId = 0) => {
-      const page = await fixture.ask(registry.listFilials, { caller, sinceId, limit });
+      const page = await fixture.ask(listFilials, { caller, sinceId, limit });
       return { ids: page.filials.map((filial) => filial.filialId), hasMore: page.hasMore };
     });
     expect(filials).toEqual(
@@ -169,21 +173,21 @@ describe("every other list is read the same way:", () => {
     const seen = await walk(
       async (beforeId) => {
         const request = { caller, deviceId, beforeId, limit };
-        const page = await fixture.ask(registry.listEnrollmentCodes, request);
+        const page = await fixture.ask(listEnrollmentCodes, request);
         return { ids: page.enrollmentCodes.map((code) => code.codeId), hasMore: page.hasMore };
       },
-      async () => void (await fixture.ask(registry.issueEnrollmentCode, { caller, deviceId })),
+      async () => void (await fixture.ask(issueEnrollmentCode, { caller, deviceId })),
     );
     expect(seen).toEqual(before.toReversed());
   });
 
   test("a page is a hundred when nobody says, and ends where the list ends", async () => {
-    const { stations, hasMore } = await fixture.ask(registry.listStations, { caller });
+    const { stations, hasMore } = await fixture.ask(listStations, { caller });
     expect([stations.length, hasMore]).toEqual([BOUNDS.listedUnlessAsked, true]);
     const all = await idsOf(
       fixture.sql`select station_id as id from stations where organization_id = ${caller.organizationId}`,
     );
     const last = { caller, sinceId: all.at(-3) ?? 0, limit: 2 };
-    expect(await fixture.ask(registry.listStations, last)).toMatchObject({ stations: [{}, {}], hasMore: false });
+    expect(await fixture.ask(listStations, last)).toMatchObject({ stations: [{}, {}], hasMore: false });
   });
 });

@@ -6,7 +6,11 @@
 import type { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
+import { type Device, registerDevice } from "../../services/bus/messages/devices.ts";
+import { enrollDevice, issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
+import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { createStation, type Station } from "../../services/bus/messages/stations.ts";
 import { call, type Operation, type ReplyOf } from "../../services/bus/operation.ts";
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -30,7 +34,7 @@ export interface RegistryFixture {
   readonly sql: Database;
   readonly databaseUrl: string;
   readonly natsUrl: string;
-  readonly sandbox: ReplyOf<typeof registry.seedSandbox>;
+  readonly sandbox: ReplyOf<typeof seedSandbox>;
   /** Owner and cashier of the seeded sandbox, as the gateway would present them. */
   readonly owner: Caller;
   readonly cashier: Caller;
@@ -56,7 +60,7 @@ export async function startRegistry(
   if (options.relay !== true) await refuseFlushes(bus.nc);
   const ask: RegistryFixture["ask"] = (operation, request) => call(bus.nc, operation, request, ASK_TIMEOUT_MS);
   const passwords = { ownerPassword: OWNER_PASSWORD, cashierPassword: CASHIER_PASSWORD };
-  const sandbox = await ask(registry.seedSandbox, passwords);
+  const sandbox = await ask(seedSandbox, passwords);
   if (options.relay === true) services.push(await startRelayService(serviceDeps));
   const sql = openDatabase({ ...HOLDS_LOCKS, url: database.url, maxConnections: 2 });
   return {
@@ -110,26 +114,22 @@ export async function refusalOf(asked: Promise<unknown>): Promise<BusRefusal> {
 }
 
 /** A new station of that organization, in its first filial. */
-export async function newStation(fixture: RegistryFixture, caller = fixture.owner): Promise<registry.Station> {
-  const { filials } = await fixture.ask(registry.listFilials, { caller });
-  const filial = filials[0] ?? (await fixture.ask(registry.createFilial, { caller, name: "First" })).filial;
+export async function newStation(fixture: RegistryFixture, caller = fixture.owner): Promise<Station> {
+  const { filials } = await fixture.ask(listFilials, { caller });
+  const filial = filials[0] ?? (await fixture.ask(createFilial, { caller, name: "First" })).filial;
   const request = { caller, filialId: filial.filialId, name: "Counter", currency: "EUR" };
-  return (await fixture.ask(registry.createStation, request)).station;
+  return (await fixture.ask(createStation, request)).station;
 }
 
 /** A new companion at a station, pending. */
-export async function newDevice(
-  fixture: RegistryFixture,
-  stationId: number,
-  caller = fixture.owner,
-): Promise<registry.Device> {
+export async function newDevice(fixture: RegistryFixture, stationId: number, caller = fixture.owner): Promise<Device> {
   const request = { caller, stationId, name: "Companion", kind: "smart_pos_companion" as const };
-  return (await fixture.ask(registry.registerDevice, request)).device;
+  return (await fixture.ask(registerDevice, request)).device;
 }
 
 /** An open code for a pending device, as shown to the owner. */
 export async function newCode(fixture: RegistryFixture, deviceId: number, caller = fixture.owner): Promise<string> {
-  return (await fixture.ask(registry.issueEnrollmentCode, { caller, deviceId })).code;
+  return (await fixture.ask(issueEnrollmentCode, { caller, deviceId })).code;
 }
 
 /** A device that has claimed a code. */
@@ -139,6 +139,6 @@ export async function newActiveDevice(
 ): Promise<{ readonly deviceId: number; readonly credential: string; readonly code: string }> {
   const { deviceId } = await newDevice(fixture, stationId);
   const code = await newCode(fixture, deviceId);
-  const { credential } = await fixture.ask(registry.enroll, { code });
+  const { credential } = await fixture.ask(enrollDevice, { code });
   return { deviceId, credential, code };
 }

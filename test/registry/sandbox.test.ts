@@ -1,6 +1,10 @@
 import { verify } from "@node-rs/argon2";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listDevices, moveDevice } from "../../services/bus/messages/devices.ts";
+import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { listStations, moveStation, renameStation, type Station } from "../../services/bus/messages/stations.ts";
 import {
   CASHIER_PASSWORD,
   OWNER_PASSWORD,
@@ -16,9 +20,9 @@ beforeAll(async () => {
 afterAll(() => fixture.stop());
 
 const seed = (ownerPassword = OWNER_PASSWORD, cashierPassword = CASHIER_PASSWORD) =>
-  fixture.ask(registry.seedSandbox, { ownerPassword, cashierPassword });
+  fixture.ask(seedSandbox, { ownerPassword, cashierPassword });
 
-const withoutCodes = (seeded: registry.Station[] | Awaited<ReturnType<typeof seed>>) =>
+const withoutCodes = (seeded: Station[] | Awaited<ReturnType<typeof seed>>) =>
   JSON.parse(
     JSON.stringify(seeded, (key, value: unknown) => (key === "enrollmentCode" ? undefined : value)),
   ) as unknown;
@@ -42,9 +46,9 @@ describe("the sandbox", () => {
   });
 
   test("is marked as a sandbox, with a launch reference for its companions", async () => {
-    const { stations } = await fixture.ask(registry.listStations, { caller: fixture.owner });
+    const { stations } = await fixture.ask(listStations, { caller: fixture.owner });
     expect(stations.map((station) => station.sandbox)).toEqual([true, true]);
-    const { devices } = await fixture.ask(registry.listDevices, { caller: fixture.owner });
+    const { devices } = await fixture.ask(listDevices, { caller: fixture.owner });
     expect(devices.map((device) => device.handoffTarget)).toEqual([
       "sandbox-pos://collect",
       "",
@@ -59,10 +63,10 @@ describe("the sandbox", () => {
     const first = fixture.sandbox.stations[0]?.devices[0];
     const second = again.stations[0]?.devices[0];
     expect(second?.enrollmentCode).not.toBe(first?.enrollmentCode);
-    const stale = fixture.ask(registry.enroll, { code: first?.enrollmentCode ?? "" });
+    const stale = fixture.ask(enrollDevice, { code: first?.enrollmentCode ?? "" });
     expect(await refusalOf(stale)).toEqual({ code: "enrollment_code_invalid" });
 
-    await fixture.ask(registry.enroll, { code: second?.enrollmentCode ?? "" });
+    await fixture.ask(enrollDevice, { code: second?.enrollmentCode ?? "" });
     const third = await seed();
     expect(third.stations[0]?.devices.map((device) => typeof device.enrollmentCode)).toEqual(["object", "string"]);
   });
@@ -79,10 +83,10 @@ describe("the sandbox", () => {
   test("keeps a station that was renamed, and makes anew what was closed or revoked", async () => {
     const caller = fixture.owner;
     const [counter, demo] = fixture.sandbox.stations;
-    await fixture.ask(registry.renameStation, { caller, stationId: counter?.stationId ?? 0, name: "My Counter" });
-    await fixture.ask(registry.moveStation, { caller, stationId: demo?.stationId ?? 0, move: "CLOSE" });
+    await fixture.ask(renameStation, { caller, stationId: counter?.stationId ?? 0, name: "My Counter" });
+    await fixture.ask(moveStation, { caller, stationId: demo?.stationId ?? 0, move: "CLOSE" });
     const display = counter?.devices[1]?.deviceId ?? 0;
-    await fixture.ask(registry.moveDevice, { caller, deviceId: display, move: "REVOKE" });
+    await fixture.ask(moveDevice, { caller, deviceId: display, move: "REVOKE" });
     const again = await seed();
     expect(again.stations[0]).toMatchObject({ stationId: counter?.stationId, name: "My Counter" });
     expect(again.stations[0]?.devices[1]?.deviceId).toBeGreaterThan(display);

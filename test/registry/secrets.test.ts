@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { moveDevice } from "../../services/bus/messages/devices.ts";
+import { enrollDevice, issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -93,7 +96,7 @@ const ask: typeof call = (nc, operation, request) => call(nc, operation, request
 test("no secret is left in a table, on the bus or in a log", async () => {
   const ownerPassword = "the owner's own password";
   const cashierPassword = "the cashier's own password";
-  const seeded = await ask(bus.nc, registry.seedSandbox, { ownerPassword, cashierPassword });
+  const seeded = await ask(bus.nc, seedSandbox, { ownerPassword, cashierPassword });
   const codes = seeded.stations.flatMap((station) => station.devices.map((device) => device.enrollmentCode ?? ""));
   const { email } = seeded.owner;
   const session = await ask(bus.nc, registry.login, {
@@ -123,16 +126,16 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   await ask(bus.nc, registry.createUser, user);
   await refusalOf(ask(bus.nc, registry.createUser, user));
 
-  const first = await ask(bus.nc, registry.enroll, { code: codes[0] ?? "" });
-  const other = await ask(bus.nc, registry.enroll, { code: codes[1] ?? "" });
-  await refusalOf(ask(bus.nc, registry.enroll, { code: codes[0] ?? "" }));
+  const first = await ask(bus.nc, enrollDevice, { code: codes[0] ?? "" });
+  const other = await ask(bus.nc, enrollDevice, { code: codes[1] ?? "" });
+  await refusalOf(ask(bus.nc, enrollDevice, { code: codes[0] ?? "" }));
   const unknownCode = "7K3PQ-9XW2M";
-  await refusalOf(ask(bus.nc, registry.enroll, { code: unknownCode }));
-  await ask(bus.nc, registry.moveDevice, { caller, deviceId: first.device.deviceId, move: "RESET" });
-  const issued = await ask(bus.nc, registry.issueEnrollmentCode, { caller, deviceId: first.device.deviceId });
+  await refusalOf(ask(bus.nc, enrollDevice, { code: unknownCode }));
+  await ask(bus.nc, moveDevice, { caller, deviceId: first.device.deviceId, move: "RESET" });
+  const issued = await ask(bus.nc, issueEnrollmentCode, { caller, deviceId: first.device.deviceId });
   // A request that fails on the way, so that an error with everything in it would be logged.
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
-  await refusalOf(ask(bus.nc, registry.enroll, { code: issued.code }));
+  await refusalOf(ask(bus.nc, enrollDevice, { code: issued.code }));
   await refusalOf(
     ask(bus.nc, registry.login, {
       email,

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeviceStatus, StationStatus } from "../../machines/standing.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
+import { moveDevice } from "../../services/bus/messages/devices.ts";
+import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
+import { moveStation } from "../../services/bus/messages/stations.ts";
 import {
   newActiveDevice,
   newCode,
@@ -18,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => fixture.stop());
 
 type DeviceMove = "SUSPEND" | "RESUME" | "RESET" | "REVOKE";
-const moveDevice = async (deviceId: number, move: DeviceMove): Promise<DeviceStatus> =>
-  (await fixture.ask(registry.moveDevice, { caller: fixture.owner, deviceId, move })).device.status;
+const moved = async (deviceId: number, move: DeviceMove): Promise<DeviceStatus> =>
+  (await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move })).device.status;
 
 /** Every status against every move of the owner: where it leads, that it changes nothing, or that it is refused. */
 const DEVICE_MOVES: Record<DeviceStatus, Record<DeviceMove, DeviceStatus | "unchanged" | "conflict">> = {
@@ -33,8 +35,8 @@ async function deviceInStatus(status: DeviceStatus): Promise<number> {
   const { stationId } = await newStation(fixture);
   if (status === "pending") return (await newDevice(fixture, stationId)).deviceId;
   const { deviceId } = await newActiveDevice(fixture, stationId);
-  if (status === "suspended") await moveDevice(deviceId, "SUSPEND");
-  if (status === "revoked") await moveDevice(deviceId, "REVOKE");
+  if (status === "suspended") await moved(deviceId, "SUSPEND");
+  if (status === "revoked") await moved(deviceId, "REVOKE");
   return deviceId;
 }
 
@@ -51,17 +53,17 @@ describe("a device's standing", () => {
         const deviceId = await deviceInStatus(from);
         const before = await stored(deviceId);
         if (to === "conflict") {
-          const refusal = await refusalOf(moveDevice(deviceId, move));
+          const refusal = await refusalOf(moved(deviceId, move));
           expect(refusal.code).toBe("conflict");
           expect(refusal.detail).toMatch(
             new RegExp(`^A ${from} device cannot be (suspended|resumed|reset|revoked)\\.$`),
           );
           expect(await stored(deviceId)).toEqual(before);
         } else if (to === "unchanged") {
-          expect(await moveDevice(deviceId, move)).toBe(from);
+          expect(await moved(deviceId, move)).toBe(from);
           expect(await stored(deviceId)).toEqual(before);
         } else {
-          expect(await moveDevice(deviceId, move)).toBe(to);
+          expect(await moved(deviceId, move)).toBe(to);
           expect(await stored(deviceId)).toEqual({ status: to, revision: before.revision + 1 });
         }
       });
@@ -71,11 +73,11 @@ describe("a device's standing", () => {
   test("a reset device has lost its credential and must claim a new code", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
-    await moveDevice(deviceId, "RESET");
+    await moved(deviceId, "RESET");
     const valid =
       await fixture.sql`select 1 from device_credentials where device_id = ${deviceId} and revoked_at is null`;
     expect(valid).toHaveLength(0);
-    const { device: again } = await fixture.ask(registry.enroll, { code: await newCode(fixture, deviceId) });
+    const { device: again } = await fixture.ask(enrollDevice, { code: await newCode(fixture, deviceId) });
     expect(again.deviceId).toBe(deviceId);
     expect((await stored(deviceId)).status).toBe("active");
   });
@@ -83,8 +85,8 @@ describe("a device's standing", () => {
   test("a suspended device keeps its credential for when it is resumed", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
-    await moveDevice(deviceId, "SUSPEND");
-    await moveDevice(deviceId, "RESUME");
+    await moved(deviceId, "SUSPEND");
+    await moved(deviceId, "RESUME");
     const valid =
       await fixture.sql`select 1 from device_credentials where device_id = ${deviceId} and revoked_at is null`;
     expect(valid).toHaveLength(1);
@@ -94,8 +96,8 @@ describe("a device's standing", () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);
-    await moveDevice(deviceId, move);
-    expect(await refusalOf(fixture.ask(registry.enroll, { code }))).toEqual({ code: "enrollment_code_invalid" });
+    await moved(deviceId, move);
+    expect(await refusalOf(fixture.ask(enrollDevice, { code }))).toEqual({ code: "enrollment_code_invalid" });
   });
 
   test("two suspensions at once: one changes the device, the other finds it changed, and the log has one event", async () => {
@@ -103,7 +105,7 @@ describe("a device's standing", () => {
       const { stationId } = await newStation(fixture);
       const { deviceId } = await newActiveDevice(fixture, stationId);
       const before = await stored(deviceId);
-      const statuses = await Promise.all([moveDevice(deviceId, "SUSPEND"), moveDevice(deviceId, "SUSPEND")]);
+      const statuses = await Promise.all([moved(deviceId, "SUSPEND"), moved(deviceId, "SUSPEND")]);
       expect(statuses).toEqual(["suspended", "suspended"]);
       expect((await stored(deviceId)).revision).toBe(before.revision + 1);
       const events = await fixture.sql`
@@ -120,18 +122,18 @@ const STATION_MOVES: Record<StationStatus, Record<StationMove, StationStatus | "
   closed: { SUSPEND: "conflict", RESUME: "conflict", CLOSE: "unchanged" },
 };
 
-const moveStation = async (stationId: number, move: StationMove): Promise<StationStatus> =>
-  (await fixture.ask(registry.moveStation, { caller: fixture.owner, stationId, move })).station.status;
+const movedStation = async (stationId: number, move: StationMove): Promise<StationStatus> =>
+  (await fixture.ask(moveStation, { caller: fixture.owner, stationId, move })).station.status;
 
 describe("a station's standing", () => {
   for (const [from, moves] of Object.entries(STATION_MOVES) as [StationStatus, Record<StationMove, string>][]) {
     for (const [move, to] of Object.entries(moves) as [StationMove, string][]) {
       test(`${from} ─${move}─► ${to}`, async () => {
         const { stationId } = await newStation(fixture);
-        if (from === "suspended") await moveStation(stationId, "SUSPEND");
-        if (from === "closed") await moveStation(stationId, "CLOSE");
-        if (to === "conflict") expect((await refusalOf(moveStation(stationId, move))).code).toBe("conflict");
-        else expect(await moveStation(stationId, move)).toBe(to === "unchanged" ? from : to);
+        if (from === "suspended") await movedStation(stationId, "SUSPEND");
+        if (from === "closed") await movedStation(stationId, "CLOSE");
+        if (to === "conflict") expect((await refusalOf(movedStation(stationId, move))).code).toBe("conflict");
+        else expect(await movedStation(stationId, move)).toBe(to === "unchanged" ? from : to);
       });
     }
   }
@@ -140,8 +142,8 @@ describe("a station's standing", () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);
-    await moveStation(stationId, "CLOSE");
-    expect(await refusalOf(fixture.ask(registry.enroll, { code }))).toEqual({ code: "enrollment_code_invalid" });
+    await movedStation(stationId, "CLOSE");
+    expect(await refusalOf(fixture.ask(enrollDevice, { code }))).toEqual({ code: "enrollment_code_invalid" });
     expect((await refusalOf(newCode(fixture, deviceId))).code).toBe("conflict");
     expect((await refusalOf(newDevice(fixture, stationId))).code).toBe("conflict");
   });

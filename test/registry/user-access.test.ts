@@ -2,8 +2,11 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Caller, Permission } from "../../services/bus/messages/caller.ts";
+import { listEvents } from "../../services/bus/messages/events.ts";
+import { createFilial } from "../../services/bus/messages/filials.ts";
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
+import { createStation } from "../../services/bus/messages/stations.ts";
 import * as userAccess from "../../services/bus/messages/user-access.ts";
 import { LOGIN_LIMITS } from "../../services/registry/limits.ts";
 import { addOrganization, callerOf, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
@@ -193,12 +196,12 @@ describe("a new organization", () => {
     const session = await logIn(PASSWORD, "organization.manage", owner.email);
     expect(session.organizationId).toBe(made.organization.organizationId);
     const caller = await callerOf(fixture.sql, "first@new.example");
-    const { filial } = await fixture.ask(registry.createFilial, { caller, name: "First" });
+    const { filial } = await fixture.ask(createFilial, { caller, name: "First" });
     const station = { caller, filialId: filial.filialId, name: "Counter", currency: "EUR" };
-    expect((await fixture.ask(registry.createStation, station)).station.sandbox).toBe(false);
+    expect((await fixture.ask(createStation, station)).station.sandbox).toBe(false);
     const { users } = await fixture.ask(registry.listUsers, { caller });
     expect(users).toEqual([made.owner]);
-    const { events } = await fixture.ask(registry.listRegistryEvents, { caller, sinceId: 0 });
+    const { events } = await fixture.ask(listEvents, { caller, sinceId: 0 });
     expect(events.slice(0, 2)).toMatchObject([
       {
         action: "organization_created",

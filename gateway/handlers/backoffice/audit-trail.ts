@@ -1,8 +1,8 @@
 /** What the owner is told of the past: one payment's timeline, a station's events, and who changed what. */
 import type { z } from "zod";
 import { getTimeline, listStationEvents } from "../../../services/bus/messages/audit.ts";
+import { listEvents, type RegistryEventEntry } from "../../../services/bus/messages/events.ts";
 import { listProviderEvents, type ProviderEventEntry } from "../../../services/bus/messages/providers.ts";
-import { listRegistryEvents, type RegistryEventEntry } from "../../../services/bus/messages/registry.ts";
 import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
@@ -51,7 +51,7 @@ export const listOwnProviderEvents: SessionHandler<undefined, z.infer<typeof pag
 export const listOwnEvents: SessionHandler<undefined, z.infer<typeof pageOfTrailQuery>> = async (context) => {
   const { caller, deps, query } = context;
   const { since_id: sinceId, before_id: beforeId, limit } = query;
-  const { events, hasMore } = await deps.bus.call(listRegistryEvents, { caller, sinceId, beforeId, limit });
+  const { events, hasMore } = await deps.bus.call(listEvents, { caller, sinceId, beforeId, limit });
   return ok({ events: events.map(eventWire), has_more: hasMore });
 };
 

@@ -1,6 +1,6 @@
 /** An enrollment code for the wire; the code itself is not among its facts, for it is shown once. */
 import type { z } from "zod";
-import type { enrollmentCodeSchema as CodeMessage } from "../../../services/bus/messages/registry.ts";
+import type { enrollmentCodeSchema as CodeMessage } from "../../../services/bus/messages/enrollment-codes.ts";
 import type { enrollmentCodeSchema } from "../../contract/backoffice.ts";
 import { toTimestamp } from "../../http/shared-schemas.ts";
 

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import { findDevice, type StationState } from "../../../machines/station/state.ts";
-import type { Device } from "../../../services/bus/messages/registry.ts";
+import type { Device } from "../../../services/bus/messages/devices.ts";
 import type { deviceSchema } from "../../contract/backoffice.ts";
 import { optionalTimestamp, toTimestamp } from "../../http/shared-schemas.ts";
 import { livenessWire } from "../liveness-wire.ts";

@@ -7,7 +7,7 @@ import {
   getDevice,
   listDevices,
   registerDevice,
-} from "../../../services/bus/messages/registry.ts";
+} from "../../../services/bus/messages/devices.ts";
 import type {
   changeDeviceBodySchema,
   devicesQuerySchema,

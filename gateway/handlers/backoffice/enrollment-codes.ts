@@ -4,7 +4,7 @@ import {
   issueEnrollmentCode,
   listEnrollmentCodes,
   revokeEnrollmentCode,
-} from "../../../services/bus/messages/registry.ts";
+} from "../../../services/bus/messages/enrollment-codes.ts";
 import type { enrollmentCodesQuerySchema, issueCodeBodySchema } from "../../contract/backoffice.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { enrollmentCodeWire } from "./code-wire.ts";

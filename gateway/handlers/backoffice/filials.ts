@@ -1,6 +1,6 @@
 /** Filials (branches) of the owner's organization. */
 import type { z } from "zod";
-import { createFilial, getFilial, listFilials, renameFilial } from "../../../services/bus/messages/registry.ts";
+import { createFilial, getFilial, listFilials, renameFilial } from "../../../services/bus/messages/filials.ts";
 import type { createFilialBodySchema, filialsQuerySchema, renameFilialBodySchema } from "../../contract/backoffice.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { filialWire } from "./place-wire.ts";

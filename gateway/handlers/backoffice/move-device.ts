@@ -1,6 +1,6 @@
 /** A device's standing: suspend, resume, reset (it must enroll again), revoke for good. */
 import type { DeviceStandingEvent } from "../../../machines/standing.ts";
-import { moveDevice } from "../../../services/bus/messages/registry.ts";
+import { moveDevice } from "../../../services/bus/messages/devices.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { changedDeviceWire } from "./devices.ts";
 

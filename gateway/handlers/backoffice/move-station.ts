@@ -1,6 +1,6 @@
 /** A station's standing: suspend, resume, close for good. */
 import type { StationStandingEvent } from "../../../machines/standing.ts";
-import { moveStation } from "../../../services/bus/messages/registry.ts";
+import { moveStation } from "../../../services/bus/messages/stations.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { stationWire } from "./place-wire.ts";
 

@@ -1,8 +1,8 @@
 /** The day's work of the owner's organization: orders, and of each station who drives it and what it collects. */
 import type { z } from "zod";
 import type { StationState } from "../../../machines/station/state.ts";
-import { listStations } from "../../../services/bus/messages/registry.ts";
 import { getOrder, listOrders } from "../../../services/bus/messages/settlement.ts";
+import { listStations } from "../../../services/bus/messages/stations.ts";
 import type {
   activeIntentsSchema,
   leasesSchema,

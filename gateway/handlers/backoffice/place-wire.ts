@@ -1,6 +1,7 @@
 /** Filials and stations for the wire. */
 import type { z } from "zod";
-import type { filialSchema as FilialMessage, Station } from "../../../services/bus/messages/registry.ts";
+import type { filialSchema as FilialMessage } from "../../../services/bus/messages/filials.ts";
+import type { Station } from "../../../services/bus/messages/stations.ts";
 import type { filialSchema, stationSchema } from "../../contract/backoffice.ts";
 import { toTimestamp } from "../../http/shared-schemas.ts";
 

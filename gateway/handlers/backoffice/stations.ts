@@ -1,6 +1,6 @@
 /** Stations: list, add, read, rename. A foreign one is `not_found`. */
 import type { z } from "zod";
-import { createStation, getStation, listStations, renameStation } from "../../../services/bus/messages/registry.ts";
+import { createStation, getStation, listStations, renameStation } from "../../../services/bus/messages/stations.ts";
 import type {
   createStationBodySchema,
   renameStationBodySchema,

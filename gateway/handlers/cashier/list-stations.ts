@@ -1,6 +1,6 @@
 /** The stations of the cashier's organization, by id. */
 import type { z } from "zod";
-import { listStations } from "../../../services/bus/messages/registry.ts";
+import { listStations } from "../../../services/bus/messages/stations.ts";
 import type { cashierStationsQuerySchema } from "../../contract/cashier.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { cashierStationWire } from "./station-wire.ts";

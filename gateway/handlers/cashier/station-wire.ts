@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { StationState } from "../../../machines/station/state.ts";
-import type { Station } from "../../../services/bus/messages/registry.ts";
+import type { Station } from "../../../services/bus/messages/stations.ts";
 import type { cashierStationSchema } from "../../contract/cashier.ts";
 import { leaseWire } from "./lease-wire.ts";
 

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot.ts";
-import { enroll as claimCode } from "../../../services/bus/messages/registry.ts";
+import { enrollDevice as claimCode } from "../../../services/bus/messages/enrollment-codes.ts";
 import type { ReplyOf } from "../../../services/bus/operation.ts";
 import type { enrollBodySchema } from "../../contract/device.ts";
 import { type Handler, Refusal } from "../../http/handler-context.ts";

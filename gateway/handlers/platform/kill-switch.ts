@@ -1,12 +1,12 @@
 /** The platform's kill switch, for whoever holds the platform key. */
 import type { z } from "zod";
-import { getPlatformSwitch, setPlatformSwitch } from "../../../services/bus/messages/kill-switches.ts";
+import { getKillSwitch, setPlatformKillSwitch } from "../../../services/bus/messages/kill-switches.ts";
 import type { platformSwitchBodySchema } from "../../contract/kill-switch.ts";
 import { type Handler, ok } from "../../http/handler-context.ts";
 import { killSwitchWire } from "../kill-switch-wire.ts";
 
 export const readPlatformSwitch: Handler = async ({ deps }) => {
-  const { killSwitch } = await deps.bus.call(getPlatformSwitch, {});
+  const { killSwitch } = await deps.bus.call(getKillSwitch, {});
   return ok({ kill_switch: killSwitch === null ? null : killSwitchWire(killSwitch) });
 };
 
@@ -14,6 +14,6 @@ export const readPlatformSwitch: Handler = async ({ deps }) => {
 export const throwPlatformSwitch =
   (isOn: boolean): Handler<z.infer<typeof platformSwitchBodySchema>> =>
   async ({ deps, body }) => {
-    const { killSwitch } = await deps.bus.call(setPlatformSwitch, { ...body, isOn });
+    const { killSwitch } = await deps.bus.call(setPlatformKillSwitch, { ...body, isOn });
     return ok(killSwitchWire(killSwitch));
   };

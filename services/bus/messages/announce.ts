@@ -20,7 +20,7 @@ const page = z.object({ sinceId: z.int().min(0), limit: id });
 
 /** Stations with their devices as they are now: the newest revoked ones first, then those that are not revoked. */
 export const announceStations = defineOperation(
-  "registry.announce.stations",
+  "registry.announceStations",
   "repeatable",
   page,
   z.object({
@@ -37,7 +37,7 @@ export const announceStations = defineOperation(
 
 /** Every credential that there ever was; one without an entry is revoked and opens nothing. */
 export const announceCredentials = defineOperation(
-  "registry.announce.credentials",
+  "registry.announceCredentials",
   "repeatable",
   page,
   z.object({
@@ -48,7 +48,7 @@ export const announceCredentials = defineOperation(
 
 /** Every session that has not expired; one without an entry was ended before its time. */
 export const announceSessions = defineOperation(
-  "registry.announce.sessions",
+  "registry.announceSessions",
   "repeatable",
   page,
   z.object({
@@ -59,7 +59,7 @@ export const announceSessions = defineOperation(
 
 /** Every kill switch that was ever thrown, whether it is on or off. */
 export const announceSwitches = defineOperation(
-  "registry.announce.switches",
+  "registry.announceSwitches",
   "repeatable",
   page,
   z.object({ entries: z.array(z.object({ id, entry: switchEntrySchema })), hasMore: z.boolean() }),
@@ -70,7 +70,7 @@ export const announceSwitches = defineOperation(
  * last, also when the station does not know it; and the transactions of the intents that it has not ended.
  */
 export const announceOrders = defineOperation(
-  "settlement.announce.orders",
+  "settlement.announceOrders",
   "repeatable",
   z.object({
     stations: z.array(z.object({ stationId: id, orderIds: z.array(id), intentIds: z.array(id) })),

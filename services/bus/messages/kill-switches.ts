@@ -31,8 +31,8 @@ const switchReply = z.object({ killSwitch: killSwitchSchema, barrier: barrierSch
 const isOn = z.boolean();
 
 /** Of the caller's own organization, or a station, device or provider config of it. Needs `organization.manage`. */
-export const setOwnSwitch = defineOperation(
-  "registry.switch.set",
+export const setKillSwitch = defineOperation(
+  "registry.setKillSwitch",
   "once",
   z.object({
     caller,
@@ -49,24 +49,24 @@ export const setOwnSwitch = defineOperation(
 );
 
 /** The whole platform. The gateway has checked the platform key; `by` is who holds it. */
-export const setPlatformSwitch = defineOperation(
-  "registry.switch.set-platform",
+export const setPlatformKillSwitch = defineOperation(
+  "registry.setPlatformKillSwitch",
   "once",
   z.object({ by: nameSchema, isOn, reason: switchReasonSchema }),
   switchReply,
 );
 
 /** Those that are on and concern the caller: the organization's own, and the platform's. By id. */
-export const listOwnSwitches = defineOperation(
-  "registry.switch.list",
+export const listKillSwitches = defineOperation(
+  "registry.listKillSwitches",
   "repeatable",
   z.object({ caller, ...pageAfter }),
   z.object({ killSwitches: z.array(killSwitchSchema), hasMore: z.boolean() }),
 );
 
 /** The platform's switch; null when it was never thrown. */
-export const getPlatformSwitch = defineOperation(
-  "registry.switch.get-platform",
+export const getKillSwitch = defineOperation(
+  "registry.getKillSwitch",
   "repeatable",
   z.object({}),
   z.object({ killSwitch: killSwitchSchema.nullable() }),

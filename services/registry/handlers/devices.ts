@@ -1,6 +1,6 @@
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { changeDevice, getDevice, listDevices, registerDevice } from "../../bus/messages/registry.ts";
+import type { changeDevice, getDevice, listDevices, registerDevice } from "../../bus/messages/devices.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";

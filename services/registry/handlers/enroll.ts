@@ -1,4 +1,4 @@
-import type { enroll } from "../../bus/messages/registry.ts";
+import type { enrollDevice } from "../../bus/messages/enrollment-codes.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { credentialKey, insertOutboxRows, type OutboxRow, stationKey } from "../../db/outbox.ts";
@@ -22,8 +22,8 @@ import { deviceOnWire, stationOnWire } from "../wire.ts";
  */
 export async function handleEnroll(
   deps: RegistryDeps,
-  request: RequestOf<typeof enroll>,
-): Promise<ReplyOf<typeof enroll>> {
+  request: RequestOf<typeof enrollDevice>,
+): Promise<ReplyOf<typeof enrollDevice>> {
   const hash = hashEnrollmentCode(request.code, deps.settings.ENROLLMENT_CODE_KEY);
   const claim = await deps.sql.begin((tx) => claimCode(tx, hash));
   if (claim === undefined) throw new RefusedError({ code: "enrollment_code_invalid" });

@@ -1,5 +1,9 @@
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { issueEnrollmentCode, listEnrollmentCodes, revokeEnrollmentCode } from "../../bus/messages/registry.ts";
+import type {
+  issueEnrollmentCode,
+  listEnrollmentCodes,
+  revokeEnrollmentCode,
+} from "../../bus/messages/enrollment-codes.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";

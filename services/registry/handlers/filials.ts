@@ -1,5 +1,5 @@
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { createFilial, getFilial, listFilials, renameFilial } from "../../bus/messages/registry.ts";
+import type { createFilial, getFilial, listFilials, renameFilial } from "../../bus/messages/filials.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";

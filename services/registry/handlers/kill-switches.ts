@@ -2,11 +2,11 @@
 import { BOUNDS } from "../../bus/bounds.ts";
 import type { Barrier } from "../../bus/messages/caller.ts";
 import type {
-  getPlatformSwitch,
+  getKillSwitch,
   KillSwitch,
-  listOwnSwitches,
-  setOwnSwitch,
-  setPlatformSwitch,
+  listKillSwitches,
+  setPlatformKillSwitch,
+  setKillSwitch as setSwitch,
 } from "../../bus/messages/kill-switches.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
@@ -28,13 +28,13 @@ import { lockProviderConfig } from "../sql/provider-configs.ts";
 import { OPERATOR, recordEvent, userActor } from "../sql/registry-events.ts";
 import { lockStation } from "../sql/stations.ts";
 
-type Subject = RequestOf<typeof setOwnSwitch>["subject"];
+type Subject = RequestOf<typeof setSwitch>["subject"];
 
 /** Refuses with `permission_denied`, and with `not_found` for another organization's station, device or provider config. */
 export async function handleSetOwnSwitch(
   deps: RegistryDeps,
-  { caller, subject, isOn, reason }: RequestOf<typeof setOwnSwitch>,
-): Promise<ReplyOf<typeof setOwnSwitch>> {
+  { caller, subject, isOn, reason }: RequestOf<typeof setSwitch>,
+): Promise<ReplyOf<typeof setSwitch>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   return await change(deps, { isOn, reason, organizationId, actor: userActor(caller) }, (tx) =>
@@ -45,16 +45,16 @@ export async function handleSetOwnSwitch(
 /** Nobody but a gateway that was shown the platform key asks for this. */
 export async function handleSetPlatformSwitch(
   deps: RegistryDeps,
-  { by, isOn, reason }: RequestOf<typeof setPlatformSwitch>,
-): Promise<ReplyOf<typeof setPlatformSwitch>> {
+  { by, isOn, reason }: RequestOf<typeof setPlatformKillSwitch>,
+): Promise<ReplyOf<typeof setPlatformKillSwitch>> {
   const actor = { ...OPERATOR, name: by };
   return await change(deps, { isOn, reason, organizationId: null, actor }, async () => ({ kind: "platform", id: 0 }));
 }
 
 export async function handleListOwnSwitches(
   deps: RegistryDeps,
-  { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listOwnSwitches>,
-): Promise<ReplyOf<typeof listOwnSwitches>> {
+  { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listKillSwitches>,
+): Promise<ReplyOf<typeof listKillSwitches>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const rows = await listSwitchesOn(deps.sql, { organizationId, sinceId, limit: limit + 1 });
@@ -62,7 +62,7 @@ export async function handleListOwnSwitches(
   return { killSwitches: page, hasMore };
 }
 
-export async function handleGetPlatformSwitch(deps: RegistryDeps): Promise<ReplyOf<typeof getPlatformSwitch>> {
+export async function handleGetPlatformSwitch(deps: RegistryDeps): Promise<ReplyOf<typeof getKillSwitch>> {
   const row = await findPlatformSwitch(deps.sql);
   return { killSwitch: row === undefined ? null : onWire(row) };
 }

@@ -1,4 +1,4 @@
-import type { moveDevice } from "../../bus/messages/registry.ts";
+import type { moveDevice } from "../../bus/messages/devices.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { credentialKey, insertOutboxRows, stationKey } from "../../db/outbox.ts";

@@ -1,6 +1,6 @@
 /** The owner's audit trail of the registry, page by page. */
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { listRegistryEvents } from "../../bus/messages/registry.ts";
+import type { listEvents } from "../../bus/messages/events.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import type { RegistryDeps } from "../deps.ts";
@@ -11,8 +11,8 @@ import { registryEventOnWire } from "../wire.ts";
 /** Refuses with `permission_denied`. Another organization's events are not there. */
 export async function handleListRegistryEvents(
   deps: RegistryDeps,
-  { caller, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listRegistryEvents>,
-): Promise<ReplyOf<typeof listRegistryEvents>> {
+  { caller, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof listEvents>,
+): Promise<ReplyOf<typeof listEvents>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const rows = await selectEvents(deps.sql, { organizationId, sinceId, beforeId, limit: limit + 1 });

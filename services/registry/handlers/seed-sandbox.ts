@@ -1,6 +1,6 @@
 import type { Actor } from "../../../machines/actor.ts";
 import type { DeviceKind } from "../../../machines/station/state.ts";
-import type { seedSandbox } from "../../bus/messages/registry.ts";
+import type { seedSandbox } from "../../bus/messages/sandbox.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { insertOutboxRows, type OutboxKey, type OutboxRow, stationKey } from "../../db/outbox.ts";

@@ -6,7 +6,7 @@ import type {
   listStations,
   moveStation,
   renameStation,
-} from "../../bus/messages/registry.ts";
+} from "../../bus/messages/stations.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";

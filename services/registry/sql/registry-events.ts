@@ -1,6 +1,6 @@
 import type { JSONValue } from "postgres";
 import type { ActorKind, Caller } from "../../bus/messages/caller.ts";
-import type { REGISTRY_SUBJECTS } from "../../bus/messages/registry.ts";
+import type { REGISTRY_SUBJECTS } from "../../bus/messages/events.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface RegistryActor {

@@ -1,0 +1,60 @@
+/** One-time enrollment codes: the owner issues one for a pending device, and the device claims it. */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { pageBefore } from "../page.ts";
+import { barrierSchema, callerSchema as caller } from "./caller.ts";
+import { deviceSchema } from "./devices.ts";
+import { stationSchema } from "./stations.ts";
+
+const id = z.int().positive();
+
+export const enrollmentCodeSchema = z.object({
+  codeId: id,
+  deviceId: id,
+  status: z.enum(["open", "spent", "expired", "revoked"]),
+  expiresAtMs: z.number(),
+  createdAtMs: z.number(),
+});
+export type EnrollmentCode = z.infer<typeof enrollmentCodeSchema>;
+
+/** The code is returned once, as XXXXX-XXXXX. A newer code of the same device revokes the open one. */
+export const issueEnrollmentCode = defineOperation(
+  "registry.issueEnrollmentCode",
+  "once",
+  z.object({
+    caller,
+    deviceId: id,
+    lifetimeMs: z.int().min(BOUNDS.enrollmentCodeLifetimeMs.min).max(BOUNDS.enrollmentCodeLifetimeMs.max).optional(),
+  }),
+  z.object({ code: z.string(), enrollmentCode: enrollmentCodeSchema }),
+);
+/** Newest first. */
+export const listEnrollmentCodes = defineOperation(
+  "registry.listEnrollmentCodes",
+  "repeatable",
+  z.object({ caller, deviceId: id, ...pageBefore }),
+  z.object({ enrollmentCodes: z.array(enrollmentCodeSchema), hasMore: z.boolean() }),
+);
+export const revokeEnrollmentCode = defineOperation(
+  "registry.revokeEnrollmentCode",
+  "repeatable",
+  z.object({ caller, codeId: id }),
+  z.object({ enrollmentCode: enrollmentCodeSchema }),
+);
+
+/** Claims a code. Unknown, spent, expired, revoked and malformed codes all refuse with `enrollment_code_invalid` (I10). */
+export const enrollDevice = defineOperation(
+  "registry.enrollDevice",
+  "once",
+  z.object({ code: z.string() }),
+  z.object({
+    credential: z.string(),
+    scopes: z.array(z.string()),
+    organizationId: id,
+    /** As the claim left them: the answer must not depend on how far a replica has come, for it is given once. */
+    device: deviceSchema,
+    station: stationSchema,
+    barrier: barrierSchema,
+  }),
+);

@@ -1,0 +1,37 @@
+/** Filials: the branches of an organization. Lists are of the caller's organization; a foreign id is `not_found`. */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { nameSchema as name } from "./name.ts";
+
+const id = z.int().positive();
+
+export const filialSchema = z.object({ filialId: id, name: z.string(), createdAtMs: z.number() });
+export type Filial = z.infer<typeof filialSchema>;
+
+export const listFilials = defineOperation(
+  "registry.listFilials",
+  "repeatable",
+  z.object({ caller, ...pageAfter }),
+  z.object({ filials: z.array(filialSchema), hasMore: z.boolean() }),
+);
+export const createFilial = defineOperation(
+  "registry.createFilial",
+  "once",
+  z.object({ caller, name }),
+  z.object({ filial: filialSchema }),
+);
+
+export const getFilial = defineOperation(
+  "registry.getFilial",
+  "repeatable",
+  z.object({ caller, filialId: id }),
+  z.object({ filial: filialSchema }),
+);
+export const renameFilial = defineOperation(
+  "registry.renameFilial",
+  "once",
+  z.object({ caller, filialId: id, name }),
+  z.object({ filial: filialSchema }),
+);
