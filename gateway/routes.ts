@@ -9,6 +9,9 @@
  * A command to a station: `ownStation(context)` (gateway/http/own-station.ts) refuses a foreign station, then
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
+import { webhookDeliveryRoutes } from "./api/backoffice/webhook-deliveries.ts";
+import { webhookEndpointRoutes } from "./api/backoffice/webhook-endpoints.ts";
+import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
 import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
 import { backofficeOverviewRoutes } from "./backoffice-overview-routes.ts";
 import { backofficeRoboticsRoutes } from "./backoffice-robotics-routes.ts";
@@ -23,7 +26,6 @@ import { providerRoutes } from "./provider-routes.ts";
 import { roboticsRoutes } from "./robotics-routes.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
-import { webhookRoutes } from "./webhook-routes.ts";
 
 export const routes: readonly Route[] = [
   ...deviceRoutes,
@@ -37,7 +39,9 @@ export const routes: readonly Route[] = [
   ...backofficeOverviewRoutes,
   ...backofficeRoboticsRoutes,
   ...roboticsRoutes,
-  ...webhookRoutes,
+  ...webhookEndpointRoutes,
+  ...webhookDeliveryRoutes,
+  ...consumerWebhookDeliveryRoutes,
   ...providerRoutes,
   ...killSwitchRoutes,
   ...platformRoutes,

@@ -12,7 +12,6 @@ import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/stati
 import { PERMISSIONS, ROLES, USER_STATUSES } from "../../services/bus/messages/caller.ts";
 import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
-import { DELIVERY_EVENT_TYPES, DELIVERY_STATUSES, ENDPOINT_STATUSES } from "../../services/bus/messages/webhooks.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../http/errors.ts";
 import { DEVICE_SCOPES } from "../http/scopes.ts";
 
@@ -86,9 +85,6 @@ export const servingTaskStatusSchema = z.enum(SERVING_TASK_STATUSES).meta({ id: 
 export const servingTaskLegSchema = z
   .enum(TASK_LEGS)
   .meta({ id: "ServingTaskLeg", description: "Where from and where to." });
-export const webhookEventTypeSchema = z.enum(DELIVERY_EVENT_TYPES).meta({ id: "WebhookEventType" });
-export const webhookDeliveryStatusSchema = z.enum(DELIVERY_STATUSES).meta({ id: "WebhookDeliveryStatus" });
-export const webhookEndpointStatusSchema = z.enum(ENDPOINT_STATUSES).meta({ id: "WebhookEndpointStatus" });
 
 const yesOrNo = (value: boolean): string => (value ? "yes" : "no");
 const ERROR_ROWS = PUBLISHED_ERROR_CODES.map((code) => {

@@ -22,9 +22,9 @@ const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["providers.config.create", "reserve"],
   ["robotics.consumer.create", "reserve"],
   ["robotics.task.offer", "reserve"],
-  ["webhooks.endpoint.register", "reserve"],
-  ["webhooks.endpoint.test", "reserve"],
-  ["webhooks.delivery.redeliver", "reserve"],
+  ["webhooks.registerWebhookEndpoint", "reserve"],
+  ["webhooks.testWebhookEndpoint", "reserve"],
+  ["webhooks.redeliverWebhook", "reserve"],
   ["settlement.order.open", "full"],
 ]);
 /** The subjects above. */

@@ -2,7 +2,21 @@
 
 import { diskOf } from "../bus/disk-gate.ts";
 import { webhookSignerHealth } from "../bus/messages/health.ts";
-import * as messages from "../bus/messages/webhooks.ts";
+import {
+  getWebhookDelivery,
+  listConsumerWebhookDeliveries,
+  listWebhookDeliveries,
+  redeliverWebhook,
+} from "../bus/messages/webhook-deliveries.ts";
+import {
+  changeWebhookEndpoint,
+  deleteWebhookEndpoint,
+  getWebhookEndpoint,
+  listWebhookEndpoints,
+  registerWebhookEndpoint,
+  rotateWebhookSecret,
+  testWebhookEndpoint,
+} from "../bus/messages/webhook-endpoints.ts";
 import { serve } from "../bus/operation.ts";
 import { WEBHOOKS_DUE } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
@@ -151,16 +165,16 @@ function serveAll(deps: SignerDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, webhookSignerHealth, databaseHealth(deps.bus.nc, deps.database)),
-    serve(responder, messages.listEndpoints, (request) => listEndpoints(deps, request)),
-    serve(responder, messages.getEndpoint, (request) => get(deps, request)),
-    serve(responder, messages.registerEndpoint, (request) => register(deps, request)),
-    serve(responder, messages.changeEndpoint, (request) => changing.change(deps, request)),
-    serve(responder, messages.rotateEndpointSecret, (request) => changing.rotate(deps, request)),
-    serve(responder, messages.deleteEndpoint, (request) => changing.remove(deps, request)),
-    serve(responder, messages.testEndpoint, (request) => test(deps, request)),
-    serve(responder, messages.listOwnDeliveries, (request) => listOwn(deps, request)),
-    serve(responder, messages.getOwnDelivery, (request) => getOwn(deps, request)),
-    serve(responder, messages.listDeliveries, (request) => list(deps, request)),
-    serve(responder, messages.redeliver, (request) => redeliver(deps, request)),
+    serve(responder, listWebhookEndpoints, (request) => listEndpoints(deps, request)),
+    serve(responder, getWebhookEndpoint, (request) => get(deps, request)),
+    serve(responder, registerWebhookEndpoint, (request) => register(deps, request)),
+    serve(responder, changeWebhookEndpoint, (request) => changing.change(deps, request)),
+    serve(responder, rotateWebhookSecret, (request) => changing.rotate(deps, request)),
+    serve(responder, deleteWebhookEndpoint, (request) => changing.remove(deps, request)),
+    serve(responder, testWebhookEndpoint, (request) => test(deps, request)),
+    serve(responder, listWebhookDeliveries, (request) => listOwn(deps, request)),
+    serve(responder, getWebhookDelivery, (request) => getOwn(deps, request)),
+    serve(responder, listConsumerWebhookDeliveries, (request) => list(deps, request)),
+    serve(responder, redeliverWebhook, (request) => redeliver(deps, request)),
   ];
 }

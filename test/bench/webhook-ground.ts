@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import type { RoboticsEvent } from "../../services/bus/messages/robotics-events.ts";
-import { changeEndpoint, registerEndpoint } from "../../services/bus/messages/webhooks.ts";
+import { changeWebhookEndpoint, registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { call } from "../../services/bus/operation.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
@@ -106,7 +106,9 @@ export async function startWebhookGround(ground: Ground, plan: { readonly owners
     arrived: async () => (await receiver.ask<{ arrived: [number, number][] }>()).arrived,
     async setStatus(status) {
       await Promise.all(
-        owners.map(({ caller, endpointId }) => call(ground.bus.nc, changeEndpoint, { caller, endpointId, status })),
+        owners.map(({ caller, endpointId }) =>
+          call(ground.bus.nc, changeWebhookEndpoint, { caller, endpointId, status }),
+        ),
       );
     },
     async publish(count) {
@@ -177,7 +179,7 @@ async function addOwner({
     role: "owner",
     permissions: ["organization.manage"],
   };
-  const { endpoint } = await call(ground.bus.nc, registerEndpoint, { caller, consumerId, url });
+  const { endpoint } = await call(ground.bus.nc, registerWebhookEndpoint, { caller, consumerId, url });
   return { caller, filialId, consumerId, endpointId: endpoint.endpointId };
 }
 

@@ -13,7 +13,8 @@ import * as robotics from "../../services/bus/messages/robotics.ts";
 import * as settlement from "../../services/bus/messages/settlement.ts";
 import * as stations from "../../services/bus/messages/stations.ts";
 import * as userAccess from "../../services/bus/messages/user-access.ts";
-import * as webhooks from "../../services/bus/messages/webhooks.ts";
+import * as webhookDeliveries from "../../services/bus/messages/webhook-deliveries.ts";
+import * as webhookEndpoints from "../../services/bus/messages/webhook-endpoints.ts";
 import { call, defineOperation, serve } from "../../services/bus/operation.ts";
 import type { DiskTier } from "../../services/runtime/disk-watch.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
@@ -80,7 +81,8 @@ describe("while the disk is short of space", () => {
       robotics,
       settlement,
       userAccess,
-      webhooks,
+      webhookDeliveries,
+      webhookEndpoints,
     ];
     const subjects = modules.flatMap((module) =>
       Object.values<unknown>(module).flatMap((value) =>

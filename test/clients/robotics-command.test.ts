@@ -8,7 +8,7 @@ import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { TRIGGERS } from "../../clients/robotics/arguments.ts";
 import { verifyWebhook } from "../../clients/webhook-verifier.ts";
-import { WEBHOOK_EVENTS } from "../../gateway/contract/webhook-events.ts";
+import { WEBHOOK_EVENTS } from "../../gateway/api/robotics/webhook-events.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/robotics.ts";
 import { call } from "../../services/bus/operation.ts";
 import { apiClient } from "../support/api-client.ts";

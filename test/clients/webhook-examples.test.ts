@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { verifyWebhook } from "../../clients/webhook-verifier.ts";
 import { ASYNCAPI_FILE } from "../../gateway/http/documents/asyncapi-location.ts";
-import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhooks.ts";
+import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhook-deliveries.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const HEADER = "X-Service-Robotics-Signature";

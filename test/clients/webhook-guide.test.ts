@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhooks.ts";
+import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhook-deliveries.ts";
 import { SIGNER_LIMITS, TARGET_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../../services/webhook-signer/signing.ts";
 import { freePort } from "../support/free-port.ts";

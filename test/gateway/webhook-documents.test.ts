@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import formats from "ajv-formats";
 import { describe, expect, it } from "vitest";
-import { SIGNATURE_HEADER, signatureHeaderSchema, WEBHOOK_EVENTS } from "../../gateway/contract/webhook-events.ts";
+import { SIGNATURE_HEADER, signatureHeaderSchema, WEBHOOK_EVENTS } from "../../gateway/api/robotics/webhook-events.ts";
 import { asyncApiText } from "../../gateway/http/documents/asyncapi.ts";
 import { ASYNCAPI_FILE } from "../../gateway/http/documents/asyncapi-location.ts";
 import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
 import { ROBOTICS_EVENT_TYPES } from "../../services/bus/messages/robotics-events.ts";
-import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhooks.ts";
+import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhook-deliveries.ts";
 import { SIGNATURE_HEADER as SENT_HEADER, signatureHeader } from "../../services/webhook-signer/signing.ts";
 import { runProgram } from "../support/running-program.ts";
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import { getWebhookEndpoint, testWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { parseSignature } from "./receiver.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -29,7 +29,7 @@ test.each([
     await world.emitMany([fleet], 6);
     const request = { caller: fleet.owner, endpointId };
     const { endpoint } = await waitFor("the open breaker", async () => {
-      const read = await world.ask(messages.getEndpoint, request);
+      const read = await world.ask(getWebhookEndpoint, request);
       return read.endpoint.openUntilMs !== null && read;
     });
     const openMs = (endpoint.openUntilMs ?? 0) - Date.now();
@@ -49,7 +49,7 @@ test.each([
       expect(Math.abs(failingSince.getTime() - (first?.atMs ?? 0))).toBeLessThan(6_000);
     }
     expect(rows.length).toBeGreaterThan(4);
-    const { delivery } = await world.ask(messages.testEndpoint, request);
+    const { delivery } = await world.ask(testWebhookEndpoint, request);
     const { created_at: createdAt } = JSON.parse(delivery.body) as { created_at: string };
     expect(Math.abs(Date.parse(createdAt) - Date.now())).toBeLessThan(3_000);
     await signer.stop();

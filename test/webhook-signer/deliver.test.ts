@@ -1,6 +1,7 @@
 /** What a target gets, and what is known of it afterwards. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import { type DeliveryStatus, redeliverWebhook } from "../../services/bus/messages/webhook-deliveries.ts";
+import { changeWebhookEndpoint, getWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
 import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -11,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const ofStatus = (fleet: Fleet, status: messages.DeliveryStatus, count = 1) =>
+const ofStatus = (fleet: Fleet, status: DeliveryStatus, count = 1) =>
   waitFor(`${count} deliveries that are ${status}`, async () => {
     const found = (await world.deliveries(fleet)).filter((one) => one.status === status);
     return found.length >= count && found;
@@ -146,13 +147,13 @@ describe("a delivery", () => {
     await world.emitMany([fleet], 3);
     const request = { caller: fleet.owner, endpointId };
     await waitFor("three failures", async () => {
-      const { endpoint } = await world.ask(messages.getEndpoint, request);
+      const { endpoint } = await world.ask(getWebhookEndpoint, request);
       return endpoint.consecutiveFailures === 3 && endpoint.lastFailureAtMs !== null;
     });
     await world.hurry(fleet);
     await ofStatus(fleet, "delivered", 3);
     await waitFor("the reset", async () => {
-      const { endpoint } = await world.ask(messages.getEndpoint, request);
+      const { endpoint } = await world.ask(getWebhookEndpoint, request);
       return endpoint.consecutiveFailures === 0 && endpoint.lastSuccessAtMs !== null;
     });
   });
@@ -163,7 +164,7 @@ describe("an offer", () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/offers");
     const request = { caller: fleet.owner, endpointId };
-    await world.ask(messages.changeEndpoint, { ...request, status: "paused" });
+    await world.ask(changeWebhookEndpoint, { ...request, status: "paused" });
     await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 700 });
     await world.emit(fleet, { eventType: "serving_task.cancelled" });
     await ofStatus(fleet, "pending", 2);
@@ -172,7 +173,7 @@ describe("an offer", () => {
         select bool_or(lapses_at <= now()) as over from webhook_deliveries where consumer_id = ${fleet.consumerId}`;
       return row.over;
     });
-    await world.ask(messages.changeEndpoint, { ...request, status: "active" });
+    await world.ask(changeWebhookEndpoint, { ...request, status: "active" });
     await ofStatus(fleet, "delivered");
     await ofStatus(fleet, "lapsed");
     expect(world.receiver.at("/offers").map((one) => one.eventType)).toEqual(["serving_task.cancelled"]);
@@ -187,7 +188,7 @@ describe("an offer", () => {
     expect(lapsed?.attempts).toBe(1);
     await world.database`update webhook_deliveries set lapses_at = now() where delivery_id = ${lapsed?.deliveryId ?? 0}`;
     const late = await refusalOf(
-      world.ask(messages.redeliver, { consumer: fleet.consumer, deliveryId: lapsed?.deliveryId ?? 0 }),
+      world.ask(redeliverWebhook, { consumer: fleet.consumer, deliveryId: lapsed?.deliveryId ?? 0 }),
     );
     expect(late.code).toBe("delivery_lapsed");
   });
@@ -195,7 +196,7 @@ describe("an offer", () => {
   test("that expires while its endpoint is paused ends by itself", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/asleep");
-    await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
+    await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
     await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 300 });
     await waitFor("the end", async () => (await world.deliveries(fleet))[0]?.status === "lapsed");
     expect(world.receiver.at("/asleep")).toEqual([]);

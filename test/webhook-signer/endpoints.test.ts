@@ -2,7 +2,23 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import {
+  type DeliveryStatus,
+  getWebhookDelivery,
+  listConsumerWebhookDeliveries,
+  listWebhookDeliveries,
+  redeliverWebhook,
+} from "../../services/bus/messages/webhook-deliveries.ts";
+import {
+  changeWebhookEndpoint,
+  deleteWebhookEndpoint,
+  getWebhookEndpoint,
+  listWebhookEndpoints,
+  registerWebhookEndpoint,
+  rotateWebhookSecret,
+  testWebhookEndpoint,
+  type WebhookEndpoint,
+} from "../../services/bus/messages/webhook-endpoints.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
 import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
@@ -15,14 +31,14 @@ afterAll(() => world.stop());
 
 const DAY_MS = 86_400_000;
 
-const ofStatus = (fleet: Fleet, status: messages.DeliveryStatus, count = 1) =>
+const ofStatus = (fleet: Fleet, status: DeliveryStatus, count = 1) =>
   waitFor(`${count} deliveries that are ${status}`, async () => {
     const found = (await world.deliveries(fleet)).filter((one) => one.status === status);
     return found.length >= count && found;
   });
 
-const endpointOf = async ({ owner: caller }: Fleet, endpointId: number): Promise<messages.WebhookEndpoint> =>
-  (await world.ask(messages.getEndpoint, { caller, endpointId })).endpoint;
+const endpointOf = async ({ owner: caller }: Fleet, endpointId: number): Promise<WebhookEndpoint> =>
+  (await world.ask(getWebhookEndpoint, { caller, endpointId })).endpoint;
 
 const trailOf = ({ organizationId }: Fleet) =>
   world.database<{ action: string; actor_kind: string; data: object }[]>`
@@ -31,14 +47,14 @@ const trailOf = ({ organizationId }: Fleet) =>
 describe("registration", () => {
   test("shows the secret once, of 32 random bytes, and passes the guard", async () => {
     const { owner: caller, consumerId, ...fleet } = await world.openFleet();
-    const { endpoint, secret } = await world.ask(messages.registerEndpoint, {
+    const { endpoint, secret } = await world.ask(registerWebhookEndpoint, {
       caller,
       consumerId,
       url: world.receiver.url("/registered"),
     });
     expect(secret).toMatch(/^whsec_[\w-]{43}$/);
     expect(endpoint).toMatchObject({ status: "active", consumerId, filialId: fleet.filialId, disabledReason: null });
-    const { endpoint: read } = await world.ask(messages.getEndpoint, { caller, endpointId: endpoint.endpointId });
+    const { endpoint: read } = await world.ask(getWebhookEndpoint, { caller, endpointId: endpoint.endpointId });
     expect(JSON.stringify(read)).not.toContain(secret);
     expect(read.secrets).toHaveLength(1);
   });
@@ -49,14 +65,14 @@ describe("registration", () => {
     ["https://user:p@example.com/", "credentials_in_url"],
   ])("of %s is refused", async (url, reason) => {
     const { owner: caller, consumerId } = await world.openFleet();
-    const refusal = await refusalOf(world.ask(messages.registerEndpoint, { caller, consumerId, url }));
+    const refusal = await refusalOf(world.ask(registerWebhookEndpoint, { caller, consumerId, url }));
     expect(refusal).toMatchObject({ code: "webhook_target_refused", reason });
   });
 
   test("on this machine is for test consumers alone", async () => {
     const { owner: caller, consumerId } = await world.openFleet({ mode: "live" });
     const refusal = await refusalOf(
-      world.ask(messages.registerEndpoint, { caller, consumerId, url: world.receiver.url("/live") }),
+      world.ask(registerWebhookEndpoint, { caller, consumerId, url: world.receiver.url("/live") }),
     );
     expect(refusal.code).toBe("webhook_target_refused");
   });
@@ -87,9 +103,9 @@ describe("a target that answers 410", () => {
     const [unsent] = await ofStatus(fleet, "unsent");
     expect(unsent?.endpointId).toBe(endpointId);
     const again = { consumer: fleet.consumer, deliveryId: unsent?.deliveryId ?? 0 };
-    expect((await refusalOf(world.ask(messages.redeliver, again))).code).toBe("endpoint_unavailable");
+    expect((await refusalOf(world.ask(redeliverWebhook, again))).code).toBe("endpoint_unavailable");
     world.receiver.behave("/gone", () => 200);
-    await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "active" });
+    await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "active" });
     expect(await endpointOf(fleet, endpointId)).toMatchObject({ status: "active", disabledReason: null });
     await world.emitMany([fleet], 1);
     const [delivered] = await ofStatus(fleet, "delivered");
@@ -124,8 +140,8 @@ describe("a target that fails again and again", () => {
     expect(attempts).toBe(5);
     world.receiver.behave("/failing", () => 200);
     const request = { caller: fleet.owner, endpointId };
-    await world.ask(messages.changeEndpoint, { ...request, status: "paused" });
-    await world.ask(messages.changeEndpoint, { ...request, status: "active" });
+    await world.ask(changeWebhookEndpoint, { ...request, status: "paused" });
+    await world.ask(changeWebhookEndpoint, { ...request, status: "active" });
     await ofStatus(fleet, "delivered", 30);
   });
 
@@ -150,7 +166,7 @@ describe("a paused endpoint", () => {
     await world.emitMany([fleet], 200);
     await waitFor("some", () => world.receiver.at("/paused").length > 5);
     const request = { caller: fleet.owner, endpointId };
-    await world.ask(messages.changeEndpoint, { ...request, status: "paused" });
+    await world.ask(changeWebhookEndpoint, { ...request, status: "paused" });
     const sentBefore = world.receiver.at("/paused").length;
     // What was under way arrives; what was read ahead is put down.
     await waitFor("the last one", () => Date.now() - (world.receiver.at("/paused").at(-1)?.atMs ?? 0) > 1_000);
@@ -159,7 +175,7 @@ describe("a paused endpoint", () => {
     expect((await world.deliveries(fleet)).filter((one) => one.status === "pending")).toHaveLength(200 - sent);
     await world.emitMany([fleet], 1);
     world.receiver.behave("/paused", () => 200);
-    await world.ask(messages.changeEndpoint, { ...request, status: "active" });
+    await world.ask(changeWebhookEndpoint, { ...request, status: "active" });
     await ofStatus(fleet, "delivered", 201);
     expect(world.receiver.at("/paused")).toHaveLength(201);
   });
@@ -176,7 +192,7 @@ describe("a deleted endpoint", () => {
     world.receiver.behave("/deleted", () => ({ status: 200, afterMs: 1_500 }));
     const quick = received();
     await waitFor("those that are slow", () => received() >= quick + SIGNER_LIMITS.inFlightPerEndpoint);
-    await world.ask(messages.deleteEndpoint, { caller: fleet.owner, endpointId });
+    await world.ask(deleteWebhookEndpoint, { caller: fleet.owner, endpointId });
     const sent = received();
     expect(sent).toBeLessThan(200);
     // Longer than those under way take, and than the next ones would: they would begin when these are over.
@@ -191,7 +207,7 @@ describe("a deleted endpoint", () => {
       select count(*)::int as count from webhook_secrets where endpoint_id = ${endpointId}`;
     expect(row.count).toBe(0);
     const again = { consumer: fleet.consumer, deliveryId: delivered[0]?.deliveryId ?? 0 };
-    expect((await refusalOf(world.ask(messages.redeliver, again))).code).toBe("endpoint_unavailable");
+    expect((await refusalOf(world.ask(redeliverWebhook, again))).code).toBe("endpoint_unavailable");
   });
 });
 
@@ -203,20 +219,20 @@ describe("redelivery", () => {
     const [delivery] = await ofStatus(fleet, "delivered");
     const deliveryId = delivery?.deliveryId ?? 0;
     const request = { consumer: fleet.consumer, deliveryId, idempotencyKey: "once" };
-    await Promise.all(Array.from({ length: 10 }, () => world.ask(messages.redeliver, request)));
+    await Promise.all(Array.from({ length: 10 }, () => world.ask(redeliverWebhook, request)));
     await waitFor("the second one", () => world.receiver.at("/resent").length === 2);
     await waitFor(
       "its record",
       async () => (await world.ownDelivery(fleet, deliveryId)).delivery.status === "delivered",
     );
-    await world.ask(messages.redeliver, request);
+    await world.ask(redeliverWebhook, request);
     await waitFor("a while", () => Date.now() - (world.receiver.at("/resent").at(-1)?.atMs ?? 0) > 1_500);
     const got = world.receiver.at("/resent");
     expect(got).toHaveLength(2);
     expect(new Set(got.map((one) => one.body)).size).toBe(1);
     const { attempts } = await world.ownDelivery(fleet, deliveryId);
     expect(attempts.map((one) => one.manual)).toEqual([true, false]);
-    await world.ask(messages.redeliver, { ...request, idempotencyKey: "twice" });
+    await world.ask(redeliverWebhook, { ...request, idempotencyKey: "twice" });
     await waitFor("the third one", () => world.receiver.at("/resent").length === 3);
   });
 
@@ -227,7 +243,7 @@ describe("redelivery", () => {
     const [delivery] = await ofStatus(fleet, "delivered");
     const deliveryId = delivery?.deliveryId ?? 0;
     world.receiver.behave("/resent-badly", () => 500);
-    await world.ask(messages.redeliver, { consumer: fleet.consumer, deliveryId });
+    await world.ask(redeliverWebhook, { consumer: fleet.consumer, deliveryId });
     const after = await waitFor("its record", async () => {
       const read = await world.ownDelivery(fleet, deliveryId);
       return read.attempts.length === 2 && read;
@@ -246,7 +262,7 @@ describe("a rotation", () => {
     const fleet = await world.openFleet();
     const { endpointId, secret: first } = await world.addEndpoint(fleet, "/rotated");
     const request = { caller: fleet.owner, endpointId };
-    const rotated = await world.ask(messages.rotateEndpointSecret, { ...request, overlapMs: DAY_MS });
+    const rotated = await world.ask(rotateWebhookSecret, { ...request, overlapMs: DAY_MS });
     expect(rotated.endpoint.secrets).toHaveLength(2);
     await world.emitMany([fleet], 1);
     await ofStatus(fleet, "delivered");
@@ -254,9 +270,9 @@ describe("a rotation", () => {
     const { t, v1 } = parseSignature(got?.signature ?? "");
     const body = got?.body ?? "";
     expect(v1).toEqual([expectedSignature(rotated.secret, t, body), expectedSignature(first, t, body)]);
-    const third = world.ask(messages.rotateEndpointSecret, { ...request, overlapMs: DAY_MS });
+    const third = world.ask(rotateWebhookSecret, { ...request, overlapMs: DAY_MS });
     expect((await refusalOf(third)).code).toBe("conflict");
-    const leaked = await world.ask(messages.rotateEndpointSecret, { ...request, overlapMs: 0 });
+    const leaked = await world.ask(rotateWebhookSecret, { ...request, overlapMs: 0 });
     expect(leaked.endpoint.secrets).toHaveLength(1);
     await world.emitMany([fleet], 1);
     await ofStatus(fleet, "delivered", 2);
@@ -268,7 +284,7 @@ describe("a rotation", () => {
   test("ends with its overlap", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/overlap");
-    await world.ask(messages.rotateEndpointSecret, { caller: fleet.owner, endpointId, overlapMs: 300 });
+    await world.ask(rotateWebhookSecret, { caller: fleet.owner, endpointId, overlapMs: 300 });
     await waitFor("its end", async () => (await endpointOf(fleet, endpointId)).secrets.length === 1);
     await world.emitMany([fleet], 1);
     await ofStatus(fleet, "delivered");
@@ -281,7 +297,7 @@ describe("an owner's test", () => {
     const fleet = await world.openFleet();
     const { endpointId, secret } = await world.addEndpoint(fleet, "/tested");
     const request = { caller: fleet.owner, endpointId };
-    const good = await world.ask(messages.testEndpoint, request);
+    const good = await world.ask(testWebhookEndpoint, request);
     expect(good.delivery).toMatchObject({ status: "delivered", eventType: "webhook.test", eventId: null, attempts: 1 });
     expect(good.attempt).toMatchObject({ status: 200, error: null, manual: true });
     const got = world.receiver.at("/tested")[0];
@@ -290,7 +306,7 @@ describe("an owner's test", () => {
     world.receiver.behave("/tested", () => 500);
     await world.database`
       update webhook_endpoints set open_until = now() + interval '10 minutes' where endpoint_id = ${endpointId}`;
-    const bad = await world.ask(messages.testEndpoint, request);
+    const bad = await world.ask(testWebhookEndpoint, request);
     expect(bad.delivery).toMatchObject({ status: "failed", nextAttemptAtMs: null });
     expect(bad.attempt).toMatchObject({ status: 500, error: "status_not_success" });
     await waitFor("a while", () => Date.now() - (world.receiver.at("/tested").at(-1)?.atMs ?? 0) > 1_500);
@@ -308,24 +324,22 @@ describe("another owner's", () => {
     const deliveryId = delivery?.deliveryId ?? 0;
     const caller = mine.owner;
     const asked = [
-      () => world.ask(messages.getEndpoint, { caller, endpointId }),
-      () => world.ask(messages.changeEndpoint, { caller, endpointId, status: "paused" }),
-      () => world.ask(messages.rotateEndpointSecret, { caller, endpointId, overlapMs: 0 }),
-      () => world.ask(messages.deleteEndpoint, { caller, endpointId }),
-      () => world.ask(messages.testEndpoint, { caller, endpointId }),
+      () => world.ask(getWebhookEndpoint, { caller, endpointId }),
+      () => world.ask(changeWebhookEndpoint, { caller, endpointId, status: "paused" }),
+      () => world.ask(rotateWebhookSecret, { caller, endpointId, overlapMs: 0 }),
+      () => world.ask(deleteWebhookEndpoint, { caller, endpointId }),
+      () => world.ask(testWebhookEndpoint, { caller, endpointId }),
       () =>
-        world.ask(messages.registerEndpoint, { caller, consumerId: theirs.consumerId, url: world.receiver.url("/x") }),
-      () => world.ask(messages.getOwnDelivery, { caller, deliveryId }),
-      () => world.ask(messages.redeliver, { consumer: mine.consumer, deliveryId }),
+        world.ask(registerWebhookEndpoint, { caller, consumerId: theirs.consumerId, url: world.receiver.url("/x") }),
+      () => world.ask(getWebhookDelivery, { caller, deliveryId }),
+      () => world.ask(redeliverWebhook, { consumer: mine.consumer, deliveryId }),
     ];
     for (const ask of asked) expect((await refusalOf(ask())).code).toBe("not_found");
-    expect((await world.ask(messages.listEndpoints, { caller })).endpoints).toEqual([]);
-    expect((await world.ask(messages.listOwnDeliveries, { caller, consumerId: theirs.consumerId })).deliveries).toEqual(
-      [],
-    );
+    expect((await world.ask(listWebhookEndpoints, { caller })).endpoints).toEqual([]);
+    expect((await world.ask(listWebhookDeliveries, { caller, consumerId: theirs.consumerId })).deliveries).toEqual([]);
     expect(await world.deliveries(mine)).toEqual([]);
     const cashier = { ...caller, role: "cashier" as const, permissions: ["payments.collect" as const] };
-    const denied = await refusalOf(world.ask(messages.listEndpoints, { caller: cashier }));
+    const denied = await refusalOf(world.ask(listWebhookEndpoints, { caller: cashier }));
     expect(denied.code).toBe("permission_denied");
   });
 });
@@ -336,18 +350,18 @@ describe("reading again", () => {
     await world.emitMany([fleet], 7);
     await ofStatus(fleet, "unsent", 7);
     const { consumer } = fleet;
-    const first = await world.ask(messages.listDeliveries, { consumer, limit: 4 });
+    const first = await world.ask(listConsumerWebhookDeliveries, { consumer, limit: 4 });
     expect(first.hasMore).toBe(true);
     const sinceId = first.deliveries.at(-1)?.deliveryId ?? 0;
-    const second = await world.ask(messages.listDeliveries, { consumer, limit: 4, sinceId });
+    const second = await world.ask(listConsumerWebhookDeliveries, { consumer, limit: 4, sinceId });
     expect(second.hasMore).toBe(false);
     const ids = [...first.deliveries, ...second.deliveries].map((one) => one.deliveryId);
     expect(new Set(ids).size).toBe(7);
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
-    expect((await world.ask(messages.listDeliveries, { consumer, status: "delivered" })).deliveries).toEqual([]);
-    const cancelled = await world.ask(messages.listDeliveries, { consumer, eventType: "serving_task.cancelled" });
+    expect((await world.ask(listConsumerWebhookDeliveries, { consumer, status: "delivered" })).deliveries).toEqual([]);
+    const cancelled = await world.ask(listConsumerWebhookDeliveries, { consumer, eventType: "serving_task.cancelled" });
     expect(cancelled.deliveries).toHaveLength(7);
-    const newest = await world.ask(messages.listOwnDeliveries, { caller: fleet.owner, limit: 1 });
+    const newest = await world.ask(listWebhookDeliveries, { caller: fleet.owner, limit: 1 });
     expect(newest.deliveries[0]?.deliveryId).toBe(ids.at(-1));
   });
 
@@ -356,7 +370,7 @@ describe("reading again", () => {
     const { endpointId } = await world.addEndpoint(fleet, "/old");
     await world.emitMany([fleet], 2);
     await ofStatus(fleet, "delivered", 2);
-    await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
+    await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
     await world.emitMany([fleet], 1);
     const [waiting] = await ofStatus(fleet, "pending");
     await world.database`
@@ -379,7 +393,7 @@ describe("a secret", () => {
     const signer = await world.addSignerProcess();
     const fleet = await world.openFleet();
     const { endpointId, secret } = await world.addEndpoint(fleet, "/secret");
-    const { secret: second } = await world.ask(messages.rotateEndpointSecret, {
+    const { secret: second } = await world.ask(rotateWebhookSecret, {
       caller: fleet.owner,
       endpointId,
       overlapMs: DAY_MS,
@@ -387,7 +401,7 @@ describe("a secret", () => {
     world.receiver.behave("/secret", () => 500);
     await world.emitMany([fleet], 3);
     await waitFor("failures", async () => (await world.deliveries(fleet)).some((one) => one.attempts > 0));
-    await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId });
+    await world.ask(testWebhookEndpoint, { caller: fleet.owner, endpointId });
     const nextKey = randomBytes(32).toString("base64url");
     const old = world.environment["WEBHOOK_SECRETS_KEY"] ?? "";
     await expect(world.addSigner({ WEBHOOK_SECRETS_KEY: nextKey })).rejects.toMatchObject({

@@ -1,8 +1,8 @@
 /** What the signer is set to when nobody has set it, and what it keeps so that nothing is taken twice. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rotateWebhookSecretBodySchema } from "../../gateway/contract/webhook.ts";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import { rotateWebhookSecretBodySchema } from "../../gateway/api/backoffice/webhook-endpoints.ts";
+import { registerWebhookEndpoint, rotateWebhookSecret } from "../../services/bus/messages/webhook-endpoints.ts";
 import { parseSettings } from "../../services/runtime/settings.ts";
 import { removeOldRows } from "../../services/webhook-signer/housekeeping.ts";
 import { signerSettingsSchema } from "../../services/webhook-signer/settings.ts";
@@ -22,7 +22,7 @@ test("this machine is no target unless the operator says so, which the log tells
   const fleet = await world.openFleet();
   const live = await world.openFleet({ mode: "live" });
   const register = ({ owner: caller, consumerId }: typeof fleet) =>
-    world.ask(messages.registerEndpoint, { caller, consumerId, url: world.receiver.url("/loopback") });
+    world.ask(registerWebhookEndpoint, { caller, consumerId, url: world.receiver.url("/loopback") });
   const closed = await world.addSignerProcess({ WEBHOOK_ALLOW_LOOPBACK: undefined });
   for (const one of [fleet, live]) {
     expect(await refusalOf(register(one))).toMatchObject({ code: "webhook_target_refused", reason: "host_not_public" });
@@ -43,7 +43,7 @@ test("a rotation of which nothing more is said lets the old secret sign for a da
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/default-overlap");
   const request = { caller: fleet.owner, endpointId, overlapMs: seconds * 1_000 };
-  const { endpoint } = await world.ask(messages.rotateEndpointSecret, request);
+  const { endpoint } = await world.ask(rotateWebhookSecret, request);
   const ends = endpoint.secrets.map((secret) => secret.expiresAtMs);
   expect(ends[0]).toBeNull();
   expect(Math.abs((ends[1] ?? 0) - Date.now() - DAY_MS)).toBeLessThan(10_000);

@@ -1,6 +1,6 @@
 /** An offer whose target is so slow that the offer is over before the request could begin. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import { registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 import { startSlowWay } from "./target/slow-way.ts";
 
@@ -17,7 +17,7 @@ test("gets no request and has lapsed, without an attempt; what does not end is d
   const way = await startSlowWay(Number(new URL(world.receiver.url("/")).port), 1_500);
   onTestFinished(() => way.close());
   const url = `https://localhost:${way.port}/late`;
-  await world.ask(messages.registerEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url });
+  await world.ask(registerWebhookEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url });
   await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 1_000 });
   const lapsed = await waitFor("the end", async () =>
     (await world.deliveries(fleet)).find((one) => one.status === "lapsed"),

@@ -1,6 +1,10 @@
 /** Owners' tests: what their success means, and how many there are at once. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import {
+  getWebhookEndpoint,
+  registerWebhookEndpoint,
+  testWebhookEndpoint,
+} from "../../services/bus/messages/webhook-endpoints.ts";
 import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 let world: SignerWorld;
@@ -16,14 +20,14 @@ test("a success is one like any other: failures before it count no more, and wha
   await world.emitMany([fleet], 6);
   const request = { caller: fleet.owner, endpointId };
   await waitFor("the open breaker", async () => {
-    const { endpoint } = await world.ask(messages.getEndpoint, request);
+    const { endpoint } = await world.ask(getWebhookEndpoint, request);
     return endpoint.openUntilMs !== null && endpoint.consecutiveFailures >= 5;
   });
   await world.database`
     update webhook_endpoints set failing_since = now() - interval '6 days', failures_since_success = 30
     where endpoint_id = ${endpointId}`;
   world.receiver.behave("/mended", () => 200);
-  const { attempt } = await world.ask(messages.testEndpoint, request);
+  const { attempt } = await world.ask(testWebhookEndpoint, request);
   expect(attempt.status).toBe(200);
   const [row] = await world.database`
     select status, consecutive_failures, times_opened, open_until, failing_since, failures_since_success,
@@ -47,9 +51,9 @@ test("a success is one like any other: failures before it count no more, and wha
   await world.emitMany([fleet], 1);
   await waitFor(
     "the failure",
-    async () => (await world.ask(messages.getEndpoint, request)).endpoint.consecutiveFailures === 1,
+    async () => (await world.ask(getWebhookEndpoint, request)).endpoint.consecutiveFailures === 1,
   );
-  expect((await world.ask(messages.getEndpoint, request)).endpoint.status).toBe("active");
+  expect((await world.ask(getWebhookEndpoint, request)).endpoint.status).toBe("active");
 });
 
 test("one at a time is made of an endpoint, four of an owner, and another owner's is not held up by them", async () => {
@@ -68,7 +72,7 @@ test("one at a time is made of an endpoint, four of an owner, and another owner'
   const { endpointId } = await world.addEndpoint(other, "/other-test");
   let refused = 0;
   const ask = async (id: number): Promise<void> => {
-    const asked = world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: id });
+    const asked = world.ask(testWebhookEndpoint, { caller: fleet.owner, endpointId: id });
     asked.catch(() => (refused += 1));
     await asked;
   };
@@ -78,7 +82,7 @@ test("one at a time is made of an endpoint, four of an owner, and another owner'
   const others = Promise.allSettled(ids.slice(1).map(ask));
   const underWay = () => world.receiver.received.filter((one) => one.path.startsWith("/tests/")).length;
   await waitFor("the owner's, and the refusals", () => underWay() >= 4 && refused === ids.length + 5 - 4);
-  const foreign = await world.ask(messages.testEndpoint, { caller: other.owner, endpointId });
+  const foreign = await world.ask(testWebhookEndpoint, { caller: other.owner, endpointId });
   expect(foreign.attempt.status).toBe(200);
   answers.resolve();
   const results = [...(await same), ...(await others)];
@@ -98,7 +102,7 @@ test("of a suspended consumer's endpoint is refused, and nothing is sent", async
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/suspended-test");
   await world.database`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
-  const refused = await refusalOf(world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId }));
+  const refused = await refusalOf(world.ask(testWebhookEndpoint, { caller: fleet.owner, endpointId }));
   expect(refused).toMatchObject({ code: "conflict", detail: expect.stringMatching(/suspended/) as string });
   expect(world.receiver.at("/suspended-test")).toEqual([]);
 });
@@ -106,11 +110,11 @@ test("of a suspended consumer's endpoint is refused, and nothing is sent", async
 test("that reaches nobody tells where it tried, and how long the address took to find", async () => {
   const fleet = await world.openFleet();
   const url = "http://127.0.0.1:9/";
-  const { endpoint } = await world.ask(messages.registerEndpoint, {
+  const { endpoint } = await world.ask(registerWebhookEndpoint, {
     caller: fleet.owner,
     consumerId: fleet.consumerId,
     url,
   });
-  const { attempt } = await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId: endpoint.endpointId });
+  const { attempt } = await world.ask(testWebhookEndpoint, { caller: fleet.owner, endpointId: endpoint.endpointId });
   expect(attempt).toMatchObject({ error: "connect_failed", address: "127.0.0.1", dnsMs: null, connectMs: null });
 });

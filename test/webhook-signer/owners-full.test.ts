@@ -1,6 +1,6 @@
 /** A process that holds as many owners as it may: those with nothing to send make room. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import { changeWebhookEndpoint, registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -23,7 +23,7 @@ test("each owner is sent to, also beside one whose deliveries wait for a paused 
     await world.emitMany([fleet], 1);
     await waitFor(`the ${name} owner's`, () => world.receiver.at(`/${name}`).length === 1);
     if (name !== "first") continue;
-    await world.ask(messages.changeEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
+    await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
     await world.emitMany([fleet], 3);
   }
   expect(world.receiver.at("/first")).toHaveLength(1);
@@ -69,7 +69,7 @@ test("those that are due at a start are all sent within half a minute, however m
   const url = world.receiver.url("/many");
   const fleets = await Promise.all(Array.from({ length: OWNERS }, () => world.openFleet()));
   for (const fleet of fleets) {
-    await world.ask(messages.registerEndpoint, {
+    await world.ask(registerWebhookEndpoint, {
       caller: fleet.owner,
       consumerId: fleet.consumerId,
       url,

@@ -1,7 +1,8 @@
 /** One more attempt because somebody asked for it: beside the schedule, after what is under way, and past the breaker. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import { redeliverWebhook } from "../../services/bus/messages/webhook-deliveries.ts";
+import { getWebhookEndpoint, testWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 let world: SignerWorld;
@@ -11,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const redeliver = (fleet: Fleet, deliveryId: number, idempotencyKey?: string) =>
-  world.ask(messages.redeliver, {
+  world.ask(redeliverWebhook, {
     consumer: fleet.consumer,
     deliveryId,
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
@@ -116,7 +117,7 @@ test("past an open breaker it goes out at once, as its probe, before all that wa
   await world.emitMany([fleet], 8);
   const request = { caller: fleet.owner, endpointId };
   await waitFor("the open breaker", async () => {
-    const { endpoint } = await world.ask(messages.getEndpoint, request);
+    const { endpoint } = await world.ask(getWebhookEndpoint, request);
     return endpoint.openUntilMs !== null && endpoint.consecutiveFailures >= 5;
   });
   const all = await waitFor("what was under way", async () => {
@@ -135,7 +136,7 @@ test("past an open breaker it goes out at once, as its probe, before all that wa
       .slice(before)
       .map((one) => one.deliveryId),
   ).toEqual([last]);
-  const { endpoint } = await world.ask(messages.getEndpoint, request);
+  const { endpoint } = await world.ask(getWebhookEndpoint, request);
   // Twice as long as the first time, as after any probe that failed.
   expect((endpoint.openUntilMs ?? 0) - Date.now()).toBeGreaterThan(45_000);
   world.receiver.behave("/probe", () => 200);
@@ -150,7 +151,7 @@ test("an owner's test is not sent again", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/test-again");
   world.receiver.behave("/test-again", () => 500);
-  const { delivery } = await world.ask(messages.testEndpoint, { caller: fleet.owner, endpointId });
+  const { delivery } = await world.ask(testWebhookEndpoint, { caller: fleet.owner, endpointId });
   const refused = await refusalOf(redeliver(fleet, delivery.deliveryId));
   expect(refused).toMatchObject({ code: "conflict", detail: expect.stringMatching(/test/) as string });
   expect(world.receiver.at("/test-again")).toHaveLength(1);

@@ -1,7 +1,7 @@
 /** Which secrets sign while one is being replaced: those of the moment when an attempt begins, whatever was read before. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import { rotateWebhookSecret } from "../../services/bus/messages/webhook-endpoints.ts";
 import { expectedSignature, parseSignature, type Received } from "./receiver.ts";
 import { begunAfter, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -28,7 +28,7 @@ test.each([
   world.receiver.behave(path, () => ({ status: 200, afterMs: 60 }));
   await world.emitMany([fleet], 320);
   await waitFor("some", () => world.receiver.at(path).length >= 100);
-  const rotated = await world.ask(messages.rotateEndpointSecret, { caller: fleet.owner, endpointId, overlapMs });
+  const rotated = await world.ask(rotateWebhookSecret, { caller: fleet.owner, endpointId, overlapMs });
   const atMs = Date.now();
   await waitFor("all", async () => {
     const rows = await world.database`

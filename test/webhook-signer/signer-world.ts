@@ -10,7 +10,12 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { RoboticsEvent } from "../../services/bus/messages/robotics-events.ts";
-import * as messages from "../../services/bus/messages/webhooks.ts";
+import {
+  type Delivery,
+  getWebhookDelivery,
+  listConsumerWebhookDeliveries,
+} from "../../services/bus/messages/webhook-deliveries.ts";
+import { registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
@@ -75,8 +80,8 @@ export interface SignerWorld {
   /** Commits events of these fleets in turn and gives them to the bus as the relay does, much faster. */
   emitMany(fleets: readonly Fleet[], count: number): Promise<void>;
   /** A consumer's deliveries from the beginning. */
-  deliveries(fleet: Fleet): Promise<readonly messages.Delivery[]>;
-  ownDelivery(fleet: Fleet, deliveryId: number): Promise<ReplyOf<typeof messages.getOwnDelivery>>;
+  deliveries(fleet: Fleet): Promise<readonly Delivery[]>;
+  ownDelivery(fleet: Fleet, deliveryId: number): Promise<ReplyOf<typeof getWebhookDelivery>>;
   /** What a consumer has becomes due now, instead of at its time. */
   hurry(fleet: Fleet): Promise<void>;
   addSigner(environment?: NodeJS.ProcessEnv): Promise<Service>;
@@ -157,7 +162,7 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
       return fleetOf(row, "test");
     },
     async addEndpoint({ owner: caller, consumerId }, path) {
-      const { endpoint, secret } = await ask(messages.registerEndpoint, {
+      const { endpoint, secret } = await ask(registerWebhookEndpoint, {
         caller,
         consumerId,
         url: receiver.url(path),
@@ -198,9 +203,9 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
       }
     },
     async deliveries({ consumer }) {
-      return (await ask(messages.listDeliveries, { consumer, limit: 500 })).deliveries;
+      return (await ask(listConsumerWebhookDeliveries, { consumer, limit: 500 })).deliveries;
     },
-    ownDelivery: ({ owner: caller }, deliveryId) => ask(messages.getOwnDelivery, { caller, deliveryId }),
+    ownDelivery: ({ owner: caller }, deliveryId) => ask(getWebhookDelivery, { caller, deliveryId }),
     async hurry({ consumerId }) {
       await database`
         update webhook_deliveries set due_at = now()

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { getEndpoint, registerEndpoint } from "../../services/bus/messages/webhooks.ts";
+import { getWebhookEndpoint, registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type Door, startDoor } from "./door.ts";
@@ -38,7 +38,11 @@ async function beginAtDoor(events: number): Promise<{ readonly door: Door; reado
   const TARGET_LIMITS = JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 });
   const signer = await world.addSignerProcess({ ...settings, TARGET_LIMITS });
   const fleet = await world.openFleet();
-  await world.ask(registerEndpoint, { caller: fleet.owner, consumerId: fleet.consumerId, url: door.url("/one") });
+  await world.ask(registerWebhookEndpoint, {
+    caller: fleet.owner,
+    consumerId: fleet.consumerId,
+    url: door.url("/one"),
+  });
   await world.emitMany([fleet], events);
   // One, for as long as nobody knows how prompt its target is.
   await waitFor("its connection", () => door.waiting() === 1);
@@ -152,7 +156,7 @@ test("while its target answers: what the others know of the target by then stays
   world.receiver.behave("/one", () => 200);
   letGo();
   await world.addSignerProcess(settings);
-  const read = async () => (await world.ask(getEndpoint, { caller: fleet.owner, endpointId })).endpoint;
+  const read = async () => (await world.ask(getWebhookEndpoint, { caller: fleet.owner, endpointId })).endpoint;
   const attemptsWith = async (error: string | null): Promise<number> => {
     const rows = await world.database`select from webhook_attempts where error is not distinct from ${error}`;
     return rows.length;

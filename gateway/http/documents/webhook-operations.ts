@@ -1,12 +1,12 @@
 /** The `webhooks` of the OpenAPI document: what this service calls at a consumer's endpoint. */
 import type { ZodOpenApiPathsObject } from "zod-openapi";
-import { TEST_EVENT_TYPE } from "../../../services/bus/messages/webhooks.ts";
+import { TEST_EVENT_TYPE } from "../../../services/bus/messages/webhook-deliveries.ts";
 import {
   SIGNATURE_DESCRIPTION,
   SIGNATURE_HEADER,
   WEBHOOK_EVENTS,
   type WebhookEvent,
-} from "../../contract/webhook-events.ts";
+} from "../../api/robotics/webhook-events.ts";
 
 const TAKEN_OR_GONE = {
   "2XX": {

@@ -1,5 +1,5 @@
 /** Deliveries and attempts as they leave this service. */
-import type { Attempt, Delivery } from "../../bus/messages/webhooks.ts";
+import type { Attempt, Delivery } from "../../bus/messages/webhook-deliveries.ts";
 import type { AttemptRow, DeliveryRow } from "../sql/deliveries.ts";
 
 export function deliveryOnWire(row: DeliveryRow): Delivery {

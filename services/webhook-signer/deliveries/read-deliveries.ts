@@ -1,7 +1,11 @@
 /** Reading deliveries again: by a consumer in the order of the commits, by the owner newest first. */
 import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
-import type * as messages from "../../bus/messages/webhooks.ts";
+import type {
+  getWebhookDelivery,
+  listConsumerWebhookDeliveries,
+  listWebhookDeliveries,
+} from "../../bus/messages/webhook-deliveries.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -18,8 +22,8 @@ export async function list(
     status,
     sinceId = 0,
     limit = BOUNDS.listedUnlessAsked,
-  }: RequestOf<typeof messages.listDeliveries>,
-): Promise<ReplyOf<typeof messages.listDeliveries>> {
+  }: RequestOf<typeof listConsumerWebhookDeliveries>,
+): Promise<ReplyOf<typeof listConsumerWebhookDeliveries>> {
   const { consumerId } = consumer;
   // One more than was asked for tells whether there are more.
   const rows = await listAfter(database, { consumerId, eventType, status, sinceId, limit: limit + 1 });
@@ -30,8 +34,8 @@ export async function list(
 /** Refuses with `permission_denied`. */
 export async function listOwn(
   { database }: Pick<SignerDeps, "database">,
-  request: RequestOf<typeof messages.listOwnDeliveries>,
-): Promise<ReplyOf<typeof messages.listOwnDeliveries>> {
+  request: RequestOf<typeof listWebhookDeliveries>,
+): Promise<ReplyOf<typeof listWebhookDeliveries>> {
   const { caller, endpointId, consumerId, eventType, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
@@ -44,8 +48,8 @@ export async function listOwn(
 /** Refuses with `permission_denied` or `not_found`. */
 export async function getOwn(
   { database }: Pick<SignerDeps, "database">,
-  { caller, deliveryId }: RequestOf<typeof messages.getOwnDelivery>,
-): Promise<ReplyOf<typeof messages.getOwnDelivery>> {
+  { caller, deliveryId }: RequestOf<typeof getWebhookDelivery>,
+): Promise<ReplyOf<typeof getWebhookDelivery>> {
   requirePermission(caller, "organization.manage");
   // At one moment, or an attempt that ends between the two would be counted and not shown.
   return await database.begin("isolation level repeatable read read only", async (sql) => {

@@ -1,7 +1,6 @@
 /** One more attempt, because the consumer asks for it: the same delivery, the same bytes, a fresh signature. */
 
-import type * as messages from "../../bus/messages/webhooks.ts";
-import { TEST_EVENT_TYPE } from "../../bus/messages/webhooks.ts";
+import { redeliverWebhook, TEST_EVENT_TYPE } from "../../bus/messages/webhook-deliveries.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { SignerDeps } from "../deps.ts";
@@ -14,8 +13,8 @@ import { deliveryOnWire } from "./delivery-wire.ts";
  */
 export async function redeliver(
   deps: Pick<SignerDeps, "database" | "wake">,
-  { consumer, deliveryId, idempotencyKey }: RequestOf<typeof messages.redeliver>,
-): Promise<ReplyOf<typeof messages.redeliver>> {
+  { consumer, deliveryId, idempotencyKey }: RequestOf<typeof redeliverWebhook>,
+): Promise<ReplyOf<typeof redeliverWebhook>> {
   const { consumerId, organizationId } = consumer;
   const delivery = await deps.database.begin(async (sql) => {
     const endpoint = await holdEndpointOf(sql, { consumerId, deliveryId });

@@ -1,7 +1,12 @@
 /** What an owner does to an endpoint: pause, activate, replace its secret, delete. */
 import { requirePermission } from "../../bus/access.ts";
 import type { Caller } from "../../bus/messages/caller.ts";
-import type * as messages from "../../bus/messages/webhooks.ts";
+import type {
+  changeWebhookEndpoint,
+  deleteWebhookEndpoint,
+  rotateWebhookSecret,
+  WebhookEndpoint,
+} from "../../bus/messages/webhook-endpoints.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";
@@ -18,8 +23,8 @@ import { endpointOnWire } from "./endpoint-wire.ts";
 /** Refuses with `permission_denied`, `not_found`, or `webhook_target_refused` when a disabled or paused one is activated. */
 export async function change(
   deps: SignerDeps,
-  { caller, endpointId, status }: RequestOf<typeof messages.changeEndpoint>,
-): Promise<ReplyOf<typeof messages.changeEndpoint>> {
+  { caller, endpointId, status }: RequestOf<typeof changeWebhookEndpoint>,
+): Promise<ReplyOf<typeof changeWebhookEndpoint>> {
   const known = await find(deps, caller, endpointId);
   if (status === "active") await checkTarget(deps, known);
   const endpoint = await changing(deps, { caller, endpointId }, async (sql, row) => {
@@ -39,8 +44,8 @@ export async function change(
 /** Both secrets sign until the overlap is over. Refuses with `conflict` while there are two already. */
 export async function rotate(
   deps: SignerDeps,
-  { caller, endpointId, overlapMs }: RequestOf<typeof messages.rotateEndpointSecret>,
-): Promise<ReplyOf<typeof messages.rotateEndpointSecret>> {
+  { caller, endpointId, overlapMs }: RequestOf<typeof rotateWebhookSecret>,
+): Promise<ReplyOf<typeof rotateWebhookSecret>> {
   const secret = newSecret();
   const endpoint = await changing(deps, { caller, endpointId }, async (sql) => {
     const live = await listLiveSecrets(sql, [endpointId]);
@@ -63,8 +68,8 @@ export async function rotate(
 
 export async function remove(
   deps: SignerDeps,
-  { caller, endpointId }: RequestOf<typeof messages.deleteEndpoint>,
-): Promise<ReplyOf<typeof messages.deleteEndpoint>> {
+  { caller, endpointId }: RequestOf<typeof deleteWebhookEndpoint>,
+): Promise<ReplyOf<typeof deleteWebhookEndpoint>> {
   requirePermission(caller, "organization.manage");
   await deps.database.begin(async (sql) => {
     const held = await endpoints.lockEndpoint(sql, { organizationId: caller.organizationId, endpointId });
@@ -95,7 +100,7 @@ async function changing(
   { database }: Pick<SignerDeps, "database">,
   { caller, endpointId }: { readonly caller: Caller; readonly endpointId: number },
   work: (sql: Transaction, row: endpoints.EndpointRow) => Promise<void>,
-): Promise<messages.WebhookEndpoint> {
+): Promise<WebhookEndpoint> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   return await database.begin(async (sql) => {

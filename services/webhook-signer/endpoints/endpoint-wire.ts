@@ -1,5 +1,5 @@
 /** Endpoints as they leave this service. */
-import type { WebhookEndpoint } from "../../bus/messages/webhooks.ts";
+import type { WebhookEndpoint } from "../../bus/messages/webhook-endpoints.ts";
 import type { Queryable } from "../../db/pool.ts";
 import type { EndpointRow } from "../sql/endpoints.ts";
 import { listLiveSecrets, type SecretRow } from "../sql/secrets.ts";

@@ -1,6 +1,6 @@
 /** A new endpoint with its first secret, which is shown this once. */
 import { requirePermission } from "../../bus/access.ts";
-import type { registerEndpoint } from "../../bus/messages/webhooks.ts";
+import type { registerWebhookEndpoint } from "../../bus/messages/webhook-endpoints.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { personActor, recordRoboticsTrail } from "../../db/robotics-trail.ts";
@@ -15,8 +15,8 @@ import { endpointOnWire } from "./endpoint-wire.ts";
 /** Refuses with `permission_denied`, `not_found`, `webhook_target_refused`, or `conflict` beyond the consumer's number. */
 export async function register(
   deps: SignerDeps,
-  { caller, consumerId, url: given }: RequestOf<typeof registerEndpoint>,
-): Promise<ReplyOf<typeof registerEndpoint>> {
+  { caller, consumerId, url: given }: RequestOf<typeof registerWebhookEndpoint>,
+): Promise<ReplyOf<typeof registerWebhookEndpoint>> {
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const mode = await endpoints.findConsumerMode(deps.database, { organizationId, consumerId });

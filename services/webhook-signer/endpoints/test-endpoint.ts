@@ -1,5 +1,7 @@
 /** An owner's test: one event of its own type, sent now, by the guard and the signature that every delivery has. */
-import { TEST_EVENT_TYPE, type testEndpoint } from "../../bus/messages/webhooks.ts";
+
+import { TEST_EVENT_TYPE } from "../../bus/messages/webhook-deliveries.ts";
+import { type testWebhookEndpoint } from "../../bus/messages/webhook-endpoints.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { attemptOnWire, deliveryOnWire } from "../deliveries/delivery-wire.ts";
@@ -23,8 +25,8 @@ import { disableIfGone, findTested } from "./disable-gone.ts";
  */
 export async function test(
   deps: SignerDeps,
-  { caller, endpointId }: RequestOf<typeof testEndpoint>,
-): Promise<ReplyOf<typeof testEndpoint>> {
+  { caller, endpointId }: RequestOf<typeof testWebhookEndpoint>,
+): Promise<ReplyOf<typeof testWebhookEndpoint>> {
   const endpoint = await find(deps, caller, endpointId);
   if (endpoint.consumer_status === "suspended") {
     throw new RefusedError({ code: "conflict", detail: "This consumer is suspended; nothing is sent to it." });
@@ -40,7 +42,7 @@ export async function test(
   }
 }
 
-async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyOf<typeof testEndpoint>> {
+async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyOf<typeof testWebhookEndpoint>> {
   const { endpoint_id: endpointId, organization_id: organizationId, url, mode } = endpoint;
   const { deliveryId, body } = await insertTest(deps, endpoint);
   const secrets = (await openSecrets(deps, [endpointId])).get(endpointId) ?? [];

@@ -1,5 +1,5 @@
 /** Why an attempt came to nothing, as its record names it. */
-import type { AttemptError } from "../../bus/messages/webhooks.ts";
+import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 
 /** The cause is for a debugger's eyes; nothing of it goes into a record, because it may tell of our network. */
 export class AttemptFailure extends Error {

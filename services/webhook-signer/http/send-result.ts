@@ -1,5 +1,5 @@
 /** What is sent, and what comes of one attempt as its record has it. */
-import type { AttemptError } from "../../bus/messages/webhooks.ts";
+import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 import type { LoopbackRule, TargetRefusal } from "../target/refusal.ts";
 
 export interface SendRequest {

@@ -3,7 +3,7 @@
  * the URL, then every address that its host has, then the address that was in fact connected to.
  */
 import { isIP } from "node:net";
-import type { AttemptError } from "../../bus/messages/webhooks.ts";
+import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 import { TARGET_LIMITS } from "../limits.ts";
 import { isLoopbackAddress, isPublicAddress, isWithin } from "../target/address-rule.ts";
 import { checkTargetUrl, hostOf, isLoopbackHost } from "../target/check-url.ts";

@@ -9,7 +9,7 @@
  *
  * Without any success for days it is disabled, with a reason that the owner sees; 410 disables at once.
  */
-import type { DISABLED_REASONS } from "../../bus/messages/webhooks.ts";
+import type { DISABLED_REASONS } from "../../bus/messages/webhook-endpoints.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 
 /** What an endpoint's row knows. Times are milliseconds since the epoch. */

@@ -1,5 +1,5 @@
 /** Reading deliveries and their attempts again, and asking for one more attempt. */
-import type { AttemptError, Delivery, DeliveryStatus } from "../../bus/messages/webhooks.ts";
+import type { AttemptError, Delivery, DeliveryStatus } from "../../bus/messages/webhook-deliveries.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface DeliveryRow {

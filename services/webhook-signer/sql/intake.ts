@@ -1,6 +1,6 @@
 /** Turning events into deliveries. */
 import type { PublishedRoboticsEvent } from "../../bus/messages/robotics-events.ts";
-import type { DeliveryStatus } from "../../bus/messages/webhooks.ts";
+import type { DeliveryStatus } from "../../bus/messages/webhook-deliveries.ts";
 import type { Database, Transaction } from "../../db/pool.ts";
 
 /** Writes down which events are taken; returns the ids of those that were not yet. */

@@ -1,5 +1,7 @@
 /** What became of attempts: many at once, because each round trip and each commit costs as much as a delivery. */
-import type { AttemptError, DISABLED_REASONS } from "../../bus/messages/webhooks.ts";
+
+import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
+import type { DISABLED_REASONS } from "../../bus/messages/webhook-endpoints.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import { OUTCOMES, outcomeArrays, PARAMETER_BEHIND_OUTCOMES } from "./outcome-columns.ts";
 

@@ -1,0 +1,118 @@
+/** What the owner's consumers were sent, and every attempt to do so. */
+import { z } from "zod";
+import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
+import { queryId } from "../../http/query-number.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { deliveryFields, deliveryFilters, deliveryJson } from "../robotics/webhook-deliveries.ts";
+
+/** As a consumer reads it, and whose it is. */
+export const ownerDeliverySchema = z
+  .object({ ...deliveryFields, consumer_id: idSchema })
+  .meta({ id: "OwnWebhookDelivery" });
+const deliveriesSchema = z.object({ webhook_deliveries: z.array(ownerDeliverySchema), has_more: hasMoreBefore });
+const deliveriesQuerySchema = z.strictObject({
+  ...pageBeforeQuery,
+  ...deliveryFilters,
+  endpoint_id: queryId().optional(),
+  consumer_id: queryId().optional(),
+});
+const milliseconds = z.number().min(0).nullable();
+export const attemptSchema = z
+  .object({
+    attempt_id: idSchema,
+    started_at: timestampSchema,
+    address: z.string().nullable().meta({ description: "Where it went; null for a target that was refused." }),
+    dns_ms: milliseconds,
+    connect_ms: milliseconds,
+    tls_ms: milliseconds,
+    first_byte_ms: milliseconds,
+    total_ms: milliseconds,
+    status: z.int().nullable().meta({ description: "The HTTP status that the target answered; only 2xx is success." }),
+    error: z
+      .enum(messages.ATTEMPT_ERRORS)
+      .meta({ id: "WebhookAttemptError" })
+      .nullable()
+      .meta({ description: "Null for a success." }),
+    response_body: z.string().meta({ description: "The beginning of the answer; empty for a refused target." }),
+    truncated: z.boolean().meta({ description: "Whether the answer was longer than the 16 KiB that are read of it." }),
+    manual: z.boolean().meta({ description: "Asked for by somebody instead of due by the schedule." }),
+  })
+  .meta({ id: "WebhookAttempt" });
+const deliveryDetailSchema = z
+  .object({
+    webhook_delivery: ownerDeliverySchema,
+    attempts: z.array(attemptSchema).meta({ description: "Newest first." }),
+  })
+  .meta({ id: "OwnWebhookDeliveryDetail" });
+
+export function ownerDeliveryJson(delivery: messages.Delivery): z.infer<typeof ownerDeliverySchema> {
+  return { ...deliveryJson(delivery), consumer_id: delivery.consumerId };
+}
+
+export function attemptJson(attempt: messages.Attempt): z.infer<typeof attemptSchema> {
+  return {
+    attempt_id: attempt.attemptId,
+    started_at: toTimestamp(attempt.startedAtMs),
+    address: attempt.address,
+    dns_ms: attempt.dnsMs,
+    connect_ms: attempt.connectMs,
+    tls_ms: attempt.tlsMs,
+    first_byte_ms: attempt.firstByteMs,
+    total_ms: attempt.totalMs,
+    status: attempt.status,
+    error: attempt.error,
+    response_body: attempt.responseBody,
+    truncated: attempt.truncated,
+    manual: attempt.manual,
+  };
+}
+
+const listWebhookDeliveries: SessionHandler<undefined, z.infer<typeof deliveriesQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { endpoint_id: endpointId, consumer_id: consumerId, event_type: eventType, status } = query;
+  const page = { beforeId: query.before_id, limit: query.limit };
+  const request = { caller, endpointId, consumerId, eventType, status, ...page };
+  const { deliveries, hasMore } = await deps.bus.call(messages.listWebhookDeliveries, request);
+  return ok({ webhook_deliveries: deliveries.map(ownerDeliveryJson), has_more: hasMore });
+};
+
+const getWebhookDelivery: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const request = { caller, deliveryId: context.id("delivery_id") };
+  const { delivery, attempts } = await deps.bus.call(messages.getWebhookDelivery, request);
+  return ok({ webhook_delivery: ownerDeliveryJson(delivery), attempts: attempts.map(attemptJson) });
+};
+
+const who = session("organization.manage");
+const deliveries = "/api/backoffice/v1/webhook-deliveries/" as const;
+
+export const webhookDeliveryRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: deliveries,
+    operation: "listWebhookDeliveries",
+    tag: "backoffice",
+    summary: "List what was sent to consumers",
+    description: "Of all consumers and endpoints, or of one.",
+    who,
+    query: deliveriesQuerySchema,
+    replies: { 200: { description: "Newest first.", schema: deliveriesSchema } },
+    errors: [],
+    handler: listWebhookDeliveries,
+  }),
+  route({
+    method: "GET",
+    path: `${deliveries}{delivery_id}/`,
+    operation: "getWebhookDelivery",
+    tag: "backoffice",
+    summary: "Look at a delivery and its attempts",
+    description: "Where each attempt went, how long its parts took, and what the target answered.",
+    who,
+    replies: { 200: { description: "The delivery.", schema: deliveryDetailSchema } },
+    errors: ["not_found"],
+    handler: getWebhookDelivery,
+  }),
+];

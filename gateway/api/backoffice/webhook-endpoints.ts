@@ -1,0 +1,248 @@
+/** The owner's webhook endpoints. Only the answer that creates a secret shows it. */
+import { z } from "zod";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import * as messages from "../../../services/bus/messages/webhook-endpoints.ts";
+import { created, noContent, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { queryId } from "../../http/query-number.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { LIMITS } from "../../limits.ts";
+import { EXAMPLE_SECRET } from "../robotics/webhook-events.ts";
+import { attemptJson, attemptSchema, ownerDeliveryJson, ownerDeliverySchema } from "./webhook-deliveries.ts";
+
+const endpointSchema = z
+  .object({
+    endpoint_id: idSchema,
+    consumer_id: idSchema,
+    filial_id: idSchema,
+    url: z.string().meta({ examples: ["https://fleet.example/hooks/robotics"] }),
+    status: z.enum(messages.ENDPOINT_STATUSES).meta({ id: "WebhookEndpointStatus" }).meta({
+      description:
+        "`paused` by the owner: deliveries wait, and offers lapse. `disabled` by the service, see `disabled_reason`: nothing is sent until the owner activates it.",
+    }),
+    disabled_reason: z.enum(messages.DISABLED_REASONS).meta({ id: "WebhookDisabledReason" }).nullable().meta({
+      description:
+        "`gone`: the target answered 410. `failing`: no success for five days and twenty failures. Null unless disabled.",
+    }),
+    open_until: timestampSchema.nullable().meta({
+      description:
+        "After five failures in a row nothing is sent before this; no delivery's attempts are used up by it.",
+    }),
+    consecutive_failures: z.int().min(0),
+    last_success_at: timestampSchema.nullable(),
+    last_failure_at: timestampSchema.nullable(),
+    secrets: z
+      .array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
+      .meta({ description: "Which are live, never what they are; two while one takes the other's place." }),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "WebhookEndpoint" });
+const endpointsSchema = z.object({ webhook_endpoints: z.array(endpointSchema), has_more: hasMoreAfter });
+const endpointsQuerySchema = z.strictObject({ ...pageAfterQuery, consumer_id: queryId().optional() });
+const newEndpointSchema = z
+  .object({
+    webhook_endpoint: endpointSchema,
+    secret: z.string().meta({
+      description: "What deliveries are signed with, the whole text; shown this once.",
+      examples: [EXAMPLE_SECRET],
+    }),
+  })
+  .meta({ id: "NewWebhookEndpoint" });
+const registerBodySchema = z
+  .strictObject({
+    consumer_id: idSchema,
+    url: z.string().min(1).max(BOUNDS.webhookUrlCharacters).meta({
+      description:
+        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address. The trail keeps it without its query.",
+    }),
+  })
+  .meta({
+    id: "RegisterWebhookEndpoint",
+    examples: [{ consumer_id: 42, url: "https://fleet.example/hooks/robotics" }],
+  });
+const changeBodySchema = z
+  .strictObject({ status: z.enum(["active", "paused"]).meta({ id: "WantedEndpointStatus" }) })
+  .meta({ id: "ChangeWebhookEndpoint", examples: [{ status: "paused" }] });
+export const rotateWebhookSecretBodySchema = z
+  .strictObject({
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(BOUNDS.secretOverlapMs / 1_000)
+      .default(LIMITS.secretOverlapUnlessAskedSeconds)
+      .meta({ description: "How long the old one signs as well; a day when left out. With 0 it ends now." }),
+  })
+  .meta({ id: "RotateWebhookSecret", examples: [{ overlap_seconds: 86_400 }] });
+const testSchema = z
+  .object({ webhook_delivery: ownerDeliverySchema, attempt: attemptSchema })
+  .meta({ id: "WebhookTestResult" });
+
+function endpointJson(endpoint: messages.WebhookEndpoint): z.infer<typeof endpointSchema> {
+  return {
+    endpoint_id: endpoint.endpointId,
+    consumer_id: endpoint.consumerId,
+    filial_id: endpoint.filialId,
+    url: endpoint.url,
+    status: endpoint.status,
+    disabled_reason: endpoint.disabledReason,
+    open_until: optionalTimestamp(endpoint.openUntilMs),
+    consecutive_failures: endpoint.consecutiveFailures,
+    last_success_at: optionalTimestamp(endpoint.lastSuccessAtMs),
+    last_failure_at: optionalTimestamp(endpoint.lastFailureAtMs),
+    secrets: endpoint.secrets.map(({ createdAtMs, expiresAtMs }) => ({
+      created_at: toTimestamp(createdAtMs),
+      expires_at: optionalTimestamp(expiresAtMs),
+    })),
+    created_at: toTimestamp(endpoint.createdAtMs),
+  };
+}
+
+const listWebhookEndpoints: SessionHandler<undefined, z.infer<typeof endpointsQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const request = { caller, consumerId: query.consumer_id, sinceId: query.since_id, limit: query.limit };
+  const { endpoints, hasMore } = await deps.bus.call(messages.listWebhookEndpoints, request);
+  return ok({ webhook_endpoints: endpoints.map(endpointJson), has_more: hasMore });
+};
+
+const getWebhookEndpoint: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const request = { caller, endpointId: context.id("endpoint_id") };
+  const { endpoint } = await deps.bus.call(messages.getWebhookEndpoint, request);
+  return ok(endpointJson(endpoint));
+};
+
+const registerWebhookEndpoint: SessionHandler<z.infer<typeof registerBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, consumerId: body.consumer_id, url: body.url };
+  const { endpoint, secret } = await deps.bus.call(messages.registerWebhookEndpoint, request);
+  return created({ webhook_endpoint: endpointJson(endpoint), secret });
+};
+
+const changeWebhookEndpoint: SessionHandler<z.infer<typeof changeBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, endpointId: context.id("endpoint_id"), status: body.status };
+  const { endpoint } = await deps.bus.call(messages.changeWebhookEndpoint, request);
+  return ok(endpointJson(endpoint));
+};
+
+const rotateWebhookSecret: SessionHandler<z.infer<typeof rotateWebhookSecretBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, endpointId: context.id("endpoint_id"), overlapMs: body.overlap_seconds * 1_000 };
+  const { endpoint, secret } = await deps.bus.call(messages.rotateWebhookSecret, request);
+  return ok({ webhook_endpoint: endpointJson(endpoint), secret });
+};
+
+const deleteWebhookEndpoint: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  await deps.bus.call(messages.deleteWebhookEndpoint, { caller, endpointId: context.id("endpoint_id") });
+  return noContent();
+};
+
+/** Answers when the target has answered, good or bad. `busy` while too many tests are under way. */
+const testWebhookEndpoint: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const request = { caller, endpointId: context.id("endpoint_id") };
+  const { delivery, attempt } = await deps.bus.call(messages.testWebhookEndpoint, request, LIMITS.webhookTestMs);
+  return ok({ webhook_delivery: ownerDeliveryJson(delivery), attempt: attemptJson(attempt) });
+};
+
+const who = session("organization.manage");
+const endpoints = "/api/backoffice/v1/webhook-endpoints/" as const;
+const endpoint = `${endpoints}{endpoint_id}` as const;
+
+export const webhookEndpointRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: endpoints,
+    operation: "listWebhookEndpoints",
+    tag: "backoffice",
+    summary: "List the webhook endpoints",
+    description: "With the state of their breaker; their secrets are counted, never shown.",
+    who,
+    query: endpointsQuerySchema,
+    replies: { 200: { description: "By id.", schema: endpointsSchema } },
+    errors: [],
+    handler: listWebhookEndpoints,
+  }),
+  route({
+    method: "POST",
+    path: endpoints,
+    operation: "registerWebhookEndpoint",
+    tag: "backoffice",
+    summary: "Register a webhook endpoint",
+    description:
+      "For what is told to one consumer. The address is looked up and held against the same rules as each delivery; `webhook_target_refused` says why as `reason`. A consumer has five endpoints at most.",
+    who,
+    body: registerBodySchema,
+    replies: { 201: { description: "The endpoint, with its secret.", schema: newEndpointSchema } },
+    errors: ["not_found", "conflict", "webhook_target_refused"],
+    handler: registerWebhookEndpoint,
+  }),
+  route({
+    method: "GET",
+    path: `${endpoint}/`,
+    operation: "getWebhookEndpoint",
+    tag: "backoffice",
+    summary: "Look at a webhook endpoint",
+    description: "Whether it is in use, how it fares, and since when its secrets are live.",
+    who,
+    replies: { 200: { description: "The endpoint.", schema: endpointSchema } },
+    errors: ["not_found"],
+    handler: getWebhookEndpoint,
+  }),
+  route({
+    method: "PATCH",
+    path: `${endpoint}/`,
+    operation: "changeWebhookEndpoint",
+    tag: "backoffice",
+    summary: "Pause or activate a webhook endpoint",
+    description:
+      "Activating a disabled one starts it anew: its address is looked at again, and its failures are forgotten.",
+    who,
+    body: changeBodySchema,
+    replies: { 200: { description: "The endpoint after this.", schema: endpointSchema } },
+    errors: ["not_found", "webhook_target_refused"],
+    handler: changeWebhookEndpoint,
+  }),
+  route({
+    method: "DELETE",
+    path: `${endpoint}/`,
+    operation: "deleteWebhookEndpoint",
+    tag: "backoffice",
+    summary: "Delete a webhook endpoint",
+    description: "What waits to be sent to it never will be; its deliveries stay readable.",
+    who,
+    replies: { 204: { description: "It is gone.", schema: null } },
+    errors: ["not_found"],
+    handler: deleteWebhookEndpoint,
+  }),
+  route({
+    method: "POST",
+    path: `${endpoint}/test/`,
+    operation: "testWebhookEndpoint",
+    tag: "backoffice",
+    summary: "Try a webhook endpoint",
+    description:
+      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. A process makes one test of an endpoint at a time, beside the deliveries in flight; for a suspended consumer none is (`conflict`).",
+    who,
+    replies: { 200: { description: "The attempt, good or bad.", schema: testSchema } },
+    errors: ["not_found", "conflict"],
+    handler: testWebhookEndpoint,
+  }),
+  route({
+    method: "POST",
+    path: `${endpoint}/rotate/`,
+    operation: "rotateWebhookSecret",
+    tag: "backoffice",
+    summary: "Replace the secret of a webhook endpoint",
+    description:
+      "Until the overlap is over, deliveries carry a signature by each of the two. Without an overlap every older secret ends now. `conflict`: two are live already, and with an overlap a third would be; wait until the older one ends, or replace all with an overlap of 0.",
+    who,
+    body: rotateWebhookSecretBodySchema,
+    bodyOptional: true,
+    replies: { 200: { description: "The endpoint, with its new secret.", schema: newEndpointSchema } },
+    errors: ["not_found", "conflict"],
+    handler: rotateWebhookSecret,
+  }),
+];

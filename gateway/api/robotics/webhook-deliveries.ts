@@ -1,0 +1,142 @@
+/** A consumer reads its deliveries again, and has one resent (contract, "Webhook-related read and replay endpoints"). */
+import { z } from "zod";
+import { eventTime } from "../../../services/bus/messages/robotics-events.ts";
+import {
+  DELIVERY_EVENT_TYPES,
+  DELIVERY_STATUSES,
+  type Delivery,
+  listConsumerWebhookDeliveries,
+  redeliverWebhook as redeliver,
+} from "../../../services/bus/messages/webhook-deliveries.ts";
+import { idempotencyHeaderSchema, idempotencyKey } from "../../http/command-id.ts";
+import { type ConsumerHandler, ok } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { consumer, type Route, route } from "../../http/route.ts";
+import { idSchema, optionalTimestamp, timestampSchema } from "../../http/shared-schemas.ts";
+import { endedTaskSchema, filialPayloadSchema, offeredTaskSchema, testPayloadSchema } from "./webhook-events.ts";
+
+const eventTypeSchema = z.enum(DELIVERY_EVENT_TYPES).meta({ id: "WebhookEventType" });
+const statusSchema = z.enum(DELIVERY_STATUSES).meta({ id: "WebhookDeliveryStatus" });
+const payloadSchema = z
+  .union([offeredTaskSchema, endedTaskSchema, filialPayloadSchema, testPayloadSchema])
+  .meta({ description: "As the event's type has it; see `webhooks`." });
+
+/** The fields that a consumer and the owner see. */
+export const deliveryFields = {
+  delivery_id: idSchema,
+  endpoint_id: idSchema.nullable().meta({
+    description:
+      "Where it goes; null when the consumer had no endpoint. One event has a delivery of its own for each endpoint.",
+  }),
+  event_type: eventTypeSchema,
+  status: statusSchema.meta({
+    description:
+      "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, or its endpoint was disabled, deleted, or paused for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
+  }),
+  created_at: eventTime.meta({
+    description: "When it happened, as in the body that is sent.",
+    examples: ["2026-11-20T12:00:00.000Z"],
+  }),
+  attempts: z.int().min(0).meta({ description: "Made so far." }),
+  next_attempt_at: timestampSchema.nullable().meta({ description: "Null when none is due." }),
+  delivered_at: timestampSchema.nullable(),
+  payload: payloadSchema,
+};
+const deliveryExample = {
+  delivery_id: 42,
+  endpoint_id: 7,
+  event_type: "serving_task.offered",
+  status: "delivered",
+  created_at: "2026-11-20T12:00:00.000Z",
+  attempts: 1,
+  next_attempt_at: null,
+  delivered_at: "2026-11-20T12:00:00.084Z",
+  payload: {
+    task_id: 42,
+    display_number: 7,
+    leg: "kitchen_to_table",
+    status: "offered",
+    expires_at: "2026-11-20T12:02:00.000Z",
+  },
+} as const;
+const deliverySchema = z.object(deliveryFields).meta({ id: "WebhookDelivery", examples: [deliveryExample] });
+const deliveriesSchema = z
+  .object({ webhook_deliveries: z.array(deliverySchema), has_more: hasMoreAfter })
+  .meta({ id: "WebhookDeliveries", examples: [{ webhook_deliveries: [deliveryExample], has_more: false }] });
+export const deliveryFilters = { event_type: eventTypeSchema.optional(), status: statusSchema.optional() };
+const deliveriesQuerySchema = z.strictObject({ ...pageAfterQuery, ...deliveryFilters });
+const redeliveryHeadersSchema = z.object({
+  "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({
+    description: "Under the same key a delivery is resent once, however often it is asked for.",
+  }),
+});
+
+type DeliveryJson = z.infer<typeof deliverySchema>;
+
+/**
+ * Takes the event and its time out of the body that is sent. The field names of a payload keep their order, so that a
+ * reader can make the body again byte for byte.
+ */
+export function deliveryJson(delivery: Delivery): DeliveryJson {
+  const { created_at, payload } = JSON.parse(delivery.body) as Pick<DeliveryJson, "created_at" | "payload">;
+  return {
+    delivery_id: delivery.deliveryId,
+    endpoint_id: delivery.endpointId,
+    event_type: delivery.eventType,
+    status: delivery.status,
+    created_at,
+    attempts: delivery.attempts,
+    next_attempt_at: optionalTimestamp(delivery.nextAttemptAtMs),
+    delivered_at: optionalTimestamp(delivery.deliveredAtMs),
+    payload,
+  };
+}
+
+const listWebhookDeliveries: ConsumerHandler<z.infer<typeof deliveriesQuerySchema>> = async (context) => {
+  const { consumer, deps, query } = context;
+  const { event_type: eventType, status, since_id: sinceId, limit } = query;
+  const request = { consumer, eventType, status, sinceId, limit };
+  const { deliveries, hasMore } = await deps.bus.call(listConsumerWebhookDeliveries, request);
+  return ok({ webhook_deliveries: deliveries.map(deliveryJson), has_more: hasMore });
+};
+
+const redeliverWebhook: ConsumerHandler = async (context) => {
+  const { consumer, deps } = context;
+  const request = { consumer, deliveryId: context.id("delivery_id"), idempotencyKey: idempotencyKey(context) };
+  const { delivery } = await deps.bus.call(redeliver, request);
+  return { status: 202, body: deliveryJson(delivery) };
+};
+
+const deliveries = "/api/robotics/v1/webhook-deliveries/" as const;
+
+export const consumerWebhookDeliveryRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: deliveries,
+    operation: "listWebhookDeliveries",
+    tag: "robotics",
+    summary: "Read the deliveries again",
+    description:
+      "All that this consumer was told or should have been, whether it arrived or not, in the order in which it was committed: whoever goes on behind the last id misses none. Ids have gaps, which say nothing; an event has a delivery of its own for each endpoint. Kept for thirty days unless the operator says otherwise.",
+    who: consumer,
+    quiet: true,
+    query: deliveriesQuerySchema,
+    replies: { 200: { description: "By id, oldest first.", schema: deliveriesSchema } },
+    errors: [],
+    handler: listWebhookDeliveries,
+  }),
+  route({
+    method: "POST",
+    path: `${deliveries}{delivery_id}/redeliver/`,
+    operation: "redeliverWebhook",
+    tag: "robotics",
+    summary: "Have a delivery sent once more",
+    description:
+      "One attempt now, with the same delivery id and body and a fresh signature: after the one under way, if there is one, and past an open breaker, as its probe. What waits for its next attempt keeps its time when this one fails. An offer is not sent after its expiry, an owner's test not again (`conflict`), nor one that had no endpoint (`endpoint_id` null): it goes to none that came later; it is read with `since_id`.",
+    who: consumer,
+    headers: redeliveryHeadersSchema,
+    replies: { 202: { description: "It will be sent.", schema: deliverySchema } },
+    errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],
+    handler: redeliverWebhook,
+  }),
+];

@@ -1,0 +1,88 @@
+/** The owner's webhook endpoints (contract, "Events"). Each operation needs `organization.manage`. */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { defineOperation } from "../operation.ts";
+import { pageAfter } from "../page.ts";
+import { callerSchema as caller } from "./caller.ts";
+import { attemptSchema, deliverySchema } from "./webhook-deliveries.ts";
+
+const id = z.int().positive();
+
+/** `paused` by the owner: deliveries wait. `disabled` by the service, with the reason: nothing is sent until the owner activates it. */
+export const ENDPOINT_STATUSES = ["active", "paused", "disabled"] as const;
+export const DISABLED_REASONS = [
+  /** The target answered 410. */
+  "gone",
+  /** No success for days and many failures. */
+  "failing",
+] as const;
+export type DisabledReason = (typeof DISABLED_REASONS)[number];
+
+export const endpointSchema = z.object({
+  endpointId: id,
+  consumerId: id,
+  filialId: id,
+  url: z.string(),
+  status: z.enum(ENDPOINT_STATUSES),
+  disabledReason: z.enum(DISABLED_REASONS).nullable(),
+  /** While the breaker is open: nothing is sent before. */
+  openUntilMs: z.number().nullable(),
+  consecutiveFailures: z.int(),
+  lastSuccessAtMs: z.number().nullable(),
+  lastFailureAtMs: z.number().nullable(),
+  /** Since when each live secret is, and until when; never what it is. */
+  secrets: z.array(z.object({ createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
+  createdAtMs: z.number(),
+});
+export type WebhookEndpoint = z.infer<typeof endpointSchema>;
+const endpointReply = z.object({ endpoint: endpointSchema });
+/** The secret is returned this once. */
+const secretReply = z.object({ endpoint: endpointSchema, secret: z.string() });
+
+export const listWebhookEndpoints = defineOperation(
+  "webhooks.listWebhookEndpoints",
+  "repeatable",
+  z.object({ caller, consumerId: id.optional(), ...pageAfter }),
+  z.object({ endpoints: z.array(endpointSchema), hasMore: z.boolean() }),
+);
+export const getWebhookEndpoint = defineOperation(
+  "webhooks.getWebhookEndpoint",
+  "repeatable",
+  z.object({ caller, endpointId: id }),
+  endpointReply,
+);
+/** `webhook_target_refused` with the reason for an address that is not public. */
+export const registerWebhookEndpoint = defineOperation(
+  "webhooks.registerWebhookEndpoint",
+  "once",
+  z.object({ caller, consumerId: id, url: z.string().max(BOUNDS.webhookUrlCharacters) }),
+  secretReply,
+);
+/** Pauses or activates. Activating a disabled one starts it anew, and its address is checked again. */
+export const changeWebhookEndpoint = defineOperation(
+  "webhooks.changeWebhookEndpoint",
+  "once",
+  z.object({ caller, endpointId: id, status: z.enum(["active", "paused"]) }),
+  endpointReply,
+);
+/** A new secret; both sign until `overlapMs` is over. At most two are live: a third rotation within the overlap is a `conflict`. */
+export const rotateWebhookSecret = defineOperation(
+  "webhooks.rotateWebhookSecret",
+  "once",
+  z.object({ caller, endpointId: id, overlapMs: z.int().min(0).max(BOUNDS.secretOverlapMs) }),
+  secretReply,
+);
+/** What was not sent yet never will be; its deliveries stay readable. */
+export const deleteWebhookEndpoint = defineOperation(
+  "webhooks.deleteWebhookEndpoint",
+  "once",
+  z.object({ caller, endpointId: id }),
+  z.object({}),
+);
+/** Sends one test event now, past the breaker, through the same guard, and returns the attempt. `conflict` for a suspended consumer. */
+export const testWebhookEndpoint = defineOperation(
+  "webhooks.testWebhookEndpoint",
+  "once",
+  z.object({ caller, endpointId: id }),
+  z.object({ delivery: deliverySchema, attempt: attemptSchema }),
+);
