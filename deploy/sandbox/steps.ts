@@ -1,10 +1,10 @@
-/** What happens once everything runs: the sandbox is seeded, its virtual devices attach, and the newcomer is told. */
-import { type ApplicationContext, logFor } from "../application-context.ts";
+/** What happens once everything runs: the sandbox is seeded, its virtual devices attach, and its facts are printed. */
+import type { ApplicationContext } from "../application-context.ts";
 import type { Step } from "../supervisor.ts";
 import { type SandboxFacts, writeFacts } from "./facts.ts";
 import { printout } from "./printout.ts";
 import { seed } from "./seed.ts";
-import { credentialFile, DISPLAY_PROGRAM, virtualDevicesStep } from "./virtual-devices.ts";
+import { virtualDevicesStep } from "./virtual-devices.ts";
 
 export function sandboxSteps(context: ApplicationContext): Step[] {
   let facts: SandboxFacts | undefined;
@@ -34,13 +34,9 @@ export function sandboxSteps(context: ApplicationContext): Step[] {
     {
       name: "printout",
       start: async () => {
-        const told = withoutClaimedCodes(readFacts());
-        const paths = {
-          facts: writeFacts(context.settings.dataDir, told),
-          displayLog: logFor(context, DISPLAY_PROGRAM).logFile,
-          displayCredential: credentialFile(context, DISPLAY_PROGRAM),
-        };
-        context.say(printout(told, paths));
+        const { dataDir } = context.settings;
+        const printed = withoutClaimedCodes(readFacts());
+        context.say(printout(printed, writeFacts(dataDir, printed)));
         return undefined;
       },
     },

@@ -13,10 +13,9 @@ import type { Step, StepControl, StopStep } from "../supervisor.ts";
 import type { SandboxDevice, SandboxFacts } from "./facts.ts";
 
 type Program = "virtual-companion" | "virtual-display";
-export const DISPLAY_PROGRAM: Program = "virtual-display";
 const PROGRAMS: readonly (readonly [kind: string, program: Program])[] = [
   ["smart_pos_companion", "virtual-companion"],
-  ["customer_display", DISPLAY_PROGRAM],
+  ["customer_display", "virtual-display"],
 ];
 
 /** What a device stores once it has enrolled. */
@@ -81,7 +80,7 @@ async function startDevice(
 }
 
 /** Where a virtual device keeps its credential between two starts. */
-export function credentialFile(context: ApplicationContext, program: string): string {
+function credentialFile(context: ApplicationContext, program: string): string {
   return join(context.settings.dataDir, `${program}.json`);
 }
 

@@ -60,17 +60,17 @@ test("start with TLS: the virtual devices attach, and every printed address of t
   expect(output).not.toContain(baseUrl.replace("https:", "http:"));
 });
 
-test("start with TLS: the printed lines collect by QR, whose callback comes over TLS too", {
+test("start with TLS: the demo by QR, run and as curl lines; the callback comes over TLS too", {
   timeout: TEST_MS,
 }, async () => {
-  const [, , , qr = ""] = program.output().split(/^A .*(?:collection at|serving task for) .*:$/m);
-  const output = await paste(qr);
-  expect(output).toContain('"state":"qr"');
-  expect(output).toMatch(/"attestation":\{"by":"provider"/);
-  expect(output).toContain('"state":"paid"');
+  for (const output of [await client("demo", "qr"), await paste(await client("demo", "qr", "--curl"))]) {
+    expect(output).toContain('"state":"qr"');
+    expect(output).toMatch(/"attestation":\{"by":"provider"/);
+    expect(output).toContain('"state":"paid"');
+  }
 });
 
-test("start with TLS: the printed lines send nothing to a server with another certificate", async () => {
+test("start with TLS: the curl lines send nothing to a server with another certificate", async () => {
   const other = selfSigned({ names: ["127.0.0.1"] });
   let requests = 0;
   const server = createServer(other, (_request, response) => {
@@ -80,11 +80,10 @@ test("start with TLS: the printed lines send nothing to a server with another ce
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
   });
-  const [, , demo = ""] = program.output().split(/^A .*(?:collection at|serving task for) .*:$/m);
-  const login = demo.split("\n").find((line) => line.startsWith("CASHIER=")) ?? "";
-  expect(login).toContain("curl ");
   const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  expect(await paste(`BASE=${base}\nfield() { cat; }\n${login}; echo "<$CASHIER>"`)).toContain("<>");
+  const lines = (await client("demo", "robot", "--curl")).replace(/^BASE=.*$/m, `BASE=${base}`);
+  expect(lines).toContain("curl ");
+  expect(await paste(lines)).toMatch(/curl: \(90\)/);
   expect(requests).toBe(0);
   await new Promise((resolve) => {
     server.close(resolve);
