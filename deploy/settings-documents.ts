@@ -65,13 +65,32 @@ Environment variables, read once at the start; an empty one counts as not set. \
 - **shared**: all processes of the installation that read it must have the same value.
 - **secret**: only the operator may know it. A process needs only the secrets that it reads.
 
-\`npm start\` sets what is needed by itself; the README has what it reads beside these.
+\`npm start\` takes the same variables, checks all of them before it starts anything, and makes what is secret, once, in \`secrets.json\` of its data folder. \`npm run migrate\` alone creates and changes the schema of the database and the streams of the bus; an operator runs it before the processes of a new version, and \`npm start\` runs it itself.
 
 | setting | read by | default | | what it is |
 |---|---|---|---|---|
 ${rows.join("\n")}
-`;
+
+${START_AND_COMMANDS}`;
 }
+
+/** What no process of the installation reads. */
+const START_AND_COMMANDS = `## What \`npm start\` and the commands read beside these
+
+| setting | what it is; its default |
+|---|---|
+| \`PORT\`, \`HOST\` | where the API listens; 8480 at 127.0.0.1 |
+| \`DATA_DIR\` | where \`npm start\` keeps everything, and finds it again; \`.data\` |
+| \`NATS_URL\`, \`DATABASE_URL\` | servers of your own; without them \`npm start\` starts its own |
+| \`LOG_MAX_MB\` | the most that all logs of \`npm start\` take together, in megabytes; each part has an equal share, in a file that is written and four older ones; 200 |
+| \`METRICS_PORT\` | the first of the five ports where the processes of \`npm start\` answer Prometheus; nowhere |
+| \`NATS_SERVER_BIN\`, \`DEVICE_PAYMENTS_CACHE_DIR\` | the nats-server that \`npm start\` uses; where it keeps one that it has fetched, \`.cache\` |
+| \`BASE_URL\` | for the virtual devices, \`npm run robotics\` and \`npm run organization\`: where the service is; what \`npm start\` wrote, else \`http://127.0.0.1:8480\` |
+| \`GATEWAY_CERTIFICATE_FILE\` | for the same: a certificate in PEM that they accept at the gateway beside those that Node trusts; what \`TLS_CERT_FILE\` of \`npm start\` names |
+| \`PLATFORM_KEY\` | for \`npm run organization\`: the platform key; what \`npm start\` keeps |
+| \`ENROLLMENT_CODE\`, \`CREDENTIAL_FILE\` | of a virtual device: its code at the first start, and the file of its credential; \`.data/<name>.json\` |
+| \`ROBOTICS_CREDENTIAL\`, \`OWNER_EMAIL\`, \`OWNER_PASSWORD\` | the credentials of \`npm run robotics\`; what \`npm start\` wrote |
+`;
 
 function example(settings: readonly ReadSetting[]): string {
   const groups = [...new Set(settings.map((each) => titleOf(each)))];

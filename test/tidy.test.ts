@@ -3,6 +3,7 @@
  * another pass, then asked about every tracked file.
  */
 import { readFileSync } from "node:fs";
+import { posix } from "node:path";
 import { describe, expect, it } from "vitest";
 import { settingsDocuments } from "../deploy/settings-documents.ts";
 import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts";
@@ -315,24 +316,50 @@ describe("the rules", () => {
   });
 });
 
+describe("the README", () => {
+  it("is short: what it is, two commands, one picture, one request traced, where things live, links", () => {
+    expect(Buffer.byteLength(fileCalled("README.md").text)).toBeLessThanOrEqual(9_000);
+  });
+});
+
+describe("the documents", () => {
+  it("link to files that are there", () => {
+    const paths = new Set(files.map(({ path }) => path));
+    const links = files.filter(({ path }) => path.endsWith(".md")).flatMap(linksOf);
+    expect(links.length).toBeGreaterThan(10);
+    expect(links.filter(({ target }) => !paths.has(target) && !paths.has(`${target}/README.md`))).toEqual([]);
+  });
+});
+
+/** The relative links of a document, resolved from the repository's root. */
+function linksOf({ path, text }: SourceFile): { readonly from: string; readonly target: string }[] {
+  return [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, link = ""]) => ({
+    from: path,
+    target: posix.normalize(posix.join(posix.dirname(path), link)).replace(/\/$/, ""),
+  }));
+}
+
 describe("dependencies", () => {
-  const README = "| package | why |\n|---|---|\n| `a`, `@s/b` | because |\n";
+  const TABLE = "| package | why |\n|---|---|\n| `a`, `@s/b` | because |\n";
 
   it("that are not exact or not explained are refused, in one sentence each", () => {
     const packageJson = JSON.stringify({
       dependencies: { a: "^1.2.3", "@s/b": "npm:other@1.2.3" },
       devDependencies: { c: "1.2.3", a2: "latest" },
     });
-    expect(dependenciesArePinnedAndExplained(packageJson, README)).toEqual([
+    expect(dependenciesArePinnedAndExplained(packageJson, TABLE)).toEqual([
       'package.json asks for a as "^1.2.3"; pin one exact version.',
-      "The README's table of dependencies does not say why c is there.",
+      "CONTRIBUTING.md's table of dependencies does not say why c is there.",
       'package.json asks for a2 as "latest"; pin one exact version.',
-      "The README's table of dependencies does not say why a2 is there.",
+      "CONTRIBUTING.md's table of dependencies does not say why a2 is there.",
     ]);
   });
 
-  it("are pinned exactly and explained in the README", () => {
-    const complaints = dependenciesArePinnedAndExplained(fileCalled("package.json").text, fileCalled("README.md").text);
+  it("are pinned exactly and explained in CONTRIBUTING.md", () => {
+    const complaints = dependenciesArePinnedAndExplained(
+      fileCalled("package.json").text,
+      fileCalled("CONTRIBUTING.md").text,
+    );
     expect(complaints).toEqual([]);
   });
 });
@@ -351,13 +378,12 @@ describe("settings", () => {
   it("that have no row are refused, in one sentence each", () => {
     expect(
       settingsAreExplained([look], "| `LIMIT_B`, `X` | why |\n\nLIMIT_C is told elsewhere.\n| x | LIMIT_C |"),
-    ).toEqual(["deploy/a.ts reads LIMIT_C, which has no row in the README or docs/settings.md."]);
+    ).toEqual(["deploy/a.ts reads LIMIT_C, which has no row in docs/settings.md."]);
   });
 
-  it("all have a row in the README or in docs/settings.md", () => {
+  it("all have a row in docs/settings.md", () => {
     expect(files.flatMap(settingsIn).length).toBeGreaterThan(40);
-    const documents = `${fileCalled("README.md").text}\n${fileCalled("docs/settings.md").text}`;
-    expect(settingsAreExplained(files, documents)).toEqual([]);
+    expect(settingsAreExplained(files, fileCalled("docs/settings.md").text)).toEqual([]);
   });
 
   it("of the processes: docs/settings.md and the example are what the schemas say (npm run settings)", async () => {

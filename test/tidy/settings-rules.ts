@@ -24,6 +24,6 @@ export function settingsAreExplained(files: readonly SourceFile[], documents: st
   return files.flatMap((file) =>
     settingsIn(file)
       .filter((name) => !rows.has(name))
-      .map((name) => `${file.path} reads ${name}, which has no row in the README or docs/settings.md.`),
+      .map((name) => `${file.path} reads ${name}, which has no row in docs/settings.md.`),
   );
 }
