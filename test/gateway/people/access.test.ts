@@ -16,8 +16,8 @@ const platformRoutes = routes.filter(({ path }) => path.startsWith("/api/platfor
 const PLATFORM_KEY = "platform-key-of-the-access-test-32";
 
 const FREEZES = ["organization", "station", "device", "provider"].flatMap((what) => [
-  `backoffice_${what}_freeze`,
-  `backoffice_${what}_unfreeze`,
+  `backoffice_freeze_${what}`,
+  `backoffice_unfreeze_${what}`,
 ]);
 
 let system: TestSystem;
@@ -255,10 +255,10 @@ describe("every route of the platform's API", () => {
 
   it("the organizations and the platform's kill switch: are in this test's view", () => {
     expect(platformRoutes.map(({ operationId }) => operationId).toSorted()).toEqual([
+      "platform_create_organization",
       "platform_freeze_platform",
       "platform_get_kill_switch",
       "platform_get_organization",
-      "platform_create_organization",
       "platform_list_organizations",
       "platform_unfreeze_platform",
     ]);
