@@ -9,7 +9,7 @@ import type { KillSwitches } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
-import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
+import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import type { FairSlots } from "../../services/runtime/fair-slots.ts";

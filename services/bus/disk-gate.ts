@@ -25,7 +25,7 @@ const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["webhooks.registerWebhookEndpoint", "reserve"],
   ["webhooks.testWebhookEndpoint", "reserve"],
   ["webhooks.redeliverWebhook", "reserve"],
-  ["settlement.order.open", "full"],
+  ["settlement.openOrder", "full"],
 ]);
 /** The subjects above. */
 export const WAITING_SUBJECTS: readonly string[] = [...WAITS.keys()];

@@ -7,7 +7,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { CredentialEntry, SessionEntry } from "../bus/messages/caller.ts";
 import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
-import type { RequestedCommand } from "../bus/messages/station.ts";
+import type { RequestedCommand } from "../bus/messages/station-commands.ts";
 import type { Transaction } from "./pool.ts";
 
 /**

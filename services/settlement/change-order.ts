@@ -3,7 +3,7 @@
  * order is no longer what the guest was shown, and refuses.
  */
 import { isDeepStrictEqual } from "node:util";
-import type { changeOrderLines, Order, voidOrder } from "../bus/messages/settlement.ts";
+import type { changeOrder, Order, voidOrder } from "../bus/messages/orders.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
@@ -21,8 +21,8 @@ import { noteForStation, tellStation } from "./station-notice.ts";
  */
 export async function changeLines(
   deps: SettlementDeps,
-  request: RequestOf<typeof changeOrderLines>,
-): Promise<ReplyOf<typeof changeOrderLines>> {
+  request: RequestOf<typeof changeOrder>,
+): Promise<ReplyOf<typeof changeOrder>> {
   const { caller, orderId, lines } = request;
   requireCollector(caller);
   const order = await deps.database.begin(async (sql) => {

@@ -1,7 +1,7 @@
 /** Opens an order at a station; with an idempotency key the same request opens it once (I6). */
 import { isDeepStrictEqual } from "node:util";
 import { BOUNDS } from "../bus/bounds.ts";
-import type { Order, openOrder } from "../bus/messages/settlement.ts";
+import type { Order, openOrder } from "../bus/messages/orders.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";

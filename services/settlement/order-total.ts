@@ -1,6 +1,6 @@
 /** The value of an order's lines, and what makes lines unacceptable. Pure. */
 import { AMOUNT_PATTERN, amountFitsWire, formatAmount } from "../../machines/currency.ts";
-import type { Order } from "../bus/messages/settlement.ts";
+import type { Order } from "../bus/messages/orders.ts";
 import type { FieldError } from "../bus/refusals.ts";
 
 export type OrderLine = Order["lines"][number];

@@ -1,6 +1,6 @@
 /** What a station asks of its intents' records: an id for a new one, and how an old one ended. */
 import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
-import type { findEndedIntent, prepareIntent } from "../bus/messages/settlement.ts";
+import type { findEndedIntent, prepareIntent } from "../bus/messages/intents.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { findCopiedIntent, readIntent } from "../db/intent-history.ts";

@@ -1,6 +1,6 @@
 /** Reading orders: for cashiers and owners. */
 import { BOUNDS } from "../bus/bounds.ts";
-import type { getOrder, listOrders } from "../bus/messages/settlement.ts";
+import type { getOrder, listOrders } from "../bus/messages/orders.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";

@@ -2,16 +2,8 @@
 import { SETTLEMENT_REFUSALS } from "../../machines/station/command.ts";
 import { announceOrders } from "../bus/messages/announce.ts";
 import { settlementHealth } from "../bus/messages/health.ts";
-import {
-  changeOrderLines,
-  findEndedIntent,
-  getOrder,
-  listOrders,
-  openOrder,
-  prepareIntent,
-  settle,
-  voidOrder,
-} from "../bus/messages/settlement.ts";
+import { findEndedIntent, prepareIntent, settleIntent } from "../bus/messages/intents.ts";
+import { changeOrder, getOrder, listOrders, openOrder, voidOrder } from "../bus/messages/orders.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
@@ -55,11 +47,11 @@ export async function startSettlementService({
     serve(responder, openOrder, (request) => open(deps, request)),
     serve(responder, getOrder, (request) => get(deps, request)),
     serve(responder, listOrders, (request) => list(deps, request)),
-    serve(responder, changeOrderLines, (request) => changeLines(deps, request)),
+    serve(responder, changeOrder, (request) => changeLines(deps, request)),
     serve(responder, voidOrder, (request) => voidOpenOrder(deps, request)),
     serve(responder, prepareIntent, (request) => prepare(deps, request)),
     serve(responder, findEndedIntent, (request) => findIntent(deps, request)),
-    serve(responder, settle, async (request) => {
+    serve(responder, settleIntent, async (request) => {
       const outcome = await settleOnce(deps, request);
       settlements.add({ result: outcome.settled ? "settled" : outcome.code });
       return outcome;

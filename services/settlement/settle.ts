@@ -1,5 +1,5 @@
 /** The payment seam as the actor host sees it (design §2.4). */
-import type { settle } from "../bus/messages/settlement.ts";
+import type { settleIntent as settleOperation } from "../bus/messages/intents.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { storableText } from "./order-total.ts";
@@ -9,8 +9,8 @@ import { findEarlierSale, settleIntent } from "./sql/payment-seam.ts";
 /** Settles once, however often and by however many it is asked. One wide log line tells each outcome. */
 export async function settleOnce(
   deps: SettlementDeps,
-  request: RequestOf<typeof settle>,
-): Promise<ReplyOf<typeof settle>> {
+  request: RequestOf<typeof settleOperation>,
+): Promise<ReplyOf<typeof settleOperation>> {
   // Whatever a provider's money is called, it must not keep a settlement from ending.
   const storable = request.moneyKey === undefined ? request : { ...request, moneyKey: storableText(request.moneyKey) };
   const outcome = await settleIntent(deps.database, storable, comparedReference(request.route, request.reference));

@@ -6,7 +6,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { Bus } from "../bus/connection.ts";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
-import type { Order } from "../bus/messages/settlement.ts";
+import type { Order } from "../bus/messages/orders.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";

@@ -2,7 +2,7 @@
 import type { Registry } from "prom-client";
 import { SETTLEMENT_REFUSALS, type StationCommandType } from "../../machines/station/command.ts";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
-import type { StationFailure } from "../bus/messages/station.ts";
+import type { StationFailure } from "../bus/messages/station-commands.ts";
 import {
   addCount,
   addDuration,

@@ -4,7 +4,7 @@ import { PARTITION_COUNT, partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { countLate, dropLate, requestIdOf } from "../bus/deadline.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
-import { stationRequestSchema } from "../bus/messages/station-request.ts";
+import { stationRequestSchema } from "../bus/messages/station-commands.ts";
 import { invalidRequest } from "../bus/operation.ts";
 import type { StationLogs } from "../bus/station-logs.ts";
 import { LEASES } from "../bus/streams.ts";

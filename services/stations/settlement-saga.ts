@@ -3,14 +3,13 @@
  * (design §2.4). The seam is idempotent by intent, so the saga may be started again by any host at any time: it is, on
  * each first look at a station that is found settling.
  *
- *   settling committed ──► settlement.settle ──► settlement_succeeded | settlement_refused committed ──► attestation answered
+ *   settling committed ──► settlement.settleIntent ──► settlement_succeeded | settlement_refused committed ──► attestation answered
  *                              └── no answer: pause, again ──┘
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Attestation, PaymentIntent } from "../../machines/payment-intent.ts";
-import { moneyKey, moneyName } from "../bus/messages/money-key.ts";
-import { settle } from "../bus/messages/settlement.ts";
+import { moneyKey, moneyName, settleIntent } from "../bus/messages/intents.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { call } from "../bus/operation.ts";
 import type { Log } from "../runtime/log.ts";
@@ -111,13 +110,13 @@ export class SettlementSaga {
     for (const work of this.#takeWaiting(settlement)) this.#deps.mailboxes.submitFirst(stationId, work);
   }
 
-  async #callSeam(stationId: number, intent: PaymentIntent): Promise<ReplyOf<typeof settle>> {
+  async #callSeam(stationId: number, intent: PaymentIntent): Promise<ReplyOf<typeof settleIntent>> {
     const { intentId, orderId, route, amountMinor, currency } = intent;
     const attestation = attestationOf(intent);
     const { commandId: attestationId, reference, cashierId: attestedBy, confirmsReferenceAlreadyUsed } = attestation;
     const attested = { attestationId, reference, attestedBy, confirmsReferenceAlreadyUsed };
     const asked = { intentId, stationId, orderId, route, amountMinor, currency, ...attested };
-    return await call(this.#deps.nc, settle, { ...asked, ...moneyOf(intent) }, STATION_LIMITS.settleMs);
+    return await call(this.#deps.nc, settleIntent, { ...asked, ...moneyOf(intent) }, STATION_LIMITS.settleMs);
   }
 
   async #commit(stationId: number, command: OwnCommand): Promise<StationAnswer> {

@@ -3,7 +3,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { STORAGE_LOW } from "../bus/disk-gate.ts";
-import type { RequestedCommand, StationFailure, StationResponse } from "../bus/messages/station.ts";
+import type { RequestedCommand, StationFailure, StationResponse } from "../bus/messages/station-commands.ts";
 import { STATION_LIMITS } from "./limits.ts";
 
 /** Commands that only the host gives. */

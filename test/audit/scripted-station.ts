@@ -11,7 +11,7 @@ import { renderReply, type StationReply } from "../../machines/station/reply.ts"
 import type { DeviceDescription, OrderSnapshot, StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import type { Bus } from "../../services/bus/connection.ts";
-import type { StationResponse } from "../../services/bus/messages/station.ts";
+import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
 import type { StationLogs } from "../../services/bus/station-logs.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 

@@ -8,7 +8,7 @@ import { closeIssueBodySchema } from "../../gateway/contract/issue.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
 import { createFilial } from "../../services/bus/messages/filials.ts";
-import { openOrder } from "../../services/bus/messages/settlement.ts";
+import { openOrder } from "../../services/bus/messages/orders.ts";
 import { checkReason } from "../../services/providers/issues/reason.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");

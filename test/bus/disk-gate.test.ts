@@ -6,11 +6,11 @@ import { setDisk, WAITING_SUBJECTS } from "../../services/bus/disk-gate.ts";
 import * as devices from "../../services/bus/messages/devices.ts";
 import * as enrollmentCodes from "../../services/bus/messages/enrollment-codes.ts";
 import * as filials from "../../services/bus/messages/filials.ts";
+import * as orders from "../../services/bus/messages/orders.ts";
 import * as organizations from "../../services/bus/messages/organizations.ts";
 import * as providers from "../../services/bus/messages/providers.ts";
 import * as registry from "../../services/bus/messages/registry.ts";
 import * as robotics from "../../services/bus/messages/robotics.ts";
-import * as settlement from "../../services/bus/messages/settlement.ts";
 import * as stations from "../../services/bus/messages/stations.ts";
 import * as userAccess from "../../services/bus/messages/user-access.ts";
 import * as webhookDeliveries from "../../services/bus/messages/webhook-deliveries.ts";
@@ -59,15 +59,17 @@ describe("while the disk is short of space", () => {
   });
 
   test("a new order: waits only on a full disk", async () => {
-    expect(await answers("settlement.order.open")).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: REFUSED });
+    expect(await answers("settlement.openOrder")).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: REFUSED });
   });
 
-  test.each(["settlement.settle", "registry.setKillSwitch", "registry.session.login", "providers.callback.receive"])(
-    "%s: never waits",
-    async (subject) => {
-      expect(await answers(subject)).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: DONE });
-    },
-  );
+  test.each([
+    "settlement.settleIntent",
+    "registry.setKillSwitch",
+    "registry.session.login",
+    "providers.callback.receive",
+  ])("%s: never waits", async (subject) => {
+    expect(await answers(subject)).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: DONE });
+  });
 
   test("each subject of the list: is the subject of an operation", () => {
     const modules = [
@@ -79,7 +81,7 @@ describe("while the disk is short of space", () => {
       providers,
       registry,
       robotics,
-      settlement,
+      orders,
       userAccess,
       webhookDeliveries,
       webhookEndpoints,

@@ -4,8 +4,8 @@ import { createFilialBodySchema } from "../../gateway/contract/backoffice.ts";
 import { orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
 import { registerDevice } from "../../services/bus/messages/devices.ts";
 import { nameSchema } from "../../services/bus/messages/name.ts";
+import { openOrder } from "../../services/bus/messages/orders.ts";
 import { createUser } from "../../services/bus/messages/registry.ts";
-import { openOrder } from "../../services/bus/messages/settlement.ts";
 import { renameStation } from "../../services/bus/messages/stations.ts";
 
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };

@@ -2,7 +2,7 @@ import type { Msg, Subscription } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
-import type { StationFailure, StationRequest, StationResponse } from "../../services/bus/messages/station.ts";
+import type { StationFailure, StationRequest, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";

@@ -11,7 +11,11 @@ import { decodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts"
 import { step } from "../../machines/station/step.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
+import type {
+  RequestedCommand,
+  StationFailure,
+  StationResponse,
+} from "../../services/bus/messages/station-commands.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { LEASES } from "../../services/bus/streams.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";

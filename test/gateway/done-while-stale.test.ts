@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Device, moveDevice } from "../../services/bus/messages/devices.ts";
-import { changeOrderLines, getOrder, type Order, voidOrder } from "../../services/bus/messages/settlement.ts";
+import { changeOrder, getOrder, type Order, voidOrder } from "../../services/bus/messages/orders.ts";
 import { serve } from "../../services/bus/operation.ts";
 import { send } from "../support/http.ts";
 import { STATION_LOG } from "../support/one-log.ts";
@@ -62,7 +62,7 @@ it("new lines and a void of an order: 200 with the order", async () => {
   const token = await world.session();
   const served = [
     serve(deps("settlement"), getOrder, async () => ({ order: ORDER })),
-    serve(deps("settlement"), changeOrderLines, async () => {
+    serve(deps("settlement"), changeOrder, async () => {
       await loseFeed();
       return { order: { ...ORDER, revision: 2 }, barrier: { positions: {} } };
     }),

@@ -10,9 +10,13 @@ import type { z } from "zod";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
+import { openOrder } from "../../services/bus/messages/orders.ts";
 import { createProviderConfig } from "../../services/bus/messages/providers.ts";
-import { openOrder } from "../../services/bus/messages/settlement.ts";
-import type { RequestedCommand, StationRequest, StationResponse } from "../../services/bus/messages/station.ts";
+import type {
+  RequestedCommand,
+  StationRequest,
+  StationResponse,
+} from "../../services/bus/messages/station-commands.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
 import * as providers from "../../services/bus/messages/providers.ts";
-import type { RequestedCommand } from "../../services/bus/messages/station.ts";
+import type { RequestedCommand } from "../../services/bus/messages/station-commands.ts";
 import { ACCOUNT, type House, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import { untilQuiet } from "./reckoning.ts";
 import { type Assertion, Scheme } from "./scheme.ts";

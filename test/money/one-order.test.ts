@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
 import { attributeIssue, listIssues } from "../../services/bus/messages/providers.ts";
-import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
+import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { ACCOUNT, type House, insist, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import type { Acknowledged } from "./people.ts";

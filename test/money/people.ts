@@ -1,9 +1,13 @@
 /** The people and devices of one house, acting out their parts of a schedule at the same time. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Actor } from "../../machines/actor.ts";
+import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import * as providers from "../../services/bus/messages/providers.ts";
-import { changeOrderLines, voidOrder } from "../../services/bus/messages/settlement.ts";
-import type { RequestedCommand, StationRequest, StationResponse } from "../../services/bus/messages/station.ts";
+import type {
+  RequestedCommand,
+  StationRequest,
+  StationResponse,
+} from "../../services/bus/messages/station-commands.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { payStray, playGuest } from "./guest.ts";
 import type { LoggedEvent } from "./log-reader.ts";
@@ -182,7 +186,7 @@ export class Playing {
       }
       for (const price of [amountMinor + 50, amountMinor]) {
         const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: String(price) }];
-        await insist(() => this.#world.ask(changeOrderLines, { caller, orderId, lines }));
+        await insist(() => this.#world.ask(changeOrder, { caller, orderId, lines }));
         await delay(100);
       }
     } catch (error) {

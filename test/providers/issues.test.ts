@@ -1,8 +1,8 @@
 /** What an operator does about money that does not fit: attribute it through the seam, or close it; each with a reason. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { changeOrder } from "../../services/bus/messages/orders.ts";
 import type { Issue } from "../../services/bus/messages/providers.ts";
 import * as messages from "../../services/bus/messages/providers.ts";
-import { changeOrderLines } from "../../services/bus/messages/settlement.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
@@ -197,7 +197,7 @@ describe("attributing", () => {
     // The attribution as it stands when the process has died between writing it and asking the seam.
     await leaveAttribution(issue, intent);
     const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1300" }];
-    await world.ask(changeOrderLines, { caller: place.cashier, orderId: intent.orderId, lines });
+    await world.ask(changeOrder, { caller: place.cashier, orderId: intent.orderId, lines });
     const other = await world.openIntent(place, 1250);
     const { issue: resolved } = await attribute(place, issue, other);
     expect(resolved).toMatchObject({ status: "attributed", orderId: other.orderId });

@@ -1,7 +1,7 @@
 /** One money pays once, also where its merchant account has several configs. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { moneyName } from "../../services/bus/messages/money-key.ts";
+import { moneyName } from "../../services/bus/messages/intents.ts";
 import { paidBody } from "./emvco-callback.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";

@@ -1,6 +1,6 @@
 /** One money pays one order, whatever its provider says of it, and whatever operators do at the same time. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
 import { paidBody } from "./emvco-callback.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";

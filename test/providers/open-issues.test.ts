@@ -3,10 +3,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
-import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { moneyKey, moneyName, prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
+import { openOrder } from "../../services/bus/messages/orders.ts";
 import { closeIssue } from "../../services/bus/messages/providers.ts";
-import { openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
-import type { RequestedCommand } from "../../services/bus/messages/station.ts";
+import type { RequestedCommand } from "../../services/bus/messages/station-commands.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { insertOutbox, stationKey } from "../../services/db/outbox.ts";
 import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
@@ -205,7 +205,7 @@ describe("money that has paid elsewhere", () => {
     await world.database.begin(async (sql) => {
       await sql`select 1 from orders where order_id = ${scene.intent.orderId} for update`;
       await scenes.pay(scene);
-      const settled = await world.ask(settle, {
+      const settled = await world.ask(settleIntent, {
         intentId,
         stationId,
         orderId,

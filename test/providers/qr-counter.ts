@@ -3,9 +3,9 @@
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
+import { getOrder, openOrder } from "../../services/bus/messages/orders.ts";
 import * as messages from "../../services/bus/messages/providers.ts";
-import { getOrder, openOrder } from "../../services/bus/messages/settlement.ts";
-import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station.ts";
+import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { insertOutbox, stationKey } from "../../services/db/outbox.ts";

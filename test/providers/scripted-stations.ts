@@ -5,9 +5,8 @@
 import type { Msg } from "nats";
 import type { StationReply } from "../../machines/station/reply.ts";
 import type { Bus } from "../../services/bus/connection.ts";
-import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
-import { prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
-import type { RequestedCommand, StationRequest } from "../../services/bus/messages/station.ts";
+import { moneyKey, moneyName, prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
+import type { RequestedCommand, StationRequest } from "../../services/bus/messages/station-commands.ts";
 import { call } from "../../services/bus/operation.ts";
 import { parseStationId } from "../../services/bus/subjects.ts";
 
@@ -62,7 +61,7 @@ export function startScriptedStations(bus: Bus, options: { readonly isSilent: bo
       currency,
       reference,
     };
-    const settled = await call(bus.nc, settle, {
+    const settled = await call(bus.nc, settleIntent, {
       ...asked,
       route: "dynamic_qr",
       attestedBy: 0,

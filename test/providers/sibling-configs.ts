@@ -1,6 +1,6 @@
 /** A second config of a merchant account, which is told of the same money as the first. */
 import { expect } from "vitest";
-import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
+import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
 import { changeProviderConfig, createProviderConfig, type Issue } from "../../services/bus/messages/providers.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody } from "./emvco-callback.ts";

@@ -1,7 +1,7 @@
 /** Whole QR collections over the real actor host, relay, settlement service and sandbox provider. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openOrder } from "../../services/bus/messages/orders.ts";
 import * as messages from "../../services/bus/messages/providers.ts";
-import { openOrder } from "../../services/bus/messages/settlement.ts";
 import type { Scenario } from "../../services/sandbox-provider/magic-amounts.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { openQrCounter, type QrCounter } from "./qr-counter.ts";

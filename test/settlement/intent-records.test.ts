@@ -1,6 +1,7 @@
 /** Which intent an idempotency key has created, and how intents ended that a station has dropped (I6). */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findEndedIntent, openOrder, prepareIntent, voidOrder } from "../../services/bus/messages/settlement.ts";
+import { findEndedIntent, prepareIntent } from "../../services/bus/messages/intents.ts";
+import { openOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { purgeOnce } from "../../services/settlement/purge.ts";
 import { refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 

@@ -1,12 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  changeOrderLines,
-  openOrder,
-  prepareIntent,
-  settle,
-  voidOrder,
-} from "../../services/bus/messages/settlement.ts";
+import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
+import { changeOrder, openOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
@@ -51,7 +46,7 @@ test("I2: whatever is opened, changed, voided and settled at once, Σ transactio
           if (intent === undefined) return;
           const attestationId = `attest:${one.attestation}`;
           const request = { ...intent, attestationId, stationId, route: "cash" as const, reference: "", attestedBy: 7 };
-          const reply = await world.ask(settle, request);
+          const reply = await world.ask(settleIntent, request);
           const before = answers.get(intent.intentId);
           // Once settled, always settled, as the same transaction.
           if (before !== undefined) expect(reply).toEqual({ settled: true, transactionId: before });
@@ -61,8 +56,7 @@ test("I2: whatever is opened, changed, voided and settled at once, Σ transactio
         const orderId = orders[one.order % Math.max(1, orders.length)];
         if (orderId === undefined) return;
         if (one.do === "void") await world.ask(voidOrder, { caller: cashier, orderId });
-        if (one.do === "change")
-          await world.ask(changeOrderLines, { caller: cashier, orderId, lines: line(one.amount) });
+        if (one.do === "change") await world.ask(changeOrder, { caller: cashier, orderId, lines: line(one.amount) });
         if (one.do === "prepare") {
           const { intentId, order } = await world.ask(prepareIntent, { stationId, orderId });
           intents.push({ intentId, orderId, amountMinor: order.amountMinor, currency: order.currency });

@@ -1,7 +1,7 @@
 /** The fence by money: what a provider's money has paid keeps it from paying anything else, whoever asks. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { moneyKey, moneyName } from "../../services/bus/messages/money-key.ts";
-import { changeOrderLines, openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
+import { moneyKey, moneyName, prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
+import { changeOrder, openOrder } from "../../services/bus/messages/orders.ts";
 import type { RequestOf } from "../../services/bus/operation.ts";
 import { refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
@@ -24,7 +24,7 @@ async function asked(money: string) {
   const attestationId = `confirm:${intentId}`;
   const of = { intentId, attestationId, stationId, orderId, amountMinor: "1250", currency: "EUR" };
   const request = { ...of, reference: "T", attestedBy: 0, route: "dynamic_qr", moneyKey: money } as const;
-  return { cashier, request: request satisfies RequestOf<typeof settle> };
+  return { cashier, request: request satisfies RequestOf<typeof settleIntent> };
 }
 
 const salesOf = (money: string) =>
@@ -34,7 +34,7 @@ describe("one money", () => {
   test("of 24 orders that are asked for with it at once, one is paid", async () => {
     const money = freshMoney();
     const all = await Promise.all(Array.from({ length: 24 }, () => asked(money)));
-    const replies = await Promise.all(all.map(({ request }) => world.ask(settle, request)));
+    const replies = await Promise.all(all.map(({ request }) => world.ask(settleIntent, request)));
     expect(replies.filter((reply) => reply.settled)).toHaveLength(1);
     const refused = replies.filter((reply) => !reply.settled).map((reply) => reply.code);
     expect(new Set(refused)).toEqual(new Set(["money_already_used"]));
@@ -48,34 +48,34 @@ describe("one money", () => {
     const money = freshMoney();
     const first = await asked(money);
     const second = await asked(money);
-    const settled = await world.ask(settle, first.request);
-    expect(await world.ask(settle, first.request)).toEqual(settled);
+    const settled = await world.ask(settleIntent, first.request);
+    expect(await world.ask(settleIntent, first.request)).toEqual(settled);
     const refused = { settled: false, code: "money_already_used" };
-    expect(await world.ask(settle, second.request)).toEqual(refused);
-    expect(await world.ask(settle, second.request)).toEqual(refused);
+    expect(await world.ask(settleIntent, second.request)).toEqual(refused);
+    expect(await world.ask(settleIntent, second.request)).toEqual(refused);
     // Another money pays that order, by another attestation only.
     const other = { ...second.request, moneyKey: freshMoney() };
-    expect(await world.ask(settle, other)).toEqual(refused);
-    expect(await world.ask(settle, { ...other, attestationId: "again" })).toMatchObject({ settled: true });
+    expect(await world.ask(settleIntent, other)).toEqual(refused);
+    expect(await world.ask(settleIntent, { ...other, attestationId: "again" })).toMatchObject({ settled: true });
   });
 
   test("a refusal for the order's sake leaves the money free", async () => {
     const money = freshMoney();
     const first = await asked(money);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
-    await world.ask(changeOrderLines, { caller: first.cashier, orderId: first.request.orderId, lines });
-    expect(await world.ask(settle, first.request)).toEqual({ settled: false, code: "order_changed" });
-    expect(await world.ask(settle, (await asked(money)).request)).toMatchObject({ settled: true });
+    await world.ask(changeOrder, { caller: first.cashier, orderId: first.request.orderId, lines });
+    expect(await world.ask(settleIntent, first.request)).toEqual({ settled: false, code: "order_changed" });
+    expect(await world.ask(settleIntent, (await asked(money)).request)).toMatchObject({ settled: true });
   });
 
   test("a QR is not settled with money that has no name, and cash needs none", async () => {
     const { request } = await asked("provider:1:money:x");
     const { moneyKey: _, ...unnamed } = request;
-    expect((await refusalOf(world.ask(settle, unnamed))).code).toBe("invalid_request");
-    expect(await world.ask(settle, { ...unnamed, route: "cash" })).toMatchObject({ settled: true });
+    expect((await refusalOf(world.ask(settleIntent, unnamed))).code).toBe("invalid_request");
+    expect(await world.ask(settleIntent, { ...unnamed, route: "cash" })).toMatchObject({ settled: true });
     const again = await asked("provider:1:money:x");
     const { moneyKey: __, ...cash } = again.request;
-    expect(await world.ask(settle, { ...cash, route: "cash" })).toMatchObject({ settled: true });
+    expect(await world.ask(settleIntent, { ...cash, route: "cash" })).toMatchObject({ settled: true });
   });
 
   test("references that differ have names that differ, however long or odd they are", () => {

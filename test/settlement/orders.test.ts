@@ -1,15 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import {
-  changeOrderLines,
-  getOrder,
-  listOrders,
-  openOrder,
-  prepareIntent,
-  settle,
-  voidOrder,
-} from "../../services/bus/messages/settlement.ts";
+import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
+import { changeOrder, getOrder, listOrders, openOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { cashierOf, refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
 let world: SettlementWorld;
@@ -27,7 +20,7 @@ async function payCash(orderId: number, stationId: number): Promise<void> {
   const { amountMinor, currency } = order;
   const attestationId = `attest:${intentId}`;
   const request = { intentId, attestationId, stationId, orderId, route: "cash" as const, amountMinor, currency };
-  expect(await world.ask(settle, { ...request, reference: "", attestedBy: 7 })).toMatchObject({ settled: true });
+  expect(await world.ask(settleIntent, { ...request, reference: "", attestedBy: 7 })).toMatchObject({ settled: true });
 }
 
 describe("opening an order", () => {
@@ -52,7 +45,7 @@ describe("opening an order", () => {
   test("writes what the station must hear in the same transaction, in the cashier's name", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [cake] });
-    await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
+    await world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [coffee] });
     await world.ask(voidOrder, { caller: cashier, orderId: order.orderId });
     const rows = await world.database<{ payload: { command: unknown; actor: unknown } }[]>`
       select payload from outbox where key = ${`station.${stationId}`} order by outbox_id`;
@@ -93,7 +86,7 @@ describe("an idempotency key", () => {
     const [first] = replies;
     expect(new Set(replies.map(({ order }) => order.orderId)).size).toBe(1);
     const orderId = first?.order.orderId ?? 0;
-    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: [cake] });
+    await world.ask(changeOrder, { caller: cashier, orderId, lines: [cake] });
     expect((await world.ask(openOrder, request)).order).toEqual(first?.order);
     const [count] = await world.database`select count(*) as orders from orders where station_id = ${stationId}`;
     expect(count).toEqual({ orders: 1 });
@@ -157,7 +150,7 @@ describe("amounts", () => {
     const refusal = await refusalOf(world.ask(openOrder, { caller: cashier, stationId, lines }));
     expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [line("10")] });
-    const change = world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines });
+    const change = world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines });
     expect(await refusalOf(change)).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
     expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(order);
   });
@@ -182,11 +175,11 @@ describe.each(["suspended", "closed"] as const)("at a %s station", (status) => {
     const refused = { code: `station_${status}` };
     const another = world.ask(openOrder, { caller: cashier, stationId, lines: [cake] });
     expect(await refusalOf(another)).toEqual(refused);
-    const change = world.ask(changeOrderLines, { caller: cashier, orderId, lines: [cake] });
+    const change = world.ask(changeOrder, { caller: cashier, orderId, lines: [cake] });
     expect(await refusalOf(change)).toEqual(refused);
     expect((await world.ask(listOrders, { caller: cashier, stationId, limit: 10 })).orders).toEqual([order]);
     expect((await world.ask(openOrder, opening)).order).toEqual(order);
-    expect((await world.ask(changeOrderLines, { caller: cashier, orderId, lines: [coffee] })).order).toEqual(order);
+    expect((await world.ask(changeOrder, { caller: cashier, orderId, lines: [coffee] })).order).toEqual(order);
     expect((await world.ask(voidOrder, { caller: cashier, orderId })).order).toMatchObject({ status: "voided" });
   });
 });
@@ -195,13 +188,13 @@ describe("changing and voiding", () => {
   test("the same lines again change nothing; other lines are a new revision", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
-    const same = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
+    const same = await world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [coffee] });
     expect(same.order).toEqual(order);
-    const other = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake, coffee] });
+    const other = await world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [cake, coffee] });
     expect(other.order).toMatchObject({ revision: 2, totalMinor: "1250", lines: [cake, coffee] });
     const stored = async () => (await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order;
     expect(await stored()).toEqual(other.order);
-    const fewer = await world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [coffee] });
+    const fewer = await world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [coffee] });
     expect(fewer.order).toMatchObject({ revision: 3, totalMinor: "700", lines: [coffee] });
     expect(await stored()).toEqual(fewer.order);
   });
@@ -213,7 +206,7 @@ describe("changing and voiding", () => {
     expect(once.order).toMatchObject({ status: "voided", revision: 2 });
     expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(once.order);
     expect((await world.ask(voidOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(once.order);
-    const change = world.ask(changeOrderLines, { caller: cashier, orderId: order.orderId, lines: [cake] });
+    const change = world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [cake] });
     expect(await refusalOf(change)).toEqual({ code: "conflict", detail: "This order is voided." });
   });
 
@@ -224,7 +217,7 @@ describe("changing and voiding", () => {
     await payCash(orderId, stationId);
     const paid = { code: "conflict", detail: "This order is paid." };
     expect(await refusalOf(world.ask(voidOrder, { caller: cashier, orderId }))).toEqual(paid);
-    expect(await refusalOf(world.ask(changeOrderLines, { caller: cashier, orderId, lines: [cake] }))).toEqual(paid);
+    expect(await refusalOf(world.ask(changeOrder, { caller: cashier, orderId, lines: [cake] }))).toEqual(paid);
     expect((await world.ask(getOrder, { caller: cashier, orderId })).order).toMatchObject({
       status: "paid",
       revision: 2,
@@ -243,7 +236,7 @@ describe("changing and voiding", () => {
         expect((await world.ask(listOrders, { caller, ...only, status })).orders).toEqual([order]);
     expect((await world.ask(listOrders, { caller, status: "paid" })).orders).toEqual([]);
     for (const ask of [
-      () => world.ask(changeOrderLines, { caller, orderId, lines: [coffee] }),
+      () => world.ask(changeOrder, { caller, orderId, lines: [coffee] }),
       () => world.ask(voidOrder, { caller, orderId }),
       () => world.ask(openOrder, { caller, stationId, lines: [coffee] }),
     ])
@@ -270,7 +263,7 @@ describe("changing and voiding", () => {
     const refused = [
       world.ask(getOrder, { caller: foreign, orderId }),
       world.ask(voidOrder, { caller: foreign, orderId }),
-      world.ask(changeOrderLines, { caller: foreign, orderId, lines: [] }),
+      world.ask(changeOrder, { caller: foreign, orderId, lines: [] }),
     ];
     expect(await Promise.all(refused.map(refusalOf))).toEqual(refused.map(() => ({ code: "not_found" })));
     expect(await world.ask(listOrders, { caller: foreign, stationId, limit: 10 })).toEqual({

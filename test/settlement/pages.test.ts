@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import { listOrders, openOrder } from "../../services/bus/messages/settlement.ts";
+import { listOrders, openOrder } from "../../services/bus/messages/orders.ts";
 import { type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
 const MANY = 1_200;

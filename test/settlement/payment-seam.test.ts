@@ -1,13 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { announceOrders } from "../../services/bus/messages/announce.ts";
-import {
-  changeOrderLines,
-  getOrder,
-  openOrder,
-  prepareIntent,
-  settle,
-  voidOrder,
-} from "../../services/bus/messages/settlement.ts";
+import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
+import { changeOrder, getOrder, openOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import type { RequestOf } from "../../services/bus/operation.ts";
 import { refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
@@ -17,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-type Settle = RequestOf<typeof settle>;
+type Settle = RequestOf<typeof settleIntent>;
 
 const dinnerAt = (unitAmountMinor: string) => [{ name: "Dinner", quantity: 1, unitAmountMinor }];
 
@@ -60,7 +54,7 @@ describe("I2: the payment seam", () => {
   test("64 intents at once settle an order once; the others learn that it is paid", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const requests = await Promise.all(Array.from({ length: 64 }, () => attested(stationId, orderId)));
-    const replies = await Promise.all(requests.map((request) => world.ask(settle, request)));
+    const replies = await Promise.all(requests.map((request) => world.ask(settleIntent, request)));
     expect(replies.filter((reply) => reply.settled)).toHaveLength(1);
     expect(replies.filter((reply) => !reply.settled && reply.code === "order_already_paid")).toHaveLength(63);
     expect(await transactionsOf(orderId)).toHaveLength(1);
@@ -69,13 +63,13 @@ describe("I2: the payment seam", () => {
   test("64 requests for one intent at once get one and the same transaction", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const request = await attested(stationId, orderId);
-    const replies = await Promise.all(Array.from({ length: 64 }, () => world.ask(settle, request)));
+    const replies = await Promise.all(Array.from({ length: 64 }, () => world.ask(settleIntent, request)));
     const [row] = await transactionsOf(orderId);
     expect(new Set(replies.map((reply) => JSON.stringify(reply)))).toEqual(
       new Set([JSON.stringify({ settled: true, transactionId: row?.["transaction_id"] })]),
     );
     expect(await transactionsOf(orderId)).toHaveLength(1);
-    expect(await world.ask(settle, request)).toEqual(replies[0]);
+    expect(await world.ask(settleIntent, request)).toEqual(replies[0]);
   });
 
   test("records what was attested", async () => {
@@ -83,7 +77,7 @@ describe("I2: the payment seam", () => {
     const reference = "slip \0\ud800\u202E\n 17";
     const request = await attested(stationId, orderId, { reference, attestedBy: 42 });
     const { intentId } = request;
-    expect(await world.ask(settle, request)).toMatchObject({ settled: true });
+    expect(await world.ask(settleIntent, request)).toMatchObject({ settled: true });
     const [row] = await transactionsOf(orderId);
     expect(row).toMatchObject({ intent_id: intentId, amount_minor: 1250, route: "smart_pos", attested_by: 42 });
     // PostgreSQL cannot hold all of it as it is; it is read back verbatim.
@@ -98,40 +92,42 @@ describe("I2: the payment seam", () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
-    await world.ask(changeOrderLines, { caller: cashier, orderId, lines });
-    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
+    await world.ask(changeOrder, { caller: cashier, orderId, lines });
+    expect(await world.ask(settleIntent, request)).toEqual({ settled: false, code: "order_changed" });
     expect(await transactionsOf(orderId)).toEqual([]);
     const back = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
-    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: back });
-    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
+    await world.ask(changeOrder, { caller: cashier, orderId, lines: back });
+    expect(await world.ask(settleIntent, request)).toEqual({ settled: false, code: "order_changed" });
     expect(await transactionsOf(orderId)).toEqual([]);
     const again = { ...request, attestationId: freshAttestation() };
-    const paid = await world.ask(settle, again);
+    const paid = await world.ask(settleIntent, again);
     expect(paid).toMatchObject({ settled: true });
-    expect(await world.ask(settle, again)).toEqual(paid);
+    expect(await world.ask(settleIntent, again)).toEqual(paid);
     // The intent is paid: the late question of the refused attestation hears the truth, and pays nothing more.
-    expect(await world.ask(settle, request)).toEqual(paid);
+    expect(await world.ask(settleIntent, request)).toEqual(paid);
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });
 
   test("attestations are told apart whatever their ids hold", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId, { attestationId: "attest:\0" });
-    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: dinnerAt("1300") });
-    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
-    await world.ask(changeOrderLines, { caller: cashier, orderId, lines: dinnerAt("1250") });
-    expect(await world.ask(settle, request)).toEqual({ settled: false, code: "order_changed" });
-    expect(await world.ask(settle, { ...request, attestationId: "attest:\uFFFD" })).toMatchObject({ settled: true });
+    await world.ask(changeOrder, { caller: cashier, orderId, lines: dinnerAt("1300") });
+    expect(await world.ask(settleIntent, request)).toEqual({ settled: false, code: "order_changed" });
+    await world.ask(changeOrder, { caller: cashier, orderId, lines: dinnerAt("1250") });
+    expect(await world.ask(settleIntent, request)).toEqual({ settled: false, code: "order_changed" });
+    expect(await world.ask(settleIntent, { ...request, attestationId: "attest:\uFFFD" })).toMatchObject({
+      settled: true,
+    });
   });
 
   test("64 questions of one attestation, before and after the refusal, are all refused alike", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId, { amountMinor: "1300" });
-    expect(await world.ask(settle, request)).toMatchObject({ settled: false });
+    expect(await world.ask(settleIntent, request)).toMatchObject({ settled: false });
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
     const [, ...replies] = await Promise.all([
-      world.ask(changeOrderLines, { caller: cashier, orderId, lines }),
-      ...Array.from({ length: 64 }, () => world.ask(settle, request)),
+      world.ask(changeOrder, { caller: cashier, orderId, lines }),
+      ...Array.from({ length: 64 }, () => world.ask(settleIntent, request)),
     ]);
     expect(new Set(replies.map((reply) => JSON.stringify(reply)))).toEqual(
       new Set([JSON.stringify({ settled: false, code: "order_changed" })]),
@@ -145,7 +141,7 @@ describe("I2: the payment seam", () => {
     const other = await openWorth("1250");
     const request = await attested(stationId, orderId);
     const code = async (more: Partial<Settle>) => {
-      const reply = await world.ask(settle, { ...request, attestationId: freshAttestation(), ...more });
+      const reply = await world.ask(settleIntent, { ...request, attestationId: freshAttestation(), ...more });
       return reply.settled ? "settled" : reply.code;
     };
     expect(await code({ currency: "USD" })).toBe("order_changed");
@@ -156,9 +152,11 @@ describe("I2: the payment seam", () => {
     expect(await code({})).toBe("order_voided");
     expect(await transactionsOf(orderId)).toEqual([]);
 
-    expect(await world.ask(settle, await attested(other.stationId, other.orderId))).toMatchObject({ settled: true });
+    expect(await world.ask(settleIntent, await attested(other.stationId, other.orderId))).toMatchObject({
+      settled: true,
+    });
     const late = await attested(other.stationId, other.orderId);
-    expect(await world.ask(settle, late)).toEqual({ settled: false, code: "order_already_paid" });
+    expect(await world.ask(settleIntent, late)).toEqual({ settled: false, code: "order_already_paid" });
   });
 
   test("an intent that settled one order settles no other", async () => {
@@ -166,8 +164,10 @@ describe("I2: the payment seam", () => {
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
     const second = await world.ask(openOrder, { caller: cashier, stationId, lines });
     const request = await attested(stationId, orderId);
-    expect(await world.ask(settle, request)).toMatchObject({ settled: true });
-    expect(await world.ask(settle, { ...request, orderId: second.order.orderId })).toMatchObject({ settled: false });
+    expect(await world.ask(settleIntent, request)).toMatchObject({ settled: true });
+    expect(await world.ask(settleIntent, { ...request, orderId: second.order.orderId })).toMatchObject({
+      settled: false,
+    });
     expect(await transactionsOf(second.order.orderId)).toEqual([]);
   });
 
@@ -184,13 +184,13 @@ describe("I2: the payment seam", () => {
 describe("what is recorded stays", () => {
   test("transactions can be neither changed nor deleted nor truncated", async () => {
     const { stationId, orderId } = await openWorth("1250");
-    await world.ask(settle, await attested(stationId, orderId));
+    await world.ask(settleIntent, await attested(stationId, orderId));
     const { database } = world;
     const never = /never change once written/;
     await expect(database`update transactions set amount_minor = 1 where order_id = ${orderId}`).rejects.toThrow(never);
     await expect(database`delete from transactions where order_id = ${orderId}`).rejects.toThrow(never);
     await expect(database`truncate transactions`).rejects.toThrow(never);
-    await world.ask(settle, await attested(stationId, orderId));
+    await world.ask(settleIntent, await attested(stationId, orderId));
     await expect(database`delete from settlement_refusals`).rejects.toThrow(never);
     await expect(database`truncate settlement_refusals`).rejects.toThrow(never);
     await expect(database`update orders set status = 'open' where order_id = ${orderId}`).rejects.toThrow(never);
@@ -199,7 +199,7 @@ describe("what is recorded stays", () => {
 
   test("the database itself refuses a second sale and a negative amount", async () => {
     const { stationId, orderId } = await openWorth("1250");
-    await world.ask(settle, await attested(stationId, orderId));
+    await world.ask(settleIntent, await attested(stationId, orderId));
     const copy = (amount: string) => world.database`
       insert into transactions (organization_id, order_id, station_id, intent_id, route, amount_minor, currency, reference, attested_by)
       select organization_id, order_id, station_id, nextval('intent_ids'), route, ${amount}::bigint, currency, reference, attested_by

@@ -1,10 +1,11 @@
 /** One slip settles one order; a second one only when the cashier confirms that the reference has been used before. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openOrder, prepareIntent, settle } from "../../services/bus/messages/settlement.ts";
+import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
+import { openOrder } from "../../services/bus/messages/orders.ts";
 import type { RequestOf } from "../../services/bus/operation.ts";
 import { type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
-type Settle = RequestOf<typeof settle>;
+type Settle = RequestOf<typeof settleIntent>;
 type Place = Awaited<ReturnType<SettlementWorld["openStation"]>>;
 
 let world: SettlementWorld;
@@ -25,7 +26,7 @@ async function attested({ stationId, cashier }: Place, reference: string, more: 
   const route = "attested_terminal" as const;
   return { intentId, attestationId, stationId, orderId, route, ...money, reference, attestedBy: 7, ...more };
 }
-const ask = (request: Settle) => world.ask(settle, request);
+const ask = (request: Settle) => world.ask(settleIntent, request);
 const settled = { settled: true, transactionId: expect.any(Number) };
 const warned = { settled: false, code: "reference_already_used" };
 const confirmed = (request: Settle): Settle => ({

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
-import type { StationResponse } from "../../services/bus/messages/station.ts";
+import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";

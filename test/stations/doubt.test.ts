@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { StationResponse } from "../../services/bus/messages/station.ts";
+import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { CASHIER, eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
 

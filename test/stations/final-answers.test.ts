@@ -7,7 +7,11 @@ import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import { MACHINE_VERSION } from "../../machines/station/commit.ts";
 import { step } from "../../machines/station/step.ts";
-import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
+import type {
+  RequestedCommand,
+  StationFailure,
+  StationResponse,
+} from "../../services/bus/messages/station-commands.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
 import { ONE_LOG, STATION_LOG } from "../support/one-log.ts";

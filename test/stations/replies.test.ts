@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { setDisk } from "../../services/bus/disk-gate.ts";
-import type { StationResponse } from "../../services/bus/messages/station.ts";
+import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const withoutSequence = ({ reply, intent }: StationResponse) => ({ reply, intent });

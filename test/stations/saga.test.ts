@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { settle } from "../../services/bus/messages/settlement.ts";
+import { settleIntent } from "../../services/bus/messages/intents.ts";
 import { call } from "../../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import type { Service } from "../../services/runtime/service.ts";
@@ -108,7 +108,7 @@ describe("the settlement saga", () => {
       reference: "",
       attestedBy: 7,
     };
-    expect(await call(world.bus.nc, settle, late)).toEqual({ settled: false, code: "order_changed" });
+    expect(await call(world.bus.nc, settleIntent, late)).toEqual({ settled: false, code: "order_changed" });
     expect(await transactions(intentId)).toBe(0);
     const answer = await attest(stationId, intentId, "attest:7:2:b");
     expect(answer.reply).toMatchObject({ ok: true, status: "succeeded" });

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { prepareIntent } from "../../services/bus/messages/settlement.ts";
+import { prepareIntent } from "../../services/bus/messages/intents.ts";
 import { serve } from "../../services/bus/operation.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";

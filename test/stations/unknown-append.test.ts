@@ -2,7 +2,11 @@
 import { headers } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
-import type { RequestedCommand, StationFailure, StationResponse } from "../../services/bus/messages/station.ts";
+import type {
+  RequestedCommand,
+  StationFailure,
+  StationResponse,
+} from "../../services/bus/messages/station-commands.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { startScriptedProviders } from "./scripted-providers.ts";
 import {

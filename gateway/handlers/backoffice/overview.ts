@@ -1,7 +1,7 @@
 /** The day's work of the owner's organization: orders, and of each station who drives it and what it collects. */
 import type { z } from "zod";
 import type { StationState } from "../../../machines/station/state.ts";
-import { getOrder, listOrders } from "../../../services/bus/messages/settlement.ts";
+import { getOrder, listOrders } from "../../../services/bus/messages/orders.ts";
 import { listStations } from "../../../services/bus/messages/stations.ts";
 import type {
   activeIntentsSchema,

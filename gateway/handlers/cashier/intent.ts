@@ -1,7 +1,7 @@
 /** Reading intents: the station's recent ones, and any one by id. */
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import { findIntent } from "../../../machines/station/state.ts";
-import { findEndedIntent } from "../../../services/bus/messages/settlement.ts";
+import { findEndedIntent } from "../../../services/bus/messages/intents.ts";
 import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
 import { intentWire } from "./intent-wire.ts";

@@ -1,6 +1,6 @@
 /** A station's orders, newest first. */
 import type { z } from "zod";
-import { listOrders } from "../../../services/bus/messages/settlement.ts";
+import { listOrders } from "../../../services/bus/messages/orders.ts";
 import type { ordersQuerySchema } from "../../contract/cashier.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";

@@ -1,6 +1,6 @@
 /** Opens an order at a station, in the station's currency. */
 import type { z } from "zod";
-import { openOrder } from "../../../services/bus/messages/settlement.ts";
+import { openOrder } from "../../../services/bus/messages/orders.ts";
 import type { orderLinesBodySchema } from "../../contract/cashier.ts";
 import { idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { created, type SessionHandler } from "../../http/handler-context.ts";

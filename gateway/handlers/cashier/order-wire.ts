@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { amountFitsWire, currencyExponent, formatAmount, parseAmount } from "../../../machines/currency.ts";
 import type { StationState } from "../../../machines/station/state.ts";
-import type { Order, orderLineInputSchema, transactionSchema } from "../../../services/bus/messages/settlement.ts";
+import type { Order, orderLineInputSchema, transactionSchema } from "../../../services/bus/messages/orders.ts";
 import type { FieldError } from "../../../services/bus/refusals.ts";
 import type { orderLinesBodySchema, orderSchema } from "../../contract/cashier.ts";
 import { Refusal } from "../../http/handler-context.ts";

@@ -1,6 +1,6 @@
 /** One order: read it, replace its lines, void it. A foreign order is `not_found`. */
 import type { z } from "zod";
-import { changeOrderLines, getOrder, type Order, voidOrder } from "../../../services/bus/messages/settlement.ts";
+import { changeOrder, getOrder, type Order, voidOrder } from "../../../services/bus/messages/orders.ts";
 import type { orderLinesBodySchema } from "../../contract/cashier.ts";
 import { type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { type OrderWire, orderLinesFromWire, orderWire } from "./order-wire.ts";
@@ -18,7 +18,7 @@ export const changeCashierOrder: SessionHandler<z.infer<typeof orderLinesBodySch
   // The typed amounts mean nothing without the order's currency, which never changes.
   const { order: before } = await deps.bus.call(getOrder, { caller, orderId });
   const lines = [...orderLinesFromWire(body, before.currency)];
-  const { order } = await deps.bus.call(changeOrderLines, { caller, orderId, lines });
+  const { order } = await deps.bus.call(changeOrder, { caller, orderId, lines });
   return ok(changedOrderWire(deps, order));
 };
 

@@ -11,7 +11,7 @@ import {
   orderSnapshotSchema,
   saleSchema,
   stationDescriptionSchema,
-} from "./station-request.ts";
+} from "./station-commands.ts";
 
 const id = z.int().positive();
 const hash = z.string().regex(/^[0-9a-f]{64}$/);

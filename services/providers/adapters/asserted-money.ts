@@ -3,7 +3,7 @@
  * cannot be read is missing, does not match, and becomes an issue with the provider's own words.
  */
 import { amountFitsWire, parseAmount } from "../../../machines/currency.ts";
-import { comparableReference } from "../../bus/messages/money-key.ts";
+import { comparableReference } from "../../bus/messages/intents.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { AssertedMoney, CallbackEvent } from "./adapter.ts";
 

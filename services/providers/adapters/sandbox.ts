@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
-import { comparableReference } from "../../bus/messages/money-key.ts";
+import { comparableReference } from "../../bus/messages/intents.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { verifySignature } from "../secrets/callback-signature.ts";

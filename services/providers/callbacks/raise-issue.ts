@@ -3,7 +3,7 @@
  * intent that it names hears of it, so that nobody there believes that no money has moved.
  */
 import { createHash } from "node:crypto";
-import { moneyName } from "../../bus/messages/money-key.ts";
+import { moneyName } from "../../bus/messages/intents.ts";
 import type { IssueEvidence } from "../../bus/messages/providers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { AssertedMoney } from "../adapters/adapter.ts";

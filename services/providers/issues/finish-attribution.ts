@@ -1,8 +1,7 @@
 /** Asks the payment seam what an attribution has written down, and writes down what it says. May be done again at any time. */
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
-import { moneyKey } from "../../bus/messages/money-key.ts";
-import { prepareIntent, settle } from "../../bus/messages/settlement.ts";
+import { moneyKey, prepareIntent, settleIntent } from "../../bus/messages/intents.ts";
 import { call } from "../../bus/operation.ts";
 import { insertOutbox, stationKey } from "../../db/outbox.ts";
 import type { Transaction } from "../../db/pool.ts";
@@ -28,7 +27,7 @@ export async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Pro
   const { reason: _reason, by, ...question } = attribution;
   const money = moneyKey({ configId: asked.config_id, name: asked.money_key });
   const request = { ...question, route: "dynamic_qr", attestedBy: by.userId, moneyKey: money } as const;
-  const answer = await call(deps.bus.nc, settle, request);
+  const answer = await call(deps.bus.nc, settleIntent, request);
   const { stationId, orderId } = attribution;
   // Order truth as it is now that the seam has spoken; the intent id that comes with it stays unused.
   const { order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });

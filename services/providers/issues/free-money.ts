@@ -1,5 +1,5 @@
 /** Two ways must never be open to the same money: an operator's decision, and the payment that it was asserted for. */
-import { comparableReference } from "../../bus/messages/money-key.ts";
+import { comparableReference } from "../../bus/messages/intents.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import { findOtherIssues, type IssueKind, type IssueRow } from "../sql/issues.ts";

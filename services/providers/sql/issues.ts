@@ -1,6 +1,6 @@
 /** Money that does not fit. */
 import type { Caller } from "../../bus/messages/caller.ts";
-import { moneyKey } from "../../bus/messages/money-key.ts";
+import { moneyKey } from "../../bus/messages/intents.ts";
 import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/providers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
@@ -56,7 +56,7 @@ export interface NewIssue {
   readonly organizationId: number;
   readonly configId: number;
   readonly kind: IssueKind;
-  /** The money within its config (services/bus/messages/money-key.ts). */
+  /** The money within its config (services/bus/messages/intents.ts). */
   readonly moneyName: string;
   readonly payment:
     | { readonly stationId: number; readonly intentId: number; readonly orderDisplayNumber: number }

@@ -1,6 +1,6 @@
 /** Payments asked of providers. */
 import type { ProviderEndReason } from "../../../machines/payment-intent.ts";
-import { moneyKey, moneyName } from "../../bus/messages/money-key.ts";
+import { moneyKey, moneyName } from "../../bus/messages/intents.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import type { ConfigRow } from "./configs.ts";
 import type { Json } from "./json.ts";

@@ -1,5 +1,5 @@
 /** What is still to be done about payments. */
-import { moneyName } from "../../bus/messages/money-key.ts";
+import { moneyName } from "../../bus/messages/intents.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { Json } from "./json.ts";

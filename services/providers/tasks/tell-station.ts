@@ -4,7 +4,7 @@ import { PROVIDER_DECLINES } from "../../../machines/payment-intent.ts";
 import { confirmationId } from "../../../machines/station/deadlines.ts";
 import type { Refusal } from "../../../machines/station/reply.ts";
 import { ISSUE_KINDS } from "../../bus/messages/providers.ts";
-import type { RequestedCommand, StationResponse } from "../../bus/messages/station.ts";
+import type { RequestedCommand, StationResponse } from "../../bus/messages/station-commands.ts";
 import { askStation } from "../../bus/station-client.ts";
 import { tellOfIssue } from "../callbacks/raise-issue.ts";
 import type { ProvidersDeps } from "../deps.ts";

@@ -1,7 +1,7 @@
 /** What a station has to be told so that it knows what PostgreSQL knows. Pure. */
 import type { KnownOrder, OrderSnapshot, StationState } from "../../../machines/station/state.ts";
 import type { announceOrders, announceStations } from "../../bus/messages/announce.ts";
-import type { StationRequest } from "../../bus/messages/station.ts";
+import type { StationRequest } from "../../bus/messages/station-commands.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 
 export type AnnouncedStation = ReplyOf<typeof announceStations>["stations"][number];

@@ -1,6 +1,6 @@
 /** Intents beyond a station's bounded state. One SQL operation per function. */
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
-import type { prepareIntent } from "../../bus/messages/settlement.ts";
+import type { prepareIntent } from "../../bus/messages/intents.ts";
 import type { RequestOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";
 import { keyText } from "./payment-seam.ts";

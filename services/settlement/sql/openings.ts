@@ -1,5 +1,5 @@
 /** The answers kept under idempotency keys. */
-import type { Order } from "../../bus/messages/settlement.ts";
+import type { Order } from "../../bus/messages/orders.ts";
 import type { Database } from "../../db/pool.ts";
 
 /** The order as it was opened under this key, or undefined. */

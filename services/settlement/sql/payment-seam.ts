@@ -2,7 +2,7 @@
 
 import type { EarlierSale } from "../../../machines/payment-intent.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
-import type { settle } from "../../bus/messages/settlement.ts";
+import type { settleIntent as settleOperation } from "../../bus/messages/intents.ts";
 import type { RequestOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";
 import { storedText } from "../../db/stored-text.ts";
@@ -19,7 +19,7 @@ export type SeamAnswer =
  */
 export async function settleIntent(
   database: Database,
-  intent: RequestOf<typeof settle>,
+  intent: RequestOf<typeof settleOperation>,
   compared: ComparedReference | undefined,
 ): Promise<SeamAnswer> {
   const [row] = await database<

@@ -1,5 +1,5 @@
 /** Reading orders. One SQL operation per function; each is confined to an organization or a station. */
-import type { Order } from "../../bus/messages/settlement.ts";
+import type { Order } from "../../bus/messages/orders.ts";
 import type { Database, Queryable } from "../../db/pool.ts";
 import { readStoredJson } from "../../db/stored-text.ts";
 

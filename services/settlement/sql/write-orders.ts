@@ -1,6 +1,6 @@
 /** Writing orders. One SQL operation per function; all of them run in their caller's transaction. */
 import type { StationStatus } from "../../../machines/standing.ts";
-import type { Order } from "../../bus/messages/settlement.ts";
+import type { Order } from "../../bus/messages/orders.ts";
 import type { Transaction } from "../../db/pool.ts";
 import type { OrderLine } from "../order-total.ts";
 

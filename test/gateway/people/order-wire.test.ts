@@ -5,7 +5,7 @@ import { orderLinesBodySchema } from "../../../gateway/contract/cashier.ts";
 import { orderLinesFromWire, orderWire } from "../../../gateway/handlers/cashier/order-wire.ts";
 import { Refusal } from "../../../gateway/http/handler-context.ts";
 import { formatAmount } from "../../../machines/currency.ts";
-import type { Order } from "../../../services/bus/messages/settlement.ts";
+import type { Order } from "../../../services/bus/messages/orders.ts";
 
 const line = (unit_amount: string, quantity = 1) => ({ name: "Soup", quantity, unit_amount });
 

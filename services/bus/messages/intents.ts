@@ -1,97 +1,14 @@
-/** Orders and the payment seam. Amounts are minor units as strings of digits. */
+/** Intents and the payment seam, as the settlement service keeps them. Amounts are minor units as strings of digits. */
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { INTENT_STATES, ROUTES } from "../../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
 import { ORDER_STATUSES } from "../../../machines/station/state.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
-import { pageBefore } from "../page.ts";
-import { barrierSchema, callerSchema } from "./caller.ts";
-import { nameSchema } from "./name.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
-
-export const orderLineInputSchema = z.object({
-  name: nameSchema,
-  quantity: z.int().min(1).max(BOUNDS.lineQuantity),
-  unitAmountMinor: amountMinor,
-});
-/** A line as it was once written, whatever the rules for a name are today. */
-const orderLineSchema = orderLineInputSchema.extend({ name: z.string() });
-
-export const transactionSchema = z.object({
-  transactionId: id,
-  intentId: id,
-  route: z.enum(ROUTES),
-  amountMinor,
-  currency: z.string(),
-  reference: z.string(),
-  settledAtMs: z.number(),
-});
-
-export const orderSchema = z.object({
-  orderId: id,
-  orderDisplayNumber: id,
-  stationId: id,
-  status: z.enum(ORDER_STATUSES),
-  revision: id,
-  currency: z.string(),
-  totalMinor: amountMinor,
-  lines: z.array(orderLineSchema),
-  transaction: transactionSchema.nullable(),
-  openedAtMs: z.number(),
-});
-export type Order = z.infer<typeof orderSchema>;
-const orderWithBarrier = z.object({ order: orderSchema, barrier: barrierSchema });
-
-/**
- * The station must be one of the caller's organization, and neither suspended nor closed; its currency is the order's.
- * Writing orders needs no lease: the lease guards collections.
- */
-export const openOrder = defineOperation(
-  "settlement.order.open",
-  "repeatable_with_key",
-  z.object({
-    caller: callerSchema,
-    stationId: id,
-    lines: z.array(orderLineInputSchema).max(BOUNDS.orderLines),
-    idempotencyKey: z.string().optional(),
-  }),
-  orderWithBarrier,
-);
-export const getOrder = defineOperation(
-  "settlement.order.get",
-  "repeatable",
-  z.object({ caller: callerSchema, orderId: id }),
-  z.object({ order: orderSchema }),
-);
-/** Newest first, of one station or of all. A page may be shorter than `limit` although there are more: see `hasMore`. */
-export const listOrders = defineOperation(
-  "settlement.order.list",
-  "repeatable",
-  z.object({
-    caller: callerSchema,
-    stationId: id.optional(),
-    status: z.enum(ORDER_STATUSES).optional(),
-    ...pageBefore,
-  }),
-  z.object({ orders: z.array(orderSchema), hasMore: z.boolean() }),
-);
-/** Replaces the lines; a paid or voided order refuses with `conflict`, a suspended or closed station with its standing. */
-export const changeOrderLines = defineOperation(
-  "settlement.order.change",
-  "once",
-  z.object({ caller: callerSchema, orderId: id, lines: z.array(orderLineInputSchema).max(BOUNDS.orderLines) }),
-  orderWithBarrier,
-);
-/** Also at a suspended or closed station, so that nothing is left open there; a paid order refuses with `conflict`. */
-export const voidOrder = defineOperation(
-  "settlement.order.void",
-  "repeatable",
-  z.object({ caller: callerSchema, orderId: id }),
-  orderWithBarrier,
-);
 
 /** A PaymentIntent that has ended, as a station has committed it. Both sides are this program's own. */
 const endedIntentSchema = z.looseObject({
@@ -107,7 +24,7 @@ const endedIntentSchema = z.looseObject({
  * which passes its newest ended intent on: so each is kept before the station's bounded state drops it.
  */
 export const prepareIntent = defineOperation(
-  "settlement.intent.prepare",
+  "settlement.prepareIntent",
   "repeatable",
   z.object({
     stationId: id,
@@ -133,7 +50,7 @@ export const prepareIntent = defineOperation(
 
 /** How a station's intent ended that its bounded state has dropped; null where the station never had it. */
 export const findEndedIntent = defineOperation(
-  "settlement.intent.find",
+  "settlement.findEndedIntent",
   "repeatable",
   z.object({ stationId: id, intentId: id }),
   z.object({
@@ -162,8 +79,8 @@ const MONEY_KEY_CHARACTERS = 300;
  * one intent, whichever host asks and whichever config of its account reports it. A reference that has settled another order of
  * the filial is refused with `reference_already_used` until the attestation confirms it.
  */
-export const settle = defineOperation(
-  "settlement.settle",
+export const settleIntent = defineOperation(
+  "settlement.settleIntent",
   "repeatable",
   z
     .object({
@@ -197,3 +114,28 @@ export const settle = defineOperation(
     }),
   ]),
 );
+
+/** Longer references are named by their hash, so that an index entry with one stays small. */
+const REFERENCE_CHARACTERS = 200;
+
+/** A provider's reference as it is compared: without space around it, in NFC. */
+export function comparableReference(providerReference: string): string {
+  return providerReference.normalize("NFC").trim();
+}
+
+/** The money within its config: the provider's own reference, or, where an older record has none, whatever told of it. */
+export function moneyName(providerReference: string, otherwise: string): string {
+  const reference = comparableReference(providerReference);
+  if (reference === "") return `event:${otherwise}`;
+  if (reference.length <= REFERENCE_CHARACTERS) return `money:${reference}`;
+  return `money-sha256:${createHash("sha256").update(reference).digest("hex")}`;
+}
+
+/**
+ * The money as the payment seam is asked about it. Several configs may hear of the same money, so the seam adds its other
+ * names, by organization, kind, mode, scheme and each account that it was registered or said with (`names_of_money` in
+ * PostgreSQL); what has paid under one of them pays nothing again.
+ */
+export function moneyKey(money: { readonly configId: number; readonly name: string }): string {
+  return `provider:${money.configId}:${money.name}`;
+}
