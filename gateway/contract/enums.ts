@@ -9,9 +9,10 @@ import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
-import { PERMISSIONS, ROLES, USER_STATUSES } from "../../services/bus/messages/caller.ts";
+import { PERMISSIONS, ROLES } from "../../services/bus/messages/caller.ts";
 import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
+import { USER_STATUSES } from "../../services/bus/messages/users.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../http/errors.ts";
 import { DEVICE_SCOPES } from "../http/scopes.ts";
 

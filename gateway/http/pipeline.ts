@@ -5,8 +5,8 @@
  *
  * The caller is checked before the body is read, so that nobody unknown can make the gateway parse anything.
  */
-import type { SessionEntry } from "../../services/bus/messages/caller.ts";
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
+import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { Count } from "../../services/runtime/figures.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import { forRequest } from "../../services/runtime/request-context.ts";

@@ -1,5 +1,6 @@
 /** Who a person is: bearer for programs, cookie for pages; a cookie only from the service's own pages (design §5). */
-import type { Permission, SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { Permission } from "../../services/bus/messages/caller.ts";
+import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import { tokenFromCookie } from "../handlers/session-cookie.ts";
 import { type SessionReplica, sessionDigest } from "../read-model/replica/session-replica.ts";
 import type { RequestFacts } from "./facts.ts";

@@ -6,7 +6,7 @@
  *   every 200 ms ──► session over? end it · replica stale, session or station lost? say so, never old state · deadline over? dirty
  */
 import type { StationState } from "../../machines/station/state.ts";
-import type { SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import { Refusal } from "../http/handler-context.ts";
 import { toTimestamp } from "../http/shared-schemas.ts";

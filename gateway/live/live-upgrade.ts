@@ -1,7 +1,8 @@
 /** The way into a live socket: the checks of any other request, from memory, and then the upgrade. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from "uWebSockets.js";
 import { addressBlock } from "../../services/bus/address-block.ts";
-import type { Permission, SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { Permission } from "../../services/bus/messages/caller.ts";
+import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import type { AnswerWriter } from "../http/answer-writer.ts";
 import type { ClientAddress } from "../http/client-address.ts";

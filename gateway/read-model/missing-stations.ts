@@ -2,7 +2,7 @@
  * What is said of a station that the replica does not have: the bus may have lost it, and only the registry knows. Nobody is
  * asked about a station that the replica has.
  */
-import type { SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import { getStation } from "../../services/bus/messages/stations.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import type { GatewayBus } from "../http/handler-context.ts";

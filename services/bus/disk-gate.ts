@@ -12,13 +12,13 @@ import type { BusRefusal } from "./refusals.ts";
 type Tier = Exclude<DiskTier, "ok" | "low">;
 
 const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
-  ["registry.organization.create", "reserve"],
+  ["registry.createOrganization", "reserve"],
   ["registry.createFilial", "reserve"],
   ["registry.createStation", "reserve"],
   ["registry.registerDevice", "reserve"],
   ["registry.issueEnrollmentCode", "reserve"],
   ["registry.enrollDevice", "reserve"],
-  ["registry.user.create", "reserve"],
+  ["registry.createUser", "reserve"],
   ["providers.config.create", "reserve"],
   ["robotics.consumer.create", "reserve"],
   ["robotics.task.offer", "reserve"],

@@ -4,9 +4,10 @@
  */
 import type { JSONValue } from "postgres";
 import type { Actor } from "../../machines/actor.ts";
-import type { CredentialEntry, SessionEntry } from "../bus/messages/caller.ts";
+import type { CredentialEntry } from "../bus/messages/caller.ts";
 import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
+import type { SessionEntry } from "../bus/messages/sessions.ts";
 import type { RequestedCommand } from "../bus/messages/station-commands.ts";
 import type { Transaction } from "./pool.ts";
 

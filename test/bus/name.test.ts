@@ -5,8 +5,8 @@ import { orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
 import { registerDevice } from "../../services/bus/messages/devices.ts";
 import { nameSchema } from "../../services/bus/messages/name.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
-import { createUser } from "../../services/bus/messages/registry.ts";
 import { renameStation } from "../../services/bus/messages/stations.ts";
+import { createUser } from "../../services/bus/messages/users.ts";
 
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
 

@@ -1,11 +1,10 @@
 /** What the gateway's bus makes of a reply with a barrier, with a stand-in for the service and real replicas. */
-
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createGatewayBus } from "../../gateway/gateway-bus.ts";
 import type { GatewayBus } from "../../gateway/http/handler-context.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import type { Barrier, Caller } from "../../services/bus/messages/caller.ts";
-import { logout } from "../../services/bus/messages/registry.ts";
+import { logOut } from "../../services/bus/messages/sessions.ts";
 import { type Serving, serve } from "../../services/bus/operation.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
@@ -28,7 +27,7 @@ afterEach(() => {
 afterAll(() => world.stop());
 
 async function answerWith(barrier: Barrier): Promise<void> {
-  service = serve({ nc: world.bus.nc, log: SILENT, queue: "registry" }, logout, async () => {
+  service = serve({ nc: world.bus.nc, log: SILENT, queue: "registry" }, logOut, async () => {
     asked += 1;
     return barrier;
   });
@@ -38,7 +37,7 @@ async function answerWith(barrier: Barrier): Promise<void> {
 describe("the gateway's bus", () => {
   it("a change of a route without `awaitsEffect`: throws before the service is asked", async () => {
     await answerWith({ positions: {} });
-    await expect(gatewayBus.call(logout, SIGN_OUT)).rejects.toThrow("awaitsEffect");
+    await expect(gatewayBus.call(logOut, SIGN_OUT)).rejects.toThrow("awaitsEffect");
     expect(asked).toBe(0);
   });
 
@@ -46,7 +45,7 @@ describe("the gateway's bus", () => {
     await world.session();
     await answerWith({ positions: { KV_SESSIONS: 1 } });
     const effect = { isEffective: true };
-    await gatewayBus.noting(effect).call(logout, SIGN_OUT);
+    await gatewayBus.noting(effect).call(logOut, SIGN_OUT);
     expect(effect.isEffective).toBe(true);
   });
 
@@ -54,7 +53,7 @@ describe("the gateway's bus", () => {
     await answerWith({ positions: { KV_SESSIONS: 1_000_000 } });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();
-    await gatewayBus.noting(effect).call(logout, SIGN_OUT);
+    await gatewayBus.noting(effect).call(logOut, SIGN_OUT);
     expect(effect.isEffective).toBe(false);
     expect(performance.now() - startedAtMs).toBeGreaterThan(LIMITS.barrierVisibleMs * 0.9);
   });
@@ -63,7 +62,7 @@ describe("the gateway's bus", () => {
     await answerWith({ positions: {}, isUndelivered: true });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();
-    await gatewayBus.noting(effect).call(logout, SIGN_OUT);
+    await gatewayBus.noting(effect).call(logOut, SIGN_OUT);
     expect(effect.isEffective).toBe(false);
     expect(performance.now() - startedAtMs).toBeLessThan(LIMITS.barrierVisibleMs);
   });

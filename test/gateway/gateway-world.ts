@@ -2,7 +2,6 @@
  * A gateway on a NATS of the test's own, without the services: stations are moved by real commits made with the
  * machine's own step, credentials and switches by entries of their buckets. For what the gateway answers from memory.
  */
-
 import { hash, randomBytes } from "node:crypto";
 import { headers } from "nats";
 import type { Registry } from "prom-client";
@@ -17,7 +16,7 @@ import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import type { SessionEntry } from "../../services/bus/messages/caller.ts";
+import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
 import { stationLogSubject } from "../support/one-log.ts";

@@ -1,11 +1,10 @@
 /** With the relay and the actor hosts at work, an answer says how far the replicas must come to show what was written. */
-
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { startStationsService } from "../../services/stations/service.ts";
@@ -81,7 +80,7 @@ test("a device's whole life reaches the station's log and the gateways' credenti
 
 test("a session is in its bucket when the log-in is answered, and out of it when the log-out is", async () => {
   const { email } = fixture.sandbox.owner;
-  const reply = await fixture.ask(registry.login, {
+  const reply = await fixture.ask(sessions.logIn, {
     email,
     password: OWNER_PASSWORD,
     address: "192.0.2.1",
@@ -91,7 +90,7 @@ test("a session is in its bucket when the log-in is answered, and out of it when
   const session = JSON.parse(put.text) as { sessionId: number };
   expect(session).toEqual({ ...fixture.owner, sessionId: session.sessionId, expiresAtMs: reply.expiresAtMs });
   expect(reply.barrier).toEqual({ positions: { KV_SESSIONS: put.sequence } });
-  const barrier = await fixture.ask(registry.logout, { caller: fixture.owner, sessionId: session.sessionId });
+  const barrier = await fixture.ask(sessions.logOut, { caller: fixture.owner, sessionId: session.sessionId });
   const deleted = await entry(SESSIONS, reply.token);
   expect(deleted.operation).toBe("DEL");
   expect(barrier).toEqual({ positions: { KV_SESSIONS: deleted.sequence } });

@@ -5,8 +5,8 @@ import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-code
 import { listEvents } from "../../services/bus/messages/events.ts";
 import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
 import { renameStation } from "../../services/bus/messages/stations.ts";
 import { OPERATOR, recordEvent } from "../../services/registry/sql/registry-events.ts";
 import { CASHIER_PASSWORD, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
@@ -33,7 +33,7 @@ test("who reads on from the last id sees every event once, while changes of all 
     () => fixture.ask(issueEnrollmentCode, { caller, deviceId }),
     () => fixture.ask(createFilial, { caller, name: "Filial" }),
     () =>
-      fixture.ask(registry.login, {
+      fixture.ask(sessions.logIn, {
         email: "cashier@sandbox.example",
         password: CASHIER_PASSWORD,
         address: "192.0.2.1",

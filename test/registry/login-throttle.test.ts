@@ -1,8 +1,7 @@
 /** Attempts to log in: guessing is stopped, and who has logged in before is not locked out by those who guess. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { login } from "../../services/bus/messages/registry.ts";
-import { changePassword } from "../../services/bus/messages/user-access.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import type { RegistryDeps } from "../../services/registry/deps.ts";
 import { handleLogin } from "../../services/registry/handlers/login.ts";
@@ -48,7 +47,7 @@ async function newPerson(): Promise<TestPerson> {
 }
 
 const logIn = (email: string, password: string, address: string) =>
-  fixture.ask(login, {
+  fixture.ask(sessions.logIn, {
     email,
     password,
     address,
@@ -231,7 +230,7 @@ describe("a person who has logged in from an address before", () => {
 describe("a person in a browser where they have logged in before", () => {
   const permission = "payments.collect";
   const inBrowser = (email: string, password: string, address: string, ...browserTokens: string[]) =>
-    fixture.ask(login, { email, password, address, permission, browserTokens });
+    fixture.ask(sessions.logIn, { email, password, address, permission, browserTokens });
   const codeIn = (...attempt: Parameters<typeof inBrowser>): Promise<string> =>
     codeOfTry(inBrowser(...attempt)).then((code) => (code === "counted" ? "ok" : code));
   const budget = LOGIN_LIMITS.perAccountAndAddress.attempts;
@@ -323,9 +322,9 @@ describe("a person with a valid session", () => {
       address: elsewhere,
     }));
     const request = { caller, sessionId, address: elsewhere, newPassword: "another good password" };
-    const wrong = await refusalOf(fixture.ask(changePassword, { ...request, oldPassword: "wrong" }));
+    const wrong = await refusalOf(fixture.ask(sessions.changePassword, { ...request, oldPassword: "wrong" }));
     expect(wrong.code).toBe("invalid_request");
-    await fixture.ask(changePassword, { ...request, oldPassword: person.password });
+    await fixture.ask(sessions.changePassword, { ...request, oldPassword: person.password });
   });
 
   test("who guesses at the old password is stopped, whatever address the guesses come from", async () => {
@@ -333,7 +332,7 @@ describe("a person with a valid session", () => {
     const { caller, sessionId } = await openSession(person, newAddress());
     const guess = async (oldPassword: string): Promise<string> => {
       const request = { caller, sessionId, address: newAddress(), newPassword: "another good password" };
-      return (await refusalOf(fixture.ask(changePassword, { ...request, oldPassword }))).code;
+      return (await refusalOf(fixture.ask(sessions.changePassword, { ...request, oldPassword }))).code;
     };
     expect(await guess("wrong")).toBe("invalid_request");
     for (let index = 1; index < LOGIN_LIMITS.perSession.attempts; index += 1)

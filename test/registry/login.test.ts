@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Permission } from "../../services/bus/messages/caller.ts";
-import { login, logout } from "../../services/bus/messages/registry.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
 import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
@@ -20,7 +20,7 @@ const logIn = (
   password: string,
   address = newAddress(),
   permission: Permission = email.startsWith("cashier") ? "payments.collect" : "organization.manage",
-) => fixture.ask(login, { email, password, address, permission });
+) => fixture.ask(sessions.logIn, { email, password, address, permission });
 const countSessions = async (): Promise<number> => (await fixture.sql`select from sessions`).length;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -110,10 +110,10 @@ describe("a log-out", () => {
     const isOpen = async () =>
       (await fixture.sql`select 1 from sessions where session_id = ${session.session_id} and ended_at is null`)
         .length === 1;
-    await fixture.ask(logout, { caller: fixture.cashier, sessionId: session.session_id });
+    await fixture.ask(sessions.logOut, { caller: fixture.cashier, sessionId: session.session_id });
     expect(await isOpen()).toBe(true);
-    await fixture.ask(logout, { caller: fixture.owner, sessionId: session.session_id });
-    await fixture.ask(logout, { caller: fixture.owner, sessionId: session.session_id });
+    await fixture.ask(sessions.logOut, { caller: fixture.owner, sessionId: session.session_id });
+    await fixture.ask(sessions.logOut, { caller: fixture.owner, sessionId: session.session_id });
     expect(await isOpen()).toBe(false);
     const deletions = await fixture.sql`
       select 1 from outbox where kind = 'session_delete' and payload ->> 'hash' = ${sha256(token)}`;

@@ -14,7 +14,7 @@ import {
   revokeEnrollmentCode,
 } from "../../services/bus/messages/enrollment-codes.ts";
 import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
 import {
   createStation,
   getStation,
@@ -22,6 +22,7 @@ import {
   moveStation,
   renameStation,
 } from "../../services/bus/messages/stations.ts";
+import * as users from "../../services/bus/messages/users.ts";
 import {
   addOrganization,
   newCode,
@@ -71,9 +72,9 @@ const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
   createFilial: (caller) => fixture.ask(createFilial, { caller, name: "North" }),
   listStations: (caller) => fixture.ask(listStations, { caller }),
   listAllDevices: (caller) => fixture.ask(listDevices, { caller }),
-  listUsers: (caller) => fixture.ask(registry.listUsers, { caller }),
+  listUsers: (caller) => fixture.ask(users.listUsers, { caller }),
   createUser: (caller) =>
-    fixture.ask(registry.createUser, {
+    fixture.ask(users.createUser, {
       caller,
       email: `new-${caller.userId}@example.com`,
       name: "New",
@@ -113,8 +114,8 @@ describe("another organization's owner", () => {
     const byFilial = await fixture.ask(listStations, { caller: stranger, filialId: ids.filialId });
     expect(byFilial).toEqual({ stations: [], hasMore: false });
     expect(await fixture.ask(listDevices, { caller: stranger })).toEqual({ devices: [], hasMore: false });
-    const { users } = await fixture.ask(registry.listUsers, { caller: stranger });
-    expect(users.map((user) => user.userId)).toEqual([stranger.userId]);
+    const { users: seen } = await fixture.ask(users.listUsers, { caller: stranger });
+    expect(seen.map((user) => user.userId)).toEqual([stranger.userId]);
   });
 
   test("does not take its e-mail addresses", async () => {
@@ -125,7 +126,7 @@ describe("another organization's owner", () => {
       role: "owner" as const,
       password: "long enough to be taken",
     };
-    expect(await refusalOf(fixture.ask(registry.createUser, request))).toEqual({ code: "already_exists" });
+    expect(await refusalOf(fixture.ask(users.createUser, request))).toEqual({ code: "already_exists" });
   });
 });
 
@@ -143,7 +144,7 @@ describe("a cashier", () => {
 describe("a user", () => {
   test("is made by the owner and can log in with the permission of the role, and only that", async () => {
     const password = "a password of enough length";
-    const { user } = await fixture.ask(registry.createUser, {
+    const { user } = await fixture.ask(users.createUser, {
       caller: fixture.owner,
       email: "Second.Cashier@Example.com",
       name: "Second",
@@ -151,7 +152,7 @@ describe("a user", () => {
       password,
     });
     expect(user).toMatchObject({ email: "second.cashier@example.com", permissions: ["payments.collect"] });
-    const reply = await fixture.ask(registry.login, {
+    const reply = await fixture.ask(sessions.logIn, {
       email: user.email,
       password,
       address: "192.0.2.7",

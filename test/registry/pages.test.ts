@@ -5,8 +5,8 @@ import type { Caller } from "../../services/bus/messages/caller.ts";
 import { listDevices, moveDevice } from "../../services/bus/messages/devices.ts";
 import { issueEnrollmentCode, listEnrollmentCodes } from "../../services/bus/messages/enrollment-codes.ts";
 import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
 import { listStations } from "../../services/bus/messages/stations.ts";
+import { listUsers } from "../../services/bus/messages/users.ts";
 import { addOrganization, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
 
 const MANY = 100_000;
@@ -154,7 +154,7 @@ describe("every other list is read the same way:", () => {
       await idsOf(fixture.sql`select filial_id as id from filials where organization_id = ${organizationId}`),
     );
     const users = await walk(async (sinceId = 0) => {
-      const page = await fixture.ask(registry.listUsers, { caller, sinceId, limit });
+      const page = await fixture.ask(listUsers, { caller, sinceId, limit });
       return { ids: page.users.map((user) => user.userId), hasMore: page.hasMore };
     });
     expect(users).toEqual(

@@ -2,8 +2,8 @@ import { verify } from "@node-rs/argon2";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listDevices, moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
 import { listStations, moveStation, renameStation, type Station } from "../../services/bus/messages/stations.ts";
 import {
   CASHIER_PASSWORD,
@@ -101,11 +101,11 @@ describe("the sandbox", () => {
     const kept = await hashOf("cashier@sandbox.example");
     const address = "192.0.2.9";
     const email = "owner@sandbox.example";
-    await fixture.ask(registry.login, { email, password: OWNER_PASSWORD, address, permission: "organization.manage" });
+    await fixture.ask(sessions.logIn, { email, password: OWNER_PASSWORD, address, permission: "organization.manage" });
     await seed("another owner of the sandbox");
     expect(await verify(await hashOf(email), "another owner of the sandbox")).toBe(true);
     expect(await hashOf("cashier@sandbox.example")).toBe(kept);
-    const old = fixture.ask(registry.login, {
+    const old = fixture.ask(sessions.logIn, {
       email,
       password: OWNER_PASSWORD,
       address,

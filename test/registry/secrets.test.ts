@@ -1,5 +1,4 @@
 /** A password, a token, a code and a credential are nowhere to be found afterwards (I9): no table, no message, no log. */
-
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,8 +6,9 @@ import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice, issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
+import * as users from "../../services/bus/messages/users.ts";
 import { call } from "../../services/bus/operation.ts";
 import { BUCKETS, STREAMS } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -99,13 +99,13 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   const seeded = await ask(bus.nc, seedSandbox, { ownerPassword, cashierPassword });
   const codes = seeded.stations.flatMap((station) => station.devices.map((device) => device.enrollmentCode ?? ""));
   const { email } = seeded.owner;
-  const session = await ask(bus.nc, registry.login, {
+  const session = await ask(bus.nc, sessions.logIn, {
     email,
     password: ownerPassword,
     address: "192.0.2.1",
     permission: "organization.manage",
   });
-  const second = await ask(bus.nc, registry.login, {
+  const second = await ask(bus.nc, sessions.logIn, {
     email,
     password: ownerPassword,
     address: "192.0.2.1",
@@ -113,7 +113,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   });
   const wrongPassword = "a password that is not it";
   await refusalOf(
-    ask(bus.nc, registry.login, {
+    ask(bus.nc, sessions.logIn, {
       email,
       password: wrongPassword,
       address: "192.0.2.1",
@@ -123,8 +123,8 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   const caller = await callerOf(sql, email);
   const userPassword = "the new user's own password";
   const user = { caller, email: "new@example.com", name: "New", role: "cashier" as const, password: userPassword };
-  await ask(bus.nc, registry.createUser, user);
-  await refusalOf(ask(bus.nc, registry.createUser, user));
+  await ask(bus.nc, users.createUser, user);
+  await refusalOf(ask(bus.nc, users.createUser, user));
 
   const first = await ask(bus.nc, enrollDevice, { code: codes[0] ?? "" });
   const other = await ask(bus.nc, enrollDevice, { code: codes[1] ?? "" });
@@ -137,7 +137,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
   await refusalOf(ask(bus.nc, enrollDevice, { code: issued.code }));
   await refusalOf(
-    ask(bus.nc, registry.login, {
+    ask(bus.nc, sessions.logIn, {
       email,
       password: ownerPassword,
       address: "192.0.2.1",

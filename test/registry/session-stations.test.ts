@@ -1,12 +1,11 @@
 /** The end of a session reaches each station that the session may drive, whatever crashes and whatever happens at once. */
-
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
-import * as userAccess from "../../services/bus/messages/user-access.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
+import * as users from "../../services/bus/messages/users.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { startRelayService } from "../../services/relay/service.ts";
@@ -29,7 +28,7 @@ let email: string;
 beforeEach(async () => {
   email = `session-${(people += 1)}@sandbox.example`;
   const request = { caller: fixture.owner, email, name: "Carl", role: "cashier" as const, password: PASSWORD };
-  await fixture.ask(registry.createUser, request);
+  await fixture.ask(users.createUser, request);
   cashier = await callerOf(fixture.sql, email);
 });
 
@@ -39,14 +38,14 @@ interface Session {
 }
 async function logIn(): Promise<Session> {
   const details = { email, password: PASSWORD, address: `198.51.100.${people}` };
-  const { token, expiresAtMs } = await fixture.ask(registry.login, { ...details, permission: "payments.collect" });
+  const { token, expiresAtMs } = await fixture.ask(sessions.logIn, { ...details, permission: "payments.collect" });
   const hash = createHash("sha256").update(token).digest();
   const [row] = await fixture.sql<[{ session_id: number }]>`
     select session_id from sessions where token_hash = ${hash}`;
   return { sessionId: row.session_id, expiresAtMs };
 }
 const bind = ({ sessionId }: Session, stationId: number, caller = cashier) =>
-  fixture.ask(userAccess.bindStation, { caller, sessionId, stationId });
+  fixture.ask(sessions.bindStation, { caller, sessionId, stationId });
 
 /** What is to be delivered to a station: its sessions that have ended, and who ended them. */
 async function notifications(stationId: number): Promise<unknown[]> {
@@ -63,15 +62,15 @@ describe("the end of a session", () => {
     await bind(mine, one.stationId);
     await bind(mine, one.stationId);
     await bind(other, two.stationId);
-    await fixture.ask(registry.logout, { caller: cashier, sessionId: mine.sessionId });
+    await fixture.ask(sessions.logOut, { caller: cashier, sessionId: mine.sessionId });
     const actor = { kind: "cashier", id: cashier.userId, name: "Carl" };
     expect(await notifications(one.stationId)).toEqual([[[mine.sessionId], actor]]);
     expect(await notifications(two.stationId)).toEqual([]);
   });
 
   test.each([
-    ["suspension", () => fixture.ask(userAccess.moveUser, { ...byOwner(), move: "SUSPEND" })],
-    ["new password", () => fixture.ask(userAccess.resetPassword, { ...byOwner(), password: "quite another password" })],
+    ["suspension", () => fixture.ask(users.moveUser, { ...byOwner(), move: "SUSPEND" })],
+    ["new password", () => fixture.ask(users.resetUserPassword, { ...byOwner(), password: "quite another password" })],
   ])("%s: each station is notified once, of all of its sessions, with the owner's name", async (_what, act) => {
     const [first, second] = [await logIn(), await logIn()];
     const station = await newStation(fixture);
@@ -103,7 +102,7 @@ describe("a session that takes a station", () => {
     const session = await logIn();
     const { stationId } = await newStation(fixture);
     expect(await refusalOf(bind(session, stationId, fixture.cashier))).toEqual({ code: "session_ended" });
-    await fixture.ask(registry.logout, { caller: cashier, sessionId: session.sessionId });
+    await fixture.ask(sessions.logOut, { caller: cashier, sessionId: session.sessionId });
     expect(await refusalOf(bind(session, stationId))).toEqual({ code: "session_ended" });
   });
 
@@ -114,7 +113,7 @@ describe("a session that takes a station", () => {
       const before = (await notifications(stationId)).length;
       const [bound] = await Promise.allSettled([
         bind(session, stationId),
-        fixture.ask(registry.logout, { caller: cashier, sessionId: session.sessionId }),
+        fixture.ask(sessions.logOut, { caller: cashier, sessionId: session.sessionId }),
       ]);
       const notified = (await notifications(stationId)).length - before;
       expect(notified).toBe(bound.status === "fulfilled" ? 1 : 0);
@@ -150,7 +149,7 @@ describe("a crash", () => {
     const ask = () => askStation(fixture.bus.nc, station.stationId, { commandId: randomUUID(), actor, command });
     await expect.poll(() => ask().then(({ reply }) => reply.ok), { timeout: 10_000 }).toBe(true);
     await first.stop();
-    await fixture.ask(registry.logout, { caller: cashier, sessionId: session.sessionId });
+    await fixture.ask(sessions.logOut, { caller: cashier, sessionId: session.sessionId });
     expect((await leaseOf(station.stationId))?.sessionId).toBe(session.sessionId);
     const second = await startRelayService(fixture.serviceDeps);
     await expect.poll(() => leaseOf(station.stationId), { timeout: 10_000 }).toBeNull();

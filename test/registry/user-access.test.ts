@@ -5,9 +5,9 @@ import type { Caller, Permission } from "../../services/bus/messages/caller.ts";
 import { listEvents } from "../../services/bus/messages/events.ts";
 import { createFilial } from "../../services/bus/messages/filials.ts";
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
 import { createStation } from "../../services/bus/messages/stations.ts";
-import * as userAccess from "../../services/bus/messages/user-access.ts";
+import * as users from "../../services/bus/messages/users.ts";
 import { LOGIN_LIMITS } from "../../services/registry/limits.ts";
 import { addOrganization, callerOf, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
@@ -26,7 +26,7 @@ let email: string;
 beforeEach(async () => {
   email = `person-${(people += 1)}@sandbox.example`;
   const request = { caller: fixture.owner, email, name: "Carl", role: "cashier" as const, password: PASSWORD };
-  await fixture.ask(registry.createUser, request);
+  await fixture.ask(users.createUser, request);
   user = await callerOf(fixture.sql, email);
 });
 
@@ -34,11 +34,11 @@ let addresses = 0;
 /** An address that has not tried anything yet. */
 const newAddress = (): string => `203.0.113.${(addresses += 1)}`;
 const logIn = (password: string, permission: Permission = "payments.collect", who = email) =>
-  fixture.ask(registry.login, { email: who, password, address: newAddress(), permission });
+  fixture.ask(sessions.logIn, { email: who, password, address: newAddress(), permission });
 const move = (which: "SUSPEND" | "RESUME", caller = fixture.owner, userId = user.userId) =>
-  fixture.ask(userAccess.moveUser, { caller, userId, move: which });
+  fixture.ask(users.moveUser, { caller, userId, move: which });
 const reset = (caller = fixture.owner, userId = user.userId, password = NEW) =>
-  fixture.ask(userAccess.resetPassword, { caller, userId, password });
+  fixture.ask(users.resetUserPassword, { caller, userId, password });
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 /** The tokens, of those given, whose sessions the gateways are told to forget. */
@@ -137,7 +137,7 @@ describe("what an owner may not do to people", () => {
     for (let round = 0; round < 5; round += 1) {
       const first = await addOrganization(fixture.sql, `Two owners ${round}`);
       const details = { caller: first, name: "Second", role: "owner" as const, password: PASSWORD };
-      const { user: made } = await fixture.ask(registry.createUser, { ...details, email: `two-${round}@o.example` });
+      const { user: made } = await fixture.ask(users.createUser, { ...details, email: `two-${round}@o.example` });
       const second = await callerOf(fixture.sql, made.email);
       const tried = await Promise.allSettled([
         move("SUSPEND", first, second.userId),
@@ -151,7 +151,7 @@ describe("what an owner may not do to people", () => {
 describe("one's own password", () => {
   const change = (token: string, oldPassword: string, newPassword = NEW, address = newAddress()) =>
     sessionOf(token).then((sessionId) =>
-      fixture.ask(userAccess.changePassword, { caller: user, sessionId, address, oldPassword, newPassword }),
+      fixture.ask(sessions.changePassword, { caller: user, sessionId, address, oldPassword, newPassword }),
     );
 
   test("is changed with the old one; the other sessions end, this one goes on", async () => {
@@ -199,8 +199,8 @@ describe("a new organization", () => {
     const { filial } = await fixture.ask(createFilial, { caller, name: "First" });
     const station = { caller, filialId: filial.filialId, name: "Counter", currency: "EUR" };
     expect((await fixture.ask(createStation, station)).station.sandbox).toBe(false);
-    const { users } = await fixture.ask(registry.listUsers, { caller });
-    expect(users).toEqual([made.owner]);
+    const { users: seen } = await fixture.ask(users.listUsers, { caller });
+    expect(seen).toEqual([made.owner]);
     const { events } = await fixture.ask(listEvents, { caller, sinceId: 0 });
     expect(events.slice(0, 2)).toMatchObject([
       {

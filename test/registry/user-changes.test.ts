@@ -1,8 +1,8 @@
 /** What is changed about people at the same moment: an organization keeps an owner, and a role that was taken opens nothing. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import * as registry from "../../services/bus/messages/registry.ts";
-import * as userAccess from "../../services/bus/messages/user-access.ts";
+import * as sessions from "../../services/bus/messages/sessions.ts";
+import * as users from "../../services/bus/messages/users.ts";
 import { addOrganization, callerOf, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
 const PASSWORD = "the first password";
@@ -19,11 +19,11 @@ async function twoOwners(): Promise<readonly [Caller, Caller]> {
   const first = await addOrganization(fixture.sql, `Changes ${(organizations += 1)}`);
   const email = `second-${organizations}@changes.example`;
   const request = { caller: first, email, name: "Second", role: "owner" as const, password: PASSWORD };
-  await fixture.ask(registry.createUser, request);
+  await fixture.ask(users.createUser, request);
   return [first, await callerOf(fixture.sql, email)];
 }
 const change = (caller: Caller, userId: number, more: object) =>
-  fixture.ask(userAccess.changeUser, { caller, userId, ...more });
+  fixture.ask(users.changeUser, { caller, userId, ...more });
 const activeOwners = async ({ organizationId }: Caller): Promise<number> => {
   const rows = await fixture.sql`
     select from users where organization_id = ${organizationId} and role = 'owner' and status = 'active'`;
@@ -47,7 +47,7 @@ describe("an organization keeps an owner", () => {
       const [first, second] = await twoOwners();
       await Promise.allSettled([
         change(first, first.userId, { role: "cashier" }),
-        fixture.ask(userAccess.moveUser, { caller: first, userId: second.userId, move: "SUSPEND" }),
+        fixture.ask(users.moveUser, { caller: first, userId: second.userId, move: "SUSPEND" }),
       ]);
       expect(await activeOwners(first)).toBe(1);
     }
@@ -55,7 +55,7 @@ describe("an organization keeps an owner", () => {
 
   test("a second owner who is suspended does not count", async () => {
     const [first, second] = await twoOwners();
-    await fixture.ask(userAccess.moveUser, { caller: first, userId: second.userId, move: "SUSPEND" });
+    await fixture.ask(users.moveUser, { caller: first, userId: second.userId, move: "SUSPEND" });
     expect(await refusalOf(change(first, first.userId, { role: "cashier" }))).toMatchObject({ code: "conflict" });
   });
 
@@ -67,8 +67,8 @@ describe("an organization keeps an owner", () => {
     const refusals = await Promise.all(
       [
         change(second, userId, { name: "Hijacked" }),
-        fixture.ask(userAccess.moveUser, { caller: second, userId, move: "SUSPEND" }),
-        fixture.ask(userAccess.resetPassword, { caller: second, userId, password }),
+        fixture.ask(users.moveUser, { caller: second, userId, move: "SUSPEND" }),
+        fixture.ask(users.resetUserPassword, { caller: second, userId, password }),
       ].map(refusalOf),
     );
     for (const refusal of refusals) expect(refusal).toMatchObject({ code: "permission_denied" });
@@ -98,7 +98,7 @@ describe("a change of a person", () => {
     let attempt: Promise<unknown> = Promise.resolve();
     await fixture.sql.begin(async (tx) => {
       await tx`update users set role = 'cashier' where user_id = ${second.userId}`;
-      attempt = refusalOf(fixture.ask(registry.login, details));
+      attempt = refusalOf(fixture.ask(sessions.logIn, details));
       // Its password is checked already; it waits for the person's row.
       const waits = async () =>
         (

@@ -1,7 +1,12 @@
 /** People of the owner's organization. */
 import type { z } from "zod";
-import { createUser, listUsers } from "../../../services/bus/messages/registry.ts";
-import { changeUser, moveUser, resetPassword } from "../../../services/bus/messages/user-access.ts";
+import {
+  changeUser,
+  createUser,
+  listUsers,
+  moveUser,
+  resetUserPassword,
+} from "../../../services/bus/messages/users.ts";
 import type {
   changeUserBodySchema,
   createUserBodySchema,
@@ -45,6 +50,6 @@ export const moveOwnUser =
 export const resetOwnUserPassword: SessionHandler<z.infer<typeof resetPasswordBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, userId: context.id("user_id"), password: body.password };
-  const { user } = await deps.bus.call(resetPassword, request);
+  const { user } = await deps.bus.call(resetUserPassword, request);
   return ok(userWire(user));
 };

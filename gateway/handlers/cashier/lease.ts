@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import type { LeaseTerms, StationCommand } from "../../../machines/station/command.ts";
 import type { StationState } from "../../../machines/station/state.ts";
-import { bindStation } from "../../../services/bus/messages/user-access.ts";
+import { bindStation } from "../../../services/bus/messages/sessions.ts";
 import { RefusedError, UnavailableError } from "../../../services/bus/refusals.ts";
 import type { leaseBodySchema, leaseRenewalBodySchema } from "../../contract/cashier.ts";
 import { requestDigest, sessionCommandId } from "../../http/command-id.ts";

@@ -1,6 +1,6 @@
 /** Changes the caller's own password; their other sessions end. */
 import type { z } from "zod";
-import { changePassword } from "../../../services/bus/messages/user-access.ts";
+import { changePassword } from "../../../services/bus/messages/sessions.ts";
 import type { changePasswordBodySchema } from "../../contract/session.ts";
 import { noContent, type SessionHandler } from "../../http/handler-context.ts";
 

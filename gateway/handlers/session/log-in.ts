@@ -1,7 +1,7 @@
 /** Logs a person in to one of the two APIs; each asks for its own permission. */
 import type { z } from "zod";
 import type { Permission } from "../../../services/bus/messages/caller.ts";
-import { login } from "../../../services/bus/messages/registry.ts";
+import * as sessions from "../../../services/bus/messages/sessions.ts";
 import type { logInBodySchema, newSessionSchema } from "../../contract/session.ts";
 import { type Handler, ok } from "../../http/handler-context.ts";
 import { toTimestamp } from "../../http/shared-schemas.ts";
@@ -19,7 +19,7 @@ export const logIn =
     const { deps, address, secure } = context;
     const earlier = browserTokens(context.header("cookie"));
     const request = { email, password, address, permission, browserTokens: [...earlier] };
-    const { token, browserToken, expiresAtMs, user, organizationId } = await deps.bus.call(login, request);
+    const { token, browserToken, expiresAtMs, user, organizationId } = await deps.bus.call(sessions.logIn, request);
     const session: z.infer<typeof newSessionSchema> = {
       token,
       expires_at: toTimestamp(expiresAtMs),

@@ -1,9 +1,9 @@
 /** Ends the caller's session everywhere and takes the cookie back. */
-import { logout } from "../../../services/bus/messages/registry.ts";
+import * as sessions from "../../../services/bus/messages/sessions.ts";
 import { noContent, type SessionHandler } from "../../http/handler-context.ts";
 import { endedSessionCookie } from "../session-cookie.ts";
 
 export const logOut: SessionHandler = async ({ caller, deps, secure }) => {
-  await deps.bus.call(logout, { caller, sessionId: caller.sessionId });
+  await deps.bus.call(sessions.logOut, { caller, sessionId: caller.sessionId });
   return { ...noContent(), cookies: [endedSessionCookie(secure)] };
 };

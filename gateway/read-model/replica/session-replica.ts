@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { bucketBeats } from "../../../services/bus/beats.ts";
 import type { BusClock } from "../../../services/bus/bus-clock.ts";
 import type { BusLog } from "../../../services/bus/connection.ts";
-import { type SessionEntry, sessionEntrySchema } from "../../../services/bus/messages/caller.ts";
+import { type SessionEntry, sessionEntrySchema } from "../../../services/bus/messages/sessions.ts";
 import { SESSIONS } from "../../../services/bus/streams.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 

@@ -4,8 +4,9 @@
  */
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
-import { credentialEntrySchema, sessionEntrySchema } from "./caller.ts";
+import { credentialEntrySchema } from "./caller.ts";
 import { switchEntrySchema } from "./kill-switches.ts";
+import { sessionEntrySchema } from "./sessions.ts";
 import {
   deviceDescriptionSchema,
   orderSnapshotSchema,

@@ -18,9 +18,6 @@ export type ActorKind = (typeof ACTOR_KINDS)[number];
 /** Ids are those of people, devices and provider configs, zero for the others; the name is the one of that moment. */
 export const actorSchema = z.object({ kind: z.enum(ACTOR_KINDS), id: z.int(), name: z.string() });
 
-/** Whether the owner lets a person in. */
-export const USER_STATUSES = ["active", "suspended"] as const;
-
 export const callerSchema = z.object({
   userId: z.int().positive(),
   name: z.string(),
@@ -29,10 +26,6 @@ export const callerSchema = z.object({
   permissions: z.array(permissionSchema),
 });
 export type Caller = z.infer<typeof callerSchema>;
-
-/** An entry of the SESSIONS bucket; the key is the session token's SHA-256 in hex. */
-export const sessionEntrySchema = callerSchema.extend({ sessionId: z.int().positive(), expiresAtMs: z.number() });
-export type SessionEntry = z.infer<typeof sessionEntrySchema>;
 
 /** An entry of the CREDENTIALS bucket; the key is the device credential's SHA-256 in hex. */
 export const credentialEntrySchema = z.object({

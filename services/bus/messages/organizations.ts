@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { nameSchema as name } from "./name.ts";
-import { email, newPassword, userSchema } from "./registry.ts";
+import { emailSchema, newPasswordSchema, userSchema } from "./users.ts";
 
 const id = z.int().positive();
 
@@ -17,9 +17,13 @@ export type Organization = z.infer<typeof organizationSchema>;
 
 /** A new organization with its first owner; `by` is who makes it, for the audit log. */
 export const createOrganization = defineOperation(
-  "registry.organization.create",
+  "registry.createOrganization",
   "once",
-  z.object({ name, owner: z.object({ email, name, password: newPassword.optional() }), by: name.optional() }),
+  z.object({
+    name,
+    owner: z.object({ email: emailSchema, name, password: newPasswordSchema.optional() }),
+    by: name.optional(),
+  }),
   z.object({
     organization: organizationSchema,
     owner: userSchema,
@@ -28,13 +32,13 @@ export const createOrganization = defineOperation(
   }),
 );
 export const listOrganizations = defineOperation(
-  "registry.organization.list",
+  "registry.listOrganizations",
   "repeatable",
   z.object(pageAfter),
   z.object({ organizations: z.array(organizationSchema), hasMore: z.boolean() }),
 );
 export const getOrganization = defineOperation(
-  "registry.organization.get",
+  "registry.getOrganization",
   "repeatable",
   z.object({ organizationId: id }),
   z.object({ organization: organizationSchema }),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { DEVICE_KINDS } from "../../../machines/station/state.ts";
 import { defineOperation } from "../operation.ts";
-import { newPassword } from "./registry.ts";
+import { newPasswordSchema } from "./users.ts";
 
 const id = z.int().positive();
 
@@ -15,10 +15,10 @@ export const seedSandbox = defineOperation(
   "registry.seedSandbox",
   "repeatable",
   z.object({
-    ownerPassword: newPassword,
-    cashierPassword: newPassword,
+    ownerPassword: newPasswordSchema,
+    cashierPassword: newPasswordSchema,
     /** Without it there is no reconciliation operator, or the one that there is stays as it is. */
-    operatorPassword: newPassword.optional(),
+    operatorPassword: newPasswordSchema.optional(),
   }),
   z.object({
     organizationId: id,

@@ -1,4 +1,4 @@
-import type { bindStation } from "../../bus/messages/user-access.ts";
+import type { bindStation } from "../../bus/messages/sessions.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";

@@ -1,4 +1,4 @@
-import type { changeUser } from "../../bus/messages/user-access.ts";
+import type { changeUser } from "../../bus/messages/users.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { type OutboxKey, sessionKey } from "../../db/outbox.ts";

@@ -1,6 +1,6 @@
 import { addressBlock } from "../../bus/address-block.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { login, logout } from "../../bus/messages/registry.ts";
+import type { logIn, logOut } from "../../bus/messages/sessions.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { type OutboxKey, type OutboxRow, sessionKey } from "../../db/outbox.ts";
@@ -28,8 +28,8 @@ import { userOnWire } from "../wire.ts";
  */
 export async function handleLogin(
   deps: RegistryDeps,
-  request: RequestOf<typeof login>,
-): Promise<ReplyOf<typeof login>> {
+  request: RequestOf<typeof logIn>,
+): Promise<ReplyOf<typeof logIn>> {
   const { email, address } = request;
   const addressHash = hashKnownAddress({ email, address }, deps.settings.ENROLLMENT_CODE_KEY);
   const sentBrowsers = (request.browserTokens ?? []).map(browserOf);
@@ -95,7 +95,7 @@ async function openSession(
   deps: RegistryDeps,
   user: UserAtPlace,
   place: { readonly addressHash: Buffer; readonly browser: Browser },
-): Promise<Omit<ReplyOf<typeof login>, "barrier"> & { readonly keys: readonly OutboxKey[] }> {
+): Promise<Omit<ReplyOf<typeof logIn>, "barrier"> & { readonly keys: readonly OutboxKey[] }> {
   const { token, hash } = mintSessionToken();
   const { addressHash, browser } = place;
   const { user_id: userId, organization_id: organizationId, role } = user;
@@ -139,8 +139,8 @@ async function openSession(
 /** Ends one of the caller's own sessions; one that is over already is answered alike. */
 export async function handleLogout(
   deps: RegistryDeps,
-  request: RequestOf<typeof logout>,
-): Promise<ReplyOf<typeof logout>> {
+  request: RequestOf<typeof logOut>,
+): Promise<ReplyOf<typeof logOut>> {
   const { caller, sessionId } = request;
   const { organizationId, userId } = caller;
   const keys = await deps.sql.begin(async (tx) => {

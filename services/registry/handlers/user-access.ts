@@ -1,5 +1,5 @@
 /** What an owner does about a person's access: suspend, resume, set a new password. It holds at every gateway at once. */
-import type { moveUser, resetPassword } from "../../bus/messages/user-access.ts";
+import type { moveUser, resetUserPassword } from "../../bus/messages/users.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { sessionKey } from "../../db/outbox.ts";
@@ -43,8 +43,8 @@ export async function handleMoveUser(
 
 export async function handleResetPassword(
   deps: RegistryDeps,
-  request: RequestOf<typeof resetPassword>,
-): Promise<ReplyOf<typeof resetPassword>> {
+  request: RequestOf<typeof resetUserPassword>,
+): Promise<ReplyOf<typeof resetUserPassword>> {
   requirePermission(request.caller, "organization.manage");
   // Hashing takes a while, so it is done before anything is held.
   const passwordHash = await deps.passwords.hold(organizationParty(request.caller.organizationId), (checks) =>

@@ -1,5 +1,5 @@
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { createUser, listUsers } from "../../bus/messages/registry.ts";
+import type { createUser, listUsers } from "../../bus/messages/users.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";

@@ -1,4 +1,4 @@
-import type { USER_STATUSES } from "../../bus/messages/caller.ts";
+import type { USER_STATUSES } from "../../bus/messages/users.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { Role } from "../permissions.ts";
 
