@@ -9,8 +9,13 @@
  * A command to a station: `ownStation(context)` (gateway/http/own-station.ts) refuses a foreign station, then
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
+
+import { providerConfigRoutes } from "./api/backoffice/provider-configs.ts";
+import { providerEventRoutes } from "./api/backoffice/provider-events.ts";
 import { webhookDeliveryRoutes } from "./api/backoffice/webhook-deliveries.ts";
 import { webhookEndpointRoutes } from "./api/backoffice/webhook-endpoints.ts";
+import { callbackRoutes } from "./api/provider/callbacks.ts";
+import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
 import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
 import { backofficeOverviewRoutes } from "./backoffice-overview-routes.ts";
@@ -22,7 +27,6 @@ import { deviceRoutes } from "./device-routes.ts";
 import type { Route } from "./http/route.ts";
 import { killSwitchRoutes } from "./kill-switch-routes.ts";
 import { platformRoutes } from "./platform-routes.ts";
-import { providerRoutes } from "./provider-routes.ts";
 import { roboticsRoutes } from "./robotics-routes.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
@@ -42,7 +46,10 @@ export const routes: readonly Route[] = [
   ...webhookEndpointRoutes,
   ...webhookDeliveryRoutes,
   ...consumerWebhookDeliveryRoutes,
-  ...providerRoutes,
+  ...callbackRoutes,
+  ...providerConfigRoutes,
+  ...providerEventRoutes,
+  ...issueRoutes,
   ...killSwitchRoutes,
   ...platformRoutes,
   ...serviceRoutes,

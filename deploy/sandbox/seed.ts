@@ -3,7 +3,7 @@ import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { connectBus } from "../../services/bus/connection.ts";
-import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
+import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/robotics.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";

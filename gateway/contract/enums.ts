@@ -10,7 +10,6 @@ import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machin
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
 import { PERMISSIONS, ROLES } from "../../services/bus/messages/caller.ts";
-import { PROVIDER_KINDS, PROVIDER_MODES } from "../../services/bus/messages/providers.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
 import { USER_STATUSES } from "../../services/bus/messages/users.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../http/errors.ts";
@@ -69,14 +68,6 @@ export const userStatusSchema = z
   .enum(USER_STATUSES)
   .meta({ id: "UserStatus", description: "A suspended person has no session and gets none." });
 
-export const modeSchema = z
-  .enum(PROVIDER_MODES)
-  .meta({ id: "Mode", description: "`test` serves sandbox stations, `live` all others." });
-export const providerKindSchema = z.enum(PROVIDER_KINDS).meta({ id: "ProviderKind" });
-export const providerConfigStatusSchema = z
-  .enum(["active", "disabled"])
-  .meta({ id: "ProviderConfigStatus", description: "At most one config is active per filial and mode." });
-export const issueStatusSchema = z.enum(["open", "attributed", "closed"]).meta({ id: "IssueStatus" });
 export const moneyMovedSchema = z
   .enum(["no", "yes", "maybe"])
   .meta({ id: "MoneyMoved", description: "`maybe` where only evidence says so." });

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
 import { REGISTRY_SUBJECTS } from "../../services/bus/messages/events.ts";
-import { PROVIDER_EVENT_SUBJECTS } from "../../services/bus/messages/providers.ts";
 import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "../http/page.ts";
 import { idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { intentStatusSchema, moneyMovedSchema } from "./enums.ts";
@@ -80,30 +79,6 @@ export const registryEventsSchema = z
     has_more: hasMoreOfTrail,
   })
   .meta({ id: "RegistryEvents" });
-
-/** One thing that a person changed about payment providers: a config, a secret, an issue. */
-export const providerEventSchema = z
-  .object({
-    event_id: idSchema,
-    at: timestampSchema,
-    actor: actorSchema,
-    action: z.string().meta({ examples: ["provider_config_changed"] }),
-    subject: z.object({ kind: z.enum(PROVIDER_EVENT_SUBJECTS).meta({ id: "ProviderEventSubjectKind" }), id: idSchema }),
-    data: z.record(z.string(), z.unknown()).meta({
-      description: "What changed and, where it was said, why; never a secret.",
-      examples: [{ status: { from: "active", to: "disabled" }, reason: "The contract has ended." }],
-    }),
-  })
-  .meta({ id: "ProviderEvent" });
-
-export const providerEventsSchema = z
-  .object({
-    events: z
-      .array(providerEventSchema)
-      .meta({ description: "By id, newest first; oldest first when `since_id` was given." }),
-    has_more: hasMoreOfTrail,
-  })
-  .meta({ id: "ProviderEvents" });
 
 export const timelineSchema = z
   .object({

@@ -19,7 +19,7 @@ const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["registry.issueEnrollmentCode", "reserve"],
   ["registry.enrollDevice", "reserve"],
   ["registry.createUser", "reserve"],
-  ["providers.config.create", "reserve"],
+  ["providers.createProviderConfig", "reserve"],
   ["robotics.consumer.create", "reserve"],
   ["robotics.task.offer", "reserve"],
   ["webhooks.registerWebhookEndpoint", "reserve"],

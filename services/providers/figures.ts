@@ -1,6 +1,6 @@
 /** What the providers service counts, for its metrics. Every label's values are words of closed lists. */
 import type { Registry } from "prom-client";
-import { ISSUE_KINDS } from "../bus/messages/providers.ts";
+import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/figures.ts";
 import type { Sample } from "../runtime/sample.ts";
 import type { ProviderFailure } from "./adapters/provider-error.ts";

@@ -1,6 +1,6 @@
 /** Every limit, wait and retry of the providers service, with its reason. */
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/providers.ts";
+import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/provider-payments.ts";
 
 const CALL_MS = 6_000;
 

@@ -1,6 +1,10 @@
 /** The providers service: payment providers, their callbacks, and the money that does not fit. */
+
+import * as callbackMessages from "../bus/messages/callbacks.ts";
 import { providersHealth } from "../bus/messages/health.ts";
-import * as messages from "../bus/messages/providers.ts";
+import * as issueMessages from "../bus/messages/issues.ts";
+import * as configMessages from "../bus/messages/provider-configs.ts";
+import * as paymentMessages from "../bus/messages/provider-payments.ts";
 import { serve } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import { databaseHealth } from "../db/health.ts";
@@ -145,23 +149,23 @@ function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
   return [
     serve(responder, providersHealth, databaseHealth(deps.bus.nc, deps.database)),
-    serve(responder, messages.createProviderPayment, (request) => createPayment(deps, request)),
-    serve(responder, messages.findRecordedConfirmation, (request) => findConfirmation(deps, request)),
-    serve(responder, messages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
+    serve(responder, paymentMessages.createProviderPayment, (request) => createPayment(deps, request)),
+    serve(responder, paymentMessages.findRecordedConfirmation, (request) => findConfirmation(deps, request)),
+    serve(responder, paymentMessages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
     serve(
       { ...responder, requestsInFlight: PROVIDER_LIMITS.callbackRequestsInFlight },
-      messages.receiveCallback,
+      callbackMessages.receiveCallback,
       (request) => receive(deps, request),
     ),
-    serve(responder, messages.refuseLargeCallback, (request) => refuseLarge(deps, request)),
-    serve(responder, messages.listProviderConfigs, (request) => listConfigs(deps, request)),
-    serve(responder, messages.createProviderConfig, (request) => createConfig(deps, request)),
-    serve(responder, messages.changeProviderConfig, (request) => changeConfig(deps, request)),
-    serve(responder, messages.rotateProviderSecret, (request) => rotateSecret(deps, request)),
-    serve(responder, messages.seedSandboxProvider, (request) => seedSandbox(deps, request)),
-    serve(responder, messages.listProviderEvents, (request) => listEvents(deps, request)),
-    serve(responder, messages.listIssues, (request) => list(deps, request)),
-    serve(responder, messages.attributeIssue, (request) => attribute(deps, request)),
-    serve(responder, messages.closeIssue, (request) => close(deps, request)),
+    serve(responder, callbackMessages.refuseLargeCallback, (request) => refuseLarge(deps, request)),
+    serve(responder, configMessages.listProviderConfigs, (request) => listConfigs(deps, request)),
+    serve(responder, configMessages.createProviderConfig, (request) => createConfig(deps, request)),
+    serve(responder, configMessages.changeProviderConfig, (request) => changeConfig(deps, request)),
+    serve(responder, configMessages.rotateProviderSecret, (request) => rotateSecret(deps, request)),
+    serve(responder, configMessages.seedSandboxProvider, (request) => seedSandbox(deps, request)),
+    serve(responder, configMessages.listProviderEvents, (request) => listEvents(deps, request)),
+    serve(responder, issueMessages.listIssues, (request) => list(deps, request)),
+    serve(responder, issueMessages.attributeIssue, (request) => attribute(deps, request)),
+    serve(responder, issueMessages.closeIssue, (request) => close(deps, request)),
   ];
 }

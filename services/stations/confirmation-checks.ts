@@ -16,7 +16,7 @@ import { partitionOf } from "../../machines/partition.ts";
 import { needsConfirmationCheck } from "../../machines/station/deadlines.ts";
 import type { RecordedConfirmation } from "../../machines/station/outcome.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import { findRecordedConfirmation } from "../bus/messages/providers.ts";
+import { findRecordedConfirmation } from "../bus/messages/provider-payments.ts";
 import { call } from "../bus/operation.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";

@@ -1,4 +1,4 @@
-import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/providers.ts";
+import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/provider-payments.ts";
 
 /** Every queue, cache, retry and wait of the actor host, in one place, each with its reason. Milliseconds unless named otherwise. */
 export const STATION_LIMITS = {

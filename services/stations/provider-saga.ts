@@ -3,7 +3,7 @@
  * of its answer. The providers service is idempotent by intent, so the question may be asked again by any host at any
  * time: it is, on each first look at a station that is found asking.
  *
- *   created committed ──► providers.payment.create ──► qr_ready | provider_failed committed
+ *   created committed ──► providers.createProviderPayment ──► qr_ready | provider_failed committed
  *                              └── no answer: pause, again; for too long: provider_failed (provider_unavailable)
  */
 import type { NatsConnection } from "nats";
@@ -21,7 +21,7 @@ import { STATE_LIMITS } from "../../machines/settings.ts";
 import { blockedReason, type KillSwitches, type StationStatus } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
-import { createProviderPayment } from "../bus/messages/providers.ts";
+import { createProviderPayment } from "../bus/messages/provider-payments.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";

@@ -3,13 +3,13 @@
  * committed state until a commit says that the providers service has taken note, so any host that looks at the station
  * goes on with it, whatever has crashed.
  *
- *   untoldEnds committed ──► providers.payment.withdraw ──► end_told committed
+ *   untoldEnds committed ──► providers.withdrawProviderPayment ──► end_told committed
  *                                └── no answer: pause, again
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import { withdrawProviderPayment } from "../bus/messages/providers.ts";
+import { withdrawProviderPayment } from "../bus/messages/provider-payments.ts";
 import { call } from "../bus/operation.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";

@@ -6,7 +6,7 @@ import { registerDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice, issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
 import { listFilials } from "../../services/bus/messages/filials.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
-import { createProviderConfig } from "../../services/bus/messages/providers.ts";
+import { createProviderConfig } from "../../services/bus/messages/provider-configs.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { createStation } from "../../services/bus/messages/stations.ts";
 import { call } from "../../services/bus/operation.ts";

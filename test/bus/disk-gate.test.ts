@@ -8,7 +8,7 @@ import * as enrollmentCodes from "../../services/bus/messages/enrollment-codes.t
 import * as filials from "../../services/bus/messages/filials.ts";
 import * as orders from "../../services/bus/messages/orders.ts";
 import * as organizations from "../../services/bus/messages/organizations.ts";
-import * as providers from "../../services/bus/messages/providers.ts";
+import * as providerConfigs from "../../services/bus/messages/provider-configs.ts";
 import * as robotics from "../../services/bus/messages/robotics.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import * as stations from "../../services/bus/messages/stations.ts";
@@ -62,7 +62,7 @@ describe("while the disk is short of space", () => {
     expect(await answers("settlement.openOrder")).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: REFUSED });
   });
 
-  test.each(["settlement.settleIntent", "registry.setKillSwitch", "registry.logIn", "providers.callback.receive"])(
+  test.each(["settlement.settleIntent", "registry.setKillSwitch", "registry.logIn", "providers.receiveCallback"])(
     "%s: never waits",
     async (subject) => {
       expect(await answers(subject)).toEqual({ ok: DONE, low: DONE, reserve: DONE, full: DONE });
@@ -76,7 +76,7 @@ describe("while the disk is short of space", () => {
       filials,
       stations,
       organizations,
-      providers,
+      providerConfigs,
       robotics,
       orders,
       sessions,

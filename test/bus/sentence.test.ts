@@ -1,7 +1,7 @@
 /** What a reason and the details of a place may be: as a name, only longer, and details on several lines. */
 import { describe, expect, it } from "vitest";
-import { closeIssueBodySchema } from "../../gateway/contract/issue.ts";
-import { createProviderConfigBodySchema } from "../../gateway/contract/provider.ts";
+import { createProviderConfigBodySchema } from "../../gateway/api/backoffice/provider-configs.ts";
+import { closeIssueBodySchema } from "../../gateway/api/reconciliation/issues.ts";
 import { offerServingTaskBodySchema, roboticsReasonBodySchema } from "../../gateway/contract/robotics.ts";
 import {
   cancelTask,

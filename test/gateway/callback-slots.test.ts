@@ -3,7 +3,7 @@
 import type { Msg } from "nats";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
-import { receiveCallback } from "../../services/bus/messages/providers.ts";
+import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";

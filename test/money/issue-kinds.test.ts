@@ -4,7 +4,7 @@
  */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
+import { ISSUE_KINDS } from "../../services/bus/messages/issues.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Answer, send } from "../support/http.ts";

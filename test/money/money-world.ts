@@ -11,7 +11,7 @@ import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
-import { createProviderConfig } from "../../services/bus/messages/providers.ts";
+import { createProviderConfig } from "../../services/bus/messages/provider-configs.ts";
 import type {
   RequestedCommand,
   StationRequest,

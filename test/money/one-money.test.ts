@@ -1,7 +1,8 @@
 /** One money is spent once, whatever its provider says of it and whatever an operator and a cashier do about it. */
+
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
-import * as providers from "../../services/bus/messages/providers.ts";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand } from "../../services/bus/messages/station-commands.ts";
 import { ACCOUNT, type House, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";
 import { untilQuiet } from "./reckoning.ts";
@@ -44,7 +45,7 @@ const quiet = (house: House) => untilQuiet(world, [{ house, diary: { acknowledge
 const salesOf = ({ stationId }: House, { transactionId }: Assertion) => world.database<{ order_id: number }[]>`
   select order_id from transactions where station_id = ${stationId} and reference = ${transactionId}`;
 const issuesOf = async ({ operator: caller }: House) =>
-  (await world.ask(providers.listIssues, { caller, limit: 20 })).issues;
+  (await world.ask(issueMessages.listIssues, { caller, limit: 20 })).issues;
 
 test("a money that its provider asserts for two payments pays the first, and is an issue for the second", async () => {
   const house = await world.openHouse({ currency: "EUR", amountsMinor: [1_250, 1_250] });
@@ -81,7 +82,7 @@ test("a money that was told wrong and then right cannot be attributed while its 
   await Promise.all(world.hosts.map((host) => host.kill9()));
   await pay(house, money);
   const asked = { caller: house.operator, issueId: issue?.issueId ?? 0, orderId: house.orders[1]?.orderId ?? 0 };
-  const attributed = world.ask(providers.attributeIssue, { ...asked, reason: "the guest has a receipt" });
+  const attributed = world.ask(issueMessages.attributeIssue, { ...asked, reason: "the guest has a receipt" });
   const refusal = await attributed.catch((error: unknown) => error);
   await Promise.all(world.hosts.map((host) => host.restart()));
   // Also said when the station cannot be asked what it is collecting.
@@ -107,7 +108,7 @@ test("a money that the seam refused cannot be closed as resolved outside while t
   const [issue] = await issuesOf(house);
   expect(issue?.kind).toBe("settlement_refused");
   const close = () =>
-    world.ask(providers.closeIssue, { caller: house.operator, issueId: issue?.issueId ?? 0, reason: "paid back" });
+    world.ask(issueMessages.closeIssue, { caller: house.operator, issueId: issue?.issueId ?? 0, reason: "paid back" });
   await expect(close()).rejects.toMatchObject({ refusal: { code: "conflict" } });
   await price(1_250);
   expect(await act(house, { type: "intent_attest", intentId })).toMatchObject({ ok: true, status: "succeeded" });
@@ -125,7 +126,7 @@ test("an unregistered money that was told rightly since is not given away a seco
   const [issue] = await issuesOf(house);
   expect(issue?.kind).toBe("unmatched_money");
   const asked = { caller: house.operator, issueId: issue?.issueId ?? 0, orderId: house.orders[1]?.orderId ?? 0 };
-  const attributed = world.ask(providers.attributeIssue, { ...asked, reason: "the guest has a receipt" });
+  const attributed = world.ask(issueMessages.attributeIssue, { ...asked, reason: "the guest has a receipt" });
   await expect(attributed).rejects.toMatchObject({ refusal: { code: "conflict" } });
   expect(await salesOf(house, money)).toEqual([{ order_id: orderId }]);
 });

@@ -1,7 +1,7 @@
 /** 64 callers at once on one order, by every way that money can take: one of them pays, and the others hear why not. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
-import { attributeIssue, listIssues } from "../../services/bus/messages/providers.ts";
+import { attributeIssue, listIssues } from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { ACCOUNT, type House, insist, type MoneyWorld, startMoneyWorld, until } from "./money-world.ts";

@@ -1,8 +1,9 @@
 /** The people and devices of one house, acting out their parts of a schedule at the same time. */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { Actor } from "../../machines/actor.ts";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
-import * as providers from "../../services/bus/messages/providers.ts";
 import type {
   RequestedCommand,
   StationRequest,
@@ -141,7 +142,7 @@ export class Playing {
       const transactionId = await payStray({ scheme: this.#scheme, house: this.#house }, amountMinor);
       const { operator: caller } = this.#house;
       const { issues } = await insist(() =>
-        this.#world.ask(providers.listIssues, { caller, limit: 50, status: "open" }, 1_500),
+        this.#world.ask(issueMessages.listIssues, { caller, limit: 50, status: "open" }, 1_500),
       );
       const issue = issues.find(({ providerReference }) => providerReference === transactionId);
       if (issue !== undefined) await this.#attribute(issue.issueId, orderId);
@@ -211,7 +212,7 @@ export class Playing {
     for (;;) {
       const isLast = isOver.aborted;
       const { issues } = await insist(() =>
-        this.#world.ask(providers.listIssues, { caller, limit: 50, status: "open" }, 1_500),
+        this.#world.ask(issueMessages.listIssues, { caller, limit: 50, status: "open" }, 1_500),
       );
       for (const issue of issues.toReversed()) {
         // Of another house of the organization.
@@ -224,7 +225,7 @@ export class Playing {
     }
   }
 
-  async #decide(issue: providers.Issue, nth: number): Promise<void> {
+  async #decide(issue: issueMessages.Issue, nth: number): Promise<void> {
     const act = this.#plan.operator[nth % this.#plan.operator.length] ?? "leave";
     const own = issue.orderId ?? this.#order(nth).orderId;
     const other = this.#order(nth + 1).orderId;
@@ -240,12 +241,12 @@ export class Playing {
   /** A refusal is an answer: the order has changed, or is paid, or somebody else was faster. */
   async #attribute(issueId: number, orderId: number): Promise<void> {
     const request = { caller: this.#house.operator, issueId, orderId, reason: "the guest has a receipt" };
-    await insist(() => this.#world.ask(providers.attributeIssue, request, 2_000)).catch(ignoreConflict);
+    await insist(() => this.#world.ask(issueMessages.attributeIssue, request, 2_000)).catch(ignoreConflict);
   }
 
   async #close(issueId: number): Promise<void> {
     const request = { caller: this.#house.operator, issueId, reason: "paid back" };
-    await insist(() => this.#world.ask(providers.closeIssue, request, 2_000)).catch(ignoreConflict);
+    await insist(() => this.#world.ask(issueMessages.closeIssue, request, 2_000)).catch(ignoreConflict);
   }
 }
 

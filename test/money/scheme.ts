@@ -4,7 +4,7 @@
  */
 import { createHmac } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { receiveCallback } from "../../services/bus/messages/providers.ts";
+import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { call } from "../../services/bus/operation.ts";
 import type { MoneyWorld } from "./money-world.ts";
 

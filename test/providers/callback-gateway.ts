@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Bus } from "../../services/bus/connection.ts";
-import { CALLBACK_HEADERS, receiveCallback } from "../../services/bus/messages/providers.ts";
+import { CALLBACK_HEADERS, receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { call } from "../../services/bus/operation.ts";
 
 export interface SeenCallback {

@@ -1,6 +1,7 @@
 /** Who may speak for a provider, and what becomes of those who may not. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { verifySignature } from "../../services/providers/secrets/callback-signature.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
@@ -19,7 +20,7 @@ afterAll(() => world.stop());
 
 async function openConfig(): Promise<{ readonly configId: number; readonly owner: Parameters<typeof rotate>[1] }> {
   const { owner, filialId } = await world.openPlace();
-  const { config } = await world.ask(messages.createProviderConfig, {
+  const { config } = await world.ask(configMessages.createProviderConfig, {
     caller: owner,
     filialId,
     kind: "emvco_generic",
@@ -32,7 +33,7 @@ async function openConfig(): Promise<{ readonly configId: number; readonly owner
 }
 
 function rotate(configId: number, caller: Parameters<typeof world.openIntent>[0]["owner"], overlapMs: number) {
-  return world.ask(messages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs });
+  return world.ask(configMessages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs });
 }
 
 const refusalsOf = (configId: number) =>
@@ -89,7 +90,7 @@ test("a wrong signature and a config that does not exist are answered alike, and
 test("wrong signatures are throttled by address and config, and never keep the right ones out", async () => {
   const { configId } = await openConfig();
   const secret = "another-secret-than-the-right-one";
-  const { refusals: refusalsPerSource } = messages.CALLBACK_REFUSAL_RATE;
+  const { refusals: refusalsPerSource } = callbackMessages.CALLBACK_REFUSAL_RATE;
   const statuses: number[] = [];
   for (let sent = 0; sent < refusalsPerSource + 10; sent += 1) {
     const body = JSON.stringify({ id: `wrong-${sent}`, type: "x" });
@@ -120,7 +121,7 @@ test("after a rotation both secrets are taken for the overlap, and then only the
   expect((await send("second", next)).status).toBe(401);
   expect((await send("third", third["callback_secret"] ?? "")).status).toBe(200);
   // A disabled config's money is still heard.
-  await world.ask(messages.changeProviderConfig, { caller: owner, configId, status: "disabled" });
+  await world.ask(configMessages.changeProviderConfig, { caller: owner, configId, status: "disabled" });
   expect((await send("disabled", third["callback_secret"] ?? "")).status).toBe(200);
 });
 

@@ -1,7 +1,8 @@
 /** Callbacks: who may speak, what is replayed, what pays, and what becomes an issue. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Issue } from "../../services/bus/messages/providers.ts";
-import * as messages from "../../services/bus/messages/providers.ts";
+import type { Issue } from "../../services/bus/messages/issues.ts";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback, signature } from "./emvco-callback.ts";
@@ -27,7 +28,7 @@ interface Scene {
 
 async function openScene(amountMinor = 1250): Promise<Scene> {
   const place = await world.openPlace();
-  const { config } = await world.ask(messages.createProviderConfig, {
+  const { config } = await world.ask(configMessages.createProviderConfig, {
     caller: place.owner,
     filialId: place.filialId,
     kind: "emvco_generic",
@@ -63,7 +64,7 @@ const send = ({ configId }: Scene, body: string, more: Partial<Parameters<typeof
   sendCallback(world, { configId, body, secret: SECRET, ...more });
 
 const issuesOf = async (place: Place): Promise<Issue[]> =>
-  (await world.ask(messages.listIssues, { caller: place.operator, limit: 100 })).issues;
+  (await world.ask(issueMessages.listIssues, { caller: place.operator, limit: 100 })).issues;
 
 const transactions = (orderId: number) =>
   world.database<{ intent_id: number; reference: string; amount_minor: number }[]>`

@@ -1,6 +1,6 @@
 /** Changes that are made at once: two in one filial follow one another, and the trail of an organization has an order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
 import { updateConfig } from "../../services/providers/sql/configs.ts";
 import { OPERATOR, recordEvents } from "../../services/providers/sql/events.ts";
@@ -18,10 +18,10 @@ afterAll(() => world.stop());
 
 const create = async (place: Place, name = "Acquirer"): Promise<number> => {
   const facts = { filialId: place.filialId, kind: "emvco_generic", mode: "test", name, settings: SETTINGS } as const;
-  return (await world.ask(messages.createProviderConfig, { caller: place.owner, ...facts })).config.configId;
+  return (await world.ask(configMessages.createProviderConfig, { caller: place.owner, ...facts })).config.configId;
 };
 const setStatus = ({ owner: caller }: Place, configId: number, status: "active" | "disabled") =>
-  world.ask(messages.changeProviderConfig, { caller, configId, status });
+  world.ask(configMessages.changeProviderConfig, { caller, configId, status });
 
 /** Two configs of one filial, neither of which is used. */
 async function twoDisabled(): Promise<{ readonly place: Place; readonly first: number; readonly second: number }> {
@@ -55,7 +55,7 @@ describe("two changes of one filial", () => {
       await waitFor("the second change waits", isSomebodyWaiting);
     });
     expect(await refused).toMatchObject({ code: "conflict", detail: expect.stringContaining("active test config") });
-    const { configs } = await world.ask(messages.listProviderConfigs, { caller: place.owner, filialId });
+    const { configs } = await world.ask(configMessages.listProviderConfigs, { caller: place.owner, filialId });
     expect(configs.map(({ configId, status }) => [configId, status])).toEqual([
       [first, "active"],
       [second, "disabled"],
@@ -91,7 +91,7 @@ describe("the trail", () => {
       expect(isAnswered).toBe(false);
     });
     await created;
-    const { events } = await world.ask(messages.listProviderEvents, { caller, sinceId: 0 });
+    const { events } = await world.ask(configMessages.listProviderEvents, { caller, sinceId: 0 });
     expect(events.map(({ action }) => action)).toEqual(["slow_change", "provider_config_created"]);
   });
 
@@ -105,8 +105,13 @@ describe("the trail", () => {
     const workers = Promise.all(
       configIds.map(async (configId) => {
         for (let round = 0; round < 10; round += 1) {
-          await world.ask(messages.changeProviderConfig, { caller, configId, name: `Round ${round}` });
-          await world.ask(messages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs: 0 });
+          await world.ask(configMessages.changeProviderConfig, { caller, configId, name: `Round ${round}` });
+          await world.ask(configMessages.rotateProviderSecret, {
+            caller,
+            configId,
+            name: "callback_secret",
+            overlapMs: 0,
+          });
         }
       }),
     ).finally(() => {
@@ -116,7 +121,7 @@ describe("the trail", () => {
     for (let isLast = false; !isLast; ) {
       isLast = !isWorking;
       const sinceId = seen.at(-1) ?? 0;
-      const { events } = await world.ask(messages.listProviderEvents, { caller, sinceId, limit: 500 });
+      const { events } = await world.ask(configMessages.listProviderEvents, { caller, sinceId, limit: 500 });
       seen.push(...events.map((event) => event.eventId));
     }
     await workers;

@@ -1,6 +1,6 @@
 /** Provider configs: whose they are, what is kept of their secrets, and how stations learn of them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { providerSecretPlace } from "../../services/providers/secrets/secret-place.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
@@ -21,7 +21,7 @@ afterAll(() => world.stop());
 
 const emvco = ({ owner: caller, filialId }: Place, more: object = {}) =>
   ({ caller, filialId, kind: "emvco_generic", mode: "test", name: "Acquirer", settings: SETTINGS, ...more }) as const;
-const create = (place: Place, more: object = {}) => world.ask(messages.createProviderConfig, emvco(place, more));
+const create = (place: Place, more: object = {}) => world.ask(configMessages.createProviderConfig, emvco(place, more));
 
 /** What the outbox holds for a station of its provider. */
 const toldOf = async (stationId: number) => {
@@ -44,7 +44,7 @@ describe("a config's secrets", () => {
     const { config, newSecrets } = await create(place);
     const made = newSecrets["callback_secret"] ?? "";
     expect(made).toMatch(/^[\w-]{43}$/);
-    const listed = await world.ask(messages.listProviderConfigs, { caller: place.owner });
+    const listed = await world.ask(configMessages.listProviderConfigs, { caller: place.owner });
     expect(listed.configs).toEqual([config]);
     expect(config.secrets).toEqual([{ name: "callback_secret", createdAtMs: expect.any(Number), expiresAtMs: null }]);
     expect(JSON.stringify(listed)).not.toContain(made);
@@ -56,8 +56,8 @@ describe("a config's secrets", () => {
     expect(reply.newSecrets).toEqual({});
     const { configId } = reply.config;
     const next = { caller: place.owner, configId, name: "callback_secret", secret: `${SECRET}-2`, overlapMs: 1_000 };
-    expect((await world.ask(messages.rotateProviderSecret, next)).newSecrets).toEqual({});
-    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, name: "Renamed" });
+    expect((await world.ask(configMessages.rotateProviderSecret, next)).newSecrets).toEqual({});
+    await world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, name: "Renamed" });
     const tables = await world.database<{ table_name: string }[]>`
       select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`;
     for (const { table_name } of tables) {
@@ -111,26 +111,26 @@ describe("a sandbox config", () => {
       name: "S",
       settings: {},
     } as const;
-    const { config, newSecrets } = await world.ask(messages.createProviderConfig, request);
+    const { config, newSecrets } = await world.ask(configMessages.createProviderConfig, request);
     expect(config.settings).toEqual({ account: expect.stringMatching(/^acct_/) });
     expect(Object.keys(newSecrets).toSorted()).toEqual(["api_key", "callback_secret"]);
     const { configId } = config;
     const rotation = { caller: place.owner, configId, name: "callback_secret", overlapMs: 0 };
-    const renewed = await world.ask(messages.rotateProviderSecret, rotation);
+    const renewed = await world.ask(configMessages.rotateProviderSecret, rotation);
     expect(renewed.newSecrets["callback_secret"]).not.toBe(newSecrets["callback_secret"]);
     const intent = await world.openIntent(place, 1250);
     world.stations.collect(intent);
     await world.askProvider(place, configId, intent);
     await waitFor("a confirmation", () => world.stations.about(intent.intentId).length > 0);
     const own = { ...rotation, secret: SECRET };
-    expect((await refusalOf(world.ask(messages.rotateProviderSecret, own))).code).toBe("invalid_request");
+    expect((await refusalOf(world.ask(configMessages.rotateProviderSecret, own))).code).toBe("invalid_request");
   });
 
   test("is for tests only, and takes an account of one's own only as a whole", async () => {
     const { owner: caller, filialId } = await world.openPlace();
     const request = { caller, filialId, kind: "sandbox", mode: "test", name: "S", settings: {} } as const;
     const refused = async (more: object): Promise<string[]> => {
-      const refusal = await refusalOf(world.ask(messages.createProviderConfig, { ...request, ...more }));
+      const refusal = await refusalOf(world.ask(configMessages.createProviderConfig, { ...request, ...more }));
       expect(refusal.code).toBe("invalid_request");
       return (refusal.errors ?? []).map((error) => error.pointer);
     };
@@ -150,11 +150,13 @@ describe("who may", () => {
     const { config } = await create(place);
     const { configId } = config;
     for (const caller of [place.cashier, place.operator]) {
-      expect((await refusalOf(world.ask(messages.listProviderConfigs, { caller }))).code).toBe("permission_denied");
+      expect((await refusalOf(world.ask(configMessages.listProviderConfigs, { caller }))).code).toBe(
+        "permission_denied",
+      );
       expect((await refusalOf(create({ ...place, owner: caller }))).code).toBe("permission_denied");
-      const changed = world.ask(messages.changeProviderConfig, { caller, configId, name: "Mine" });
+      const changed = world.ask(configMessages.changeProviderConfig, { caller, configId, name: "Mine" });
       expect((await refusalOf(changed)).code).toBe("permission_denied");
-      const rotated = world.ask(messages.rotateProviderSecret, {
+      const rotated = world.ask(configMessages.rotateProviderSecret, {
         caller,
         configId,
         name: "callback_secret",
@@ -163,12 +165,12 @@ describe("who may", () => {
       expect((await refusalOf(rotated)).code).toBe("permission_denied");
     }
     const caller = other.owner;
-    expect((await world.ask(messages.listProviderConfigs, { caller })).configs).toEqual([]);
+    expect((await world.ask(configMessages.listProviderConfigs, { caller })).configs).toEqual([]);
     expect((await refusalOf(create({ ...place, owner: caller }))).code).toBe("not_found");
-    expect((await refusalOf(world.ask(messages.changeProviderConfig, { caller, configId, name: "Mine" }))).code).toBe(
-      "not_found",
-    );
-    const rotated = world.ask(messages.rotateProviderSecret, {
+    expect(
+      (await refusalOf(world.ask(configMessages.changeProviderConfig, { caller, configId, name: "Mine" }))).code,
+    ).toBe("not_found");
+    const rotated = world.ask(configMessages.rotateProviderSecret, {
       caller,
       configId,
       name: "callback_secret",
@@ -182,11 +184,11 @@ describe("who may", () => {
     const { config } = await create(place, { secrets: { callback_secret: SECRET } });
     const { configId } = config;
     const { owner: caller } = place;
-    await world.ask(messages.changeProviderConfig, { caller, configId, name: "Renamed" });
-    await world.ask(messages.changeProviderConfig, { caller, configId, name: "Renamed" });
-    await world.ask(messages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs: 5 });
-    await world.ask(messages.changeProviderConfig, { caller, configId, status: "disabled" });
-    const { events, hasMore } = await world.ask(messages.listProviderEvents, { caller, sinceId: 0, limit: 10 });
+    await world.ask(configMessages.changeProviderConfig, { caller, configId, name: "Renamed" });
+    await world.ask(configMessages.changeProviderConfig, { caller, configId, name: "Renamed" });
+    await world.ask(configMessages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs: 5 });
+    await world.ask(configMessages.changeProviderConfig, { caller, configId, status: "disabled" });
+    const { events, hasMore } = await world.ask(configMessages.listProviderEvents, { caller, sinceId: 0, limit: 10 });
     expect(hasMore).toBe(false);
     expect(events.map(({ action, data }) => [action, data])).toEqual([
       [
@@ -207,7 +209,7 @@ describe("stations", () => {
     const place = await world.openPlace();
     const live = await addStation(place, false);
     const { configId } = (await create(place)).config;
-    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
+    await world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
     const second = (await create(place)).config.configId;
     expect(await toldOf(place.stationId)).toEqual([
       { configId, revision: 1 },
@@ -237,7 +239,7 @@ describe("stations", () => {
       ...Array.from({ length: 20 }, async () => void made.push(await addStation(place))),
       (async () => {
         for (const status of ["disabled", "active", "disabled"] as const) {
-          await world.ask(messages.changeProviderConfig, { caller, configId, status });
+          await world.ask(configMessages.changeProviderConfig, { caller, configId, status });
         }
       })(),
     ]);
@@ -300,16 +302,16 @@ describe("stations", () => {
     const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     for (const reason of refused) expect(reason).toMatchObject({ refusal: { code: "conflict" } });
     expect((await refusalOf(create(place))).code).toBe("conflict");
-    const { configs } = await world.ask(messages.listProviderConfigs, {
+    const { configs } = await world.ask(configMessages.listProviderConfigs, {
       caller: place.owner,
       filialId: place.filialId,
     });
     const [config] = configs;
     expect(configs).toHaveLength(1);
     const { configId } = config ?? { configId: 0 };
-    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
+    await world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
     await create(place);
-    const again = world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "active" });
+    const again = world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, status: "active" });
     expect((await refusalOf(again)).code).toBe("conflict");
   });
 });
@@ -320,11 +322,11 @@ describe("a config of a filial with more stations than the relay is asked for", 
     const { configId } = (await create(place)).config;
     await Promise.all(Array.from({ length: PROVIDER_LIMITS.flushedStations }, () => addStation(place)));
     const change = { caller: place.owner, configId, status: "disabled" } as const;
-    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({
+    expect((await world.ask(configMessages.changeProviderConfig, change)).barrier).toEqual({
       positions: {},
       isUndelivered: true,
     });
     await world.database`update outbox set delivered_at = now(), sequence = 1 where delivered_at is null`;
-    expect((await world.ask(messages.changeProviderConfig, change)).barrier).toEqual({ positions: {} });
+    expect((await world.ask(configMessages.changeProviderConfig, change)).barrier).toEqual({ positions: {} });
   });
 });

@@ -1,7 +1,7 @@
 /** What a provider says differently of a money: later, under an old event id, or in words that cannot be read. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withdrawProviderPayment } from "../../services/bus/messages/providers.ts";
+import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { paidBody } from "./emvco-callback.ts";
 import { type Scene, Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";

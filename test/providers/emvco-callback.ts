@@ -1,6 +1,6 @@
 /** Callbacks of an `emvco_generic` provider, as whoever runs the scheme would sign them. */
 import { createHmac } from "node:crypto";
-import { receiveCallback } from "../../services/bus/messages/providers.ts";
+import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
 import type { ProvidersWorld } from "./providers-world.ts";
 

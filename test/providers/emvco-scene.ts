@@ -1,7 +1,8 @@
 /** A QR of an `emvco_generic` provider that a guest has before them, and what an operator and the provider do about it. */
 import { expect } from "vitest";
-import type { Issue } from "../../services/bus/messages/providers.ts";
-import * as messages from "../../services/bus/messages/providers.ts";
+import type { Issue } from "../../services/bus/messages/issues.ts";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { emvcoSettings, MERCHANT_ID } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import type { Intent, Place, ProvidersWorld } from "./providers-world.ts";
@@ -32,7 +33,7 @@ export class Scenes {
     secret = SECRET,
     merchantId = MERCHANT_ID,
   ): Promise<number> {
-    const { config } = await this.#world().ask(messages.createProviderConfig, {
+    const { config } = await this.#world().ask(configMessages.createProviderConfig, {
       caller: place.owner,
       filialId: place.filialId,
       kind: "emvco_generic",
@@ -81,7 +82,7 @@ export class Scenes {
   }
 
   async issuesOf({ operator: caller }: Place): Promise<Issue[]> {
-    return (await this.#world().ask(messages.listIssues, { caller, limit: 100 })).issues;
+    return (await this.#world().ask(issueMessages.listIssues, { caller, limit: 100 })).issues;
   }
 
   async onlyIssueOf(place: Place): Promise<Issue> {
@@ -95,11 +96,11 @@ export class Scenes {
 
   attribute({ operator: caller }: Place, { issueId }: Issue, { orderId }: Intent) {
     const reason = "the guest showed the receipt";
-    return this.#world().ask(messages.attributeIssue, { caller, issueId, orderId, reason });
+    return this.#world().ask(issueMessages.attributeIssue, { caller, issueId, orderId, reason });
   }
 
   close({ operator: caller }: Place, { issueId }: Issue, reason = "paid back by bank transfer") {
-    return this.#world().ask(messages.closeIssue, { caller, issueId, reason });
+    return this.#world().ask(issueMessages.closeIssue, { caller, issueId, reason });
   }
 
   salesOf({ orderId }: Intent) {

@@ -1,6 +1,7 @@
 /** What the providers service tells at its metrics port, each figure driven by what it counts. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { figure, type Series } from "../support/scrape.ts";
@@ -46,7 +47,7 @@ async function addScheme(): Promise<{ readonly place: Place; readonly configId: 
   const facts = { filialId: place.filialId, kind: "emvco_generic", mode: "test", name: "Acquirer" } as const;
   const secrets = { callback_secret: SECRET.replaceAll(" ", "-") };
   const request = { caller: place.owner, ...facts, settings: SETTINGS, secrets };
-  return { place, configId: (await world.ask(messages.createProviderConfig, request)).config.configId };
+  return { place, configId: (await world.ask(configMessages.createProviderConfig, request)).config.configId };
 }
 
 const tell = (configId: number, body: string, more: Partial<SignedBody> = {}) =>
@@ -107,7 +108,7 @@ describe("callbacks", () => {
   test("that are throttled are answered and no longer recorded", async () => {
     const { configId } = await addScheme();
     const names = ["providers_callbacks_total", "providers_callback_refusals_recorded_total"];
-    const tries = messages.CALLBACK_REFUSAL_RATE.refusals + 3;
+    const tries = callbackMessages.CALLBACK_REFUSAL_RATE.refusals + 3;
     const grown = await growth(names, async () => {
       const from = { secret: "a wrong one", address: "192.0.2.77" };
       for (let index = 0; index < tries; index += 1) await tell(configId, "{}", from);

@@ -1,6 +1,7 @@
 /** One provider that does not answer, or a flood of wrong callbacks, takes nothing from the payments of the others. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createProviderPayment, receiveCallback } from "../../services/bus/messages/providers.ts";
+import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
+import { createProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { call } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";

@@ -1,8 +1,10 @@
 /** What an operator does about money that does not fit: attribute it through the seam, or close it; each with a reason. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Issue } from "../../services/bus/messages/issues.ts";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { changeOrder } from "../../services/bus/messages/orders.ts";
-import type { Issue } from "../../services/bus/messages/providers.ts";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
@@ -17,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 async function openConfig(place: Place): Promise<number> {
-  const { config } = await world.ask(messages.createProviderConfig, {
+  const { config } = await world.ask(configMessages.createProviderConfig, {
     caller: place.owner,
     filialId: place.filialId,
     kind: "emvco_generic",
@@ -29,7 +31,7 @@ async function openConfig(place: Place): Promise<number> {
   return config.configId;
 }
 
-const listOf = (place: Place) => world.ask(messages.listIssues, { caller: place.operator, limit: 100 });
+const listOf = (place: Place) => world.ask(issueMessages.listIssues, { caller: place.operator, limit: 100 });
 
 /** Money of that amount that nobody registered. */
 async function strayMoney(
@@ -63,7 +65,7 @@ const transactionsOf = ({ orderId }: Intent) =>
     select transaction_id, reference, attested_by, route from transactions where order_id = ${orderId}`;
 
 const attribute = (place: Place, issue: Issue, intent: Intent, reason = "the guest showed the receipt") =>
-  world.ask(messages.attributeIssue, {
+  world.ask(issueMessages.attributeIssue, {
     caller: place.operator,
     issueId: issue.issueId,
     orderId: intent.orderId,
@@ -102,7 +104,11 @@ describe("attributing", () => {
       select payload from outbox where key = ${`station.${place.stationId}`} and payload -> 'command' ->> 'type' = 'order_put'
       order by outbox_id desc limit 1`;
     expect(rows[0]?.payload.command).toMatchObject({ order: { orderId: intent.orderId, status: "paid", revision: 2 } });
-    const { events } = await world.ask(messages.listProviderEvents, { caller: place.owner, sinceId: 0, limit: 100 });
+    const { events } = await world.ask(configMessages.listProviderEvents, {
+      caller: place.owner,
+      sinceId: 0,
+      limit: 100,
+    });
     expect(events.at(-1)).toMatchObject({
       action: "provider_issue_attributed",
       actor: { kind: "reconciliation_operator", id: place.operator.userId, name: "Rosa" },
@@ -270,7 +276,7 @@ async function leaveAttribution(
 }
 
 const close = (place: Place, issue: Issue, reason = "paid back by bank transfer") =>
-  world.ask(messages.closeIssue, { caller: place.operator, issueId: issue.issueId, reason });
+  world.ask(issueMessages.closeIssue, { caller: place.operator, issueId: issue.issueId, reason });
 
 describe("closing", () => {
   test("keeps who and why, and the money does not come back as another issue", async () => {
@@ -296,7 +302,11 @@ describe("closing", () => {
     ];
     for (const ask of differing)
       expect(await refusalOf(ask())).toMatchObject({ code: "conflict", reason: "issue_closed" });
-    const { events } = await world.ask(messages.listProviderEvents, { caller: place.owner, sinceId: 0, limit: 100 });
+    const { events } = await world.ask(configMessages.listProviderEvents, {
+      caller: place.owner,
+      sinceId: 0,
+      limit: 100,
+    });
     expect(events.filter(({ action }) => action === "provider_issue_closed")).toMatchObject([
       { data: { reason: "paid back by bank transfer" } },
     ]);
@@ -309,9 +319,11 @@ describe("closing", () => {
     expect((await refusalOf(close(other, issue))).code).toBe("not_found");
     for (const caller of [place.owner, place.cashier]) {
       const asked = { caller, issueId: issue.issueId, reason: "x" };
-      expect((await refusalOf(world.ask(messages.closeIssue, asked))).code).toBe("permission_denied");
-      expect((await refusalOf(world.ask(messages.listIssues, { caller, limit: 1 }))).code).toBe("permission_denied");
-      const attributed = world.ask(messages.attributeIssue, { ...asked, orderId: 1 });
+      expect((await refusalOf(world.ask(issueMessages.closeIssue, asked))).code).toBe("permission_denied");
+      expect((await refusalOf(world.ask(issueMessages.listIssues, { caller, limit: 1 }))).code).toBe(
+        "permission_denied",
+      );
+      const attributed = world.ask(issueMessages.attributeIssue, { ...asked, orderId: 1 });
       expect((await refusalOf(attributed)).code).toBe("permission_denied");
     }
   });
@@ -320,7 +332,7 @@ describe("closing", () => {
     const { place, configId, issue } = await strayMoney();
     for (let more = 0; more < 4; more += 1) await addStray(configId);
     const page = (beforeId?: number) =>
-      world.ask(messages.listIssues, {
+      world.ask(issueMessages.listIssues, {
         caller: place.operator,
         limit: 2,
         ...(beforeId === undefined ? {} : { beforeId }),
@@ -333,7 +345,7 @@ describe("closing", () => {
     expect(ids).toHaveLength(5);
     expect(ids).toEqual(ids.toSorted((a, b) => b - a));
     await close(place, issue);
-    const open = await world.ask(messages.listIssues, { caller: place.operator, status: "open", limit: 100 });
+    const open = await world.ask(issueMessages.listIssues, { caller: place.operator, status: "open", limit: 100 });
     expect(open.issues).toHaveLength(4);
   });
 });

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EndReason } from "../../machines/payment-intent.ts";
 import { INTENT_LIFETIME_BOUNDS_MS } from "../../machines/settings.ts";
-import type { ISSUE_KINDS } from "../../services/bus/messages/providers.ts";
+import type { ISSUE_KINDS } from "../../services/bus/messages/issues.ts";
 import {
   DEFAULT_SCENARIO,
   MAGIC_AMOUNTS,

@@ -1,6 +1,7 @@
 /** A provider's word that no money moved counts as of when it was asked for: money that it has asserted since is newer. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeIssue, withdrawProviderPayment } from "../../services/bus/messages/providers.ts";
+import { closeIssue } from "../../services/bus/messages/issues.ts";
+import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import type { Transaction } from "../../services/db/pool.ts";
 import { raiseIssue } from "../../services/providers/callbacks/raise-issue.ts";
 import { findPayment, keepEnd, lockPayment } from "../../services/providers/sql/payments.ts";

@@ -1,6 +1,6 @@
 /** One callback secret is one config's, so that no signed callback is money to two of them. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
@@ -20,7 +20,7 @@ async function otherFilial(place: Place): Promise<Place> {
 }
 
 const rotate = ({ owner: caller }: Place, configId: number, secret: string) =>
-  world.ask(messages.rotateProviderSecret, { caller, configId, name: "callback_secret", secret, overlapMs: 0 });
+  world.ask(configMessages.rotateProviderSecret, { caller, configId, name: "callback_secret", secret, overlapMs: 0 });
 
 test("a secret that another config has, or has had, is refused, and the other is named", async () => {
   const place = await world.openPlace();

@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import type { AddressInfo } from "node:net";
 import { headers } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import * as paymentMessages from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
 import { nextPollInMs } from "../../services/providers/tasks/poll.ts";
@@ -109,7 +110,7 @@ describe("asking", () => {
     expect(await asked(place, 999_999)).toEqual(refused);
     expect(await asked(other, configId)).toEqual(refused);
     expect(await asked(live, await world.addSandboxConfig(live))).toEqual(refused);
-    await world.ask(messages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
+    await world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, status: "disabled" });
     expect(await asked(place, configId)).toEqual(refused);
   });
 
@@ -205,8 +206,8 @@ describe("when it is over", () => {
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
     await world.askProvider(place, configId, intent);
-    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
-    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
+    await world.ask(paymentMessages.withdrawProviderPayment, { intentId: intent.intentId });
+    await world.ask(paymentMessages.withdrawProviderPayment, { intentId: intent.intentId });
     await waitFor("the station's word", () => world.stations.about(intent.intentId).length > 0);
     expect(world.stations.about(intent.intentId).map(({ command }) => command)).toEqual([
       { type: "provider_cleared", intentId: intent.intentId },
@@ -218,15 +219,15 @@ describe("when it is over", () => {
   });
 
   test("an intent that was never asked of a provider is withdrawn without a word", async () => {
-    expect(await world.ask(messages.withdrawProviderPayment, { intentId: 987_654 })).toEqual({});
+    expect(await world.ask(paymentMessages.withdrawProviderPayment, { intentId: 987_654 })).toEqual({});
   });
 
   test("an intent whose end comes before the question is asked of no provider, also after a restart", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
-    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
-    await world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId });
+    await world.ask(paymentMessages.withdrawProviderPayment, { intentId: intent.intentId });
+    await world.ask(paymentMessages.withdrawProviderPayment, { intentId: intent.intentId });
     await world.restartProviders();
     expect(await refusalOf(world.askProvider(place, configId, intent))).toMatchObject({ code: "conflict" });
     const asked = await world.database`select 1 from provider_payments where intent_id = ${intent.intentId}`;
@@ -240,7 +241,7 @@ describe("when it is over", () => {
     await Promise.all(
       intents.flatMap((intent) => [
         world.askProvider(place, configId, intent).catch((error: unknown) => error),
-        world.ask(messages.withdrawProviderPayment, { intentId: intent.intentId }),
+        world.ask(paymentMessages.withdrawProviderPayment, { intentId: intent.intentId }),
       ]),
     );
     const ids = intents.map(({ intentId }) => intentId);

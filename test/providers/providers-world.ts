@@ -11,7 +11,8 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { prepareIntent } from "../../services/bus/messages/intents.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import * as paymentMessages from "../../services/bus/messages/provider-payments.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -77,7 +78,7 @@ export interface ProvidersWorld {
     configId: number,
     intent: Intent,
     lifetimeMs?: number,
-  ): Promise<ReplyOf<typeof messages.createProviderPayment>>;
+  ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
   /** A sandbox config of the place's filial, with an account of its own. */
   addSandboxConfig(place: Place): Promise<number>;
   /** Stops the providers service, with `whileDown` before it is started again. */
@@ -168,7 +169,7 @@ export async function startProvidersWorld(
     askProvider({ organizationId, stationId }, configId, intent, lifetimeMs = 60_000) {
       const { intentId, orderDisplayNumber, amountMinor, currency } = intent;
       const expiresAtMs = Date.now() + lifetimeMs;
-      return ask(messages.createProviderPayment, {
+      return ask(paymentMessages.createProviderPayment, {
         intentId,
         stationId,
         organizationId,
@@ -181,7 +182,7 @@ export async function startProvidersWorld(
     },
     async addSandboxConfig({ owner: caller, filialId }) {
       const request = { caller, filialId, kind: "sandbox", mode: "test", name: "Sandbox", settings: {} } as const;
-      return (await ask(messages.createProviderConfig, request)).config.configId;
+      return (await ask(configMessages.createProviderConfig, request)).config.configId;
     },
     async restartProviders(whileDown) {
       await providers.stop();

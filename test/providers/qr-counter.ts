@@ -3,8 +3,8 @@
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { getOrder, openOrder } from "../../services/bus/messages/orders.ts";
-import * as messages from "../../services/bus/messages/providers.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
@@ -26,7 +26,7 @@ export interface QrCounter {
   /** Looks that long. */
   ended(intentId: number, timeoutMs: number): Promise<PaymentIntent>;
   order(): Promise<ReplyOf<typeof getOrder>["order"]>;
-  issues(): Promise<readonly messages.Issue[]>;
+  issues(): Promise<readonly issueMessages.Issue[]>;
 }
 
 let commands = 0;
@@ -90,7 +90,7 @@ export async function openQrCounter(world: ProvidersWorld, scenario: Scenario): 
         timeoutMs,
       ),
     order: async () => (await world.ask(getOrder, { caller: cashier, orderId })).order,
-    issues: async () => (await world.ask(messages.listIssues, { caller: place.operator, limit: 100 })).issues,
+    issues: async () => (await world.ask(issueMessages.listIssues, { caller: place.operator, limit: 100 })).issues,
   };
 }
 

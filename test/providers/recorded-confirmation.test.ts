@@ -1,6 +1,6 @@
 /** A confirmation counts as recorded in time by the database's clock, whatever is recorded at the same moment. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findRecordedConfirmation } from "../../services/bus/messages/providers.ts";
+import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Scene, Scenes, SECRET } from "./emvco-scene.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";

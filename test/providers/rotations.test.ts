@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as messages from "../../services/bus/messages/providers.ts";
+import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { liveSecrets } from "../../services/providers/secrets/live-secrets.ts";
 import { createKeyring } from "../../services/runtime/keyring.ts";
 import { callbackSecret } from "../../services/sandbox-provider/secrets.ts";
@@ -62,7 +62,7 @@ async function secretAtProvider(account: string): Promise<string> {
 test("two rotations of one secret follow one another: the newest here is the newest at the provider", async () => {
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
-  const { configs } = await world.ask(messages.listProviderConfigs, { caller: place.owner });
+  const { configs } = await world.ask(configMessages.listProviderConfigs, { caller: place.owner });
   const account = String(configs[0]?.settings["account"]);
   const keyring = createKeyring(keyOf("PROVIDER_SECRETS_KEY"), []);
   const newest = async () => {
@@ -70,7 +70,7 @@ test("two rotations of one secret follow one another: the newest here is the new
     return secrets["callback_secret"]?.[0];
   };
   const request = { caller: place.owner, configId, name: "callback_secret", overlapMs: 60_000 };
-  const rotate = () => world.ask(messages.rotateProviderSecret, request);
+  const rotate = () => world.ask(configMessages.rotateProviderSecret, request);
 
   holdsBack = true;
   const slow = rotate();

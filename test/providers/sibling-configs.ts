@@ -1,7 +1,8 @@
 /** A second config of a merchant account, which is told of the same money as the first. */
 import { expect } from "vitest";
 import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
-import { changeProviderConfig, createProviderConfig, type Issue } from "../../services/bus/messages/providers.ts";
+import { type Issue } from "../../services/bus/messages/issues.ts";
+import { changeProviderConfig, createProviderConfig } from "../../services/bus/messages/provider-configs.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody } from "./emvco-callback.ts";
 import type { Scene, Scenes } from "./emvco-scene.ts";

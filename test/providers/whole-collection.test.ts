@@ -1,7 +1,8 @@
 /** Whole QR collections over the real actor host, relay, settlement service and sandbox provider. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
-import * as messages from "../../services/bus/messages/providers.ts";
 import type { Scenario } from "../../services/sandbox-provider/magic-amounts.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 import { openQrCounter, type QrCounter } from "./qr-counter.ts";
@@ -84,7 +85,7 @@ describe.concurrent("a QR collection", () => {
     expect(again.reply).toMatchObject({ ok: false, code: "money_may_have_moved", earlierIntentId: intentId });
     const { operator: caller } = counter.place;
     const asked = { caller, issueId: issue?.issueId ?? 0, orderId: counter.orderId, reason: "the guest has a receipt" };
-    await world.ask(messages.attributeIssue, asked);
+    await world.ask(issueMessages.attributeIssue, asked);
     expect(await counter.order()).toMatchObject({
       status: "paid",
       transaction: { reference: issue?.providerReference },
@@ -120,13 +121,17 @@ describe.concurrent("a QR collection", () => {
       lines: [{ name: "Soup", quantity: 1, unitAmountMinor: intent.amountMinor }],
     });
     const asked = { caller: place.operator, issueId: issue?.issueId ?? 0, orderId: other.order.orderId, reason: "x" };
-    await expect(world.ask(messages.attributeIssue, asked)).rejects.toMatchObject({ refusal: { code: "conflict" } });
+    await expect(world.ask(issueMessages.attributeIssue, asked)).rejects.toMatchObject({
+      refusal: { code: "conflict" },
+    });
     const [closed] = await waitFor("the issue is closed", async () => {
       const issues = await counter.issues();
       return issues[0]?.status === "closed" && issues;
     });
     const { transaction } = await counter.order();
     expect(closed).toMatchObject({ transactionId: transaction?.transactionId, resolvedBy: null });
-    await expect(world.ask(messages.attributeIssue, asked)).rejects.toMatchObject({ refusal: { code: "conflict" } });
+    await expect(world.ask(issueMessages.attributeIssue, asked)).rejects.toMatchObject({
+      refusal: { code: "conflict" },
+    });
   });
 });

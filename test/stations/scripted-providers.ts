@@ -3,7 +3,7 @@ import {
   createProviderPayment,
   findRecordedConfirmation,
   withdrawProviderPayment,
-} from "../../services/bus/messages/providers.ts";
+} from "../../services/bus/messages/provider-payments.ts";
 import { type ReplyOf, type RequestOf, serve } from "../../services/bus/operation.ts";
 import type { StationWorld } from "./station-world.ts";
 

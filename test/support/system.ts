@@ -15,7 +15,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BusLayout } from "../../services/bus/bus-layout.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { seedSandboxProvider } from "../../services/bus/messages/providers.ts";
+import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
 import { migrate } from "../../services/db/migrate.ts";

@@ -2,7 +2,6 @@
 import type { z } from "zod";
 import { getTimeline, listStationEvents } from "../../../services/bus/messages/audit.ts";
 import { listEvents, type RegistryEventEntry } from "../../../services/bus/messages/events.ts";
-import { listProviderEvents, type ProviderEventEntry } from "../../../services/bus/messages/providers.ts";
 import type { stationEventsQuerySchema } from "../../contract/timeline.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
@@ -41,13 +40,6 @@ export const listOwnStationEvents: SessionHandler<undefined, z.infer<typeof stat
   return ok({ events: events.map(stationEventWire), has_more: hasMore });
 };
 
-export const listOwnProviderEvents: SessionHandler<undefined, z.infer<typeof pageOfTrailQuery>> = async (context) => {
-  const { caller, deps, query } = context;
-  const { since_id: sinceId, before_id: beforeId, limit } = query;
-  const { events, hasMore } = await deps.bus.call(listProviderEvents, { caller, sinceId, beforeId, limit });
-  return ok({ events: events.map(eventWire), has_more: hasMore });
-};
-
 export const listOwnEvents: SessionHandler<undefined, z.infer<typeof pageOfTrailQuery>> = async (context) => {
   const { caller, deps, query } = context;
   const { since_id: sinceId, before_id: beforeId, limit } = query;
@@ -55,8 +47,8 @@ export const listOwnEvents: SessionHandler<undefined, z.infer<typeof pageOfTrail
   return ok({ events: events.map(eventWire), has_more: hasMore });
 };
 
-/** An entry of either trail; its data has the wire's names already. */
-function eventWire(event: RegistryEventEntry | ProviderEventEntry) {
+/** An event's data has the wire's names already. */
+function eventWire(event: RegistryEventEntry) {
   const { eventId, atMs, actor, action, subject, data } = event;
   return { event_id: eventId, at: toTimestamp(atMs), actor: actorJson(actor), action, subject, data };
 }

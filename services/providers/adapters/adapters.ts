@@ -1,5 +1,5 @@
 /** The adapters by kind. */
-import type { PROVIDER_KINDS } from "../../bus/messages/providers.ts";
+import type { PROVIDER_KINDS } from "../../bus/messages/provider-configs.ts";
 import type { ProviderAdapter } from "./adapter.ts";
 import { emvcoGeneric } from "./emvco-generic.ts";
 import type { HttpClient } from "./http-client.ts";

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { moneyName } from "../../bus/messages/intents.ts";
-import type { IssueEvidence } from "../../bus/messages/providers.ts";
+import type { IssueEvidence } from "../../bus/messages/issues.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { AssertedMoney } from "../adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";

@@ -4,7 +4,7 @@
  * signed is recorded and taken: a provider that got a refusal would forget money that it has told.
  */
 import { randomBytes } from "node:crypto";
-import type { receiveCallback } from "../../bus/messages/providers.ts";
+import type { receiveCallback } from "../../bus/messages/callbacks.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { ProvidersDeps } from "../deps.ts";

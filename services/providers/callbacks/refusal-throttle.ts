@@ -8,7 +8,7 @@
  */
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { addressBlock } from "../../bus/address-block.ts";
-import { CALLBACK_REFUSAL_RATE } from "../../bus/messages/providers.ts";
+import { CALLBACK_REFUSAL_RATE } from "../../bus/messages/callbacks.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 
 export interface RefusedSource {

@@ -1,7 +1,7 @@
 /** Changes to a config: its name, its settings, whether it is used. Payments under way keep the account they were asked for. */
 import { isDeepStrictEqual } from "node:util";
 import { requirePermission } from "../../bus/access.ts";
-import type { changeProviderConfig } from "../../bus/messages/providers.ts";
+import type { changeProviderConfig } from "../../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { ProvidersDeps } from "../deps.ts";

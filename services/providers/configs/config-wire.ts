@@ -1,5 +1,5 @@
 /** A config as the messages show it: which secrets are stored, never what they are. */
-import type { ProviderConfig } from "../../bus/messages/providers.ts";
+import type { ProviderConfig } from "../../bus/messages/provider-configs.ts";
 import type { Queryable } from "../../db/pool.ts";
 import type { ConfigRow } from "../sql/configs.ts";
 import { listLiveSecrets } from "../sql/secrets.ts";

@@ -1,7 +1,7 @@
 /** A new provider config. Its secrets are shown this once, and only those that were made here or by the provider. */
 
 import { requirePermission } from "../../bus/access.ts";
-import type { createProviderConfig } from "../../bus/messages/providers.ts";
+import type { createProviderConfig } from "../../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";

@@ -1,7 +1,7 @@
 /** Reading configs and the trail of their changes. */
 import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { listProviderConfigs, listProviderEvents } from "../../bus/messages/providers.ts";
+import type { listProviderConfigs, listProviderEvents } from "../../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import type { ProvidersDeps } from "../deps.ts";

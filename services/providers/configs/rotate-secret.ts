@@ -2,7 +2,7 @@
 
 import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
-import type { rotateProviderSecret } from "../../bus/messages/providers.ts";
+import type { rotateProviderSecret } from "../../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { Transaction } from "../../db/pool.ts";

@@ -1,6 +1,6 @@
 /** The sandbox's own provider config, made for whoever operates the installation, as often as the system starts. */
 import type { Caller } from "../../bus/messages/caller.ts";
-import type { seedSandboxProvider } from "../../bus/messages/providers.ts";
+import type { seedSandboxProvider } from "../../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { findActiveConfig } from "../sql/configs.ts";

@@ -8,7 +8,7 @@ import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import { requirePermission } from "../../bus/access.ts";
 import type { Caller } from "../../bus/messages/caller.ts";
 import { prepareIntent } from "../../bus/messages/intents.ts";
-import type { attributeIssue } from "../../bus/messages/providers.ts";
+import type { attributeIssue } from "../../bus/messages/issues.ts";
 import { call, type ReplyOf, type RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { askStation } from "../../bus/station-client.ts";

@@ -1,5 +1,5 @@
 import { requirePermission } from "../../bus/access.ts";
-import type { closeIssue } from "../../bus/messages/providers.ts";
+import type { closeIssue } from "../../bus/messages/issues.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { ProvidersDeps } from "../deps.ts";

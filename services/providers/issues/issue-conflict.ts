@@ -1,4 +1,4 @@
-import type { ISSUE_CONFLICTS } from "../../bus/messages/providers.ts";
+import type { ISSUE_CONFLICTS } from "../../bus/messages/issues.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { IssueRow } from "../sql/issues.ts";
 

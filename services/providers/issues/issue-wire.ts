@@ -1,5 +1,5 @@
 import { amountFitsWire } from "../../../machines/currency.ts";
-import type { Issue } from "../../bus/messages/providers.ts";
+import type { Issue } from "../../bus/messages/issues.ts";
 import type { IssueRow } from "../sql/issues.ts";
 
 export function issueOnWire(row: IssueRow): Issue {

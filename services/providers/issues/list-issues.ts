@@ -1,5 +1,5 @@
 import { requirePermission } from "../../bus/access.ts";
-import type { listIssues } from "../../bus/messages/providers.ts";
+import type { listIssues } from "../../bus/messages/issues.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import type { ProvidersDeps } from "../deps.ts";

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { KillSwitches } from "../../../machines/standing.ts";
-import type { createProviderPayment } from "../../bus/messages/providers.ts";
+import type { createProviderPayment } from "../../bus/messages/provider-payments.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { CreatedPayment } from "../adapters/adapter.ts";

@@ -1,5 +1,5 @@
 /** Whether a payment was confirmed before its deadline (design §9.7). */
-import type { findRecordedConfirmation } from "../../bus/messages/providers.ts";
+import type { findRecordedConfirmation } from "../../bus/messages/provider-payments.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { findConfirmationInTime } from "../sql/payments.ts";

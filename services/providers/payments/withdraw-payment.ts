@@ -1,5 +1,5 @@
 /** The intent has ended unpaid. Answers as soon as the wish is durable; the task does the rest. */
-import type { withdrawProviderPayment } from "../../bus/messages/providers.ts";
+import type { withdrawProviderPayment } from "../../bus/messages/provider-payments.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";

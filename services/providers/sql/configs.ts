@@ -1,5 +1,5 @@
 /** Provider configs. One SQL operation per function; each is confined to an organization, except for callbacks. */
-import type { PROVIDER_MODES } from "../../bus/messages/providers.ts";
+import type { PROVIDER_MODES } from "../../bus/messages/provider-configs.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { ProviderKind } from "../adapters/adapters.ts";
 import type { Json } from "./json.ts";

@@ -1,7 +1,7 @@
 /** Money that does not fit. */
 import type { Caller } from "../../bus/messages/caller.ts";
 import { moneyKey } from "../../bus/messages/intents.ts";
-import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/providers.ts";
+import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/issues.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { Json } from "./json.ts";

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/command.ts";
 import type { Refusal } from "../../../machines/station/reply.ts";
 import { moneyName } from "../../bus/messages/intents.ts";
-import type { IssueEvidence } from "../../bus/messages/providers.ts";
+import type { IssueEvidence } from "../../bus/messages/issues.ts";
 import { placeOf, registeredOf, tellOfIssue } from "../callbacks/raise-issue.ts";
 import type { ProvidersDeps } from "../deps.ts";
 import { countIssue } from "../figures.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { PROVIDER_DECLINES } from "../../../machines/payment-intent.ts";
 import { confirmationId } from "../../../machines/station/deadlines.ts";
 import type { Refusal } from "../../../machines/station/reply.ts";
-import { ISSUE_KINDS } from "../../bus/messages/providers.ts";
+import { ISSUE_KINDS } from "../../bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../../bus/messages/station-commands.ts";
 import { askStation } from "../../bus/station-client.ts";
 import { tellOfIssue } from "../callbacks/raise-issue.ts";

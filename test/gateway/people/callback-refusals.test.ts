@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AddressThrottle } from "../../../gateway/read-model/throttle/address-throttle.ts";
 import { CALLBACK_RATE } from "../../../gateway/read-model/throttle/limits.ts";
-import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/providers.ts";
+import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/callbacks.ts";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";

@@ -1,0 +1,132 @@
+/** Callbacks of payment providers. The bytes go over the bus as they came, and the bytes of a recorded answer come back. */
+import { z } from "zod";
+import * as bus from "../../../services/bus/messages/callbacks.ts";
+import { type Context, type Handler, Refusal, type Reply } from "../../http/handler-context.ts";
+import { anyone, type Route, rawBodyRoute } from "../../http/route.ts";
+import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
+import { CALLBACK_RATE } from "../../read-model/throttle/limits.ts";
+import { type BucketRate, throttleHeaders } from "../../read-model/throttle/token-bucket.ts";
+
+/** A duplicate of a callback gets the same bytes again, so nothing of the moment is in the answer. */
+const callbackReplySchema = z
+  .object({ received: z.literal(true), callback_id: idSchema })
+  .meta({ id: "CallbackReceived" });
+
+/** For the document only: the providers service reads the bytes after it has checked their signature. */
+export const callbackBodySchema = z
+  .looseObject({
+    id: z.string().meta({ description: "Names the event; the same one gets the same answer.", examples: ["evt-1"] }),
+    type: z.string().meta({
+      description:
+        "`payment.paid`, `payment.declined`, `payment.cancelled` or `payment.expired`; another is recorded and does nothing.",
+      examples: ["payment.paid"],
+    }),
+    data: z.looseObject({
+      reference: z
+        .string()
+        .meta({ description: "The payment's reference: the QR's reference label (tag 62, subtag 05)." }),
+      transaction_id: z
+        .string()
+        .optional()
+        .meta({
+          description: "The provider's own name of the money, once and for good; a paid event needs it.",
+          examples: ["tx-1"],
+        }),
+      merchant_id: z
+        .string()
+        .optional()
+        .meta({ description: "The account that the money went to.", examples: ["M-1"] }),
+      amount: amountSchema.optional(),
+      currency: currencySchema.optional(),
+    }),
+  })
+  .meta({
+    id: "ProviderCallback",
+    examples: [
+      {
+        id: "evt-1",
+        type: "payment.paid",
+        data: {
+          reference: "7",
+          transaction_id: "tx-1",
+          merchant_id: "M-1",
+          amount: "25.00",
+          currency: "EUR",
+        },
+      },
+    ],
+    description: "As `emvco_generic` takes it. What is signed and differs from this is recorded, and pays nothing.",
+  });
+
+const callbackHeadersSchema = z.object({
+  "X-Provider-Signature": z.string().meta({
+    description:
+      "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the text of `callback_secret`; the time may differ by five minutes.",
+    examples: ["t=1790000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd"],
+  }),
+});
+
+/** The one header that adapters read. */
+const SIGNATURE_HEADER = "x-provider-signature";
+
+const { refusals: burst, windowMs } = bus.CALLBACK_REFUSAL_RATE;
+const REFUSAL_RATE: BucketRate = { intervalMs: windowMs / burst, burst };
+
+const refusedSchema = z.object({ code: z.enum(bus.CALLBACK_REFUSALS) });
+
+/** Checks nothing of the body: the signature is over the raw bytes, and only the providers service has the secrets. */
+const receiveCallback: Handler<Buffer | null> = async (context) => {
+  const { deps, address } = context;
+  const retryAfterMs = deps.callbackThrottle.take(address, deps.nowMs());
+  if (retryAfterMs > 0) {
+    throw new Refusal("throttled", { headers: throttleHeaders("callback", CALLBACK_RATE, retryAfterMs) });
+  }
+  const release = deps.callbackSlots.tryAcquire(context.id("config_id"));
+  if (release === undefined) throw new Refusal("busy");
+  try {
+    return await forward(context, context.body);
+  } finally {
+    release();
+  }
+};
+
+/** `body` is null where it was too large to be read. */
+async function forward(context: Context<Buffer | null>, body: Buffer | null): Promise<Reply> {
+  const { deps, address } = context;
+  const signature = context.header(SIGNATURE_HEADER);
+  const from = { configId: context.id("config_id"), address };
+  const answer =
+    body === null
+      ? await deps.bus.call(bus.refuseLargeCallback, from)
+      : await deps.bus.call(bus.receiveCallback, {
+          ...from,
+          headers: signature === "" ? {} : { [SIGNATURE_HEADER]: signature },
+          bodyBase64: body.toString("base64"),
+        });
+  if (answer.status === 200) return { status: answer.status, ready: answer.body };
+  const { code } = refusedSchema.parse(JSON.parse(answer.body));
+  if (code !== "throttled") throw new Refusal(code);
+  const headers = throttleHeaders("callback-refused", REFUSAL_RATE, answer.retryAfterMs ?? windowMs);
+  throw new Refusal(code, { headers });
+}
+
+export const callbackRoutes: readonly Route[] = [
+  rawBodyRoute({
+    method: "POST",
+    path: "/api/providers/v1/{config_id}/callback/",
+    operation: "receiveCallback",
+    tag: "provider",
+    summary: "Report what became of a payment",
+    description:
+      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. A signature that does not fit and a config that does not exist are answered alike. A body over 16 KiB is refused unread, whatever its signature: the refusal is recorded and counted, the body is not. Repeat after 429 and 5xx.",
+    who: anyone,
+    rawBody: true,
+    signedBody: callbackBodySchema,
+    headers: callbackHeadersSchema,
+    replies: {
+      200: { description: "Recorded; what it says may still have become an issue.", schema: callbackReplySchema },
+    },
+    errors: ["signature_invalid", "throttled"],
+    handler: receiveCallback,
+  }),
+];

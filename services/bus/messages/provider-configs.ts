@@ -1,0 +1,113 @@
+/** The owner's payment providers, and the audit log of their configs and issues. All but the seed need `organization.manage`. */
+import { z } from "zod";
+import { defineOperation } from "../operation.ts";
+import { pageAfter, pageBefore } from "../page.ts";
+import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
+
+const id = z.int().positive();
+/** Why, for the audit log. */
+const reason = z.string().optional();
+
+/** The adapters: each speaks one kind of provider. */
+export const PROVIDER_KINDS = ["sandbox", "emvco_generic"] as const;
+/** Test configs serve sandbox stations, live ones all others. */
+export const PROVIDER_MODES = ["test", "live"] as const;
+
+export const providerConfigSchema = z.object({
+  configId: id,
+  filialId: id,
+  kind: z.enum(PROVIDER_KINDS),
+  mode: z.enum(PROVIDER_MODES),
+  name: z.string(),
+  /** `active` configs are used; one per filial and mode. */
+  status: z.enum(["active", "disabled"]),
+  /** What the adapter needs and is no secret: merchant data, addresses. */
+  settings: z.record(z.string(), z.unknown()),
+  /** Which secrets are stored, never what they are: name and since when; two while a key is being rotated. */
+  secrets: z.array(z.object({ name: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
+  createdAtMs: z.number(),
+});
+export type ProviderConfig = z.infer<typeof providerConfigSchema>;
+const configReply = z.object({ config: providerConfigSchema, barrier: barrierSchema });
+
+/** Of the caller's organization, by id. */
+export const listProviderConfigs = defineOperation(
+  "providers.listProviderConfigs",
+  "repeatable",
+  z.object({ caller, filialId: id.optional(), ...pageAfter }),
+  z.object({ configs: z.array(providerConfigSchema), hasMore: z.boolean() }),
+);
+/** Secrets may be given or are made; those that were made are returned this once. */
+export const createProviderConfig = defineOperation(
+  "providers.createProviderConfig",
+  "once",
+  z.object({
+    caller,
+    filialId: id,
+    kind: z.enum(PROVIDER_KINDS),
+    mode: z.enum(PROVIDER_MODES),
+    name: z.string(),
+    settings: z.record(z.string(), z.unknown()),
+    secrets: z.record(z.string(), z.string()).optional(),
+    reason,
+  }),
+  configReply.extend({ newSecrets: z.record(z.string(), z.string()) }),
+);
+export const changeProviderConfig = defineOperation(
+  "providers.changeProviderConfig",
+  "once",
+  z.object({
+    caller,
+    configId: id,
+    name: z.string().optional(),
+    settings: z.record(z.string(), z.unknown()).optional(),
+    status: z.enum(["active", "disabled"]).optional(),
+    reason,
+  }),
+  configReply,
+);
+/** A test config of the sandbox provider for a filial without an active test config. Idempotent; on the bus only, for the operator. */
+export const seedSandboxProvider = defineOperation(
+  "providers.seedSandboxProvider",
+  "repeatable",
+  z.object({ organizationId: id, filialId: id }),
+  z.object({ configId: id }),
+);
+/** A new callback secret; the old one is taken as well for `overlapMs`. The new one is returned this once. */
+export const rotateProviderSecret = defineOperation(
+  "providers.rotateProviderSecret",
+  "once",
+  z.object({
+    caller,
+    configId: id,
+    name: z.string(),
+    secret: z.string().optional(),
+    overlapMs: z.int().min(0),
+    reason,
+  }),
+  z.object({ config: providerConfigSchema, newSecrets: z.record(z.string(), z.string()) }),
+);
+
+export const PROVIDER_EVENT_SUBJECTS = ["provider_config", "provider_issue"] as const;
+
+/** One entry of the audit log of provider configs and issues; never a secret. */
+export const providerEventSchema = z.object({
+  eventId: id,
+  atMs: z.number(),
+  actor: actorSchema,
+  action: z.string(),
+  subject: z.object({ kind: z.enum(PROVIDER_EVENT_SUBJECTS), id }),
+  data: z.record(z.string(), z.unknown()),
+});
+export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
+
+/**
+ * Oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. An event never appears
+ * behind one that was read before.
+ */
+export const listProviderEvents = defineOperation(
+  "providers.listProviderEvents",
+  "repeatable",
+  z.object({ caller, ...pageAfter, ...pageBefore }),
+  z.object({ events: z.array(providerEventSchema), hasMore: z.boolean() }),
+);
