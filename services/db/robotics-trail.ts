@@ -25,19 +25,16 @@ export const personActor = (person: {
   readonly name: string;
 }): RoboticsTrailEntry["actor"] => ({ kind: person.role, id: person.userId, name: person.name });
 
-/** Without its query, in which some targets want a token: the trail is kept for ever, and read by more than one (I9). */
-const shownUrl = (url: string): string => url.replace(/\?.*$/s, "");
-
-/** What the trail shows of an entry; those of older programs hold a whole `url`. */
-export function shownTrailData<TValue>(data: Readonly<Record<string, TValue>>): Record<string, TValue | string> {
+/** A `url` without its query, in which some targets want a token: the entry is kept for ever and read by several people (I9). */
+function withoutQuery(data: Readonly<Record<string, JSONValue>>): Record<string, JSONValue> {
   const { url } = data;
-  return typeof url === "string" ? { ...data, url: shownUrl(url) } : { ...data };
+  return typeof url === "string" ? { ...data, url: url.replace(/\?.*$/s, "") } : data;
 }
 
 /** Written in the transaction of the change itself, so that neither is without the other. */
 export async function recordRoboticsTrail(sql: Transaction, entry: RoboticsTrailEntry): Promise<void> {
   const { organizationId, actor, action, subject } = entry;
-  const data = shownTrailData(entry.data ?? {});
+  const data = withoutQuery(entry.data ?? {});
   await sql`
     insert into robotics_trail (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, data)
     values (${organizationId}, ${actor.kind}, ${actor.id}, ${actor.name}, ${action}, ${subject.kind}, ${subject.id},

@@ -110,12 +110,6 @@ describe("an outcome", () => {
       { status: "pending", manual_of: null, due_in: 400, attempts: 4, manual_attempts: 1, planned_in: null },
     ],
     [
-      "failure of one that an older program was asked for while it waited",
-      { manual_of: "pending" },
-      { is_manual: true },
-      { status: "pending", due_in: 60 },
-    ],
-    [
       "failure while one more was asked for",
       { manual_of: "pending", asked: 1, planned_in: 0, due_in: 0 },
       {},

@@ -198,11 +198,7 @@ async function settleAnswer(deps: ProvidersDeps, payment: payments.PaymentRow, a
   const standing = await deps.database.begin(async (sql) => {
     if ("created" in answer) {
       if (await payments.markReady(sql, intentId, answer.created)) {
-        const config = await findConfig(sql, { organizationId: payment.organization_id, configId: payment.config_id });
-        const canBeAsked = config !== undefined && deps.adapters[config.kind].answersQuestions;
-        const poll = { intentId, kind: "poll", dueInMs: PROVIDER_LIMITS.firstPollMs } as const;
-        // A payment that was registered by an older program has no look yet.
-        if (canBeAsked && (await insertTask(sql, poll)) === undefined) await moveUntakenTask(sql, poll);
+        await moveUntakenTask(sql, { intentId, kind: "poll", dueInMs: PROVIDER_LIMITS.firstPollMs });
       } else {
         await payments.keepProviderReference(sql, intentId, answer.created.providerReference);
       }

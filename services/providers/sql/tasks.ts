@@ -162,8 +162,6 @@ export async function armTelling(
       done_at = null, outcome = null,
       detail = case
         when t.done_at is not null then excluded.detail
-        -- Written by an older program, of one issue.
-        when not t.detail ? 'issues' then jsonb_build_object('issues', jsonb_build_array(t.detail) || ${tellings}::jsonb)
         when t.detail -> 'issues' @> ${tellings}::jsonb then t.detail
         when jsonb_array_length(t.detail -> 'issues') >= ${task.atMost} then t.detail
         else jsonb_build_object('issues', (t.detail -> 'issues') || ${tellings}::jsonb)

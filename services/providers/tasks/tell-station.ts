@@ -56,15 +56,15 @@ function hasEndedUnpaid({ status }: Refusal): boolean {
   return status === "cancelled" || status === "expired";
 }
 
-const telling = z.object({ issue: z.enum(ISSUE_KINDS), issueId: z.int(), nth: z.string().optional() });
-/** Issues of one intent, told one after the other. An older program wrote one. */
-const differDetail = z.union([z.object({ issues: z.array(telling) }), telling.transform((one) => ({ issues: [one] }))]);
+const telling = z.object({ issue: z.enum(ISSUE_KINDS), issueId: z.int(), nth: z.string() });
+/** Issues of one intent, sent to its station one after another. */
+const differDetail = z.object({ issues: z.array(telling) });
 
 /** The provider asserts money that differs from what was registered: nobody may believe that no money has moved. */
 export async function tellOfDifference(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { issues } = differDetail.parse(task.detail);
   let outcome = "told";
-  for (const { issue, issueId, nth = `${issueId}` } of issues) {
+  for (const { issue, issueId, nth } of issues) {
     const command = { type: "provider_money_differs", intentId: payment.intent_id, issue, issueId } as const;
     const { reply } = await tellStation(deps, payment, { kind: "differ", command, nth });
     if (!reply.ok) outcome = reply.code;

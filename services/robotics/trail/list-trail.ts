@@ -3,7 +3,6 @@ import { BOUNDS } from "../../bus/bounds.ts";
 import type { listRoboticsTrail, RoboticsTrailEntry } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
-import { shownTrailData } from "../../db/robotics-trail.ts";
 import type { RoboticsDeps } from "../deps.ts";
 import { selectTrail, type TrailRow } from "../sql/trail.ts";
 
@@ -26,6 +25,6 @@ function entryOnWire(row: TrailRow): RoboticsTrailEntry {
     actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
     action: row.action,
     subject: { kind: row.subject_kind, id: row.subject_id },
-    data: shownTrailData(row.data),
+    data: row.data,
   };
 }

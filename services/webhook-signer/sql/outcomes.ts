@@ -103,8 +103,6 @@ with ${before} counted as (
     due_at = case when ${IS_ASKED_STILL} then d.due_at else ${DUE_THEN} end,
     manual_of = case when ${IS_ASKED_STILL} then ${STANDS_THEN} end,
     planned_at = case when ${IS_ASKED_STILL} then ${DUE_THEN} end,
-    -- Programs older than migration 0019 would take it for a claim.
-    claimed_by = null,
     delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
   from ${first} ${OUTCOMES}
   where d.delivery_id = i.delivery_id

@@ -1,0 +1,1192 @@
+-- What the database is after all migrations. Written by `npm run schema`; the reasons are in the comments of
+-- services/db/migrations/.
+
+create sequence intent_ids as bigint start with 1 increment by 1 minvalue 1 maxvalue 9223372036854775807;
+
+create table audit_heads (
+  station_id bigint not null,
+  version bigint not null,
+  version_offset bigint default 0,
+  stream_sequence bigint default 0 not null,
+  constraint audit_heads_pkey PRIMARY KEY (station_id)
+);
+
+create table audit_position (
+  stream text not null,
+  sequence bigint default 0 not null,
+  holder text default ''::text not null,
+  held_until timestamp with time zone default '-infinity'::timestamp with time zone not null,
+  constraint audit_position_pkey PRIMARY KEY (stream)
+);
+
+create table bus_announcements (
+  part text not null,
+  told_through bigint default 0 not null,
+  requested_at timestamp with time zone default clock_timestamp() not null,
+  finished_at timestamp with time zone,
+  constraint bus_announcements_pkey PRIMARY KEY (part),
+  constraint bus_announcements_part_check CHECK (part = ANY (ARRAY['stations'::text, 'credentials'::text, 'sessions'::text, 'switches'::text]))
+);
+
+create table bus_marks (
+  stream text not null,
+  created text not null,
+  sequence bigint not null,
+  stored text not null,
+  marked_at timestamp with time zone default clock_timestamp() not null,
+  constraint bus_marks_pkey PRIMARY KEY (stream),
+  constraint bus_marks_sequence_check CHECK (sequence >= 0)
+);
+
+create table device_credentials (
+  credential_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  device_id bigint not null,
+  credential_hash bytea not null,
+  scopes text[] not null,
+  created_at timestamp with time zone default now() not null,
+  revoked_at timestamp with time zone,
+  constraint device_credentials_pkey PRIMARY KEY (credential_id),
+  constraint device_credentials_credential_hash_check CHECK (octet_length(credential_hash) = 32),
+  constraint device_credentials_organization_id_device_id_fkey FOREIGN KEY (organization_id, device_id) REFERENCES devices(organization_id, device_id),
+  constraint device_credentials_credential_hash_key UNIQUE (credential_hash)
+);
+CREATE INDEX device_credentials_by_device ON device_credentials USING btree (device_id);
+CREATE UNIQUE INDEX device_credentials_one_valid ON device_credentials USING btree (device_id) WHERE revoked_at IS NULL;
+
+create table devices (
+  device_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  station_id bigint not null,
+  name text not null,
+  kind text not null,
+  capabilities text[] not null,
+  status text default 'pending'::text not null,
+  handoff_target text default ''::text not null,
+  revision bigint default 1 not null,
+  created_at timestamp with time zone default now() not null,
+  enrolled_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint devices_pkey PRIMARY KEY (device_id),
+  constraint devices_kind_check CHECK (kind = ANY (ARRAY['smart_pos_companion'::text, 'customer_display'::text])),
+  constraint devices_status_check CHECK (status = ANY (ARRAY['pending'::text, 'active'::text, 'suspended'::text, 'revoked'::text])),
+  constraint devices_organization_id_station_id_fkey FOREIGN KEY (organization_id, station_id) REFERENCES stations(organization_id, station_id),
+  constraint devices_organization_id_device_id_key UNIQUE (organization_id, device_id)
+);
+CREATE INDEX devices_by_station ON devices USING btree (organization_id, station_id, device_id);
+CREATE INDEX devices_of_status ON devices USING btree (organization_id, status, device_id);
+
+create table enrollment_codes (
+  code_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  device_id bigint not null,
+  code_hash bytea not null,
+  created_by bigint,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone not null,
+  spent_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint enrollment_codes_pkey PRIMARY KEY (code_id),
+  constraint enrollment_codes_code_hash_check CHECK (octet_length(code_hash) = 32),
+  constraint enrollment_codes_organization_id_device_id_fkey FOREIGN KEY (organization_id, device_id) REFERENCES devices(organization_id, device_id)
+);
+CREATE INDEX enrollment_codes_by_device ON enrollment_codes USING btree (device_id, code_id);
+CREATE UNIQUE INDEX enrollment_codes_claimable ON enrollment_codes USING btree (code_hash) WHERE spent_at IS NULL AND revoked_at IS NULL;
+CREATE UNIQUE INDEX enrollment_codes_one_open ON enrollment_codes USING btree (device_id) WHERE spent_at IS NULL AND revoked_at IS NULL;
+
+create table filials (
+  filial_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  name text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint filials_pkey PRIMARY KEY (filial_id),
+  constraint filials_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint filials_organization_id_filial_id_key UNIQUE (organization_id, filial_id)
+);
+
+create table installation (
+  is_only boolean default true not null,
+  id uuid default gen_random_uuid() not null,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  constraint installation_pkey PRIMARY KEY (is_only),
+  constraint installation_is_only_check CHECK (is_only)
+);
+
+create table intent_history (
+  intent_id bigint not null,
+  station_id bigint not null,
+  organization_id bigint not null,
+  version bigint not null,
+  at timestamp with time zone not null,
+  intent text not null,
+  constraint intent_history_pkey PRIMARY KEY (intent_id)
+);
+CREATE INDEX intent_history_by_time ON intent_history USING brin (at);
+
+create table intent_records (
+  intent_id bigint not null,
+  station_id bigint not null,
+  command_id text,
+  order_id bigint,
+  ended text,
+  created_at timestamp with time zone default now() not null,
+  constraint intent_records_pkey PRIMARY KEY (intent_id)
+);
+CREATE UNIQUE INDEX intent_records_by_command ON intent_records USING btree (station_id, command_id) WHERE command_id IS NOT NULL;
+CREATE INDEX intent_records_by_time ON intent_records USING brin (created_at);
+
+create table kill_switches (
+  switch_id bigint generated always as identity not null,
+  subject_kind text not null,
+  subject_id bigint not null,
+  organization_id bigint,
+  is_on boolean not null,
+  reason text not null,
+  changed_by_kind text not null,
+  changed_by_id bigint not null,
+  changed_by_name text not null,
+  changed_at timestamp with time zone default clock_timestamp() not null,
+  revision bigint not null,
+  constraint kill_switches_pkey PRIMARY KEY (switch_id),
+  constraint kill_switches_check CHECK ((subject_kind = 'platform'::text) = (subject_id = 0)),
+  constraint kill_switches_check1 CHECK ((subject_kind = 'platform'::text) = (organization_id IS NULL)),
+  constraint kill_switches_subject_kind_check CHECK (subject_kind = ANY (ARRAY['platform'::text, 'organization'::text, 'station'::text, 'device'::text, 'provider'::text])),
+  constraint kill_switches_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint kill_switches_subject_kind_subject_id_key UNIQUE (subject_kind, subject_id)
+);
+CREATE INDEX kill_switches_on ON kill_switches USING btree (organization_id, switch_id) WHERE is_on;
+
+create table known_addresses (
+  user_id bigint not null,
+  address_hash bytea not null,
+  last_login_at timestamp with time zone default now() not null,
+  constraint known_addresses_pkey PRIMARY KEY (user_id, address_hash),
+  constraint known_addresses_address_hash_check CHECK (octet_length(address_hash) = 32),
+  constraint known_addresses_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(user_id)
+);
+CREATE INDEX known_addresses_by_age ON known_addresses USING btree (last_login_at);
+
+create table known_browsers (
+  user_id bigint not null,
+  token_hash bytea not null,
+  last_login_at timestamp with time zone default now() not null,
+  constraint known_browsers_pkey PRIMARY KEY (user_id, token_hash),
+  constraint known_browsers_token_hash_check CHECK (octet_length(token_hash) = 32),
+  constraint known_browsers_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(user_id)
+);
+CREATE INDEX known_browsers_by_age ON known_browsers USING btree (last_login_at);
+
+create table login_attempts (
+  key character varying(255) not null,
+  points integer default 0 not null,
+  expire bigint,
+  constraint login_attempts_pkey PRIMARY KEY (key)
+);
+CREATE INDEX login_attempts_by_expiry ON login_attempts USING btree (expire);
+
+create table order_counters (
+  station_id bigint not null,
+  last_number bigint not null,
+  constraint order_counters_pkey PRIMARY KEY (station_id),
+  constraint order_counters_last_number_check CHECK (last_number > 0),
+  constraint order_counters_station_id_fkey FOREIGN KEY (station_id) REFERENCES stations(station_id)
+);
+
+create table order_lines (
+  order_id bigint not null,
+  ordinal integer not null,
+  name text not null,
+  quantity integer not null,
+  unit_amount_minor bigint not null,
+  constraint order_lines_pkey PRIMARY KEY (order_id, ordinal),
+  constraint order_lines_ordinal_check CHECK (ordinal >= 0),
+  constraint order_lines_quantity_check CHECK (quantity >= 1 AND quantity <= 9999),
+  constraint order_lines_unit_amount_minor_check CHECK (unit_amount_minor >= 0),
+  constraint order_lines_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(order_id)
+);
+
+create table order_openings (
+  user_id bigint not null,
+  idempotency_key text not null,
+  order_id bigint not null,
+  opened jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  constraint order_openings_pkey PRIMARY KEY (user_id, idempotency_key),
+  constraint order_openings_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(order_id)
+);
+CREATE INDEX order_openings_by_age ON order_openings USING btree (created_at);
+
+create table orders (
+  order_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  station_id bigint not null,
+  display_number bigint not null,
+  status text default 'open'::text not null,
+  revision bigint default 1 not null,
+  currency text not null,
+  total_minor bigint not null,
+  opened_by bigint not null,
+  opened_at timestamp with time zone default now() not null,
+  constraint orders_pkey PRIMARY KEY (order_id),
+  constraint orders_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint orders_display_number_check CHECK (display_number > 0),
+  constraint orders_revision_check CHECK (revision > 0),
+  constraint orders_status_check CHECK (status = ANY (ARRAY['open'::text, 'paid'::text, 'voided'::text])),
+  constraint orders_total_minor_check CHECK (total_minor >= 0),
+  constraint orders_organization_id_station_id_fkey FOREIGN KEY (organization_id, station_id) REFERENCES stations(organization_id, station_id),
+  constraint orders_organization_id_order_id_key UNIQUE (organization_id, order_id),
+  constraint orders_station_id_display_number_key UNIQUE (station_id, display_number)
+);
+CREATE INDEX orders_by_station ON orders USING btree (station_id, order_id);
+CREATE INDEX orders_of_status ON orders USING btree (station_id, status, order_id);
+CREATE INDEX orders_open_of_organization ON orders USING btree (organization_id, order_id) WHERE status = 'open'::text;
+CREATE INDEX orders_voided_of_organization ON orders USING btree (organization_id, order_id) WHERE status = 'voided'::text;
+CREATE TRIGGER orders_closed_for_good BEFORE DELETE OR UPDATE ON orders FOR EACH ROW WHEN (old.status <> 'open'::text) EXECUTE FUNCTION refuse_change();
+
+create table organizations (
+  organization_id bigint generated always as identity not null,
+  name text not null,
+  sandbox boolean default false not null,
+  created_at timestamp with time zone default now() not null,
+  constraint organizations_pkey PRIMARY KEY (organization_id)
+);
+CREATE UNIQUE INDEX organizations_one_sandbox ON organizations USING btree (sandbox) WHERE sandbox;
+
+create table outbox (
+  outbox_id bigint generated always as identity not null,
+  key text not null,
+  kind text not null,
+  payload jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  delivered_at timestamp with time zone,
+  stream text,
+  sequence bigint,
+  failed_reason text,
+  constraint outbox_pkey PRIMARY KEY (outbox_id),
+  constraint outbox_check CHECK (failed_reason IS NULL OR delivered_at IS NOT NULL),
+  constraint outbox_key_check CHECK (key ~ '^[a-z]+\.[0-9]+$'::text),
+  constraint outbox_kind_check CHECK (kind = ANY (ARRAY['station_command'::text, 'credential_put'::text, 'credential_delete'::text, 'session_put'::text, 'session_delete'::text, 'switch_set'::text, 'robotics_event'::text]))
+) with (autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX outbox_by_key ON outbox USING btree (key, outbox_id);
+CREATE INDEX outbox_done ON outbox USING btree (delivered_at) WHERE delivered_at IS NOT NULL;
+CREATE INDEX outbox_pending ON outbox USING btree (key, outbox_id) WHERE delivered_at IS NULL;
+CREATE INDEX outbox_robotics ON outbox USING btree (delivered_at) WHERE kind = 'robotics_event'::text AND failed_reason IS NULL;
+
+create table paid_money_names (
+  name text not null,
+  transaction_id bigint not null,
+  constraint paid_money_names_pkey PRIMARY KEY (name)
+);
+CREATE TRIGGER paid_money_names_append_only BEFORE DELETE OR UPDATE ON paid_money_names FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER paid_money_names_not_truncated BEFORE TRUNCATE ON paid_money_names FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table provider_callback_refusals (
+  refusal_id bigint generated always as identity not null,
+  at timestamp with time zone default clock_timestamp() not null,
+  config_id bigint not null,
+  address text not null,
+  reason text not null,
+  constraint provider_callback_refusals_pkey PRIMARY KEY (refusal_id)
+);
+
+create table provider_callback_variants (
+  callback_id bigint not null,
+  body_hash bytea not null,
+  body bytea not null,
+  outcome text not null,
+  received_at timestamp with time zone default clock_timestamp() not null,
+  constraint provider_callback_variants_pkey PRIMARY KEY (callback_id, body_hash),
+  constraint provider_callback_variants_body_hash_check CHECK (octet_length(body_hash) = 32),
+  constraint provider_callback_variants_callback_id_fkey FOREIGN KEY (callback_id) REFERENCES provider_callbacks(callback_id) ON DELETE CASCADE
+);
+CREATE INDEX provider_callback_variants_by_time ON provider_callback_variants USING brin (received_at);
+
+create table provider_callbacks (
+  callback_id bigint generated always as identity not null,
+  config_id bigint not null,
+  event_key text not null,
+  event_type text not null,
+  intent_id bigint,
+  outcome text not null,
+  body bytea not null,
+  answer_status integer not null,
+  answer_body text not null,
+  received_at timestamp with time zone default clock_timestamp() not null,
+  variants_not_kept integer default 0 not null,
+  constraint provider_callbacks_pkey PRIMARY KEY (callback_id),
+  constraint provider_callbacks_config_id_fkey FOREIGN KEY (config_id) REFERENCES provider_configs(config_id),
+  constraint provider_callbacks_config_id_event_key_key UNIQUE (config_id, event_key)
+);
+CREATE INDEX provider_callbacks_by_time ON provider_callbacks USING brin (received_at);
+
+create table provider_choices (
+  filial_id bigint not null,
+  mode text not null,
+  config_id bigint,
+  revision bigint default 1 not null,
+  constraint provider_choices_pkey PRIMARY KEY (filial_id, mode),
+  constraint provider_choices_mode_check CHECK (mode = ANY (ARRAY['test'::text, 'live'::text])),
+  constraint provider_choices_config_id_fkey FOREIGN KEY (config_id) REFERENCES provider_configs(config_id),
+  constraint provider_choices_filial_id_fkey FOREIGN KEY (filial_id) REFERENCES filials(filial_id)
+);
+
+create table provider_configs (
+  config_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  filial_id bigint not null,
+  kind text not null,
+  mode text not null,
+  name text not null,
+  status text default 'active'::text not null,
+  settings jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  constraint provider_configs_pkey PRIMARY KEY (config_id),
+  constraint provider_configs_kind_check CHECK (kind = ANY (ARRAY['sandbox'::text, 'emvco_generic'::text])),
+  constraint provider_configs_mode_check CHECK (mode = ANY (ARRAY['test'::text, 'live'::text])),
+  constraint provider_configs_status_check CHECK (status = ANY (ARRAY['active'::text, 'disabled'::text])),
+  constraint provider_configs_organization_id_filial_id_fkey FOREIGN KEY (organization_id, filial_id) REFERENCES filials(organization_id, filial_id),
+  constraint provider_configs_organization_id_config_id_key UNIQUE (organization_id, config_id)
+);
+CREATE INDEX provider_configs_by_organization ON provider_configs USING btree (organization_id, config_id);
+CREATE UNIQUE INDEX provider_configs_one_active ON provider_configs USING btree (filial_id, mode) WHERE status = 'active'::text;
+
+create table provider_events (
+  event_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  at timestamp with time zone default now() not null,
+  actor_role text not null,
+  actor_id bigint not null,
+  actor_name text not null,
+  action text not null,
+  subject_kind text not null,
+  subject_id bigint not null,
+  data jsonb default '{}'::jsonb not null,
+  constraint provider_events_pkey PRIMARY KEY (event_id),
+  constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text])),
+  constraint provider_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+CREATE INDEX provider_events_by_organization ON provider_events USING btree (organization_id, event_id);
+CREATE TRIGGER provider_events_append_only BEFORE DELETE OR UPDATE ON provider_events FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER provider_events_not_truncated BEFORE TRUNCATE ON provider_events FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table provider_issues (
+  issue_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  config_id bigint not null,
+  kind text not null,
+  status text default 'open'::text not null,
+  money_key text not null,
+  money_names text[] not null,
+  said_differently boolean default false not null,
+  station_id bigint,
+  intent_id bigint,
+  order_id bigint,
+  amount_minor bigint,
+  currency text,
+  provider_reference text not null,
+  evidence jsonb not null,
+  opened_at timestamp with time zone default now() not null,
+  resolved_at timestamp with time zone,
+  resolved_by bigint,
+  reason text,
+  transaction_id bigint,
+  attribution jsonb,
+  attributed_since timestamp with time zone,
+  constraint provider_issues_pkey PRIMARY KEY (issue_id),
+  constraint provider_issues_check CHECK ((status = 'open'::text) = (resolved_at IS NULL)),
+  constraint provider_issues_check1 CHECK ((attribution IS NULL) = (attributed_since IS NULL)),
+  constraint provider_issues_kind_check CHECK (kind = ANY (ARRAY['unmatched_money'::text, 'amount_mismatch'::text, 'currency_mismatch'::text, 'account_mismatch'::text, 'reference_mismatch'::text, 'late_money'::text, 'duplicate_money'::text, 'settlement_refused'::text])),
+  constraint provider_issues_status_check CHECK (status = ANY (ARRAY['open'::text, 'attributed'::text, 'closed'::text])),
+  constraint provider_issues_organization_id_config_id_fkey FOREIGN KEY (organization_id, config_id) REFERENCES provider_configs(organization_id, config_id)
+);
+CREATE INDEX provider_issues_attribution_open ON provider_issues USING btree (attributed_since) WHERE attribution IS NOT NULL;
+CREATE INDEX provider_issues_by_intent ON provider_issues USING btree (intent_id) WHERE intent_id IS NOT NULL;
+CREATE INDEX provider_issues_by_money_name ON provider_issues USING gin (money_names) WITH (fastupdate=off);
+CREATE INDEX provider_issues_by_organization ON provider_issues USING btree (organization_id, issue_id);
+CREATE UNIQUE INDEX provider_issues_money_attributed_once ON provider_issues USING btree (config_id, money_key) WHERE status = 'attributed'::text OR attribution IS NOT NULL;
+CREATE UNIQUE INDEX provider_issues_one_each ON provider_issues USING btree (config_id, kind, money_key) WHERE status <> 'attributed'::text;
+CREATE INDEX provider_issues_open_by_intent ON provider_issues USING btree (intent_id) WHERE status = 'open'::text;
+CREATE INDEX provider_issues_refused ON provider_issues USING btree (issue_id) WHERE kind = 'settlement_refused'::text AND status = 'open'::text;
+
+create table provider_payments (
+  intent_id bigint not null,
+  config_id bigint not null,
+  organization_id bigint not null,
+  station_id bigint not null,
+  order_display_number bigint not null,
+  reference text not null,
+  account text not null,
+  account_scheme text,
+  amount_minor bigint not null,
+  currency text not null,
+  expires_at timestamp with time zone not null,
+  status text default 'asked'::text not null,
+  asked_until timestamp with time zone not null,
+  failure text,
+  qr_payload text default ''::text not null,
+  provider_reference text default ''::text not null,
+  paid_reference text,
+  paid_money_name text,
+  paid_at timestamp with time zone,
+  withdrawn_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  assertions bigint default 0 not null,
+  created_at timestamp with time zone default now() not null,
+  constraint provider_payments_pkey PRIMARY KEY (intent_id),
+  constraint provider_payments_amount_minor_check CHECK (amount_minor >= 0),
+  constraint provider_payments_check CHECK ((paid_reference IS NULL) = (paid_at IS NULL)),
+  constraint provider_payments_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint provider_payments_status_check CHECK (status = ANY (ARRAY['asked'::text, 'ready'::text, 'failed'::text])),
+  constraint provider_payments_organization_id_config_id_fkey FOREIGN KEY (organization_id, config_id) REFERENCES provider_configs(organization_id, config_id),
+  constraint provider_payments_reference_key UNIQUE (reference)
+);
+CREATE INDEX provider_payments_by_paid_money ON provider_payments USING btree (paid_money_name) WHERE paid_money_name IS NOT NULL;
+CREATE INDEX provider_payments_by_provider_reference ON provider_payments USING btree (config_id, provider_reference) WHERE provider_reference <> ''::text;
+
+create table provider_recovery (
+  one boolean default true not null,
+  recovered_at timestamp with time zone default '-infinity'::timestamp with time zone not null,
+  announced_at timestamp with time zone,
+  marked_through bigint default 0 not null,
+  constraint provider_recovery_pkey PRIMARY KEY (one),
+  constraint provider_recovery_one_check CHECK (one)
+);
+
+create table provider_secrets (
+  secret_id bigint generated always as identity not null,
+  config_id bigint not null,
+  name text not null,
+  key_id text not null,
+  nonce bytea not null,
+  sealed bytea not null,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone,
+  constraint provider_secrets_pkey PRIMARY KEY (secret_id),
+  constraint provider_secrets_nonce_check CHECK (octet_length(nonce) = 12),
+  constraint provider_secrets_sealed_check CHECK (octet_length(sealed) > 16),
+  constraint provider_secrets_config_id_fkey FOREIGN KEY (config_id) REFERENCES provider_configs(config_id)
+);
+CREATE INDEX provider_secrets_by_config ON provider_secrets USING btree (config_id, secret_id);
+CREATE UNIQUE INDEX provider_secrets_one_current ON provider_secrets USING btree (config_id, name) WHERE expires_at IS NULL;
+
+create table provider_tasks (
+  intent_id bigint not null,
+  kind text not null,
+  detail jsonb default '{}'::jsonb not null,
+  due_at timestamp with time zone default now() not null,
+  attempts integer default 0 not null,
+  created_at timestamp with time zone default now() not null,
+  done_at timestamp with time zone,
+  outcome text,
+  constraint provider_tasks_pkey PRIMARY KEY (intent_id, kind),
+  constraint provider_tasks_kind_check CHECK (kind = ANY (ARRAY['confirm'::text, 'fail'::text, 'clear'::text, 'differ'::text, 'poll'::text, 'withdraw'::text])),
+  constraint provider_tasks_intent_id_fkey FOREIGN KEY (intent_id) REFERENCES provider_payments(intent_id)
+) with (autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX provider_tasks_due ON provider_tasks USING btree (due_at) WHERE done_at IS NULL;
+
+create table provider_withdrawals (
+  intent_id bigint not null,
+  asked_at timestamp with time zone default now() not null,
+  constraint provider_withdrawals_pkey PRIMARY KEY (intent_id)
+);
+CREATE INDEX provider_withdrawals_by_age ON provider_withdrawals USING btree (asked_at);
+
+create table registry_events (
+  event_id bigint generated always as identity not null,
+  organization_id bigint,
+  at timestamp with time zone default now() not null,
+  actor_kind text not null,
+  actor_id bigint not null,
+  actor_name text not null,
+  action text not null,
+  subject_kind text not null,
+  subject_id bigint not null,
+  data jsonb default '{}'::jsonb not null,
+  constraint registry_events_pkey PRIMARY KEY (event_id),
+  constraint registry_events_actor_kind_check CHECK (actor_kind = ANY (ARRAY['owner'::text, 'cashier'::text, 'reconciliation_operator'::text, 'device'::text, 'registry'::text])),
+  constraint registry_events_of_platform_only CHECK ((subject_kind = 'platform'::text) = (organization_id IS NULL)),
+  constraint registry_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['platform'::text, 'organization'::text, 'filial'::text, 'station'::text, 'device'::text, 'enrollment_code'::text, 'user'::text, 'session'::text, 'provider_config'::text])),
+  constraint registry_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+CREATE INDEX registry_events_by_organization ON registry_events USING btree (organization_id, event_id);
+CREATE INDEX registry_events_by_subject ON registry_events USING btree (organization_id, subject_kind, subject_id, event_id);
+CREATE INDEX registry_events_of_platform ON registry_events USING btree (event_id) WHERE organization_id IS NULL;
+CREATE TRIGGER registry_events_append_only BEFORE DELETE OR UPDATE ON registry_events FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER registry_events_not_truncated BEFORE TRUNCATE ON registry_events FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table relay_lease (
+  is_only boolean default true not null,
+  epoch bigint not null,
+  holder text not null,
+  lapses_at timestamp with time zone not null,
+  constraint relay_lease_pkey PRIMARY KEY (is_only),
+  constraint relay_lease_is_only_check CHECK (is_only)
+) with (fillfactor=20, autovacuum_vacuum_threshold=1000);
+
+create unlogged table request_claims (
+  request_id text not null,
+  claimed_at timestamp with time zone default now() not null,
+  constraint request_claims_pkey PRIMARY KEY (request_id)
+);
+CREATE INDEX request_claims_claimed_at ON request_claims USING btree (claimed_at);
+
+create table robotics_consumers (
+  consumer_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  filial_id bigint not null,
+  name text not null,
+  mode text not null,
+  status text default 'active'::text not null,
+  credential_hash bytea not null,
+  credential_created_at timestamp with time zone default now() not null,
+  created_at timestamp with time zone default now() not null,
+  constraint robotics_consumers_pkey PRIMARY KEY (consumer_id),
+  constraint robotics_consumers_credential_hash_check CHECK (octet_length(credential_hash) = 32),
+  constraint robotics_consumers_mode_check CHECK (mode = ANY (ARRAY['test'::text, 'live'::text])),
+  constraint robotics_consumers_status_check CHECK (status = ANY (ARRAY['active'::text, 'suspended'::text])),
+  constraint robotics_consumers_organization_id_filial_id_fkey FOREIGN KEY (organization_id, filial_id) REFERENCES filials(organization_id, filial_id),
+  constraint robotics_consumers_credential_hash_key UNIQUE (credential_hash),
+  constraint robotics_consumers_organization_id_consumer_id_key UNIQUE (organization_id, consumer_id)
+);
+CREATE INDEX robotics_consumers_by_filial ON robotics_consumers USING btree (filial_id, consumer_id);
+CREATE INDEX robotics_consumers_by_organization ON robotics_consumers USING btree (organization_id, consumer_id);
+
+create table robotics_filials (
+  filial_id bigint not null,
+  organization_id bigint not null,
+  is_paused boolean default false not null,
+  reason text,
+  changed_at timestamp with time zone,
+  changed_by_id bigint,
+  changed_by_name text,
+  last_display_number bigint default 0 not null,
+  constraint robotics_filials_pkey PRIMARY KEY (filial_id),
+  constraint robotics_filials_filial_id_fkey FOREIGN KEY (filial_id) REFERENCES filials(filial_id),
+  constraint robotics_filials_organization_id_filial_id_fkey FOREIGN KEY (organization_id, filial_id) REFERENCES filials(organization_id, filial_id)
+);
+
+create table robotics_trail (
+  event_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  at timestamp with time zone default now() not null,
+  actor_kind text not null,
+  actor_id bigint not null,
+  actor_name text not null,
+  action text not null,
+  subject_kind text not null,
+  subject_id bigint not null,
+  data jsonb default '{}'::jsonb not null,
+  constraint robotics_trail_pkey PRIMARY KEY (event_id),
+  constraint robotics_trail_subject_kind_check CHECK (subject_kind = ANY (ARRAY['robotics_consumer'::text, 'serving_task'::text, 'filial_robotics'::text, 'webhook_endpoint'::text])),
+  constraint robotics_trail_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+CREATE INDEX robotics_trail_by_organization ON robotics_trail USING btree (organization_id, event_id);
+CREATE TRIGGER robotics_trail_append_only BEFORE DELETE OR UPDATE ON robotics_trail FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER robotics_trail_not_truncated BEFORE TRUNCATE ON robotics_trail FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table sandbox_provider_accounts (
+  account_id text not null,
+  name text not null,
+  api_key_hash bytea not null,
+  secret_generation integer default 1 not null,
+  previous_secret_until timestamp with time zone,
+  statement_lines bigint default 0 not null,
+  created_at timestamp with time zone default now() not null,
+  constraint sandbox_provider_accounts_pkey PRIMARY KEY (account_id),
+  constraint sandbox_provider_accounts_api_key_hash_check CHECK (octet_length(api_key_hash) = 32),
+  constraint sandbox_provider_accounts_api_key_hash_key UNIQUE (api_key_hash)
+);
+
+create table sandbox_provider_callbacks (
+  callback_id bigint generated always as identity not null,
+  payment_id text not null,
+  event_id text not null,
+  body text not null,
+  due_at timestamp with time zone default now() not null,
+  attempts integer default 0 not null,
+  done_at timestamp with time zone,
+  last_answer text,
+  constraint sandbox_provider_callbacks_pkey PRIMARY KEY (callback_id),
+  constraint sandbox_provider_callbacks_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES sandbox_provider_payments(payment_id)
+);
+CREATE INDEX sandbox_provider_callbacks_by_payment ON sandbox_provider_callbacks USING btree (payment_id);
+CREATE INDEX sandbox_provider_callbacks_due ON sandbox_provider_callbacks USING btree (due_at) WHERE done_at IS NULL;
+
+create table sandbox_provider_payments (
+  payment_id text not null,
+  account_id text not null,
+  reference text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  description text not null,
+  callback_url text not null,
+  status text default 'pending'::text not null,
+  scenario text not null,
+  decides_at timestamp with time zone,
+  expires_at timestamp with time zone not null,
+  decided_at timestamp with time zone,
+  asserted jsonb,
+  statement_line bigint,
+  created_at timestamp with time zone default now() not null,
+  constraint sandbox_provider_payments_pkey PRIMARY KEY (payment_id),
+  constraint sandbox_provider_payments_amount_minor_check CHECK (amount_minor >= 0),
+  constraint sandbox_provider_payments_status_check CHECK (status = ANY (ARRAY['pending'::text, 'paid'::text, 'declined'::text, 'cancelled'::text, 'expired'::text])),
+  constraint sandbox_provider_payments_account_id_fkey FOREIGN KEY (account_id) REFERENCES sandbox_provider_accounts(account_id),
+  constraint sandbox_provider_payments_account_id_reference_key UNIQUE (account_id, reference),
+  constraint sandbox_provider_payments_account_id_statement_line_key UNIQUE (account_id, statement_line)
+);
+CREATE INDEX sandbox_provider_payments_by_age ON sandbox_provider_payments USING btree (created_at);
+CREATE INDEX sandbox_provider_payments_deciding ON sandbox_provider_payments USING btree (decides_at) WHERE decides_at IS NOT NULL;
+
+create table serving_tasks (
+  task_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  filial_id bigint not null,
+  consumer_id bigint not null,
+  display_number bigint not null,
+  leg text not null,
+  status text default 'offered'::text not null,
+  manifest jsonb not null,
+  destination jsonb not null,
+  offered_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone not null,
+  accepted_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  cancel_reason text,
+  idempotency_key text,
+  request_hash bytea,
+  constraint serving_tasks_pkey PRIMARY KEY (task_id),
+  constraint serving_tasks_check CHECK ((idempotency_key IS NULL) = (request_hash IS NULL)),
+  constraint serving_tasks_check1 CHECK ((ended_at IS NOT NULL) = (status = ANY (ARRAY['completed'::text, 'cancelled'::text, 'expired'::text]))),
+  constraint serving_tasks_leg_check CHECK (leg = ANY (ARRAY['kitchen_to_table'::text, 'kitchen_to_pickup'::text, 'table_to_kitchen'::text, 'courier'::text])),
+  constraint serving_tasks_status_check CHECK (status = ANY (ARRAY['offered'::text, 'accepted'::text, 'completed'::text, 'cancelled'::text, 'expired'::text])),
+  constraint serving_tasks_organization_id_consumer_id_fkey FOREIGN KEY (organization_id, consumer_id) REFERENCES robotics_consumers(organization_id, consumer_id),
+  constraint serving_tasks_organization_id_filial_id_fkey FOREIGN KEY (organization_id, filial_id) REFERENCES filials(organization_id, filial_id),
+  constraint serving_tasks_filial_id_display_number_key UNIQUE (filial_id, display_number),
+  constraint serving_tasks_organization_id_idempotency_key_key UNIQUE (organization_id, idempotency_key)
+);
+CREATE INDEX serving_tasks_by_consumer ON serving_tasks USING btree (consumer_id, status, task_id);
+CREATE INDEX serving_tasks_by_organization ON serving_tasks USING btree (organization_id, task_id);
+CREATE INDEX serving_tasks_current ON serving_tasks USING btree (consumer_id, task_id) WHERE status = ANY (ARRAY['offered'::text, 'accepted'::text]);
+CREATE INDEX serving_tasks_due ON serving_tasks USING btree (expires_at) WHERE status = 'offered'::text;
+CREATE INDEX serving_tasks_ended ON serving_tasks USING btree (ended_at) WHERE ended_at IS NOT NULL;
+
+create table session_stations (
+  session_id bigint not null,
+  station_id bigint not null,
+  bound_at timestamp with time zone default now() not null,
+  constraint session_stations_pkey PRIMARY KEY (session_id, station_id),
+  constraint session_stations_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(session_id) ON DELETE CASCADE,
+  constraint session_stations_station_id_fkey FOREIGN KEY (station_id) REFERENCES stations(station_id)
+);
+
+create table sessions (
+  session_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  user_id bigint not null,
+  token_hash bytea not null,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint sessions_pkey PRIMARY KEY (session_id),
+  constraint sessions_token_hash_check CHECK (octet_length(token_hash) = 32),
+  constraint sessions_organization_id_user_id_fkey FOREIGN KEY (organization_id, user_id) REFERENCES users(organization_id, user_id),
+  constraint sessions_token_hash_key UNIQUE (token_hash)
+);
+CREATE INDEX sessions_by_expiry ON sessions USING btree (expires_at);
+CREATE INDEX sessions_open_by_user ON sessions USING btree (user_id, session_id) WHERE ended_at IS NULL;
+
+create table settled_references (
+  filial_id bigint not null,
+  reference_key text not null,
+  transaction_id bigint not null,
+  settled_at timestamp with time zone default clock_timestamp() not null,
+  constraint settled_references_pkey PRIMARY KEY (filial_id, reference_key, transaction_id),
+  constraint settled_references_reference_key_check CHECK (reference_key <> ''::text),
+  constraint settled_references_transaction_id_key UNIQUE (transaction_id)
+);
+CREATE TRIGGER settled_references_append_only BEFORE DELETE OR UPDATE ON settled_references FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER settled_references_not_truncated BEFORE TRUNCATE ON settled_references FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table settlement_refusals (
+  intent_id bigint not null,
+  attestation_id text not null,
+  refusal text not null,
+  used_by bigint,
+  refused_at timestamp with time zone default clock_timestamp() not null,
+  constraint settlement_refusals_pkey PRIMARY KEY (intent_id, attestation_id),
+  constraint settlement_refusals_refusal_check CHECK (refusal = ANY (ARRAY['order_changed'::text, 'order_already_paid'::text, 'order_voided'::text, 'order_unknown'::text, 'money_already_used'::text, 'reference_already_used'::text])),
+  constraint settlement_refusals_used_by_check CHECK ((refusal = 'reference_already_used'::text) = (used_by IS NOT NULL))
+);
+CREATE TRIGGER settlement_refusals_append_only BEFORE DELETE OR UPDATE ON settlement_refusals FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER settlement_refusals_not_truncated BEFORE TRUNCATE ON settlement_refusals FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table station_events (
+  station_id bigint not null,
+  version bigint not null,
+  ordinal integer not null,
+  organization_id bigint not null,
+  intent_id bigint,
+  at timestamp with time zone not null,
+  type text not null,
+  actor_kind text not null,
+  actor_id bigint not null,
+  actor_name text not null,
+  data jsonb not null,
+  machine_version integer not null,
+  stream_sequence bigint not null,
+  constraint station_events_pkey PRIMARY KEY (station_id, version, ordinal),
+  constraint station_events_ordinal_check CHECK (ordinal >= 0),
+  constraint station_events_version_check CHECK (version > 0)
+);
+CREATE INDEX station_events_by_intent ON station_events USING btree (intent_id) WHERE intent_id IS NOT NULL;
+CREATE INDEX station_events_by_time ON station_events USING brin (at);
+CREATE INDEX station_events_log_lost ON station_events USING btree (station_id) WHERE type = 'log_lost'::text;
+CREATE TRIGGER station_events_never_change BEFORE UPDATE ON station_events FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+create table stations (
+  station_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  filial_id bigint not null,
+  name text not null,
+  currency text not null,
+  status text default 'active'::text not null,
+  sandbox boolean default false not null,
+  seed text,
+  revision bigint default 1 not null,
+  provider_told boolean default false not null,
+  created_at timestamp with time zone default now() not null,
+  constraint stations_pkey PRIMARY KEY (station_id),
+  constraint stations_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint stations_status_check CHECK (status = ANY (ARRAY['active'::text, 'suspended'::text, 'closed'::text])),
+  constraint stations_organization_id_filial_id_fkey FOREIGN KEY (organization_id, filial_id) REFERENCES filials(organization_id, filial_id),
+  constraint stations_organization_id_station_id_key UNIQUE (organization_id, station_id)
+);
+CREATE INDEX stations_by_filial ON stations USING btree (organization_id, filial_id, station_id);
+CREATE UNIQUE INDEX stations_seeded ON stations USING btree (organization_id, seed) WHERE seed IS NOT NULL AND status <> 'closed'::text;
+CREATE INDEX stations_without_provider ON stations USING btree (station_id) WHERE NOT provider_told;
+
+create table transactions (
+  transaction_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  order_id bigint not null,
+  station_id bigint not null,
+  intent_id bigint not null,
+  kind text default 'sale'::text not null,
+  route text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  reference text not null,
+  attested_by bigint not null,
+  money_key text,
+  settled_at timestamp with time zone default clock_timestamp() not null,
+  constraint transactions_pkey PRIMARY KEY (transaction_id),
+  constraint transactions_amount_minor_check CHECK (amount_minor >= 0),
+  constraint transactions_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
+  constraint transactions_kind_check CHECK (kind = 'sale'::text),
+  constraint transactions_money_key_check CHECK (money_key <> ''::text),
+  constraint transactions_route_check CHECK (route = ANY (ARRAY['smart_pos'::text, 'dynamic_qr'::text, 'attested_terminal'::text, 'cash'::text])),
+  constraint transactions_organization_id_order_id_fkey FOREIGN KEY (organization_id, order_id) REFERENCES orders(organization_id, order_id),
+  constraint transactions_intent_id_key UNIQUE (intent_id)
+);
+CREATE UNIQUE INDEX transactions_one_sale_per_order ON transactions USING btree (order_id) WHERE kind = 'sale'::text;
+CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE ON transactions FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER transactions_not_truncated BEFORE TRUNCATE ON transactions FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table users (
+  user_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  email text not null,
+  name text not null,
+  role text not null,
+  status text default 'active'::text not null,
+  password_hash text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint users_pkey PRIMARY KEY (user_id),
+  constraint users_email_check CHECK (email = lower(email)),
+  constraint users_role_check CHECK (role = ANY (ARRAY['owner'::text, 'cashier'::text, 'reconciliation_operator'::text])),
+  constraint users_status_check CHECK (status = ANY (ARRAY['active'::text, 'suspended'::text])),
+  constraint users_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id),
+  constraint users_email_key UNIQUE (email),
+  constraint users_organization_id_user_id_key UNIQUE (organization_id, user_id)
+);
+
+create table webhook_attempts (
+  attempt_id bigint not null,
+  delivery_id bigint not null,
+  started_at timestamp with time zone not null,
+  address text,
+  dns_ms real,
+  connect_ms real,
+  tls_ms real,
+  first_byte_ms real,
+  total_ms real,
+  status smallint,
+  error text,
+  response_body text default ''::text not null,
+  is_truncated boolean default false not null,
+  is_manual boolean default false not null,
+  constraint webhook_attempts_pkey PRIMARY KEY (delivery_id, attempt_id)
+);
+
+create table webhook_deliveries (
+  delivery_id bigint generated by default as identity not null,
+  organization_id bigint not null,
+  consumer_id bigint not null,
+  endpoint_id bigint,
+  event_id bigint,
+  event_type text not null,
+  body text not null,
+  status text not null,
+  attempts integer default 0 not null,
+  due_at timestamp with time zone,
+  manual_of text,
+  asked integer default 0 not null,
+  manual_attempts integer default 0 not null,
+  planned_at timestamp with time zone,
+  lapses_at timestamp with time zone,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  delivered_at timestamp with time zone,
+  constraint webhook_deliveries_pkey PRIMARY KEY (delivery_id),
+  constraint webhook_deliveries_check CHECK ((due_at IS NOT NULL) = (status = 'pending'::text)),
+  constraint webhook_deliveries_check1 CHECK (endpoint_id IS NOT NULL OR status = 'unsent'::text),
+  constraint webhook_deliveries_manual_of_check CHECK (manual_of = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'lapsed'::text, 'unsent'::text])),
+  constraint webhook_deliveries_status_check CHECK (status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'lapsed'::text, 'unsent'::text])),
+  constraint webhook_deliveries_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoints(endpoint_id)
+) with (fillfactor=75, autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX webhook_deliveries_by_consumer ON webhook_deliveries USING btree (consumer_id, delivery_id);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries USING btree (endpoint_id, due_at, delivery_id) WHERE status = 'pending'::text;
+CREATE INDEX webhook_deliveries_due_owners ON webhook_deliveries USING btree (organization_id, due_at) WHERE status = 'pending'::text;
+CREATE INDEX webhook_deliveries_lapsing ON webhook_deliveries USING btree (lapses_at) WHERE status = 'pending'::text AND lapses_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_old ON webhook_deliveries USING brin (created_at) WITH (autosummarize='true');
+
+create table webhook_endpoints (
+  endpoint_id bigint generated always as identity not null,
+  organization_id bigint not null,
+  consumer_id bigint not null,
+  filial_id bigint not null,
+  url text not null,
+  status text default 'active'::text not null,
+  disabled_reason text,
+  created_at timestamp with time zone default now() not null,
+  deleted_at timestamp with time zone,
+  consecutive_failures integer default 0 not null,
+  times_opened integer default 0 not null,
+  open_until timestamp with time zone,
+  failing_since timestamp with time zone,
+  failures_since_success integer default 0 not null,
+  last_success_at timestamp with time zone,
+  last_failure_at timestamp with time zone,
+  generation integer default 1 not null,
+  constraint webhook_endpoints_pkey PRIMARY KEY (endpoint_id),
+  constraint webhook_endpoints_check CHECK ((disabled_reason IS NOT NULL) = (status = 'disabled'::text)),
+  constraint webhook_endpoints_status_check CHECK (status = ANY (ARRAY['active'::text, 'paused'::text, 'disabled'::text])),
+  constraint webhook_endpoints_filial_id_fkey FOREIGN KEY (filial_id) REFERENCES filials(filial_id),
+  constraint webhook_endpoints_organization_id_consumer_id_fkey FOREIGN KEY (organization_id, consumer_id) REFERENCES robotics_consumers(organization_id, consumer_id),
+  constraint webhook_endpoints_organization_id_endpoint_id_key UNIQUE (organization_id, endpoint_id)
+);
+CREATE INDEX webhook_endpoints_by_consumer ON webhook_endpoints USING btree (consumer_id, endpoint_id) WHERE deleted_at IS NULL;
+CREATE INDEX webhook_endpoints_by_organization ON webhook_endpoints USING btree (organization_id, endpoint_id) WHERE deleted_at IS NULL;
+
+create table webhook_events (
+  event_id bigint not null,
+  organization_id bigint not null,
+  filial_id bigint not null,
+  event_type text not null,
+  taken_at timestamp with time zone default now() not null,
+  constraint webhook_events_pkey PRIMARY KEY (event_id)
+);
+CREATE INDEX webhook_events_by_time ON webhook_events USING btree (taken_at);
+
+create table webhook_owners (
+  organization_id bigint not null,
+  leased_by uuid,
+  leased_until timestamp with time zone default '-infinity'::timestamp with time zone not null,
+  constraint webhook_owners_pkey PRIMARY KEY (organization_id),
+  constraint webhook_owners_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
+);
+
+create table webhook_redeliveries (
+  delivery_id bigint not null,
+  idempotency_key text not null,
+  asked_at timestamp with time zone default now() not null,
+  constraint webhook_redeliveries_pkey PRIMARY KEY (delivery_id, idempotency_key),
+  constraint webhook_redeliveries_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES webhook_deliveries(delivery_id) ON DELETE CASCADE
+);
+
+create table webhook_secrets (
+  secret_id bigint generated always as identity not null,
+  endpoint_id bigint not null,
+  key_id text not null,
+  nonce bytea not null,
+  sealed bytea not null,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone,
+  constraint webhook_secrets_pkey PRIMARY KEY (secret_id),
+  constraint webhook_secrets_nonce_check CHECK (octet_length(nonce) = 12),
+  constraint webhook_secrets_sealed_check CHECK (octet_length(sealed) > 16),
+  constraint webhook_secrets_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoints(endpoint_id)
+);
+CREATE INDEX webhook_secrets_by_endpoint ON webhook_secrets USING btree (endpoint_id, secret_id);
+CREATE UNIQUE INDEX webhook_secrets_one_current ON webhook_secrets USING btree (endpoint_id) WHERE expires_at IS NULL;
+
+create table webhook_signers (
+  signer_id uuid not null,
+  seen_at timestamp with time zone default now() not null,
+  constraint webhook_signers_pkey PRIMARY KEY (signer_id)
+);
+
+CREATE OR REPLACE FUNCTION is_money_taken_elsewhere(the_config_id bigint, the_reference text, the_money_key text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  own_intent_id bigint;
+  names text[];
+begin
+  select intent_id into own_intent_id from provider_payments
+    where config_id = the_config_id and reference = the_reference;
+  if not found then
+    return false;
+  end if;
+  names := names_of_settlement(own_intent_id, the_money_key);
+  return exists (select from provider_payments where paid_money_name = any (names) and intent_id <> own_intent_id)
+    or exists (
+      select from paid_money_names n join transactions t using (transaction_id)
+        where n.name = any (names) and t.intent_id <> own_intent_id)
+    or exists (
+      select from provider_issues where money_names && names and status = 'closed' and transaction_id is null);
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lock_settled_money(the_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('settled money ' || coalesce(provider_money_name(the_name), the_name), 0));
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION money_name_of_account(the_organization_id bigint, the_kind text, the_mode text, the_scheme text, the_account text, the_name text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  money_name text := provider_money_name(the_name);
+begin
+  if the_account is null or money_name is null then
+    return null;
+  end if;
+  return jsonb_build_array(the_organization_id, the_kind, the_mode,
+    case when the_scheme is null then to_jsonb(the_account) else jsonb_build_array(the_scheme, the_account) end,
+    money_name)::text;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION money_name_of_payment(the_payment provider_payments, the_name text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return (
+    select money_name_of_account(organization_id, kind, mode, (the_payment).account_scheme, (the_payment).account, the_name)
+      from provider_configs where config_id = (the_payment).config_id
+  );
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION names_of_money(the_config_id bigint, the_payment provider_payments, the_said_account text, the_name text)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return (
+    with config as (
+      select organization_id, kind, mode,
+        coalesce((the_payment).account_scheme, provider_scheme(kind, settings)) as scheme,
+        coalesce((the_payment).account, provider_account(kind, settings)) as account
+      from provider_configs where config_id = the_config_id
+    )
+    select array_agg(distinct name order by name) from (
+      select 'provider:' || the_config_id || ':' || coalesce(provider_money_name(the_name), the_name)
+      union all
+      select money_name_of_account(organization_id, kind, mode, scheme, each.account, the_name)
+        -- As a reference is compared.
+        from config, lateral (values (config.account), (nullif(substr(provider_money_name('money:' || the_said_account), 7), '')))
+          as each (account)
+    ) as known (name) where name is not null
+  );
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION names_of_settlement(the_intent_id bigint, the_money_key text)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  the_config_id bigint;
+  the_name text;
+  names text[];
+  more text[];
+begin
+  if the_money_key is null then
+    return '{}';
+  end if;
+  if the_money_key !~ '^provider:[0-9]{1,18}:' then
+    return array[the_money_key];
+  end if;
+  the_config_id := split_part(the_money_key, ':', 2)::bigint;
+  the_name := regexp_replace(the_money_key, '^provider:[0-9]+:', '');
+  select names_of_money(the_config_id, p, null, the_name) into names from provider_payments p
+    where p.intent_id = the_intent_id and p.config_id = the_config_id;
+  if not found then
+    names := array['provider:' || the_config_id || ':' || coalesce(provider_money_name(the_name), the_name)];
+    perform from provider_issues where money_names && names;
+    if not found then
+      return names_of_money(the_config_id, null, null, the_name);
+    end if;
+  end if;
+  loop
+    select array_agg(distinct name order by name) into more from (
+      select unnest(names) union all
+      select unnest(i.money_names) from provider_issues i where i.money_names && names) as known (name);
+    exit when more = names;
+    names := more;
+  end loop;
+  return names;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION provider_account(the_kind text, the_settings jsonb)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case the_kind
+    when 'emvco_generic' then the_settings #>> '{merchant_account,merchant_id}'
+    else the_settings ->> 'account'
+  end
+$function$;
+
+CREATE OR REPLACE FUNCTION provider_money_name(the_name text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when the_name like 'money:%' then
+    'money:' || nullif(btrim(normalize(substr(the_name, 7), NFC),
+      E' \t\n\u000B\f\r\u00A0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF'), '')
+    when the_name like 'money-sha256:%' then the_name
+  end
+$function$;
+
+CREATE OR REPLACE FUNCTION provider_scheme(the_kind text, the_settings jsonb)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case the_kind when 'emvco_generic' then lower(the_settings #>> '{merchant_account,guid}') end
+$function$;
+
+CREATE OR REPLACE FUNCTION refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'rows of % never change once written', tg_table_name using errcode = 'restrict_violation';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION settle_intent(the_intent_id bigint, the_attestation_id text, the_station_id bigint, the_order_id bigint, the_route text, the_amount_minor bigint, the_currency text, the_reference text, the_cashier_id bigint, the_money_key text DEFAULT NULL::text, the_reference_key text DEFAULT NULL::text, the_reference_window interval DEFAULT NULL::interval, the_confirmation boolean DEFAULT false, OUT settled_as bigint, OUT refusal text, OUT reference_used_by bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  found_order orders;
+  found_filial_id bigint;
+  names text[];
+begin
+  -- First, so that everything below sees what an earlier question has committed.
+  select * into found_order from orders where order_id = the_order_id and station_id = the_station_id for update;
+
+  -- Perhaps it was settled before: a host that crashed, or lost the answer, asks again.
+  select paid.transaction_id into settled_as from transactions as paid
+    where paid.intent_id = the_intent_id and paid.order_id = the_order_id;
+  if found and found_order.order_id is not null then
+    return;
+  end if;
+  settled_as := null;
+  select earlier.refusal, earlier.used_by into refusal, reference_used_by from settlement_refusals as earlier
+    where earlier.intent_id = the_intent_id and earlier.attestation_id = the_attestation_id;
+  if found then
+    return;
+  end if;
+
+  if found_order.order_id is null then
+    refusal := 'order_unknown';
+  else
+    if the_money_key is not null then
+      perform lock_settled_money(regexp_replace(the_money_key, '^provider:[0-9]+:', ''));
+      names := names_of_settlement(the_intent_id, the_money_key);
+      perform from paid_money_names where name = any (names)
+        union all select from provider_issues where money_names && names and status = 'closed' and transaction_id is null;
+      if found then
+        refusal := 'money_already_used';
+      end if;
+    end if;
+    if refusal is null and found_order.status = 'open'
+        and (found_order.total_minor, found_order.currency) = (the_amount_minor, the_currency) then
+      if the_reference_key is not null then
+        select s.filial_id into found_filial_id from stations as s where s.station_id = the_station_id;
+        -- Two counters may use one slip at the same moment: the second one waits here and sees the first one's row. A
+        -- confirmed attestation takes the lock too, because another one must see its row as well.
+        perform pg_advisory_xact_lock(
+          hashtextextended('settled reference ' || found_filial_id || ' ' || the_reference_key, 0));
+        if not the_confirmation then
+          select used.transaction_id into reference_used_by from settled_references as used
+            where used.filial_id = found_filial_id and used.reference_key = the_reference_key
+              and (the_reference_window is null or used.settled_at > clock_timestamp() - the_reference_window)
+            order by used.transaction_id desc limit 1;
+          if found then
+            refusal := 'reference_already_used';
+          end if;
+        end if;
+      end if;
+      if refusal is null then
+        insert into transactions
+          (organization_id, order_id, station_id, intent_id, route, amount_minor, currency, reference, attested_by, money_key)
+        values (found_order.organization_id, the_order_id, the_station_id, the_intent_id, the_route, the_amount_minor,
+          the_currency, the_reference, the_cashier_id, the_money_key)
+        on conflict do nothing
+        returning transaction_id into settled_as;
+        if found then
+          insert into paid_money_names (name, transaction_id) select name, settled_as from unnest(names) as name;
+          if the_reference_key is not null then
+            insert into settled_references (filial_id, reference_key, transaction_id)
+              values (found_filial_id, the_reference_key, settled_as);
+          end if;
+          update orders set status = 'paid', revision = revision + 1 where order_id = the_order_id;
+          return;
+        end if;
+      end if;
+    end if;
+    refusal := coalesce(refusal, case found_order.status
+      when 'paid' then 'order_already_paid'
+      when 'voided' then 'order_voided'
+      else 'order_changed'
+    end);
+  end if;
+  -- Two may ask at once for an order that is unknown, because there is nothing to lock.
+  insert into settlement_refusals (intent_id, attestation_id, refusal, used_by)
+    values (the_intent_id, the_attestation_id, settle_intent.refusal, reference_used_by)
+    on conflict (intent_id, attestation_id) do nothing;
+end
+$function$;

@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describeSchema } from "../../services/db/describe-schema.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+
+const SCHEMA_FILE = join(import.meta.dirname, "..", "..", "services", "db", "schema.sql");
+
+let database: TestDatabase;
+let sql: Database;
+beforeAll(async () => {
+  database = await cloneDatabase();
+  sql = openDatabase({ url: database.url, maxConnections: 1 });
+});
+afterAll(async () => {
+  await closeDatabase(sql);
+  await database.drop();
+});
+
+test("schema.sql: is what the migrations make", async () => {
+  const text = await describeSchema(sql);
+  expect(text, "services/db/schema.sql is stale: run `npm run schema`").toBe(readFileSync(SCHEMA_FILE, "utf8"));
+});
+
+describe("the schema as text: a change shows", () => {
+  const original = readFileSync(SCHEMA_FILE, "utf8");
+  test.each([
+    ["a column", "alter table orders add column note text", "note text"],
+    [
+      "a default",
+      "alter table orders alter column currency set default 'EUR'",
+      "currency text default 'EUR'::text not null",
+    ],
+    [
+      "a bound",
+      "alter table orders add constraint few check (total_minor < 100)",
+      "constraint few CHECK (total_minor < 100)",
+    ],
+    ["an index", "create index few on orders (total_minor)", "CREATE INDEX few ON orders USING btree (total_minor)"],
+    [
+      "a trigger",
+      "alter table orders disable trigger orders_closed_for_good",
+      "disable trigger orders_closed_for_good",
+    ],
+    ["a comment", "comment on column orders.status is 'x'", "comment on column orders.status is 'x'"],
+    ["a function", "create function few() returns int language sql as 'select 1'", "FUNCTION few()"],
+    ["a storage option", "alter table orders set (fillfactor = 50)", ") with (fillfactor=50)"],
+    ["a sequence", "create sequence few", "create sequence few as bigint"],
+  ])("%s", async (_, change, shown) => {
+    const text = await changed(change);
+    expect(text).toContain(shown);
+    expect(original).not.toContain(shown);
+  });
+
+  test.each([
+    ["create view few as select 1 as one", "few"],
+    ["create type few as enum ('a')", "few"],
+    ["create domain few as text", "few"],
+    ["grant select on orders to public", "orders"],
+    ["alter table orders enable row level security", "orders"],
+    ["create table few (like orders) partition by list (status)", "few"],
+  ])("it refuses what it cannot write: %s", async (change, name) => {
+    await expect(changed(change)).rejects.toThrow(`does not know how to write ${name}.`);
+  });
+});
+
+/** The text with the change, which is taken back. */
+async function changed(change: string): Promise<string> {
+  const kept = new Error("taken back");
+  let text = "";
+  await sql
+    .begin(async (transaction) => {
+      await transaction.unsafe(change);
+      text = await describeSchema(transaction);
+      throw kept;
+    })
+    .catch((error: unknown) => {
+      if (error !== kept) throw error;
+    });
+  return text;
+}
