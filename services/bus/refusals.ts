@@ -79,3 +79,9 @@ export class UnavailableError extends Error {
     this.name = "UnavailableError";
   }
 }
+
+/** What a query has found; throws `not_found` where it has found nothing. */
+export function existing<T>(found: T | undefined): T {
+  if (found === undefined) throw new RefusedError({ code: "not_found" });
+  return found;
+}

@@ -1,10 +1,11 @@
-/** What the registry's handlers work with. */
+/** What each handler of the registry gets beside its request. */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
-import type { FailureLog } from "../bus/operation.ts";
+import type { z } from "zod";
+import type { FailureLog, Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
 import type { Database } from "../db/pool.ts";
-import type { RegistryFigures } from "./figures.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
+import type { RegistryMetrics } from "./metrics.ts";
 import type { Passwords } from "./secrets/password.ts";
 import type { RegistrySettings } from "./settings.ts";
 
@@ -22,5 +23,11 @@ export interface RegistryDeps {
   readonly settings: RegistrySettings;
   readonly passwords: Passwords;
   readonly loginThrottle: LoginThrottle;
-  readonly figures: RegistryFigures;
+  readonly metrics: RegistryMetrics;
 }
+
+/** Answers one operation. Throws `RefusedError`. */
+export type RegistryHandler<TOperation extends Operation<z.ZodType, z.ZodType>> = (
+  deps: RegistryDeps,
+  request: RequestOf<TOperation>,
+) => Promise<ReplyOf<TOperation>>;

@@ -12,8 +12,8 @@ export const REGISTRY_LIMITS = {
   stationsPerSession: 50,
   /** Ended sessions stay this long for questions of who was logged in when. */
   endedSessionRetentionDays: 30,
-  /** How often each process removes what has outlived its retention; several processes doing it do no harm. */
-  housekeepingIntervalMs: 3_600_000,
+  /** How often the retention job of each process runs, and how many rows one statement deletes. */
+  retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
   /** Time enough to walk to the device and type ten characters (design §4, "enrollment code"). */
   enrollmentCodeLifetimeMs: 15 * 60_000,
   /** A sandbox code may wait a day for whoever tries the service; each start issues a fresh one. */

@@ -1,8 +1,6 @@
-/** Which role may do what, and the check that every handler starts with. */
-
+/** Which role may do what. */
 import type { z } from "zod";
-import type { Caller, Permission, roleSchema } from "../bus/messages/caller.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import type { Permission, roleSchema } from "../bus/messages/caller.ts";
 
 export type Role = z.infer<typeof roleSchema>;
 
@@ -15,10 +13,4 @@ const PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
 
 export function permissionsOf(role: Role): Permission[] {
   return [...PERMISSIONS[role]];
-}
-
-/** Throws `permission_denied` unless the caller holds one of these. */
-export function requirePermission(caller: Caller, ...anyOf: readonly Permission[]): void {
-  if (anyOf.some((permission) => caller.permissions.includes(permission))) return;
-  throw new RefusedError({ code: "permission_denied" });
 }

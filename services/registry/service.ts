@@ -1,63 +1,134 @@
-/** The registry: people, places and devices; PostgreSQL is its truth, the outbox tells the bus. */
-import { BOUNDS } from "../bus/bounds.ts";
+/** The registry: people, places and devices. PostgreSQL is its truth; the outbox publishes each change on the bus. */
+import type { z } from "zod";
+import * as announceMessages from "../bus/messages/announce.ts";
+import * as deviceMessages from "../bus/messages/devices.ts";
+import * as codeMessages from "../bus/messages/enrollment-codes.ts";
+import * as eventMessages from "../bus/messages/events.ts";
+import * as filialMessages from "../bus/messages/filials.ts";
 import { registryHealth } from "../bus/messages/health.ts";
-import { serve } from "../bus/operation.ts";
+import * as switchMessages from "../bus/messages/kill-switches.ts";
+import * as organizationMessages from "../bus/messages/organizations.ts";
+import * as sandboxMessages from "../bus/messages/sandbox.ts";
+import * as sessionMessages from "../bus/messages/sessions.ts";
+import * as stationMessages from "../bus/messages/stations.ts";
+import * as userMessages from "../bus/messages/users.ts";
+import { type Operation, type Serving, serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
-import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
+import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { requestClaims } from "../db/request-claims.ts";
+import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
-import type { RegistryLog } from "./deps.ts";
-import { addRegistryFigures } from "./figures.ts";
-import { REGISTRY_LIMITS } from "./limits.ts";
+import type { RegistryDeps } from "./deps.ts";
+import * as devices from "./devices.ts";
+import * as codes from "./enrollment-codes.ts";
+import { listEvents } from "./events.ts";
+import * as filials from "./filials.ts";
+import { handleAnnounceSessions } from "./handlers/announce.ts";
+import { handleBindStation } from "./handlers/bind-station.ts";
+import { handleChangePassword } from "./handlers/change-password.ts";
+import { handleChangeUser } from "./handlers/change-user.ts";
+import { handleLogin, handleLogout } from "./handlers/login.ts";
+import * as organizations from "./handlers/organizations.ts";
+import * as access from "./handlers/user-access.ts";
+import * as users from "./handlers/users.ts";
+import * as switches from "./kill-switches.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
-import { serveRegistry } from "./operations.ts";
+import { addRegistryMetrics, counted } from "./metrics.ts";
+import { registryRetention } from "./retention.ts";
+import { seedSandbox } from "./sandbox.ts";
 import { createPasswords } from "./secrets/password.ts";
 import { registrySettingsSchema } from "./settings.ts";
-import { deleteOldKnownAddresses } from "./sql/known-addresses.ts";
-import { deleteOldKnownBrowsers } from "./sql/known-browsers.ts";
-import { deleteOldLoginAttempts } from "./sql/login-attempts.ts";
-import { deleteOldSessions } from "./sql/sessions.ts";
+import * as stations from "./stations.ts";
+
+const NAME = "registry";
 
 /** Starts the registry. Several processes may run it: they share the requests, and PostgreSQL keeps them in step. */
-export async function startRegistryService(deps: ServiceDeps): Promise<Service> {
-  const settings = parseSettings(registrySettingsSchema, deps.environment);
+export async function startRegistryService({
+  bus,
+  log,
+  settings,
+  environment,
+  metrics,
+  connections,
+}: ServiceDeps): Promise<Service> {
   const sql = openDatabase({
-    url: requireDatabaseUrl(deps.settings),
-    name: "device-payments registry",
-    maxConnections: deps.connections,
+    url: requireDatabaseUrl(settings),
+    name: `device-payments ${NAME}`,
+    maxConnections: connections,
   });
-  const { bus, log } = deps;
-  const serving = serveRegistry({
+  const deps: RegistryDeps = {
     nc: bus.nc,
     jsm: bus.jsm,
     sql,
     log,
-    settings,
+    settings: parseSettings(registrySettingsSchema, environment),
     passwords: await createPasswords(),
     loginThrottle: createLoginThrottle(sql),
-    figures: addRegistryFigures(deps.metrics),
-  });
-  const health = serve({ nc: bus.nc, log, queue: "registry" }, registryHealth, databaseHealth(bus.nc, sql));
-  const housekeeping = setInterval(() => void keepHouse(sql, log), REGISTRY_LIMITS.housekeepingIntervalMs);
-  housekeeping.unref();
+    metrics: addRegistryMetrics(metrics),
+  };
+  const serving = serveAll(deps);
+  const retention = startRetention(registryRetention(sql), log);
   return {
     stop: async () => {
-      clearInterval(housekeeping);
-      await Promise.all([...serving, health].map((served) => served.drain()));
+      await Promise.all([...serving.map((served) => served.drain()), retention.stop()]);
       await closeDatabase(sql);
     },
   };
 }
 
-/** Removes what has outlived its retention. Never rejects: what fails now is done an hour later. */
-export async function keepHouse(sql: Database, log: RegistryLog): Promise<void> {
-  try {
-    const sessions = await deleteOldSessions(sql, REGISTRY_LIMITS.endedSessionRetentionDays);
-    await deleteOldLoginAttempts(sql);
-    await deleteOldKnownAddresses(sql, REGISTRY_LIMITS.knownAddressDays);
-    await deleteOldKnownBrowsers(sql, BOUNDS.knownBrowserDays);
-    log.info({ sessions }, "removed what has outlived its retention");
-  } catch (error) {
-    log.error({ err: error }, "housekeeping failed");
-  }
+/** Every operation that the registry answers, with its handler. */
+function serveAll(deps: RegistryDeps): readonly Serving[] {
+  const { nc, log, sql } = deps;
+  const responder = { nc, log, queue: NAME, claim: requestClaims(sql) };
+  const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    operation: Operation<TRequest, TReply>,
+    handle: (deps: RegistryDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
+  ): Serving => serve(responder, operation, (request) => handle(deps, request));
+
+  return [
+    serve(responder, registryHealth, databaseHealth(nc, sql)),
+    on(sessionMessages.logIn, (using, request) => counted(using.metrics.logins, handleLogin(using, request))),
+    on(sessionMessages.logOut, handleLogout),
+    on(sessionMessages.changePassword, handleChangePassword),
+    on(sessionMessages.bindStation, handleBindStation),
+    on(userMessages.listUsers, users.handleListUsers),
+    on(userMessages.createUser, users.handleCreateUser),
+    on(userMessages.changeUser, handleChangeUser),
+    on(userMessages.moveUser, access.handleMoveUser),
+    on(userMessages.resetUserPassword, access.handleResetPassword),
+    on(organizationMessages.createOrganization, organizations.handleCreateOrganization),
+    on(organizationMessages.listOrganizations, organizations.handleListOrganizations),
+    on(organizationMessages.getOrganization, organizations.handleGetOrganization),
+    on(filialMessages.listFilials, filials.listFilials),
+    on(filialMessages.createFilial, filials.createFilial),
+    on(filialMessages.getFilial, filials.getFilial),
+    on(filialMessages.renameFilial, filials.renameFilial),
+    on(stationMessages.listStations, stations.listStations),
+    on(stationMessages.getStation, stations.getStation),
+    on(stationMessages.createStation, stations.createStation),
+    on(stationMessages.renameStation, stations.renameStation),
+    on(stationMessages.moveStation, stations.moveStation),
+    on(deviceMessages.listDevices, devices.listDevices),
+    on(deviceMessages.getDevice, devices.getDevice),
+    on(deviceMessages.registerDevice, devices.registerDevice),
+    on(deviceMessages.changeDevice, devices.changeDevice),
+    on(deviceMessages.moveDevice, devices.moveDevice),
+    on(codeMessages.issueEnrollmentCode, codes.issueEnrollmentCode),
+    on(codeMessages.listEnrollmentCodes, codes.listEnrollmentCodes),
+    on(codeMessages.revokeEnrollmentCode, codes.revokeEnrollmentCode),
+    on(codeMessages.enrollDevice, (using, request) =>
+      counted(using.metrics.enrollments, codes.enrollDevice(using, request)),
+    ),
+    on(switchMessages.setKillSwitch, switches.setKillSwitch),
+    on(switchMessages.setPlatformKillSwitch, switches.setPlatformKillSwitch),
+    on(switchMessages.listKillSwitches, switches.listKillSwitches),
+    on(switchMessages.getKillSwitch, switches.getKillSwitch),
+    on(eventMessages.listEvents, listEvents),
+    on(sandboxMessages.seedSandbox, seedSandbox),
+    on(announceMessages.announceStations, stations.announceStations),
+    on(announceMessages.announceCredentials, codes.announceCredentials),
+    on(announceMessages.announceSessions, handleAnnounceSessions),
+    on(announceMessages.announceSwitches, switches.announceSwitches),
+  ];
 }

@@ -8,7 +8,8 @@ import { createOrganization } from "../../services/bus/messages/organizations.ts
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { renameStation } from "../../services/bus/messages/stations.ts";
-import { OPERATOR, recordEvent } from "../../services/registry/sql/registry-events.ts";
+import { OPERATOR } from "../../services/registry/events.ts";
+import { recordEvent } from "../../services/registry/sql/events.ts";
 import { CASHIER_PASSWORD, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
 
 let fixture: RegistryFixture;

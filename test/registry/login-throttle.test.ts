@@ -7,9 +7,11 @@ import type { RegistryDeps } from "../../services/registry/deps.ts";
 import { handleLogin } from "../../services/registry/handlers/login.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { createLoginThrottle, type LoginAttempt, type LoginThrottle } from "../../services/registry/login-throttle.ts";
+import { registryRetention } from "../../services/registry/retention.ts";
 import type { Passwords } from "../../services/registry/secrets/password.ts";
 import { hashSecret } from "../../services/registry/secrets/secret-hash.ts";
-import { keepHouse, startRegistryService } from "../../services/registry/service.ts";
+import { startRegistryService } from "../../services/registry/service.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
 import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
 let fixture: RegistryFixture;
@@ -300,7 +302,7 @@ describe("a person in a browser where they have logged in before", () => {
       update known_browsers set last_login_at = now() - ${BOUNDS.knownBrowserDays}::int * interval '1 day'
       where user_id = ${userId}`;
     expect(await codeIn(email, password, newAddress(), newest)).toBe("login_throttled");
-    await keepHouse(fixture.sql, fixture.serviceDeps.log);
+    await removeExpired(registryRetention(fixture.sql), fixture.serviceDeps.log);
     expect(await browsersOf(userId)).toBe(0);
   });
 
@@ -402,7 +404,7 @@ test("what is stored of attempts and of known addresses names neither addresses 
   await fixture.sql`
     update known_addresses set last_login_at = now() - ${REGISTRY_LIMITS.knownAddressDays}::int * interval '1 day'
     where user_id = ${userId}`;
-  await keepHouse(fixture.sql, fixture.serviceDeps.log);
+  await removeExpired(registryRetention(fixture.sql), fixture.serviceDeps.log);
   expect(await fixture.sql`select from login_attempts`).toHaveLength(0);
   expect(await fixture.sql`select from known_addresses where user_id = ${userId}`).toHaveLength(0);
 });

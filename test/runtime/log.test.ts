@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ERROR_CODES } from "../../gateway/http/errors.ts";
-import { mintEnrollmentCode, showEnrollmentCode } from "../../services/registry/secrets/enrollment-code.ts";
+import { mintEnrollmentCode, showEnrollmentCode } from "../../services/registry/enrollment-codes.ts";
 
 const LOG = join(import.meta.dirname, "..", "..", "services", "runtime", "log.ts");
 

@@ -1,11 +1,11 @@
+import { requirePermission } from "../../bus/access.ts";
 import type { bindStation } from "../../bus/messages/sessions.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
-import { requirePermission } from "../permissions.ts";
 import * as bindings from "../sql/session-stations.ts";
-import { findStation } from "../sql/stations.ts";
+import { getStation } from "../sql/stations.ts";
 
 /**
  * Notes that a session is about to take a station's lease. The session is held open meanwhile: whatever ends it comes
@@ -20,7 +20,7 @@ export async function handleBindStation(
   await deps.sql.begin(async (tx) => {
     if (!(await bindings.holdSessionOpen(tx, { organizationId, userId, sessionId })))
       throw new RefusedError({ code: "session_ended" });
-    if ((await findStation(tx, organizationId, stationId)) === undefined) throw new RefusedError({ code: "not_found" });
+    if ((await getStation(tx, organizationId, stationId)) === undefined) throw new RefusedError({ code: "not_found" });
     await bindings.bindStation(tx, { sessionId, stationId });
     const most = REGISTRY_LIMITS.stationsPerSession;
     if ((await bindings.countBoundStations(tx, sessionId)) > most) {

@@ -3,9 +3,10 @@ import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
+import { userActor } from "../events.ts";
 import { organizationParty } from "../secrets/password.ts";
 import { announceSessionEnds } from "../session-ends.ts";
-import { recordEvent, userActor } from "../sql/registry-events.ts";
+import { recordEvent } from "../sql/events.ts";
 import { endSessions } from "../sql/sessions.ts";
 import { findUser, lockUsers, setPasswordHash } from "../sql/users.ts";
 

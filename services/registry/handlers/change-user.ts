@@ -1,3 +1,4 @@
+import { requirePermission } from "../../bus/access.ts";
 import type { changeUser } from "../../bus/messages/users.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -5,9 +6,9 @@ import { type OutboxKey, sessionKey } from "../../db/outbox.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
-import { requirePermission } from "../permissions.ts";
+import { userActor } from "../events.ts";
 import { announceSessionEnds } from "../session-ends.ts";
-import { recordEvent, userActor } from "../sql/registry-events.ts";
+import { recordEvent } from "../sql/events.ts";
 import { endSessions } from "../sql/sessions.ts";
 import { canonicalEmail, lockUsersAndOwners, setUserDescription, type UserRow } from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";

@@ -5,10 +5,11 @@ import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
+import { OPERATOR } from "../events.ts";
 import { mintInitialPassword } from "../secrets/initial-password.ts";
 import { OPERATOR_PARTY } from "../secrets/password.ts";
+import { recordEvent } from "../sql/events.ts";
 import * as organizations from "../sql/organizations.ts";
-import { OPERATOR, recordEvent } from "../sql/registry-events.ts";
 import { insertUser } from "../sql/users.ts";
 import { organizationOnWire, userOnWire } from "../wire.ts";
 

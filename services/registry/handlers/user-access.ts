@@ -1,4 +1,6 @@
 /** What an owner does about a person's access: suspend, resume, set a new password. It holds at every gateway at once. */
+
+import { requirePermission } from "../../bus/access.ts";
 import type { moveUser, resetUserPassword } from "../../bus/messages/users.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
@@ -6,10 +8,10 @@ import { sessionKey } from "../../db/outbox.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { flush } from "../announce.ts";
 import type { RegistryDeps } from "../deps.ts";
-import { requirePermission } from "../permissions.ts";
+import { userActor } from "../events.ts";
 import { organizationParty } from "../secrets/password.ts";
 import { announceSessionEnds } from "../session-ends.ts";
-import { recordEvent, userActor } from "../sql/registry-events.ts";
+import { recordEvent } from "../sql/events.ts";
 import { endSessions } from "../sql/sessions.ts";
 import { type CheckableUser, lockUsers, setPasswordHash, setUserStatus } from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";

@@ -1,13 +1,14 @@
+import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
 import type { createUser, listUsers } from "../../bus/messages/users.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { RegistryDeps } from "../deps.ts";
+import { userActor } from "../events.ts";
 import { REGISTRY_LIMITS } from "../limits.ts";
-import { requirePermission } from "../permissions.ts";
 import { organizationParty } from "../secrets/password.ts";
-import { recordEvent, userActor } from "../sql/registry-events.ts";
+import { recordEvent } from "../sql/events.ts";
 import * as users from "../sql/users.ts";
 import { userOnWire } from "../wire.ts";
 

@@ -25,7 +25,7 @@ export interface NewDevice {
   readonly handoffTarget: string;
 }
 
-export async function insertDevice(sql: Queryable, device: NewDevice): Promise<DeviceRow> {
+export async function registerDevice(sql: Queryable, device: NewDevice): Promise<DeviceRow> {
   const [row] = await sql<[DeviceRow]>`
     insert into devices (organization_id, station_id, name, kind, capabilities, handoff_target)
     values (${device.organizationId}, ${device.stationId}, ${device.name}, ${device.kind},
@@ -53,7 +53,7 @@ export async function listDevices(
     order by device_id limit ${page.limit}`;
 }
 
-export async function findDevice(
+export async function getDevice(
   sql: Queryable,
   organizationId: number,
   deviceId: number,
@@ -63,7 +63,7 @@ export async function findDevice(
   return row;
 }
 
-/** The device, held until the transaction ends. Codes and credentials are only touched by whoever holds their device. */
+/** The device, locked until the transaction ends. Only the holder of this lock changes its codes and credentials. */
 export async function lockDevice(
   sql: Transaction,
   organizationId: number,
@@ -74,7 +74,7 @@ export async function lockDevice(
   return row;
 }
 
-/** The devices of a station that take part or may yet; the caller holds the station. */
+/** The devices of a station that are not revoked; the caller has locked the station. */
 export async function countDevicesInUse(sql: Queryable, stationId: number): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
     select count(*) as count from devices where station_id = ${stationId} and status <> 'revoked'`;
@@ -82,7 +82,7 @@ export async function countDevicesInUse(sql: Queryable, stationId: number): Prom
 }
 
 /** The station's oldest device of a kind that is not revoked. */
-export async function findDeviceOfKind(
+export async function getDeviceOfKind(
   sql: Queryable,
   stationId: number,
   kind: DeviceKind,
@@ -93,7 +93,7 @@ export async function findDeviceOfKind(
   return row;
 }
 
-export async function setDeviceDescription(
+export async function changeDevice(
   sql: Queryable,
   device: Pick<DeviceRow, "device_id" | "name" | "capabilities" | "handoff_target">,
 ): Promise<DeviceRow> {
@@ -104,7 +104,8 @@ export async function setDeviceDescription(
   return row;
 }
 
-export async function setDeviceStatus(sql: Queryable, deviceId: number, status: DeviceStatus): Promise<DeviceRow> {
+/** A revoked device keeps the time of its revocation. */
+export async function moveDevice(sql: Queryable, deviceId: number, status: DeviceStatus): Promise<DeviceRow> {
   const [row] = await sql<[DeviceRow]>`
     update devices set status = ${status}, revision = revision + 1,
       revoked_at = case when ${status} = 'revoked' then now() else revoked_at end
@@ -112,10 +113,69 @@ export async function setDeviceStatus(sql: Queryable, deviceId: number, status: 
   return row;
 }
 
-/** A claimed device takes part from now on. */
-export async function setDeviceEnrolled(sql: Queryable, deviceId: number, status: DeviceStatus): Promise<DeviceRow> {
+/** The device that has claimed its code. */
+export async function enrollDevice(sql: Queryable, deviceId: number, status: DeviceStatus): Promise<DeviceRow> {
   const [row] = await sql<[DeviceRow]>`
     update devices set status = ${status}, revision = revision + 1, enrolled_at = now()
     where device_id = ${deviceId} returning *`;
   return row;
+}
+
+/** The stations' devices: of each station the newest revoked ones, then all others. */
+export async function announceDevices(
+  sql: Queryable,
+  stationIds: readonly number[],
+  revokedPerStation: number,
+): Promise<DeviceRow[]> {
+  return sql<DeviceRow[]>`
+    select * from (
+      select d.*, row_number() over (
+        partition by d.station_id, d.status = 'revoked' order by d.revoked_at desc, d.device_id) as place
+      from stations s join devices d using (organization_id, station_id)
+      where s.station_id = any(${[...stationIds]}::bigint[])) as placed
+    where status <> 'revoked' or place <= ${revokedPerStation}
+    order by station_id, status <> 'revoked', revoked_at, device_id`;
+}
+
+export async function insertCredential(
+  sql: Transaction,
+  credential: {
+    readonly organizationId: number;
+    readonly deviceId: number;
+    readonly hash: Buffer;
+    readonly scopes: readonly string[];
+  },
+): Promise<void> {
+  await sql`
+    insert into device_credentials (organization_id, device_id, credential_hash, scopes)
+    values (${credential.organizationId}, ${credential.deviceId}, ${credential.hash}, ${[...credential.scopes]})`;
+}
+
+/** Revokes the device's credential and returns its hash in hex; empty when it has none. */
+export async function revokeCredentials(sql: Transaction, deviceId: number): Promise<string[]> {
+  const rows = await sql<{ hash: string }[]>`
+    update device_credentials set revoked_at = now() where device_id = ${deviceId} and revoked_at is null
+    returning encode(credential_hash, 'hex') as hash`;
+  return rows.map((row) => row.hash);
+}
+
+export interface AnnouncedCredentialRow {
+  readonly credential_id: number;
+  readonly hash: string;
+  readonly device_id: number;
+  readonly station_id: number;
+  readonly scopes: string[];
+  readonly is_valid: boolean;
+}
+
+/** Credentials of all organizations, revoked ones too, after one of them, by id. */
+export async function announceCredentials(
+  sql: Queryable,
+  { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
+): Promise<AnnouncedCredentialRow[]> {
+  return sql<AnnouncedCredentialRow[]>`
+    select c.credential_id, encode(c.credential_hash, 'hex') as hash, c.device_id, d.station_id, c.scopes,
+           c.revoked_at is null as is_valid
+    from device_credentials c join devices d using (device_id)
+    where c.credential_id > ${sinceId} order by c.credential_id limit ${limit}`;
 }

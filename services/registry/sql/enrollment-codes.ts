@@ -9,7 +9,7 @@ export interface EnrollmentCodeRow {
   readonly status: "open" | "spent" | "expired" | "revoked";
 }
 
-/** A code's status is told by its times. One that expired before it was revoked has expired. */
+/** A code's status follows from its times. One that expired before it was revoked has expired. */
 const statusOf = (sql: Queryable) => sql`
   case
     when spent_at is not null then 'spent'
@@ -18,7 +18,7 @@ const statusOf = (sql: Queryable) => sql`
     else 'open'
   end as status`;
 
-export async function insertEnrollmentCode(
+export async function issueEnrollmentCode(
   sql: Queryable,
   code: {
     readonly organizationId: number;
@@ -47,7 +47,7 @@ export async function listEnrollmentCodes(
     where device_id = ${page.deviceId} ${before} order by code_id desc limit ${page.limit}`;
 }
 
-export async function findEnrollmentCode(
+export async function getEnrollmentCode(
   sql: Queryable,
   organizationId: number,
   codeId: number,
@@ -59,9 +59,9 @@ export async function findEnrollmentCode(
 }
 
 /**
- * The pending device whose code this is, held until the transaction ends, if the code can still be claimed. Unknown,
- * spent, revoked and expired codes find nothing alike, and nothing is locked or written for them: a lock would cost a
- * write that tells them apart (I10).
+ * The pending device of a code that can still be claimed, locked until the transaction ends. Unknown, spent, revoked and
+ * expired codes find nothing alike. Nothing is locked or written for them: a lock costs a write, whose time would show
+ * which code it was (I10).
  */
 export async function lockDeviceOfClaimableCode(
   sql: Transaction,
@@ -76,10 +76,7 @@ export async function lockDeviceOfClaimableCode(
   return row;
 }
 
-/**
- * Spends a code and says whether it was this call that did. Whoever waited for the device's lock while another claim
- * won finds the code spent here: of two claims exactly one gets true.
- */
+/** Spends a code. Of two claims at once exactly one gets true: the other waits for the device's lock and finds it spent. */
 export async function spendEnrollmentCode(sql: Transaction, codeId: number): Promise<boolean> {
   const rows = await sql`
     update enrollment_codes set spent_at = now()
@@ -88,15 +85,15 @@ export async function spendEnrollmentCode(sql: Transaction, codeId: number): Pro
   return rows.length === 1;
 }
 
-/** Revokes whatever code of the device could still be claimed, also one that has expired meanwhile. */
-export async function revokeUnspentCodes(sql: Transaction, deviceId: number): Promise<void> {
+/** Revokes the device's codes that are not spent, also those that have expired. */
+export async function revokeEnrollmentCodes(sql: Transaction, deviceId: number): Promise<void> {
   await sql`
     update enrollment_codes set revoked_at = now()
     where device_id = ${deviceId} and spent_at is null and revoked_at is null`;
 }
 
 /** The same for every device of a station that closes. */
-export async function revokeUnspentCodesOfStation(sql: Transaction, stationId: number): Promise<void> {
+export async function revokeEnrollmentCodesOfStation(sql: Transaction, stationId: number): Promise<void> {
   await sql`
     update enrollment_codes set revoked_at = now() from devices
     where devices.device_id = enrollment_codes.device_id and devices.station_id = ${stationId}

@@ -6,7 +6,7 @@ export interface FilialRow {
   readonly created_at: Date;
 }
 
-export async function insertFilial(sql: Queryable, organizationId: number, name: string): Promise<FilialRow> {
+export async function createFilial(sql: Queryable, organizationId: number, name: string): Promise<FilialRow> {
   const [row] = await sql<[FilialRow]>`
     insert into filials (organization_id, name) values (${organizationId}, ${name})
     returning filial_id, name, created_at`;
@@ -30,7 +30,7 @@ export async function countFilials(sql: Queryable, organizationId: number): Prom
   return row.count;
 }
 
-export async function findFilial(
+export async function getFilial(
   sql: Queryable,
   organizationId: number,
   filialId: number,
@@ -53,21 +53,14 @@ export async function lockFilial(
   return row;
 }
 
-export async function setFilialName(sql: Queryable, filialId: number, name: string): Promise<FilialRow> {
+export async function renameFilial(sql: Queryable, filialId: number, name: string): Promise<FilialRow> {
   const [row] = await sql<[FilialRow]>`
     update filials set name = ${name} where filial_id = ${filialId} returning filial_id, name, created_at`;
   return row;
 }
 
-/** Whether the organization has this filial. */
-export async function filialExists(sql: Queryable, organizationId: number, filialId: number): Promise<boolean> {
-  const rows = await sql`
-    select 1 from filials where organization_id = ${organizationId} and filial_id = ${filialId}`;
-  return rows.length > 0;
-}
-
-/** The oldest filial, or undefined when the organization has none. */
-export async function firstFilial(sql: Queryable, organizationId: number): Promise<FilialRow | undefined> {
+/** The oldest filial of the organization. */
+export async function getFirstFilial(sql: Queryable, organizationId: number): Promise<FilialRow | undefined> {
   const [row] = await sql<FilialRow[]>`
     select filial_id, name, created_at from filials where organization_id = ${organizationId} order by filial_id limit 1`;
   return row;

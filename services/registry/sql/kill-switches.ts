@@ -1,6 +1,6 @@
 import type { SwitchSubjectKind } from "../../bus/messages/kill-switches.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
-import type { RegistryActor } from "./registry-events.ts";
+import type { RegistryActor } from "./events.ts";
 
 export interface KillSwitchRow {
   readonly switch_id: number;
@@ -26,15 +26,15 @@ export interface SwitchChange {
 }
 
 /**
- * Throws the switch or takes it back, held until the transaction ends, so that its revisions grow in the order of the
- * commits. Returns the row as it stands, and whether this has changed it: one that was never thrown counts as off.
+ * Turns the switch on or off. Its row is locked until the transaction ends, so that revisions grow in the order of the
+ * commits. Returns the row as it is now, and whether this has changed it: a switch that was never on counts as off.
  */
 export async function setKillSwitch(
   sql: Transaction,
   change: SwitchChange,
 ): Promise<{ readonly row: KillSwitchRow; readonly isChanged: boolean }> {
   const { kind, id, organizationId, isOn, reason, actor } = change;
-  // Inserted as off and then updated, so that the first change is no other case than any later one.
+  // Inserted as off and then updated, so that the first change is the same case as any later one.
   await sql`
     insert into kill_switches (subject_kind, subject_id, organization_id, is_on, reason,
       changed_by_kind, changed_by_id, changed_by_name, revision)
@@ -53,7 +53,7 @@ export async function setKillSwitch(
 }
 
 /** Those that are on, of the organization and of the platform, after one of them, by id. */
-export async function listSwitchesOn(
+export async function listKillSwitches(
   sql: Queryable,
   page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
 ): Promise<KillSwitchRow[]> {
@@ -64,17 +64,30 @@ export async function listSwitchesOn(
     order by switch_id limit ${page.limit}`;
 }
 
-export async function findPlatformSwitch(sql: Queryable): Promise<KillSwitchRow | undefined> {
+/** The platform's. */
+export async function getKillSwitch(sql: Queryable): Promise<KillSwitchRow | undefined> {
   const [row] = await sql<KillSwitchRow[]>`select * from kill_switches where subject_kind = 'platform'`;
   return row;
 }
 
 /** All of them, on or off, of all organizations, after one of them, by id. */
-export async function pageOfSwitches(
+export async function announceSwitches(
   sql: Queryable,
   { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
 ): Promise<KillSwitchRow[]> {
   return sql<
     KillSwitchRow[]
   >`select * from kill_switches where switch_id > ${sinceId} order by switch_id limit ${limit}`;
+}
+
+/** The id of a provider config of the organization, locked until the transaction ends. The providers service owns the table. */
+export async function lockProviderConfig(
+  sql: Transaction,
+  organizationId: number,
+  configId: number,
+): Promise<number | undefined> {
+  const [row] = await sql<{ config_id: number }[]>`
+    select config_id from provider_configs
+    where organization_id = ${organizationId} and config_id = ${configId} for key share`;
+  return row?.config_id;
 }

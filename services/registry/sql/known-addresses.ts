@@ -17,7 +17,14 @@ export async function rememberAddress(
       order by last_login_at desc, address_hash offset ${keep})`;
 }
 
-/** Removes addresses that were last used so many days ago. */
-export async function deleteOldKnownAddresses(sql: Queryable, days: number): Promise<void> {
-  await sql`delete from known_addresses where last_login_at <= now() - ${days}::float8 * interval '1 day'`;
+/** Deletes up to `rows` addresses that were last used so many days ago; returns how many. */
+export async function deleteOldKnownAddresses(
+  sql: Queryable,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
+  const result = await sql`
+    delete from known_addresses where (user_id, address_hash) in (
+      select user_id, address_hash from known_addresses
+      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
+  return result.count;
 }

@@ -21,7 +21,14 @@ export async function forgetBrowser(sql: Queryable, userId: number, browserHash:
   await sql`delete from known_browsers where user_id = ${userId} and token_hash = ${browserHash}`;
 }
 
-/** Removes browsers that were last used so many days ago. */
-export async function deleteOldKnownBrowsers(sql: Queryable, days: number): Promise<void> {
-  await sql`delete from known_browsers where last_login_at <= now() - ${days}::float8 * interval '1 day'`;
+/** Deletes up to `rows` browsers that were last used so many days ago; returns how many. */
+export async function deleteOldKnownBrowsers(
+  sql: Queryable,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
+  const result = await sql`
+    delete from known_browsers where (user_id, token_hash) in (
+      select user_id, token_hash from known_browsers
+      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
+  return result.count;
 }

@@ -61,9 +61,14 @@ export async function endSessions(sql: Transaction, userId: number, exceptId?: n
   return rows.filter((row) => !row.expired);
 }
 
-/** Removes sessions that ended or expired so many days ago; returns how many. */
-export async function deleteOldSessions(sql: Queryable, retentionDays: number): Promise<number> {
+/** Deletes up to `rows` sessions that expired so many days ago; returns how many. */
+export async function deleteOldSessions(
+  sql: Queryable,
+  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
+): Promise<number> {
   const result = await sql`
-    delete from sessions where expires_at < now() - ${retentionDays}::float8 * interval '1 day'`;
+    delete from sessions where session_id in (
+      select session_id from sessions
+      where expires_at < now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
   return result.count;
 }

@@ -23,7 +23,7 @@ export interface NewStation {
 }
 
 /** A sandbox organization has sandbox stations only. */
-export async function insertStation(sql: Queryable, station: NewStation): Promise<StationRow> {
+export async function createStation(sql: Queryable, station: NewStation): Promise<StationRow> {
   const [row] = await sql<[StationRow]>`
     insert into stations (organization_id, filial_id, name, currency, sandbox, seed)
     select organization_id, ${station.filialId}, ${station.name}, ${station.currency}, sandbox, ${station.seed ?? null}
@@ -49,7 +49,7 @@ export async function listStations(
     order by station_id limit ${page.limit}`;
 }
 
-export async function findStation(
+export async function getStation(
   sql: Queryable,
   organizationId: number,
   stationId: number,
@@ -70,8 +70,8 @@ export async function lockStation(
   return row;
 }
 
-/** The seeded sandbox station of that name, unless it was closed. */
-export async function findSeededStation(
+/** The sandbox station of that seed, unless it was closed. */
+export async function getSeededStation(
   sql: Queryable,
   organizationId: number,
   seed: string,
@@ -81,14 +81,22 @@ export async function findSeededStation(
   return row;
 }
 
-export async function setStationName(sql: Queryable, stationId: number, name: string): Promise<StationRow> {
+export async function renameStation(sql: Queryable, stationId: number, name: string): Promise<StationRow> {
   const [row] = await sql<[StationRow]>`
     update stations set name = ${name}, revision = revision + 1 where station_id = ${stationId} returning *`;
   return row;
 }
 
-export async function setStationStatus(sql: Queryable, stationId: number, status: StationStatus): Promise<StationRow> {
+export async function moveStation(sql: Queryable, stationId: number, status: StationStatus): Promise<StationRow> {
   const [row] = await sql<[StationRow]>`
     update stations set status = ${status}, revision = revision + 1 where station_id = ${stationId} returning *`;
   return row;
+}
+
+/** Stations of all organizations after one of them, by id. */
+export async function announceStations(
+  sql: Queryable,
+  { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
+): Promise<StationRow[]> {
+  return sql<StationRow[]>`select * from stations where station_id > ${sinceId} order by station_id limit ${limit}`;
 }

@@ -1,22 +1,22 @@
-/** What the registry counts: log-ins and enrollments, by what came of them. */
+/** What the registry counts: log-ins and enrollments, by result. */
 import type { Registry } from "prom-client";
 import { RefusedError, SERVICE_REFUSAL_CODES } from "../bus/refusals.ts";
 import { addCount, type Count } from "../runtime/figures.ts";
 
-export interface RegistryFigures {
+export interface RegistryMetrics {
   readonly logins: Count<"result">;
   readonly enrollments: Count<"result">;
 }
 
-export function addRegistryFigures(metrics: Registry | undefined): RegistryFigures {
+export function addRegistryMetrics(registry: Registry | undefined): RegistryMetrics {
   const labels = { result: ["succeeded", "failed", ...SERVICE_REFUSAL_CODES] };
   return {
-    logins: addCount(metrics, {
+    logins: addCount(registry, {
       name: "registry_logins_total",
       help: "Log-ins by result: succeeded, or the code of the refusal.",
       labels,
     }),
-    enrollments: addCount(metrics, {
+    enrollments: addCount(registry, {
       name: "registry_enrollments_total",
       help: "Claims of enrollment codes by result: succeeded, or the code of the refusal.",
       labels,
@@ -24,7 +24,7 @@ export function addRegistryFigures(metrics: Registry | undefined): RegistryFigur
   };
 }
 
-/** Counts what becomes of a piece of work; a failure that is no refusal counts as `failed`. */
+/** Counts the result of a request; an error that is no refusal counts as `failed`. */
 export async function counted<T>(count: Count<"result">, work: Promise<T>): Promise<T> {
   try {
     const done = await work;

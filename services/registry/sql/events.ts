@@ -1,5 +1,5 @@
 import type { JSONValue } from "postgres";
-import type { ActorKind, Caller } from "../../bus/messages/caller.ts";
+import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { REGISTRY_SUBJECTS } from "../../bus/messages/events.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
@@ -9,19 +9,11 @@ export interface RegistryActor {
   readonly name: string;
 }
 
-/** Whoever operates the installation acts on the bus only, by way of the registry; station logs say so as well. */
-export const OPERATOR: RegistryActor = { kind: "registry", id: 0, name: "operator" };
-
-/** A person by the role. */
-export function userActor(caller: Pick<Caller, "userId" | "name" | "role">): RegistryActor {
-  return { kind: caller.role, id: caller.userId, name: caller.name };
-}
-
 export type SubjectKind = (typeof REGISTRY_SUBJECTS)[number];
 
-/** One entry of the owner's audit trail. `data` tells what changed; it never holds a secret (I9). */
+/** One entry of the audit log. `data` says what changed; it never holds a secret (I9). */
 export interface RegistryEvent {
-  /** Null for the platform: the event is in every organization's trail. */
+  /** Null for the platform: the event is in every organization's audit log. */
   readonly organizationId: number | null;
   readonly actor: RegistryActor;
   readonly action: string;
@@ -31,13 +23,13 @@ export interface RegistryEvent {
 
 /** The first half of the advisory locks that order the events of one organization; the second half is its id, hashed. */
 const EVENT_LOCK_CLASS = 0xe7e7;
-/** An event of the platform is in every trail: it waits for all that are not committed, and all later ones wait for it. */
+/** An event of the platform is in every audit log: it waits for all that are not committed, and all later ones wait for it. */
 const PLATFORM_EVENT_LOCK = 4_711_000_002;
 
 /**
  * Written in the transaction of the change itself, so that neither is without the other. The lock, held until the
- * transaction ends, makes the ids of one organization grow in the order of the commits: whoever reads on from the last id
- * that they have seen misses nothing. So this comes after every row lock of a transaction, and before its outbox rows.
+ * transaction ends, makes the ids of one organization grow in the order of the commits: a reader who goes on after the last
+ * id misses nothing. So this comes after every row lock of a transaction, and before its outbox rows.
  */
 export async function recordEvent(sql: Transaction, event: RegistryEvent): Promise<void> {
   const { organizationId, actor, action, subject } = event;
@@ -70,7 +62,7 @@ export interface RegistryEventRow {
  * The organization's events and the platform's: oldest first after `sinceId`; without it newest first, before `beforeId` if
  * that is given.
  */
-export async function selectEvents(
+export async function listEvents(
   sql: Queryable,
   page: {
     readonly organizationId: number;

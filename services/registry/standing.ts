@@ -1,4 +1,4 @@
-/** One step of a standing machine: the registry keeps the status in a row, the machine says where it may go. */
+/** One step of a standing machine: the registry stores the status in a row, and the machine decides where it may go. */
 import { type AnyStateMachine, type EventFromLogic, transition } from "xstate";
 import {
   type DeviceStandingEvent,
@@ -10,12 +10,12 @@ import {
 } from "../../machines/standing.ts";
 import { RefusedError } from "../bus/refusals.ts";
 
-/** Where a station goes; throws `conflict` when its machine does not take this move in this status. */
+/** The status of a station after a move; throws `conflict` where its machine does not take the move in this status. */
 export function stationAfter(status: StationStatus, move: StationStandingEvent["type"]): StationStatus {
   return after(stationStandingMachine, "station", status, { type: move }) as StationStatus;
 }
 
-/** Where a device goes; throws `conflict` when its machine does not take this move in this status. */
+/** The same for a device. */
 export function deviceAfter(status: DeviceStatus, move: DeviceStandingEvent["type"]): DeviceStatus {
   return after(deviceStandingMachine, "device", status, { type: move }) as DeviceStatus;
 }
@@ -28,7 +28,7 @@ function after<TMachine extends AnyStateMachine>(
 ): string {
   const any: AnyStateMachine = machine;
   const before = any.resolveState({ value: status, context: {} });
-  // `can` and not a comparison: a pending device that is reset stays pending, and yet the move was taken.
+  // `can` and not a comparison: a pending device that is reset stays pending, although the machine takes the move.
   if (!before.can(event)) {
     throw new RefusedError({
       code: "conflict",

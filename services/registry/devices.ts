@@ -1,0 +1,188 @@
+/** Devices: the owner registers each at one station for good. It works once it has claimed an enrollment code. */
+import { z } from "zod";
+import type { Actor } from "../../machines/actor.ts";
+import { STATE_LIMITS } from "../../machines/settings.ts";
+import type { Capability, DeviceKind } from "../../machines/station/state.ts";
+import { requirePermission } from "../bus/access.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import type * as devices from "../bus/messages/devices.ts";
+import { firstPage } from "../bus/page.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import { LIVENESS } from "../bus/streams.ts";
+import { heartbeatSubject } from "../bus/subjects.ts";
+import { credentialKey, insertOutbox, insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import { flush } from "./announce.ts";
+import type { RegistryDeps, RegistryHandler } from "./deps.ts";
+import { ownerEvent } from "./events.ts";
+import * as sql from "./sql/devices.ts";
+import { revokeEnrollmentCodes } from "./sql/enrollment-codes.ts";
+import { recordEvent } from "./sql/events.ts";
+import { getStation, lockStation } from "./sql/stations.ts";
+import { deviceAfter } from "./standing.ts";
+
+/** A device as its station's actor knows it. */
+export const deviceDescription = (row: sql.DeviceRow) => ({
+  deviceId: row.device_id,
+  name: row.name,
+  kind: row.kind,
+  capabilities: row.capabilities,
+  status: row.status,
+  handoffTarget: row.handoff_target,
+  revision: row.revision,
+});
+
+export const deviceMessage = (row: sql.DeviceRow): devices.Device => ({
+  ...deviceDescription(row),
+  stationId: row.station_id,
+  createdAtMs: row.created_at.getTime(),
+  enrolledAtMs: row.enrolled_at?.getTime() ?? null,
+});
+
+/** Publishes to the station's actor what one of its devices is now. */
+export function devicePut(row: sql.DeviceRow, actor: Actor): OutboxRow {
+  const stationId = row.station_id;
+  const command = { type: "device_put", device: deviceDescription(row) } as const;
+  return { key: stationKey(stationId), kind: "station_command", stationId, actor, command };
+}
+
+/** Takes revoked credentials out of the gateways. */
+export const credentialDeletes = (deviceId: number, hashes: readonly string[]): OutboxRow[] =>
+  hashes.map((hash) => ({ key: credentialKey(deviceId), kind: "credential_delete", hash }));
+
+const CAPABILITIES_OF_KIND: Readonly<Record<DeviceKind, readonly Capability[]>> = {
+  smart_pos_companion: ["handoff_present", "outcome_report"],
+  customer_display: ["display_total", "qr_dynamic_present"],
+};
+
+/**
+ * The declared capabilities in their usual order without repetition; all of the kind when none are declared. Throws
+ * `invalid_request` for one that this kind of device cannot have.
+ */
+export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[] | undefined): Capability[] {
+  const possible = CAPABILITIES_OF_KIND[kind];
+  const foreign = declared?.find((capability) => !possible.includes(capability));
+  if (foreign !== undefined) {
+    const detail = `A ${kind} cannot have the capability ${foreign}.`;
+    throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/capabilities", detail }] });
+  }
+  return possible.filter((capability) => declared === undefined || declared.includes(capability));
+}
+
+/** Throws `invalid_request` for a launch reference on a device that launches nothing. */
+function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | undefined): void {
+  if (kind === "smart_pos_companion" || handoffTarget === undefined || handoffTarget === "") return;
+  const detail = "Only a smart_pos_companion has a launch reference.";
+  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "/handoff_target", detail }] });
+}
+
+export const listDevices: RegistryHandler<typeof devices.listDevices> = async (deps, request) => {
+  const { caller, stationId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  if (stationId !== undefined) existing(await getStation(deps.sql, organizationId, stationId));
+  const rows = await sql.listDevices(deps.sql, { organizationId, stationId, status, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(deviceMessage), limit);
+  return { devices: page, hasMore };
+};
+
+export const getDevice: RegistryHandler<typeof devices.getDevice> = async (deps, { caller, deviceId }) => {
+  requirePermission(caller, "organization.manage");
+  const row = existing(await sql.getDevice(deps.sql, caller.organizationId, deviceId));
+  return { device: deviceMessage(row), lastHeartbeat: await readLastHeartbeat(deps, row) };
+};
+
+const heartbeatSchema = z.object({ atMs: z.number(), summary: z.record(z.string(), z.unknown()) });
+
+/** From the LIVENESS stream; null when the device has never sent one. */
+async function readLastHeartbeat({ jsm }: Pick<RegistryDeps, "jsm">, row: sql.DeviceRow) {
+  const subject = heartbeatSubject(row.station_id, row.device_id);
+  const message = await jsm.direct.getMessage(LIVENESS.name, { last_by_subj: subject });
+  return message === null ? null : heartbeatSchema.parse(message.json());
+}
+
+/** The device is pending until it claims a code. */
+export const registerDevice: RegistryHandler<typeof devices.registerDevice> = async (deps, request) => {
+  const { caller, stationId, name, kind, handoffTarget = "" } = request;
+  requirePermission(caller, "organization.manage");
+  const capabilities = capabilitiesFor(kind, request.capabilities);
+  requireHandoffTargetFits(kind, handoffTarget);
+  const { organizationId } = caller;
+  const device = await deps.sql.begin(async (tx) => {
+    await requireRoomAtStation(tx, organizationId, stationId);
+    const row = await sql.registerDevice(tx, { organizationId, stationId, name, kind, capabilities, handoffTarget });
+    const data = { name, kind, capabilities, handoff_target: handoffTarget, station_id: stationId };
+    await recordEvent(tx, ownerEvent(caller, "device_registered", { kind: "device", id: row.device_id }, data));
+    await insertOutbox(tx, devicePut(row, { kind: "owner", id: caller.userId }));
+    return row;
+  });
+  return { device: deviceMessage(device), barrier: await flush(deps, stationKey(stationId)) };
+};
+
+/** Locks the station, so that two registrations cannot both take its last place. */
+async function requireRoomAtStation(tx: Transaction, organizationId: number, stationId: number): Promise<void> {
+  const station = existing(await lockStation(tx, organizationId, stationId));
+  if (station.status === "closed") {
+    throw new RefusedError({ code: "conflict", detail: "A closed station takes no devices." });
+  }
+  if ((await sql.countDevicesInUse(tx, stationId)) >= STATE_LIMITS.devices) {
+    const detail = `A station has at most ${STATE_LIMITS.devices} devices.`;
+    throw new RefusedError({ code: "device_limit_reached", detail });
+  }
+}
+
+export const changeDevice: RegistryHandler<typeof devices.changeDevice> = async (deps, request) => {
+  const { caller, deviceId, capabilities } = request;
+  requirePermission(caller, "organization.manage");
+  const device = await deps.sql.begin(async (tx) => {
+    const before = existing(await sql.lockDevice(tx, caller.organizationId, deviceId));
+    if (before.status === "revoked") {
+      throw new RefusedError({ code: "conflict", detail: "A revoked device cannot be changed." });
+    }
+    requireHandoffTargetFits(before.kind, request.handoffTarget);
+    const from = { name: before.name, capabilities: before.capabilities, handoff_target: before.handoff_target };
+    const to = {
+      name: request.name ?? from.name,
+      capabilities: capabilities === undefined ? from.capabilities : capabilitiesFor(before.kind, capabilities),
+      handoff_target: request.handoffTarget ?? from.handoff_target,
+    };
+    const row = await sql.changeDevice(tx, { device_id: deviceId, ...to });
+    await recordEvent(tx, ownerEvent(caller, "device_changed", { kind: "device", id: deviceId }, { from, to }));
+    await insertOutbox(tx, devicePut(row, { kind: "owner", id: caller.userId }));
+    return row;
+  });
+  return { device: deviceMessage(device), barrier: await flush(deps, stationKey(device.station_id)) };
+};
+
+/** `to` is null where a device that already has the status is moved again: a reset also revokes the code of a pending device. */
+const MOVES = {
+  SUSPEND: { to: "suspended", action: "device_suspended", endsAccess: false },
+  RESUME: { to: "active", action: "device_resumed", endsAccess: false },
+  RESET: { to: null, action: "device_reset", endsAccess: true },
+  REVOKE: { to: "revoked", action: "device_revoked", endsAccess: true },
+} as const;
+
+/**
+ * Suspends, resumes, resets or revokes. A device that already has the status keeps it, and the answer waits for the
+ * first request's effect. A reset or a revocation ends the device's credential and code. The deletion of a credential has
+ * an outbox key of its own, so that it does not wait for the station's actor.
+ */
+export const moveDevice: RegistryHandler<typeof devices.moveDevice> = async (deps, { caller, deviceId, move }) => {
+  requirePermission(caller, "organization.manage");
+  const { to, action, endsAccess } = MOVES[move];
+  const device = await deps.sql.begin(async (tx) => {
+    const before = existing(await sql.lockDevice(tx, caller.organizationId, deviceId));
+    if (before.status === to) return before;
+    const status = deviceAfter(before.status, move);
+    const row = await sql.moveDevice(tx, deviceId, status);
+    if (endsAccess) await revokeEnrollmentCodes(tx, deviceId);
+    const hashes = endsAccess ? await sql.revokeCredentials(tx, deviceId) : [];
+    const data = { from: before.status, to: status };
+    await recordEvent(tx, ownerEvent(caller, action, { kind: "device", id: deviceId }, data));
+    const put = devicePut(row, { kind: "owner", id: caller.userId });
+    await insertOutboxRows(tx, [...credentialDeletes(deviceId, hashes), put]);
+    return row;
+  });
+  const keys = [stationKey(device.station_id), ...(endsAccess ? [credentialKey(deviceId)] : [])];
+  return { device: deviceMessage(device), barrier: await flush(deps, ...keys) };
+};

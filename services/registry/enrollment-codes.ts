@@ -1,0 +1,232 @@
+/**
+ * Enrollment: the owner issues a one-time code for a pending device, and the device claims it for its credential.
+ *
+ * A code has ten characters of Crockford's base32, 50 bits, shown as XXXXX-XXXXX (design §4). A person types it, so case,
+ * hyphens and spaces do not matter, O reads as 0, and I and L read as 1. A credential is
+ * `dp_<partition, 2 hex>_<256 random bits>`. Only hashes are stored.
+ */
+import { createHash, createHmac, randomBytes } from "node:crypto";
+import { partitionOf, partitionToken } from "../../machines/partition.ts";
+import type { DeviceKind } from "../../machines/station/state.ts";
+import { requirePermission } from "../bus/access.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import type { announceCredentials as AnnounceCredentials } from "../bus/messages/announce.ts";
+import type * as codes from "../bus/messages/enrollment-codes.ts";
+import { firstPage } from "../bus/page.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import { credentialKey, insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import { flush } from "./announce.ts";
+import type { RegistryHandler } from "./deps.ts";
+import { credentialDeletes, deviceMessage, devicePut } from "./devices.ts";
+import { OPERATOR, ownerEvent, userActor } from "./events.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
+import { hashSecret } from "./secrets/secret-hash.ts";
+import * as devices from "./sql/devices.ts";
+import * as sql from "./sql/enrollment-codes.ts";
+import { type RegistryActor, type RegistryEvent, recordEvent } from "./sql/events.ts";
+import { getStation } from "./sql/stations.ts";
+import { deviceAfter } from "./standing.ts";
+import { stationMessage } from "./stations.ts";
+
+const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const LENGTH = 10;
+const WELL_FORMED = /^[0-9A-HJKMNP-TV-Z]{10}$/;
+/** Hashed in place of what cannot be a code; no code has these characters, so it is never found. */
+const IMPOSSIBLE = "!".repeat(LENGTH);
+
+/** A new code in its canonical form, without the hyphen. The alphabet's size divides 256, so each character is fair. */
+export function mintEnrollmentCode(): string {
+  return Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join("");
+}
+
+/** A code as it is shown to a person. */
+export function showEnrollmentCode(code: string): string {
+  return `${code.slice(0, LENGTH / 2)}-${code.slice(LENGTH / 2)}`;
+}
+
+/** The canonical form of what a person typed, or undefined when it cannot be a code. */
+export function readEnrollmentCode(typed: string): string | undefined {
+  if (typed.length > REGISTRY_LIMITS.enrollmentCodeInputLength) return undefined;
+  const code = typed.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
+  return WELL_FORMED.test(code) ? code : undefined;
+}
+
+/**
+ * The hash under which a code is stored and found: HMAC-SHA-256 when the operator has set a key, else SHA-256. What cannot
+ * be a code is hashed as well, so that it costs what an unknown code costs (I10).
+ */
+export function hashEnrollmentCode(typed: string, key: string | undefined): Buffer {
+  const code = readEnrollmentCode(typed) ?? IMPOSSIBLE;
+  return (key === undefined ? createHash("sha256") : createHmac("sha256", key)).update(code).digest();
+}
+
+/** What a device of each kind may call. */
+const SCOPES: Readonly<Record<DeviceKind, readonly string[]>> = {
+  smart_pos_companion: ["device:read", "device:heartbeat", "assignment:read", "assignment:report"],
+  customer_display: ["device:read", "device:heartbeat", "display:read"],
+};
+
+/** A new credential. It names its station's partition, so that a load balancer can pick a gateway by it (design §3). */
+export function mintDeviceCredential(stationId: number): { readonly credential: string; readonly hash: Buffer } {
+  const credential = `dp_${partitionToken(partitionOf(stationId))}_${randomBytes(32).toString("base64url")}`;
+  return { credential, hash: hashSecret(credential) };
+}
+
+const codeMessage = (row: sql.EnrollmentCodeRow): codes.EnrollmentCode => ({
+  codeId: row.code_id,
+  deviceId: row.device_id,
+  status: row.status,
+  expiresAtMs: row.expires_at.getTime(),
+  createdAtMs: row.created_at.getTime(),
+});
+
+export interface CodeOrder {
+  /** The key of the code's hash, if the operator has set one. */
+  readonly key: string | undefined;
+  /** Pending, and locked by the transaction. */
+  readonly device: devices.DeviceRow;
+  readonly lifetimeMs: number;
+  readonly actor: RegistryActor;
+}
+
+/** Revokes the device's open code and makes a new one. The caller records the event after its last row lock. */
+export async function issueCode(
+  tx: Transaction,
+  { key, device, lifetimeMs, actor }: CodeOrder,
+): Promise<{ readonly code: string; readonly row: sql.EnrollmentCodeRow; readonly event: RegistryEvent }> {
+  const code = mintEnrollmentCode();
+  const { device_id: deviceId, organization_id: organizationId } = device;
+  await sql.revokeEnrollmentCodes(tx, deviceId);
+  const row = await sql.issueEnrollmentCode(tx, {
+    organizationId,
+    deviceId,
+    hash: hashEnrollmentCode(code, key),
+    lifetimeMs,
+    createdBy: actor === OPERATOR ? null : actor.id,
+  });
+  const subject = { kind: "enrollment_code", id: row.code_id } as const;
+  const data = { device_id: deviceId, expires_at: row.expires_at };
+  const event = { organizationId, actor, action: "enrollment_code_issued", subject, data };
+  return { code: showEnrollmentCode(code), row, event };
+}
+
+export const issueEnrollmentCode: RegistryHandler<typeof codes.issueEnrollmentCode> = async (deps, request) => {
+  const { caller, deviceId, lifetimeMs = REGISTRY_LIMITS.enrollmentCodeLifetimeMs } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  return deps.sql.begin(async (tx) => {
+    const device = existing(await devices.lockDevice(tx, organizationId, deviceId));
+    if (device.status !== "pending") {
+      const detail = `A code is for a pending device; this one is ${device.status}. Reset it to enroll it again.`;
+      throw new RefusedError({ code: "conflict", detail });
+    }
+    const station = await getStation(tx, organizationId, device.station_id);
+    if (station?.status === "closed") {
+      throw new RefusedError({ code: "conflict", detail: "Nothing enrolls at a closed station." });
+    }
+    const key = deps.settings.ENROLLMENT_CODE_KEY;
+    const { code, row, event } = await issueCode(tx, { key, device, lifetimeMs, actor: userActor(caller) });
+    await recordEvent(tx, event);
+    return { code, enrollmentCode: codeMessage(row) };
+  });
+};
+
+export const listEnrollmentCodes: RegistryHandler<typeof codes.listEnrollmentCodes> = async (deps, request) => {
+  const { caller, deviceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  requirePermission(caller, "organization.manage");
+  existing(await devices.getDevice(deps.sql, caller.organizationId, deviceId));
+  const rows = await sql.listEnrollmentCodes(deps.sql, { deviceId, beforeId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(codeMessage), limit);
+  return { enrollmentCodes: page, hasMore };
+};
+
+/** Revokes an open code. A revoked code stays so; a spent or expired one is `conflict`. */
+export const revokeEnrollmentCode: RegistryHandler<typeof codes.revokeEnrollmentCode> = async (
+  deps,
+  { caller, codeId },
+) => {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  return deps.sql.begin(async (tx) => {
+    const known = existing(await sql.getEnrollmentCode(tx, organizationId, codeId));
+    await devices.lockDevice(tx, organizationId, known.device_id);
+    // Read again under the lock: a claim may have spent it meanwhile.
+    const before = existing(await sql.getEnrollmentCode(tx, organizationId, codeId));
+    if (before.status === "revoked") return { enrollmentCode: codeMessage(before) };
+    if (before.status !== "open") {
+      throw new RefusedError({ code: "conflict", detail: `A code that is ${before.status} cannot be revoked.` });
+    }
+    await sql.revokeEnrollmentCodes(tx, before.device_id);
+    const subject = { kind: "enrollment_code", id: codeId } as const;
+    const data = { device_id: before.device_id };
+    await recordEvent(tx, ownerEvent(caller, "enrollment_code_revoked", subject, data));
+    return { enrollmentCode: codeMessage({ ...before, status: "revoked" }) };
+  });
+};
+
+/**
+ * Claims a code: one transaction spends the code, makes the device active and makes its one credential. A code that cannot
+ * be claimed, for whatever reason, costs one hash and one index probe that finds nothing, and is refused as
+ * `enrollment_code_invalid` (I10).
+ */
+export const enrollDevice: RegistryHandler<typeof codes.enrollDevice> = async (deps, request) => {
+  const hash = hashEnrollmentCode(request.code, deps.settings.ENROLLMENT_CODE_KEY);
+  const claim = await deps.sql.begin((tx) => claimCode(tx, hash));
+  if (claim === undefined) throw new RefusedError({ code: "enrollment_code_invalid" });
+  const { replaced, ...granted } = claim;
+  const { deviceId, stationId } = granted.device;
+  const keys = replaced ? [stationKey(stationId), credentialKey(deviceId)] : [stationKey(stationId)];
+  return { ...granted, barrier: await flush(deps, ...keys) };
+};
+
+async function claimCode(tx: Transaction, hash: Buffer) {
+  const claimable = await sql.lockDeviceOfClaimableCode(tx, hash);
+  if (claimable === undefined || !(await sql.spendEnrollmentCode(tx, claimable.code_id))) return undefined;
+
+  const status = deviceAfter(claimable.status, "CLAIM");
+  const row = await devices.enrollDevice(tx, claimable.device_id, status);
+  const { device_id: deviceId, station_id: stationId, organization_id: organizationId, name } = row;
+  const earlier = await devices.revokeCredentials(tx, deviceId);
+  const { credential, hash: credentialHash } = mintDeviceCredential(stationId);
+  const scopes = [...SCOPES[row.kind]];
+  await devices.insertCredential(tx, { organizationId, deviceId, hash: credentialHash, scopes });
+  await recordEvent(tx, {
+    organizationId,
+    actor: { kind: "device", id: deviceId, name },
+    action: "device_enrolled",
+    subject: { kind: "device", id: deviceId },
+    data: { code_id: claimable.code_id },
+  });
+  const entry = { deviceId, stationId, scopes };
+  const credentialPut: OutboxRow = {
+    key: stationKey(stationId),
+    kind: "credential_put",
+    hash: credentialHash.toString("hex"),
+    entry,
+  };
+  // The station gets the active device before the gateways get its credential.
+  const put = devicePut(row, { kind: "device", id: deviceId });
+  await insertOutboxRows(tx, [...credentialDeletes(deviceId, earlier), put, credentialPut]);
+  const station = await getStation(tx, organizationId, stationId);
+  if (station === undefined) throw new Error("A device belongs to a station that does not exist.");
+  return {
+    credential,
+    scopes,
+    organizationId,
+    device: deviceMessage(row),
+    station: stationMessage(station),
+    replaced: earlier.length > 0,
+  };
+}
+
+/** A page of all credentials, for a bus that has lost data. A revoked one has no entry. The relay calls it. */
+export const announceCredentials: RegistryHandler<typeof AnnounceCredentials> = async (deps, { sinceId, limit }) => {
+  const rows = await devices.announceCredentials(deps.sql, { sinceId, limit: limit + 1 });
+  const found = rows.map((row) => {
+    const entry = { deviceId: row.device_id, stationId: row.station_id, scopes: row.scopes };
+    return { id: row.credential_id, hash: row.hash, entry: row.is_valid ? entry : null };
+  });
+  const { page, hasMore } = firstPage(found, limit);
+  return { entries: page, hasMore };
+};

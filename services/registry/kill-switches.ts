@@ -1,0 +1,110 @@
+/** Kill switches: one transaction changes the row, records who did it and why, and notifies gateways and hosts (design §3). */
+import { requirePermission } from "../bus/access.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import type { announceSwitches as AnnounceSwitches } from "../bus/messages/announce.ts";
+import type { Barrier } from "../bus/messages/caller.ts";
+import * as killSwitches from "../bus/messages/kill-switches.ts";
+import type { RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { existing } from "../bus/refusals.ts";
+import { insertOutbox, switchKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import { flush } from "./announce.ts";
+import type { RegistryDeps, RegistryHandler } from "./deps.ts";
+import { OPERATOR, userActor } from "./events.ts";
+import { lockDevice } from "./sql/devices.ts";
+import { recordEvent } from "./sql/events.ts";
+import * as sql from "./sql/kill-switches.ts";
+import { lockStation } from "./sql/stations.ts";
+
+const killSwitchMessage = (row: sql.KillSwitchRow): killSwitches.KillSwitch => ({
+  switchId: row.switch_id,
+  subject: { kind: row.subject_kind, id: row.subject_id },
+  isOn: row.is_on,
+  reason: row.reason,
+  changedBy: { kind: row.changed_by_kind, id: row.changed_by_id, name: row.changed_by_name },
+  changedAtMs: row.changed_at.getTime(),
+});
+
+/** A kill switch as its bucket has it. */
+const switchEntry = (row: sql.KillSwitchRow): killSwitches.SwitchEntry => ({
+  key: killSwitches.switchKeyOf({ kind: row.subject_kind, id: row.subject_id }),
+  isOn: row.is_on,
+  revision: row.revision,
+});
+
+/** Refuses with `not_found` for another organization's station, device or provider config. */
+export const setKillSwitch: RegistryHandler<typeof killSwitches.setKillSwitch> = async (deps, request) => {
+  const { caller, subject, isOn, reason } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  return await change(deps, { isOn, reason, organizationId, actor: userActor(caller) }, (tx) =>
+    lockSubject(tx, organizationId, subject),
+  );
+};
+
+/** Only a gateway that was shown the platform key calls this. */
+export const setPlatformKillSwitch: RegistryHandler<typeof killSwitches.setPlatformKillSwitch> = async (
+  deps,
+  { by, isOn, reason },
+) => {
+  const actor = { ...OPERATOR, name: by };
+  return await change(deps, { isOn, reason, organizationId: null, actor }, async () => ({ kind: "platform", id: 0 }));
+};
+
+export const listKillSwitches: RegistryHandler<typeof killSwitches.listKillSwitches> = async (deps, request) => {
+  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const rows = await sql.listKillSwitches(deps.sql, { organizationId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(killSwitchMessage), limit);
+  return { killSwitches: page, hasMore };
+};
+
+export const getKillSwitch: RegistryHandler<typeof killSwitches.getKillSwitch> = async (deps) => {
+  const row = await sql.getKillSwitch(deps.sql);
+  return { killSwitch: row === undefined ? null : killSwitchMessage(row) };
+};
+
+/** A page of all switches, on or off, for a bus that has lost data. The relay calls it. */
+export const announceSwitches: RegistryHandler<typeof AnnounceSwitches> = async (deps, { sinceId, limit }) => {
+  const rows = await sql.announceSwitches(deps.sql, { sinceId, limit: limit + 1 });
+  const found = rows.map((row) => ({ id: row.switch_id, entry: switchEntry(row) }));
+  const { page, hasMore } = firstPage(found, limit);
+  return { entries: page, hasMore };
+};
+
+type Subject = Pick<sql.SwitchChange, "kind" | "id">;
+
+const LOCKS = { station: lockStation, device: lockDevice, provider: sql.lockProviderConfig } as const;
+
+/** Locks what is frozen, so that it exists and stays the caller's meanwhile. */
+async function lockSubject(
+  tx: Transaction,
+  organizationId: number,
+  subject: RequestOf<typeof killSwitches.setKillSwitch>["subject"],
+): Promise<Subject> {
+  if (subject.kind === "organization") return { kind: "organization", id: organizationId };
+  existing<unknown>(await LOCKS[subject.kind](tx, organizationId, subject.id));
+  return subject;
+}
+
+async function change(
+  deps: RegistryDeps,
+  facts: Omit<sql.SwitchChange, "kind" | "id">,
+  lock: (tx: Transaction) => Promise<Subject>,
+): Promise<{ killSwitch: killSwitches.KillSwitch; barrier: Barrier }> {
+  const row = await deps.sql.begin(async (tx) => {
+    const { kind, id } = await lock(tx);
+    const { row: after, isChanged } = await sql.setKillSwitch(tx, { ...facts, kind, id });
+    if (!isChanged) return after;
+    const { organizationId, actor, isOn, reason } = facts;
+    const action = `${kind}_${isOn ? "frozen" : "unfrozen"}`;
+    const subject = { kind: kind === "provider" ? ("provider_config" as const) : kind, id };
+    await recordEvent(tx, { organizationId, actor, action, subject, data: { reason } });
+    await insertOutbox(tx, { key: switchKey(after.switch_id), kind: "switch_set", entry: switchEntry(after) });
+    return after;
+  });
+  // Also when nothing was changed: a repeated request shows whether the first one is effective.
+  return { killSwitch: killSwitchMessage(row), barrier: await flush(deps, switchKey(row.switch_id)) };
+}
