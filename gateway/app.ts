@@ -7,8 +7,8 @@ import { addRepeatedCount } from "../services/bus/exchange.ts";
 import { StationLogs } from "../services/bus/station-logs.ts";
 import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
-import { addCount, type Count } from "../services/runtime/figures.ts";
 import type { Log } from "../services/runtime/log.ts";
+import { addCount, type Count } from "../services/runtime/metrics.ts";
 import {
   BUS_FAILURES,
   type BusFailures,
@@ -16,18 +16,16 @@ import {
   HEARTBEAT_OPERATION,
   STATION_OPERATION,
 } from "./gateway-bus.ts";
+import { ConsumerCheck, DeviceCheck, PlatformCheck } from "./http/caller-checks.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { openFileLimit } from "./http/connection-counts.ts";
 import { connectionBounds } from "./http/connections.ts";
-import { ConsumerCheck } from "./http/consumer-check.ts";
-import { DeviceCheck } from "./http/device-check.ts";
+import { RequestMetrics } from "./http/exchange.ts";
 import { type GatewayBus, type HandlerDeps, Refusal } from "./http/handler-context.ts";
-import { openFileLimit } from "./http/open-files.ts";
-import { PlatformCheck } from "./http/platform-check.ts";
-import { RequestFigures } from "./http/request-figures.ts";
 import { Server } from "./http/server.ts";
 import { LIMITS } from "./limits.ts";
 import { LiveSockets } from "./live/live-sockets.ts";
-import { addGatewayFigures } from "./metrics.ts";
+import { addGatewayMetrics } from "./metrics.ts";
 import { MissingStations } from "./read-model/missing-stations.ts";
 import { DeviceGate } from "./read-model/polls/device-gate.ts";
 import { PollCounts } from "./read-model/polls/poll-count.ts";
@@ -117,13 +115,13 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
           ),
       }),
       tls: settings.tls,
-      figures: new RequestFigures(metrics, routes),
+      figures: new RequestMetrics(metrics, routes),
       live: { sockets: liveSockets, replicas, missing },
     },
     routes,
   );
   addRepeatedCount(metrics, bus.nc);
-  addGatewayFigures(metrics, {
+  addGatewayMetrics(metrics, {
     replicas,
     server,
     pollCounts,

@@ -6,10 +6,8 @@ import { call, type Operation } from "../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../services/bus/refusals.ts";
 import { askStation } from "../services/bus/station-client.ts";
 import { heartbeatSubject } from "../services/bus/subjects.ts";
-import type { Count } from "../services/runtime/figures.ts";
-import type { Effect } from "./http/effect-note.ts";
-import type { AcceptedResponse, GatewayBus } from "./http/handler-context.ts";
-import { Refusal } from "./http/handler-context.ts";
+import type { Count } from "../services/runtime/metrics.ts";
+import { type AcceptedResponse, type Effect, type GatewayBus, Refusal } from "./http/handler-context.ts";
 import { LIMITS } from "./limits.ts";
 import type { Replicas } from "./read-model/replica/replicas.ts";
 

@@ -1,9 +1,9 @@
 /**
  * The gateway's own figures that are read when somebody asks: how far its replicas may be believed, how polls were
- * answered, how much is open. What happens request by request is counted in `gateway/http/request-figures.ts`.
+ * answered, how much is open. What happens request by request is counted in `gateway/http/exchange.ts`.
  */
 import type { Registry } from "prom-client";
-import { addGauge, addGauges, addReadCount } from "../services/runtime/figures.ts";
+import { addGauge, addGauges, addReadCount } from "../services/runtime/metrics.ts";
 import type { Server } from "./http/server.ts";
 import type { LiveSockets } from "./live/live-sockets.ts";
 import type { PollCounts } from "./read-model/polls/poll-count.ts";
@@ -18,7 +18,7 @@ export interface GatewayFacts {
   readonly throttled: () => Readonly<Record<"credential" | "address" | "consumer", number>>;
 }
 
-export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayFacts): void {
+export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayFacts): void {
   const { replicas, server, pollCounts, liveSockets, throttled } = facts;
   const { feeds, stations, credentials, switches } = replicas;
   addGauge(metrics, "gateway_replica_stations", "Stations in the replica.", () => stations.size);
@@ -58,7 +58,7 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
     },
     () => Object.entries(throttled()).map(([throttle, count]) => [{ throttle }, count] as const),
   );
-  addConnectionFigures(metrics, server);
+  addConnectionMetrics(metrics, server);
   addGauge(metrics, "gateway_live_sockets", "Open WebSockets of cashiers.", () => liveSockets.size);
   addGauge(
     metrics,
@@ -69,7 +69,7 @@ export function addGatewayFigures(metrics: Registry | undefined, facts: GatewayF
   addUnreadBodyMetrics(metrics, server);
 }
 
-function addConnectionFigures(metrics: Registry | undefined, { connections, unsent }: GatewayFacts["server"]): void {
+function addConnectionMetrics(metrics: Registry | undefined, { connections, unsent }: GatewayFacts["server"]): void {
   addGauge(metrics, "gateway_connections", "Open connections, WebSockets included.", () => connections.open);
   addGauges(
     metrics,

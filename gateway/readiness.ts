@@ -8,7 +8,7 @@ import type { Bus } from "../services/bus/connection.ts";
 import type { ServiceHealth } from "../services/bus/messages/health.ts";
 import type { Disk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
-import type { DependencyFault, DependencyReadiness, Readiness } from "./contract/service.ts";
+import type { DependencyFault, DependencyReadiness, Readiness } from "./api/meta/health.ts";
 import { LIMITS } from "./limits.ts";
 import { FEED_LIMITS } from "./read-model/replica/limits.ts";
 import type { Replicas } from "./read-model/replica/replicas.ts";

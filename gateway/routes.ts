@@ -14,6 +14,8 @@ import { providerConfigRoutes } from "./api/backoffice/provider-configs.ts";
 import { providerEventRoutes } from "./api/backoffice/provider-events.ts";
 import { webhookDeliveryRoutes } from "./api/backoffice/webhook-deliveries.ts";
 import { webhookEndpointRoutes } from "./api/backoffice/webhook-endpoints.ts";
+import { healthRoutes } from "./api/meta/health.ts";
+import { pageRoutes } from "./api/meta/pages.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
@@ -28,7 +30,6 @@ import type { Route } from "./http/route.ts";
 import { killSwitchRoutes } from "./kill-switch-routes.ts";
 import { platformRoutes } from "./platform-routes.ts";
 import { roboticsRoutes } from "./robotics-routes.ts";
-import { serviceRoutes } from "./service-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 
 export const routes: readonly Route[] = [
@@ -52,5 +53,6 @@ export const routes: readonly Route[] = [
   ...issueRoutes,
   ...killSwitchRoutes,
   ...platformRoutes,
-  ...serviceRoutes,
+  ...healthRoutes,
+  ...pageRoutes,
 ];

@@ -4,7 +4,7 @@ import { connectBus } from "../services/bus/connection.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { runProcess } from "../services/runtime/lifecycle.ts";
 import { createLog } from "../services/runtime/log.ts";
-import { startMetrics } from "../services/runtime/metrics.ts";
+import { startMetrics } from "../services/runtime/metrics-port.ts";
 import { diskSettingsSchema, parseSettings, sharedSettingsSchema } from "../services/runtime/settings.ts";
 import { startGateway } from "./app.ts";
 import { readGatewaySettings } from "./settings.ts";

@@ -2,17 +2,6 @@
 import { z } from "zod";
 import { CAPABILITIES } from "../../machines/station/state.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
-import { queryId } from "../http/query-number.ts";
-import {
-  CAPABILITIES_DESCRIPTION,
-  currencySchema,
-  idSchema,
-  livenessSchema,
-  nameSchema,
-  newPasswordSchema,
-  timestampSchema,
-} from "../http/shared-schemas.ts";
 import {
   blockedReasonSchema,
   capabilitySchema,
@@ -22,7 +11,17 @@ import {
   roleSchema,
   stationStatusSchema,
   userStatusSchema,
-} from "./enums.ts";
+} from "../http/enums.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../http/page.ts";
+import {
+  CAPABILITIES_DESCRIPTION,
+  currencySchema,
+  idSchema,
+  livenessSchema,
+  nameSchema,
+  newPasswordSchema,
+  timestampSchema,
+} from "../http/shared-schemas.ts";
 
 const filterId = queryId().optional();
 

@@ -1,6 +1,14 @@
 /** The cashier's API on the wire: stations, lease, routes and orders (design §5). Intents are in `intent.ts`. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import {
+  blockedReasonSchema,
+  leaseLossSchema,
+  orderStatusSchema,
+  paymentRouteSchema,
+  stationStatusSchema,
+  withdrawalReasonSchema,
+} from "../http/enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
 import {
   amountSchema,
@@ -10,14 +18,6 @@ import {
   nameSchema,
   timestampSchema,
 } from "../http/shared-schemas.ts";
-import {
-  blockedReasonSchema,
-  leaseLossSchema,
-  orderStatusSchema,
-  paymentRouteSchema,
-  stationStatusSchema,
-  withdrawalReasonSchema,
-} from "./enums.ts";
 import { UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
 
 export const leaseHolderSchema = z

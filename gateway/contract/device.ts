@@ -1,14 +1,6 @@
 /** The device API on the wire, exactly as the contract has it. Its request schemas are tolerant, its answers exact. */
 import { z } from "zod";
 import {
-  amountSchema,
-  CAPABILITIES_DESCRIPTION,
-  currencySchema,
-  idSchema,
-  timestampSchema,
-} from "../http/shared-schemas.ts";
-import { LIMITS } from "../limits.ts";
-import {
   blockedReasonSchema,
   capabilitySchema,
   deviceKindSchema,
@@ -19,7 +11,15 @@ import {
   outcomeSchema,
   shownIntentStatusSchema,
   stationStatusSchema,
-} from "./enums.ts";
+} from "../http/enums.ts";
+import {
+  amountSchema,
+  CAPABILITIES_DESCRIPTION,
+  currencySchema,
+  idSchema,
+  timestampSchema,
+} from "../http/shared-schemas.ts";
+import { LIMITS } from "../limits.ts";
 import { INTENT_ID_DESCRIPTION } from "./intent.ts";
 
 const CREDENTIAL_EXAMPLE = "dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8";

@@ -9,9 +9,9 @@ import {
 } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { intentStatusSchema, outcomeSchema, paymentRouteSchema } from "../http/enums.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { LIMITS } from "../limits.ts";
-import { intentStatusSchema, outcomeSchema, paymentRouteSchema } from "./enums.ts";
 
 export const INTENT_ID_DESCRIPTION = "Ids of intents grow but may have gaps; a station's display numbers have none.";
 

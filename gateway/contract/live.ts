@@ -1,8 +1,8 @@
 /** What a cashier's screen shows of one station, pushed over a WebSocket on each change (design §5). */
 import { z } from "zod";
+import { blockedReasonSchema, orderStatusSchema, stationStatusSchema } from "../http/enums.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { companionSchema, leaseHolderSchema, lostLeaseSchema, routeOfferSchema } from "./cashier.ts";
-import { blockedReasonSchema, orderStatusSchema, stationStatusSchema } from "./enums.ts";
 import { intentSchema, UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
 
 /** The open order that the station shows; its lines are at `cashier_get_order`. */

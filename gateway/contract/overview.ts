@@ -1,10 +1,9 @@
 /** What the owner reads of the day's work: orders, leases and active collections of all stations (design §5). */
 import { z } from "zod";
-import { pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
-import { queryId } from "../http/query-number.ts";
+import { orderStatusSchema } from "../http/enums.ts";
+import { pageAfterQuery, pageBeforeQuery, queryId } from "../http/page.ts";
 import { idSchema } from "../http/shared-schemas.ts";
 import { leaseHolderSchema } from "./cashier.ts";
-import { orderStatusSchema } from "./enums.ts";
 import { intentSchema } from "./intent.ts";
 
 export const ownOrdersQuerySchema = z.strictObject({

@@ -4,11 +4,10 @@ import { BOUNDS } from "../../services/bus/bounds.ts";
 import { ROBOTICS_ACTOR_KINDS, ROBOTICS_SUBJECTS } from "../../services/bus/messages/robotics.ts";
 import { detailsSchema as detailsOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { modeSchema } from "../api/backoffice/provider-configs.ts";
-import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
-import { queryId } from "../http/query-number.ts";
+import { consumerStatusSchema, servingTaskLegSchema, servingTaskStatusSchema } from "../http/enums.ts";
+import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../http/page.ts";
 import { idSchema, nameSchema, reasonSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { LIMITS } from "../limits.ts";
-import { consumerStatusSchema, servingTaskLegSchema, servingTaskStatusSchema } from "./enums.ts";
 
 /** Of what only needs a reason: to cancel, to pause, to resume. */
 export const roboticsReasonBodySchema = z

@@ -1,8 +1,8 @@
 /** Logging in and out: the same for the owner's and the cashier's API (design §5). */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import { permissionSchema, roleSchema } from "../http/enums.ts";
 import { idSchema, newPasswordSchema, timestampSchema } from "../http/shared-schemas.ts";
-import { permissionSchema, roleSchema } from "./enums.ts";
 
 /** The credentials of a person. */
 export const logInBodySchema = z

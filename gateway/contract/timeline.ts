@@ -1,10 +1,11 @@
 /** What happened, who did it, and whether money moved: the registry's events, a station's events and one payment's timeline. */
+
 import { z } from "zod";
 import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
 import { REGISTRY_SUBJECTS } from "../../services/bus/messages/events.ts";
+import { intentStatusSchema, moneyMovedSchema } from "../http/enums.ts";
 import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "../http/page.ts";
 import { idSchema, timestampSchema } from "../http/shared-schemas.ts";
-import { intentStatusSchema, moneyMovedSchema } from "./enums.ts";
 
 const WIRE_ACTOR_KINDS = ACTOR_KINDS.map((kind) => (kind === "registry" ? ("platform" as const) : kind));
 

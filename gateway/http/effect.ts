@@ -9,6 +9,7 @@
  * Each of them has the header `X-Effective: false`. The document has this for each route with `awaitsEffect`.
  */
 import { z } from "zod";
+import type { Reply } from "./handler-context.ts";
 import type { ReplyFacts, Route } from "./route.ts";
 
 export const EFFECTIVE_HEADER = "X-Effective";
@@ -61,4 +62,11 @@ function notYetEffectiveSchema(schema: z.ZodType | null): z.ZodObject {
   });
   extended.set(schema, made);
   return made;
+}
+
+/** The answer to a change that is stored and not yet effective, from the answer to an effective one. */
+export function notEffective(reply: Reply): Reply {
+  const headers = { ...reply.headers, [EFFECTIVE_HEADER]: "false" };
+  if (reply.status === 201) return { ...reply, headers };
+  return { ...reply, status: 202, body: { ...(reply.body as object | undefined), effective: false }, headers };
 }

@@ -1,15 +1,17 @@
 /** One request under way that could not be answered at once, from its headers to its answer; answered at most once. */
 import type { HttpResponse } from "uWebSockets.js";
+import type { Registry } from "prom-client";
 import { addressBlock } from "../../services/bus/address-block.ts";
+import { addCount, addDuration, type Count, type Duration } from "../../services/runtime/metrics.ts";
 import { LIMITS } from "../limits.ts";
 import type { AnswerWriter } from "./answer-writer.ts";
 import type { Connections } from "./connections.ts";
-import type { ErrorCode } from "./errors.ts";
+import { ERRORS, type ErrorCode } from "./errors.ts";
 import type { RequestFacts } from "./facts.ts";
 import { mayHideBody } from "./framing.ts";
-import type { RequestSlots, Slot } from "./request-slots.ts";
+import type { UnreadBodies } from "./read-body.ts";
 import { type Answer, errorAnswer } from "./response.ts";
-import type { UnreadBodies } from "./unread-bodies.ts";
+import type { Route } from "./route.ts";
 
 export interface ExchangeDeps {
   readonly isDraining: () => boolean;
@@ -36,7 +38,7 @@ export class Exchange {
   code: ErrorCode | undefined;
   /** Whether the caller has shown who it is. */
   isKnownCaller = false;
-  /** Whether the body was read, so that an unused connection must be recognised (`unused-connections.ts`). */
+  /** Whether the body was read, so that an unused connection must be recognised (`connections.ts`). */
   readsBody = false;
   /** Whether bytes of the body may still arrive, so that the connection must end with the answer. */
   isBodyUnread = false;
@@ -92,7 +94,7 @@ export class Exchange {
     const given = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
     this.status = given.status;
     this.code = given.code;
-    // Not within the turn of the request (`answer-writer.ts`, `unused-connections.ts`): a large answer may close its connection
+    // Not within the turn of the request (`answer-writer.ts`, `connections.ts`): a large answer may close its connection
     // while it is written, and an answer without a body leaves no trace of having been written.
     setImmediate(() => {
       if (this.#isGone) this.#deps.onOver(this);
@@ -167,5 +169,92 @@ export class Exchanges {
     for (const exchange of this.#open) {
       if (nowMs > exchange.deadlineMs) exchange.onDeadline();
     }
+  }
+}
+
+/**
+ * How many requests may wait for something other than memory and their body at once. A part of the slots is for callers
+ * that have shown who they are, so that a flood of others leaves them served.
+ */
+export interface RequestSlotLimits {
+  readonly requestsInFlight: number;
+  readonly unknownRequestsInFlight: number;
+}
+
+export type Slot = "none" | "unknown" | "known";
+
+export class RequestSlots {
+  readonly #limits: RequestSlotLimits;
+  #unknown = 0;
+  #known = 0;
+
+  constructor(limits: RequestSlotLimits) {
+    this.#limits = limits;
+  }
+
+  /** Slots that are taken. */
+  get size(): number {
+    return this.#unknown + this.#known;
+  }
+
+  /** Exchanges the slot that a request holds, if any, for one of this kind; false where none is free. */
+  exchange(held: Slot, wanted: "unknown" | "known"): boolean {
+    const { requestsInFlight, unknownRequestsInFlight } = this.#limits;
+    const isFull = held === "none" && this.size >= requestsInFlight;
+    if (isFull || (wanted === "unknown" && this.#unknown >= unknownRequestsInFlight)) return false;
+    this.release(held);
+    if (wanted === "known") this.#known += 1;
+    else this.#unknown += 1;
+    return true;
+  }
+
+  release(held: Slot): void {
+    if (held === "known") this.#known -= 1;
+    else if (held === "unknown") this.#unknown -= 1;
+  }
+}
+
+/** Of a request that no route takes. */
+export const NO_OPERATION = "none";
+/** The code of an answer that is no refusal. */
+const NO_CODE = "none";
+const FAULTS: readonly ErrorCode[] = ["busy", "unavailable", "replica_stale", "internal_error"];
+
+/** The answers that a row declares, and those of faults. */
+function seriesOf({ operationId: operation, replies, errors }: Route) {
+  const good = Object.keys(replies).map((status) => ({ operation, status, code: NO_CODE }));
+  const codes = [...new Set([...errors, ...FAULTS])];
+  return [...good, ...codes.map((code) => ({ operation, status: String(ERRORS[code].status), code }))];
+}
+
+/** What the server counts of requests that are not answered from memory; polls are counted in `gateway/read-model/polls/`. */
+export class RequestMetrics {
+  readonly #requests: Count<"operation" | "status" | "code">;
+  readonly #seconds: Duration<"operation">;
+
+  constructor(metrics: Registry | undefined, routes: readonly Route[] = []) {
+    this.#requests = addCount(metrics, {
+      name: "gateway_requests_total",
+      help: "Requests not answered from memory, by operation, status and the code of a refusal.",
+      labels: { operation: [], status: [], code: [] },
+      series: routes.flatMap(seriesOf),
+    });
+    this.#seconds = addDuration(metrics, {
+      name: "gateway_request_duration_seconds",
+      help: "From a request's headers to its answer, without those answered from memory.",
+      // Series of operations that were never requested would only make the answer to a scrape longer.
+      labels: { operation: [] },
+    });
+  }
+
+  /** A request is over; `status` 0 when the client went away before. */
+  done(operation: string, status: number, code: string | undefined, durationMs: number): void {
+    this.refused(operation, status, code);
+    this.#seconds.observe({ operation }, durationMs / 1_000);
+  }
+
+  /** A request was answered at once, before any work for it began. */
+  refused(operation: string, status: number, code: string | undefined): void {
+    this.#requests.add({ operation, status: status === 0 ? "client_gone" : String(status), code: code ?? NO_CODE });
   }
 }

@@ -1,7 +1,8 @@
 /** What is copied from a request before the first await: the request object is dead after it. */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import { randomBytes } from "node:crypto";
+import { LIMITS } from "../limits.ts";
 import type { ClientAddress } from "./client-address.ts";
-import { requestIdFrom } from "./request-id.ts";
 
 /** The headers that handlers may read; each costs a copy, so only these are. */
 export const COPIED_HEADERS = [
@@ -56,4 +57,23 @@ export function copyRequest(
     parameters,
     ...clientAddress.of(res, req),
   };
+}
+
+/** Different for each process, so that ids of several gateways never meet. */
+const PREFIX = randomBytes(6).toString("base64url");
+let count = 0;
+
+export function newRequestId(): string {
+  count += 1;
+  return `${PREFIX}-${count.toString(36)}`;
+}
+
+/** Letters, digits and a few marks, bounded: it goes into a header and the log as it is. */
+export function isValidRequestId(id: string): boolean {
+  return id.length > 0 && id.length <= LIMITS.requestIdCharacters && /^[\w.:/+=-]+$/.test(id);
+}
+
+/** The id by which a request is found in the log: the client's own when it is valid, else a new one. */
+export function requestIdFrom(header: string): string {
+  return isValidRequestId(header) ? header : newRequestId();
 }

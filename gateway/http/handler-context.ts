@@ -14,12 +14,10 @@ import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import type { FairSlots } from "../../services/runtime/fair-slots.ts";
 import type { Log } from "../../services/runtime/log.ts";
-import type { Readiness } from "../contract/service.ts";
 import type { WhyNoStation } from "../read-model/missing-stations.ts";
 import type { PollName } from "../read-model/polls/poll-name.ts";
 import type { Rendered } from "../read-model/polls/rendered.ts";
 import type { AddressThrottle } from "../read-model/throttle/address-throttle.ts";
-import type { Effect } from "./effect-note.ts";
 import type { ErrorCode } from "./errors.ts";
 
 /** What every handler may use. */
@@ -39,7 +37,8 @@ export interface HandlerDeps {
   deviceView(name: PollName, device: DeviceCaller): Rendered;
   /** Throws `replica_stale` unless everything that a device's request depends on is fresh. */
   requireFresh(): void;
-  readiness(): Promise<Readiness>;
+  /** The body of `GET /readyz`. */
+  readiness(): Promise<{ readonly ready: boolean }>;
   /** Attempts to enroll, by client address. */
   readonly enrollThrottle: AddressThrottle;
   /** Providers' callbacks, by client address. */
@@ -48,6 +47,11 @@ export interface HandlerDeps {
   readonly callbackSlots: FairSlots<number>;
   readonly log: Pick<Log, "warn">;
   nowMs(): number;
+}
+
+/** Whether all changes that one request made are effective at this gateway; noted by its calls of services (`gateway-bus.ts`). */
+export interface Effect {
+  isEffective: boolean;
 }
 
 export interface GatewayBus {

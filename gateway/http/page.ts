@@ -1,10 +1,37 @@
 /**
  * How every long list is read: by the ids of its things. Lists that grow at their end come oldest first, after
- * `since_id`; lists whose newest thing matters come newest first, before `before_id`.
+ * `since_id`; lists whose newest thing matters come newest first, before `before_id`. Also the numbers in a query.
  */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { queryId, queryNumber } from "./query-number.ts";
+
+const DIGITS = /^\d+$/;
+
+/** Says what this parameter takes: of an id there is no bound that anybody needs to know. */
+function sentence(least: number, most: number | undefined): string {
+  const bounds = most === undefined ? `, at least ${least}` : `, ${least} to ${most}`;
+  return `Must be a whole number in decimal digits${bounds}.`;
+}
+
+function read(value: unknown): unknown {
+  if (typeof value !== "string" || !DIGITS.test(value)) return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}
+
+/**
+ * A whole number in plain decimal digits. What else JavaScript would read as a number (`1e2`, ` 5`, `0x10`, the empty
+ * text) is refused: a cursor that a client has built wrongly must not read as another one.
+ */
+export function queryNumber(bounds: { readonly least: number; readonly most?: number }) {
+  const { least, most } = bounds;
+  const error = sentence(least, most);
+  const upTo = most ?? Number.MAX_SAFE_INTEGER;
+  return z.preprocess(read, z.int({ error }).min(least, { error }).max(upTo, { error }));
+}
+
+/** An id in a query. */
+export const queryId = () => queryNumber({ least: 1 });
 
 const limit = queryNumber({ least: 1, most: BOUNDS.listed })
   .default(BOUNDS.listedUnlessAsked)

@@ -7,25 +7,25 @@
  */
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
-import type { Count } from "../../services/runtime/figures.ts";
 import type { Log } from "../../services/runtime/log.ts";
+import type { Count } from "../../services/runtime/metrics.ts";
 import { forRequest } from "../../services/runtime/request-context.ts";
-import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./body.ts";
-import type { ConsumerCheck } from "./consumer-check.ts";
-import type { DeviceCheck } from "./device-check.ts";
-import type { Effect } from "./effect-note.ts";
+import {
+  type ConsumerCheck,
+  checkSession,
+  type DeviceCheck,
+  type PlatformCheck,
+  refuseForeignOrigin,
+  type SessionCheckDeps,
+} from "./caller-checks.ts";
+import { notEffective } from "./effect.ts";
 import type { Exchange } from "./exchange.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./facts.ts";
-import type { DeviceCaller, HandlerDeps, Reply } from "./handler-context.ts";
-import { Refusal } from "./handler-context.ts";
-import { notEffective } from "./not-effective.ts";
-import { parseBody, requireStorableText } from "./parse-body.ts";
-import type { PlatformCheck } from "./platform-check.ts";
-import { refusalOf } from "./refusal-of.ts";
-import { type Answer, errorAnswer, SECURITY_HEADERS } from "./response.ts";
-import type { ErasedHandler, Route } from "./route.ts";
-import { checkSession, refuseForeignOrigin, type SessionCheckDeps } from "./session-check.ts";
-import { parseQuery, validate } from "./validate.ts";
+import { type DeviceCaller, type Effect, type HandlerDeps, Refusal, type Reply } from "./handler-context.ts";
+import { parseBody, parseQuery, requireStorableText, validate } from "./parse-request.ts";
+import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./read-body.ts";
+import { type Answer, errorAnswer, refusalOf, SECURITY_HEADERS } from "./response.ts";
+import { type ErasedHandler, isPathId, pathParameters, type Route } from "./route.ts";
 
 export interface PipelineDeps {
   readonly log: Log;
@@ -177,13 +177,6 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
   };
 }
 
-const ID = /^[1-9]\d{0,14}$/;
-
-/** Whether a segment of a path is an id: a positive integer without a leading zero. */
-export function isPathId(segment: string): boolean {
-  return ID.test(segment);
-}
-
 /** Throws `path_not_found` unless each id of the path is a positive integer. */
 export function checkIds(route: Route, facts: RequestFacts): void {
   for (const [index] of pathParameters(route.path).entries()) {
@@ -201,11 +194,6 @@ function headerOf(facts: RequestFacts, name: string): string {
   if (!COPIED_HEADERS.includes(name as CopiedHeader))
     throw new Error(`The header ${name} is not copied; see facts.ts.`);
   return facts.headers[name] ?? "";
-}
-
-/** The names between braces, in order. */
-export function pathParameters(path: string): string[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
 }
 
 /**

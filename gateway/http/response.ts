@@ -2,8 +2,9 @@
 import { STATUS_CODES } from "node:http";
 import { formatAmount } from "../../machines/currency.ts";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
-import type { RefusalFacts } from "./handler-context.ts";
+import { Refusal, type RefusalFacts } from "./handler-context.ts";
 import { type ErrorBody, toTimestamp } from "./shared-schemas.ts";
 
 export type Headers = Readonly<Record<string, string>>;
@@ -87,4 +88,24 @@ function earlierOrderJson(sale: EarlierSale): NonNullable<ErrorBody["earlier_ord
     currency: sale.currency,
     settled_at: toTimestamp(sale.settledAtMs),
   };
+}
+
+export interface RefusalOf {
+  readonly code: ErrorCode;
+  readonly facts: RefusalFacts;
+  /** True when the error is a fault of the program: it goes to the log with its stack. */
+  readonly isUnexpected: boolean;
+}
+
+/** The one place that turns a thrown error into a refusal. */
+export function refusalOf(error: unknown): RefusalOf {
+  if (error instanceof Refusal) return { code: error.code, facts: error.facts, isUnexpected: false };
+  if (error instanceof RefusedError) {
+    const { code, ...facts } = error.refusal;
+    return { code, facts, isUnexpected: false };
+  }
+  if (error instanceof UnavailableError) {
+    return { code: "unavailable", facts: { retryAfterMs: 1_000 }, isUnexpected: false };
+  }
+  return { code: "internal_error", facts: {}, isUnexpected: true };
 }

@@ -13,7 +13,16 @@ import type {
   SessionContext,
   SessionHandler,
 } from "./handler-context.ts";
-import type { DeviceScope } from "./scopes.ts";
+
+/** What a device may call; the registry grants them by kind when a code is claimed (design §4, "scopes"). */
+export const DEVICE_SCOPES = [
+  "device:read",
+  "device:heartbeat",
+  "assignment:read",
+  "assignment:report",
+  "display:read",
+] as const;
+export type DeviceScope = (typeof DEVICE_SCOPES)[number];
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type BodyType = "application/json" | "application/x-www-form-urlencoded" | "multipart/form-data";
@@ -201,3 +210,40 @@ export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked:
 export const deviceEvenBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "answered" }) as const;
 /** A device whose word is heard even when it is blocked, and refused by the station that has heard it. */
 export const deviceHeardBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "heard" }) as const;
+
+/** The names between braces, in order. */
+export function pathParameters(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
+}
+
+const PATH_ID = /^[1-9]\d{0,14}$/;
+
+/** Whether a segment of a path is an id: a positive integer without a leading zero. */
+export function isPathId(segment: string): boolean {
+  return PATH_ID.test(segment);
+}
+
+/** Stands for an id in the shape of a path. */
+const ID = "{}";
+
+/**
+ * The right path for a request whose path lacks its trailing slash. It is named in an error and never redirected to: a
+ * client that follows a redirect may turn a POST into a GET. Only paths of the route table are named, with ids as digits,
+ * so that nothing else of a request comes back in its answer.
+ */
+export class MissingSlashes {
+  readonly #shapes: ReadonlySet<string>;
+
+  /** `hasKey`: without a platform key the platform's paths do not exist. */
+  constructor(routes: readonly Route[], { hasKey }: { readonly hasKey: boolean }) {
+    const served = routes.filter(({ path, who }) => path.endsWith("/") && (hasKey || who.kind !== "platform"));
+    this.#shapes = new Set(served.map(({ path }) => path.replaceAll(/\{\w+\}/g, ID)));
+  }
+
+  /** Undefined when the path with a slash at its end is not in the route table either. */
+  rightPath(path: string): string | undefined {
+    if (path.includes(ID)) return undefined;
+    const segments = path.split("/").map((segment) => (isPathId(segment) ? ID : segment));
+    return this.#shapes.has(`${segments.join("/")}/`) ? `${path}/` : undefined;
+  }
+}

@@ -14,26 +14,21 @@ import { UserError } from "../../services/runtime/user-error.ts";
 import { LIMITS } from "../limits.ts";
 import { type LiveUpgradeDeps, liveBehavior } from "../live/live-upgrade.ts";
 import { ANSWERED, Poll, type PollDeps } from "../read-model/polls/polls.ts";
-import { AnswerWriter } from "./answer-writer.ts";
+import { AnswerWriter, UnsentAnswers } from "./answer-writer.ts";
 import { addressText, type ClientAddress } from "./client-address.ts";
+import { connectionsByAddress } from "./connection-counts.ts";
 import { Connections, type ConnectionsDeps } from "./connections.ts";
 import type { ErrorCode } from "./errors.ts";
-import { Exchange, Exchanges } from "./exchange.ts";
-import { copyRequest } from "./facts.ts";
+import { Exchange, Exchanges, NO_OPERATION, type RequestMetrics, RequestSlots } from "./exchange.ts";
+import { copyRequest, requestIdFrom } from "./facts.ts";
 import { type HeadFault, isStrictTarget, mayHideBody, RequestHead } from "./framing.ts";
 import type { RefusalFacts } from "./handler-context.ts";
 import { CONNECTION_LIMITS } from "./limits.ts";
-import { MissingSlashes } from "./missing-slashes.ts";
-import { type PipelineDeps, pathParameters, runExchange } from "./pipeline.ts";
-import { NO_OPERATION, type RequestFigures } from "./request-figures.ts";
-import { requestIdFrom } from "./request-id.ts";
-import { RequestSlots } from "./request-slots.ts";
+import { type PipelineDeps, runExchange } from "./pipeline.ts";
+import { UnreadBodies, unreadBodyBounds } from "./read-body.ts";
 import { errorAnswer, SECURITY_HEADERS } from "./response.ts";
-import type { Method, Route } from "./route.ts";
-import { connectionsByAddress } from "./tcp-table.ts";
+import { type Method, MissingSlashes, pathParameters, type Route } from "./route.ts";
 import { refusedTlsFiles, type TlsFiles } from "./tls-files.ts";
-import { UnreadBodies, unreadBodyBounds } from "./unread-bodies.ts";
-import { UnsentAnswers } from "./unsent-answers.ts";
 
 const FAULT_DETAIL =
   "The head has more than one reading: send one valid Host, one Content-Length at most, one Authorization, and a target of visible ASCII.";
@@ -48,7 +43,7 @@ export interface ServerDeps {
   readonly connectionBounds: ConnectionsDeps["bounds"];
   readonly clientAddress: ClientAddress;
   readonly tls: TlsFiles | undefined;
-  readonly figures: RequestFigures;
+  readonly figures: RequestMetrics;
   /** Undefined where no row takes an upgrade. */
   readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "figures" | "log" | "isDraining" | "writer" | "connections">;
 }

@@ -4,7 +4,7 @@ import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
-import { errorCodeSchema } from "../contract/enums.ts";
+import { errorCodeSchema } from "./enums.ts";
 
 /** An id of the registry or of the settlement service. */
 export const idSchema = z

@@ -12,7 +12,7 @@
  */
 import type { NatsConnection } from "nats";
 import type { Registry } from "prom-client";
-import { addGauge } from "../runtime/figures.ts";
+import { addGauge } from "../runtime/metrics.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { LEASES } from "./streams.ts";
 

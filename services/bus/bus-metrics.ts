@@ -1,6 +1,6 @@
 /** What a process reports about its connection to the bus. */
 import type { Registry } from "prom-client";
-import { addCount, addGauge } from "../runtime/figures.ts";
+import { addCount, addGauge } from "../runtime/metrics.ts";
 import type { Bus } from "./connection.ts";
 
 export function addBusMetrics(metrics: Registry | undefined, bus: Bus): void {

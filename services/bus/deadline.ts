@@ -5,7 +5,7 @@
  */
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
-import { addReadCount } from "../runtime/figures.ts";
+import { addReadCount } from "../runtime/metrics.ts";
 import { currentRequestId } from "../runtime/request-context.ts";
 import { clockOf } from "./bus-clock.ts";
 

@@ -1,7 +1,7 @@
 /** The caller's side of a request (`interim.ts`): waits for the answer, and asks another process while none is heard of. */
 import { createInbox, errors, type Msg, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
-import { addReadCount } from "../runtime/figures.ts";
+import { addReadCount } from "../runtime/metrics.ts";
 import { deadlineHeaders } from "./deadline.ts";
 import { type Answer, type Interim, probeSubject } from "./interim.ts";
 import { BUS_LIMITS } from "./limits.ts";

@@ -1,6 +1,6 @@
 /** What a process reports about its pools of connections to PostgreSQL. */
 import type { Registry } from "prom-client";
-import { addGauges } from "../runtime/figures.ts";
+import { addGauges } from "../runtime/metrics.ts";
 import { openPools, type PoolFacts } from "./pool.ts";
 
 export function addPoolMetrics(metrics: Registry | undefined): void {

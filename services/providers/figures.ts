@@ -1,7 +1,7 @@
 /** What the providers service counts, for its metrics. Every label's values are words of closed lists. */
 import type { Registry } from "prom-client";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
-import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/figures.ts";
+import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/sample.ts";
 import type { ProviderFailure } from "./adapters/provider-error.ts";
 import { type DueTasks, TASK_KINDS } from "./sql/tasks.ts";

@@ -1,7 +1,7 @@
 /** What the registry counts: log-ins and enrollments, by result. */
 import type { Registry } from "prom-client";
 import { RefusedError, SERVICE_REFUSAL_CODES } from "../bus/refusals.ts";
-import { addCount, type Count } from "../runtime/figures.ts";
+import { addCount, type Count } from "../runtime/metrics.ts";
 
 export interface RegistryMetrics {
   readonly logins: Count<"result">;

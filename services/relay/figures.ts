@@ -1,7 +1,7 @@
 /** What the relay tells about the outbox and its deliveries. */
 import type { Registry } from "prom-client";
 import { OUTBOX_KINDS, type OutboxRow } from "../db/outbox.ts";
-import { addCount, addGauge, type Count } from "../runtime/figures.ts";
+import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/sample.ts";
 import type { PendingSummary } from "./sql/outbox-rows.ts";
 

@@ -1,7 +1,7 @@
 /** What the robotics service tells about its work. */
 import type { Registry } from "prom-client";
 import { SERVING_TASK_STATUSES } from "../../machines/serving-task.ts";
-import { addCount, addGauge, type Count } from "../runtime/figures.ts";
+import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/sample.ts";
 
 export interface RoboticsFigures {

@@ -9,9 +9,9 @@
  */
 import { statfs } from "node:fs/promises";
 import type { Registry } from "prom-client";
-import { addGauge } from "./figures.ts";
 import { DISK_LIMITS } from "./limits.ts";
 import type { Log } from "./log.ts";
+import { addGauge } from "./metrics.ts";
 import { repeat } from "./repeat.ts";
 
 /** From most to least space. */

@@ -1,98 +1,141 @@
 /**
- * Metrics, liveness and readiness of one process on a port of its own, which the API's port never shows (design §5). Off unless METRICS_PORT is
- * set: an operator decides who may read them. What each process counts is added with `figures.ts`.
+ * Figures of a process for its metrics (`metrics.ts`). Each is added once, when its owner starts; without a registry
+ * nobody collects, and adding or counting does nothing.
+ *
+ * A label's values come from lists that are closed: operations, codes, kinds. Ids, addresses and secrets are never
+ * labels; each new value would be a series of its own for as long as the process lives.
  */
-import { createServer, type ServerResponse } from "node:http";
-import { collectDefaultMetrics, Registry } from "prom-client";
-import { cannotBeUsed } from "./fault.ts";
-import { addGauges, addReadCount, METRIC_PREFIX } from "./figures.ts";
-import { lostLogLines } from "./log.ts";
-import { UserError } from "./user-error.ts";
-import { VERSION } from "./version.ts";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-const TEXT = { "content-type": "text/plain; charset=utf-8" };
+/** Begins the name of every metric, so that one search finds all of this product. */
+export const METRIC_PREFIX = "device_payments_";
 
-export interface MetricsSettings {
-  readonly host: string;
-  /** 0 takes any free port. */
-  readonly port: number;
+export interface MetricFacts<TLabel extends string> {
+  /** Without the prefix. By Prometheus' conventions: base units, `_total` for what only grows, `_seconds` for durations. */
+  readonly name: string;
+  readonly help: string;
+  readonly labels?: readonly TLabel[];
 }
 
-export interface MetricsServer {
-  readonly registry: Registry;
-  readonly port: number;
-  /** From now on `/readyz` asks this: why the process is not ready, and nothing while it is. */
-  reportReadiness(missing: () => readonly string[]): void;
-  stop(): Promise<void>;
+/** Something that is counted; each of its labels with all its values. */
+export interface CountFacts<TLabel extends string> extends Omit<MetricFacts<TLabel>, "labels"> {
+  readonly labels?: Readonly<Record<TLabel, readonly string[]>>;
+  /** The series that can occur, where these are not all combinations of the labels' values. */
+  readonly series?: Iterable<Labels<TLabel>>;
 }
 
-/**
- * Answers `GET /metrics` in the Prometheus text format, `/healthz` while the process runs, and `/readyz` with 200 when it
- * is ready and with 503 and the reasons else. Throws UserError `metrics_port_taken`.
- */
-export async function startMetrics(name: string, settings: MetricsSettings): Promise<MetricsServer> {
-  const registry = new Registry();
-  registry.setDefaultLabels({ process: name });
-  collectDefaultMetrics({ register: registry, prefix: METRIC_PREFIX });
-  addBuildInfo(registry);
-  addLogMetrics(registry);
-  let missing = isStarting;
-  const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
-    "/metrics": (response) => {
-      registry.metrics().then(
-        (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
-        () => response.writeHead(500).end(),
-      );
+type Labels<TLabel extends string> = Readonly<Record<TLabel, string>>;
+type LabelledValues<TLabel extends string> = Iterable<readonly [Labels<TLabel>, number]>;
+
+/** Something that is counted when it happens. */
+export interface Count<TLabel extends string> {
+  add(labels: Labels<TLabel>, count?: number): void;
+}
+
+/** Something that takes time. */
+export interface Duration<TLabel extends string> {
+  observe(labels: Labels<TLabel>, seconds: number): void;
+}
+
+/** A value that is read when somebody asks; one that cannot be read then is told as NaN, and the others all the same. */
+export function addGauge(
+  registry: Registry | undefined,
+  name: string,
+  help: string,
+  read: () => number | Promise<number>,
+): void {
+  if (registry === undefined) return;
+  void new Gauge({
+    name: METRIC_PREFIX + name,
+    help,
+    registers: [registry],
+    async collect() {
+      this.set(await valueOf(read));
     },
-    "/healthz": (response) => response.writeHead(200, TEXT).end("alive\n"),
-    "/readyz": (response) => {
-      const reasons = missing();
-      response.writeHead(reasons.length === 0 ? 200 : 503, TEXT).end(`${reasons.join("\n") || "ready"}\n`);
-    },
-  };
-  const server = createServer((request, response) => {
-    const answer = request.method === "GET" ? answers[request.url ?? ""] : undefined;
-    if (answer === undefined) response.writeHead(404).end();
-    else answer(response);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause) => {
-      const subject = `The metrics port ${settings.port} on ${settings.host} (METRICS_PORT, METRICS_HOST)`;
-      reject(new UserError(cannotBeUsed(subject, cause), { code: "metrics_port_taken", cause }));
-    });
-    server.listen(settings.port, settings.host, resolve);
-  });
-  const address = server.address();
-  return {
-    registry,
-    reportReadiness: (asked) => {
-      missing = asked;
+}
+
+async function valueOf(read: () => number | Promise<number>): Promise<number> {
+  try {
+    return await read();
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/** Values of one kind by label, read when somebody asks. */
+export function addGauges<TLabel extends string>(
+  registry: Registry | undefined,
+  facts: MetricFacts<TLabel>,
+  read: () => LabelledValues<TLabel> | Promise<LabelledValues<TLabel>>,
+): void {
+  if (registry === undefined) return;
+  const { name, help, labels = [] } = facts;
+  void new Gauge({
+    name: METRIC_PREFIX + name,
+    help,
+    labelNames: labels,
+    registers: [registry],
+    async collect() {
+      const known = await read();
+      this.reset();
+      for (const [values, value] of known) this.set(values, value);
     },
-    port: typeof address === "object" && address !== null ? address.port : settings.port,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  });
 }
 
-const isStarting = (): readonly string[] => ["starting"];
-
-function addBuildInfo(registry: Registry): void {
-  const facts = {
-    name: "build_info",
-    help: "Always 1: which version runs, on which Node.",
-    labels: ["version", "node"],
-  } as const;
-  addGauges(registry, facts, () => [[{ version: VERSION, node: process.versions.node }, 1]]);
+/** Counts that their owner keeps as plain numbers, because it counts too often for more; read when somebody asks. */
+export function addReadCount<TLabel extends string>(
+  registry: Registry | undefined,
+  facts: MetricFacts<TLabel>,
+  read: () => Iterable<readonly [Labels<TLabel>, number]>,
+): void {
+  if (registry === undefined) return;
+  const { name, help, labels = [] } = facts;
+  void new Counter({
+    name: METRIC_PREFIX + name,
+    help,
+    labelNames: labels,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [values, count] of read()) this.inc(values, count);
+    },
+  });
 }
 
-function addLogMetrics(registry: Registry): void {
-  const facts = {
-    name: "log_lines_lost_total",
-    help: "Log lines not written: the output did not take them, or the limit of lines about errors left them out.",
-    labels: ["reason"],
-  } as const;
-  addReadCount(registry, facts, () => Object.entries(lostLogLines()).map(([reason, count]) => [{ reason }, count]));
+/** Each series starts at 0, so that a rate shows its first count as well. */
+export function addCount<TLabel extends string>(
+  registry: Registry | undefined,
+  facts: CountFacts<TLabel>,
+): Count<TLabel> {
+  if (registry === undefined) return { add: () => undefined };
+  const counter = new Counter({ ...namesOf(facts), registers: [registry] });
+  for (const labels of facts.series ?? combinations(facts.labels)) counter.inc(labels, 0);
+  return { add: (values, count = 1) => counter.inc(values, count) };
+}
+
+/** From a commit that needs no disk flush to a request that was given up (gateway/limits.ts). */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export function addDuration<TLabel extends string>(
+  registry: Registry | undefined,
+  facts: CountFacts<TLabel>,
+): Duration<TLabel> {
+  if (registry === undefined) return { observe: () => undefined };
+  const histogram = new Histogram({ ...namesOf(facts), registers: [registry], buckets: SECONDS });
+  for (const labels of facts.series ?? combinations(facts.labels)) histogram.zero(labels);
+  return { observe: (values, seconds) => histogram.observe(values, seconds) };
+}
+
+function namesOf<TLabel extends string>({ name, help, labels }: CountFacts<TLabel>) {
+  return { name: METRIC_PREFIX + name, help, labelNames: Object.keys(labels ?? {}) as TLabel[] };
+}
+
+function combinations<TLabel extends string>(labels: CountFacts<TLabel>["labels"]): Labels<TLabel>[] {
+  let made: Record<string, string>[] = [{}];
+  for (const [label, values] of Object.entries<readonly string[]>(labels ?? {})) {
+    made = made.flatMap((each) => values.map((value) => ({ ...each, [label]: value })));
+  }
+  return made as Labels<TLabel>[];
 }

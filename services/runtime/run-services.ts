@@ -13,7 +13,7 @@ import { shareConnections } from "./connection-shares.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { type Run, runProcess } from "./lifecycle.ts";
 import { createLog, type Log } from "./log.ts";
-import { startMetrics } from "./metrics.ts";
+import { startMetrics } from "./metrics-port.ts";
 import type { Service, ServiceDeps } from "./service.ts";
 import { diskSettingsSchema, parseSettings, type SharedSettings, sharedSettingsSchema } from "./settings.ts";
 import { UserError } from "./user-error.ts";

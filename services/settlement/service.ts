@@ -8,7 +8,7 @@ import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
-import { addCount } from "../runtime/figures.ts";
+import { addCount } from "../runtime/metrics.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
 import { announce } from "./announce.ts";

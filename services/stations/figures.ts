@@ -11,7 +11,7 @@ import {
   addReadCount,
   type Count,
   type Duration,
-} from "../runtime/figures.ts";
+} from "../runtime/metrics.ts";
 import type { StationHost } from "./host.ts";
 import { isFailure, type StationAnswer, type Work } from "./work.ts";
 

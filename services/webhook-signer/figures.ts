@@ -1,7 +1,7 @@
 /** What the webhook signer tells about its work. */
 import type { Registry } from "prom-client";
 import { ATTEMPT_ERRORS } from "../bus/messages/webhook-deliveries.ts";
-import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/figures.ts";
+import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/sample.ts";
 import type { DueSummary } from "./sql/housekeeping.ts";
 

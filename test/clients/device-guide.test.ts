@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { clientLimits } from "../../clients/limits.ts";
 import { deviceRoutes } from "../../gateway/device-routes.ts";
-import { errorCodesOf } from "../../gateway/http/error-replies.ts";
+import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { ERRORS, type ErrorCode } from "../../gateway/http/errors.ts";
 import { CREDENTIAL_RATE } from "../../gateway/read-model/throttle/limits.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";

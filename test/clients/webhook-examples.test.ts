@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { verifyWebhook } from "../../clients/webhook-verifier.ts";
-import { ASYNCAPI_FILE } from "../../gateway/http/documents/asyncapi-location.ts";
+import { ASYNCAPI_FILE } from "../../gateway/api/meta/pages.ts";
 import { DELIVERY_EVENT_TYPES } from "../../services/bus/messages/webhook-deliveries.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");

@@ -2,11 +2,11 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { PlatformCheck } from "../../gateway/http/caller-checks.ts";
 import { createClientAddress } from "../../gateway/http/client-address.ts";
+import { RequestMetrics } from "../../gateway/http/exchange.ts";
 import { type Handler, type HandlerDeps, ok } from "../../gateway/http/handler-context.ts";
 import type { PipelineDeps } from "../../gateway/http/pipeline.ts";
-import { PlatformCheck } from "../../gateway/http/platform-check.ts";
-import { RequestFigures } from "../../gateway/http/request-figures.ts";
 import { anyone, route } from "../../gateway/http/route.ts";
 import { Server, type ServerDeps } from "../../gateway/http/server.ts";
 import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
@@ -44,7 +44,7 @@ function startServer(trustedProxies: readonly string[]): RunningServer {
   });
   const platformCheck = new PlatformCheck(undefined, new AddressThrottle(PLATFORM_RATE));
   const pipeline = { log: pino({ level: "silent" }), handlerDeps: {} as HandlerDeps, platformCheck } as PipelineDeps;
-  const figures = new RequestFigures(undefined);
+  const figures = new RequestMetrics(undefined);
   const server = new Server(
     {
       pipeline,

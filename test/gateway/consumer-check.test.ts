@@ -1,6 +1,6 @@
 /** How the gateway finds out who a robotics consumer is: what it asks on the bus, and what it refuses without asking. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ConsumerCheck } from "../../gateway/http/consumer-check.ts";
+import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
 import type { RequestFacts } from "../../gateway/http/facts.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
 import { CredentialThrottle } from "../../gateway/read-model/throttle/credential-throttle.ts";

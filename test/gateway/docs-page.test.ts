@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
+import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 import { send } from "../support/http.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 

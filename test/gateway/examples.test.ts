@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { expect, test } from "vitest";
-import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
+import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 type Node = { readonly [name: string]: Json };

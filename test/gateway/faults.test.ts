@@ -2,11 +2,11 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PlatformCheck } from "../../gateway/http/caller-checks.ts";
 import { createClientAddress } from "../../gateway/http/client-address.ts";
+import { RequestMetrics } from "../../gateway/http/exchange.ts";
 import type { HandlerDeps } from "../../gateway/http/handler-context.ts";
 import type { PipelineDeps } from "../../gateway/http/pipeline.ts";
-import { PlatformCheck } from "../../gateway/http/platform-check.ts";
-import { RequestFigures } from "../../gateway/http/request-figures.ts";
 import { anyone, type Route, route } from "../../gateway/http/route.ts";
 import { Server, type ServerDeps } from "../../gateway/http/server.ts";
 import { errorBodySchema } from "../../gateway/http/shared-schemas.ts";
@@ -41,7 +41,7 @@ beforeAll(() => {
     platformCheck,
   } as PipelineDeps;
   const clientAddress = createClientAddress({ trustedProxies: [], isTls: false });
-  const figures = new RequestFigures(undefined);
+  const figures = new RequestMetrics(undefined);
   const connectionBounds = { inAll: 1_000, perAddress: 500 };
   const polls = {} as ServerDeps["polls"];
   server = new Server({ pipeline, polls, connectionBounds, clientAddress, tls: undefined, figures }, routes);

@@ -6,7 +6,7 @@ import { hash, randomBytes } from "node:crypto";
 import { headers } from "nats";
 import type { Registry } from "prom-client";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
-import type { DeviceScope } from "../../gateway/http/scopes.ts";
+import type { DeviceScope } from "../../gateway/http/route.ts";
 import type { Actor } from "../../machines/actor.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";

@@ -1,6 +1,6 @@
 /** A path without its trailing slash: an error that names the right path, never a redirect. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MissingSlashes } from "../../gateway/http/missing-slashes.ts";
+import { MissingSlashes } from "../../gateway/http/route.ts";
 import { routes } from "../../gateway/routes.ts";
 import { type Refused, send } from "../support/http.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";

@@ -2,9 +2,9 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
+import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { buildDocument, documentText } from "../../gateway/http/documents/openapi.ts";
-import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
-import { errorCodesOf } from "../../gateway/http/error-replies.ts";
 import { ERRORS, HTTP_ERROR_CODES, PUBLISHED_ERROR_CODES } from "../../gateway/http/errors.ts";
 import { routes } from "../../gateway/routes.ts";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";

@@ -1,9 +1,8 @@
 /** Small parts of the gateway on their own: throttles, entity tags, addresses, time, text. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findBrokenText } from "../../gateway/http/broken-text.ts";
 import { addressText } from "../../gateway/http/client-address.ts";
-import { nestingOf } from "../../gateway/http/parse-body.ts";
+import { findBrokenText, nestingOf } from "../../gateway/http/parse-request.ts";
 import { etagOf, matchesEtag } from "../../gateway/read-model/polls/etag.ts";
 import { serverTime } from "../../gateway/read-model/polls/server-time.ts";
 import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";

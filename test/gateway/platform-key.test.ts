@@ -1,7 +1,7 @@
 /** The platform key: what counts as one, and that guessing it is throttled. */
 import { describe, expect, it } from "vitest";
+import { PlatformCheck } from "../../gateway/http/caller-checks.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
-import { PlatformCheck } from "../../gateway/http/platform-check.ts";
 import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
 import { PLATFORM_RATE } from "../../gateway/read-model/throttle/limits.ts";
 import { gatewaySettingsSchema } from "../../gateway/settings.ts";

@@ -1,6 +1,6 @@
 /** What the document promises of refusals, held against who refuses. */
 import { describe, expect, it } from "vitest";
-import { errorCodesOf } from "../../gateway/http/error-replies.ts";
+import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import type { ErrorCode } from "../../gateway/http/errors.ts";
 import { routes } from "../../gateway/routes.ts";
 import { aServedCounter, ORDER } from "../machines/scenario.ts";

@@ -1,6 +1,6 @@
 /** Numbers in queries, of every list that there is: a cursor that a client has built wrongly must not read as another one. */
 import { expect, it } from "vitest";
-import { validate } from "../../gateway/http/validate.ts";
+import { validate } from "../../gateway/http/parse-request.ts";
 import { routes } from "../../gateway/routes.ts";
 
 const NUMBERS = ["limit", "since_id", "before_id", "since_version", "station_id", "filial_id"];

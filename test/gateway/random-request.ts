@@ -1,6 +1,6 @@
 /** Random requests from the OpenAPI document: mostly nearly right, so that they get past the door, sometimes anything. */
 import { readFileSync } from "node:fs";
-import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
+import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 
 export interface RandomRequest {
   readonly method: string;

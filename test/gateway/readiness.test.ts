@@ -5,8 +5,8 @@
 
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Readiness } from "../../gateway/api/meta/health.ts";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
-import type { Readiness } from "../../gateway/contract/service.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import { startReplicas } from "../../gateway/read-model/replica/replicas.ts";
 import { waitUntilFresh } from "../../gateway/readiness.ts";

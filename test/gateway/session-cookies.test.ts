@@ -1,7 +1,7 @@
 /** Requests with a session cookie: which pages may send one, and which cookie counts. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isOwnOrigin } from "../../gateway/http/session-check.ts";
+import { isOwnOrigin } from "../../gateway/http/caller-checks.ts";
 import { send } from "../support/http.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { readinessSchema } from "../../gateway/contract/service.ts";
+import type { readinessSchema } from "../../gateway/api/meta/health.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";

@@ -1,8 +1,7 @@
 /** What the documents promise of webhooks, held against the limits of the service that sends them. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ASYNCAPI_FILE } from "../../gateway/http/documents/asyncapi-location.ts";
-import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
+import { ASYNCAPI_FILE, OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { SIGNER_LIMITS, TARGET_LIMITS } from "../../services/webhook-signer/limits.ts";
 

@@ -19,7 +19,7 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { startProvidersService } from "../../services/providers/service.ts";
 import { startRelayService } from "../../services/relay/service.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { startMetrics } from "../../services/runtime/metrics.ts";
+import { startMetrics } from "../../services/runtime/metrics-port.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSandboxProviderService } from "../../services/sandbox-provider/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";

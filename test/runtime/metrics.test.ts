@@ -1,68 +1,79 @@
-/** The metrics port: real figures in the text format, nothing else, and one sentence when the port is taken. */
-import { afterEach, describe, expect, it } from "vitest";
-import { addGauge } from "../../services/runtime/figures.ts";
-import { type MetricsServer, startMetrics } from "../../services/runtime/metrics.ts";
-import { VERSION } from "../../services/runtime/version.ts";
+/** Figures: what is counted is told, what cannot be read now does not hide the rest, and nobody pays when nobody collects. */
+import { Registry } from "prom-client";
+import { describe, expect, it } from "vitest";
+import { addCount, addDuration, addGauge, addGauges, addReadCount } from "../../services/runtime/metrics.ts";
 
-const started: MetricsServer[] = [];
-
-afterEach(async () => {
-  for (const server of started.splice(0)) await server.stop();
-});
-
-async function start(port = 0): Promise<MetricsServer> {
-  const server = await startMetrics("test", { host: "127.0.0.1", port });
-  started.push(server);
-  return server;
-}
-
-describe("the metrics port", () => {
-  it("reads a gauge at the moment of asking", async () => {
-    const server = await start();
-    let value = 3;
-    addGauge(server.registry, "answers_waiting", "Answers that wait.", () => value);
-    const read = async (): Promise<string> => (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text();
-    expect(await read()).toContain('device_payments_answers_waiting{process="test"} 3');
-    value = 4;
-    const text = await read();
-    expect(text).toContain('device_payments_answers_waiting{process="test"} 4');
-    expect(text).toContain("device_payments_process_cpu_user_seconds_total");
+describe("figures", () => {
+  it("count by label", async () => {
+    const registry = new Registry();
+    const answers = addCount(registry, {
+      name: "answers_total",
+      help: "Answers.",
+      labels: { result: ["yes", "no", "unknown"] },
+    });
+    answers.add({ result: "yes" });
+    answers.add({ result: "no" }, 2);
+    const text = await registry.metrics();
+    expect(text).toContain('device_payments_answers_total{result="yes"} 1');
+    expect(text).toContain('device_payments_answers_total{result="no"} 2');
+    // What was never counted starts at 0, so that a rate shows its first count.
+    expect(text).toContain('device_payments_answers_total{result="unknown"} 0');
   });
 
-  it("every metric: has the prefix of this product, and build_info names the version and Node", async () => {
-    const { port } = await start();
-    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-    const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name ?? "");
-    expect(names.length).toBeGreaterThan(20);
-    expect(names.filter((name) => !name.startsWith("device_payments_"))).toEqual([]);
-    const node = process.versions.node;
-    expect(text).toContain(`device_payments_build_info{version="${VERSION}",node="${node}",process="test"} 1`);
+  it("read plain numbers at each scrape, without adding them up", async () => {
+    const registry = new Registry();
+    let polls = 7;
+    addReadCount(registry, { name: "polls_total", help: "Polls.", labels: ["answer"] }, () => [
+      [{ answer: "200" }, polls],
+    ]);
+    expect(await registry.metrics()).toContain('device_payments_polls_total{answer="200"} 7');
+    polls = 9;
+    expect(await registry.metrics()).toContain('device_payments_polls_total{answer="200"} 9');
   });
 
-  it("/healthz and /readyz: alive at once, ready when nothing is missing any more", async () => {
-    const server = await start();
-    const ask = async (path: string) => {
-      const answer = await fetch(`http://127.0.0.1:${server.port}${path}`);
-      return [answer.status, await answer.text()];
-    };
-    expect(await ask("/healthz")).toEqual([200, "alive\n"]);
-    expect(await ask("/readyz")).toEqual([503, "starting\n"]);
-    let missing: readonly string[] = [];
-    server.reportReadiness(() => missing);
-    expect(await ask("/readyz")).toEqual([200, "ready\n"]);
-    missing = ["bus", "stations"];
-    expect(await ask("/readyz")).toEqual([503, "bus\nstations\n"]);
-    expect(await ask("/healthz")).toEqual([200, "alive\n"]);
+  it("tell a value that cannot be read as NaN, and the others all the same", async () => {
+    const registry = new Registry();
+    addGauge(registry, "rows", "Rows.", () => Promise.reject(new Error("The database is away.")));
+    addGauge(registry, "depth", "Depth.", () => {
+      throw new Error("Not now.");
+    });
+    addGauges(registry, { name: "age_seconds", help: "Ages.", labels: ["of"] }, () => [
+      [{ of: "a" }, Number.POSITIVE_INFINITY],
+      [{ of: "b" }, 0.5],
+    ]);
+    const text = await registry.metrics();
+    // Go, which reads it, takes any case.
+    expect(text).toMatch(/^device_payments_rows nan$/im);
+    expect(text).toMatch(/^device_payments_depth nan$/im);
+    expect(text).toContain('device_payments_age_seconds{of="a"} +Inf');
+    expect(text).toContain('device_payments_age_seconds{of="b"} 0.5');
   });
 
-  it("answers nothing else", async () => {
-    const server = await start();
-    expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(404);
-    expect((await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: "POST" })).status).toBe(404);
+  it("sort durations into buckets of seconds", async () => {
+    const registry = new Registry();
+    const duration = addDuration(registry, { name: "work_seconds", help: "Work.", labels: { type: ["a", "b"] } });
+    duration.observe({ type: "a" }, 0.03);
+    const text = await registry.metrics();
+    expect(text).toContain('device_payments_work_seconds_bucket{le="0.025",type="a"} 0');
+    expect(text).toContain('device_payments_work_seconds_bucket{le="0.05",type="a"} 1');
+    expect(text).toContain('device_payments_work_seconds_sum{type="a"} 0.03');
+    expect(text).toContain('device_payments_work_seconds_count{type="b"} 0');
   });
 
-  it("refuses a taken port in one sentence", async () => {
-    const { port } = await start();
-    await expect(start(port)).rejects.toMatchObject({ code: "metrics_port_taken" });
+  it("a count whose series are named: these start at 0 and no other combination", async () => {
+    const registry = new Registry();
+    const series = [{ operation: "read", status: "200" }];
+    addCount(registry, { name: "requests_total", help: "R.", labels: { operation: [], status: [] }, series });
+    const lines = (await registry.metrics()).split("\n").filter((line) => line.startsWith("device_payments_"));
+    expect(lines).toEqual(['device_payments_requests_total{operation="read",status="200"} 0']);
+  });
+
+  it("do nothing without a registry", () => {
+    expect(() => {
+      addCount(undefined, { name: "a_total", help: "A." }).add({});
+      addDuration(undefined, { name: "b_seconds", help: "B." }).observe({}, 1);
+      addGauge(undefined, "c", "C.", () => 1);
+      addReadCount(undefined, { name: "d_total", help: "D." }, () => []);
+    }).not.toThrow();
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { expect } from "vitest";
-import { OPENAPI_FILE } from "../../gateway/http/documents/openapi-location.ts";
+import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 
 interface Response {
   readonly $ref?: string;

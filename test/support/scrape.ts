@@ -1,5 +1,5 @@
 /** What a process reports at its metrics port, as values that a test can ask for. */
-import { METRIC_PREFIX } from "../../services/runtime/figures.ts";
+import { METRIC_PREFIX } from "../../services/runtime/metrics.ts";
 
 export interface Series {
   /** Without the prefix of this product. */

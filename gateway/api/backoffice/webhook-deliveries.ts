@@ -2,8 +2,7 @@
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
-import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
-import { queryId } from "../../http/query-number.ts";
+import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { type Route, route, session } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { deliveryFields, deliveryFilters, deliveryJson } from "../robotics/webhook-deliveries.ts";

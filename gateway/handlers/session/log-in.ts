@@ -3,10 +3,9 @@ import type { z } from "zod";
 import type { Permission } from "../../../services/bus/messages/caller.ts";
 import * as sessions from "../../../services/bus/messages/sessions.ts";
 import type { logInBodySchema, newSessionSchema } from "../../contract/session.ts";
+import { browserCookie, browserTokens, sessionCookie } from "../../http/cookies.ts";
 import { type Handler, ok } from "../../http/handler-context.ts";
 import { toTimestamp } from "../../http/shared-schemas.ts";
-import { browserCookie, browserTokens } from "../browser-cookie.ts";
-import { sessionCookie } from "../session-cookie.ts";
 
 /**
  * Answers with the token and sets the cookie as well, so that a page and a program log in alike. Another cookie marks the

@@ -4,17 +4,24 @@ import {
   createDocument,
   type ZodOpenApiOperationObject,
   type ZodOpenApiOverride,
+  type ZodOpenApiPathsObject,
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
+import { TEST_EVENT_TYPE } from "../../../services/bus/messages/webhook-deliveries.ts";
 import { VERSION } from "../../../services/runtime/version.ts";
+import {
+  SIGNATURE_DESCRIPTION,
+  SIGNATURE_HEADER,
+  WEBHOOK_EVENTS,
+  type WebhookEvent,
+} from "../../api/robotics/webhook-events.ts";
 import { repliesOf } from "../effect.ts";
-import { ErrorReplies } from "../error-replies.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../errors.ts";
-import { pathParameters } from "../pipeline.ts";
-import { type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
+
+import { pathParameters, type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
 import { errorBodySchema } from "../shared-schemas.ts";
-import { WEBHOOK_SECURITY_SCHEME, webhookOperations } from "./webhook-operations.ts";
+import { ErrorReplies } from "./error-replies.ts";
 
 const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   device: "What a smart POS companion or a customer display calls.",
@@ -39,6 +46,35 @@ const keepExamples: ZodOpenApiOverride = ({ zodSchema, jsonSchema, io }) => {
   const examples = z.globalRegistry.get(zodSchema)?.examples;
   if (io === "input" && Array.isArray(examples)) jsonSchema.examples ??= examples;
 };
+
+const TAKEN_OR_GONE = {
+  "2XX": {
+    description: "Taken. Answer at once and work afterwards: an attempt ends after ten seconds, answer and all.",
+  },
+  "410": { description: "Nobody is here any more: the endpoint is disabled at once." },
+};
+
+/** What the answers to a webhook mean to the service that sent it. */
+const ANSWERS = {
+  ...TAKEN_OR_GONE,
+  default: {
+    description:
+      "Not taken, redirects included: tried again after about 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 6 h, 12 h and 24 h, or later when `Retry-After` asks for it, up to an hour.",
+  },
+};
+
+/** The owner waits for what comes of a test, so it is not tried again. */
+const ANSWERS_TO_TEST = {
+  ...TAKEN_OR_GONE,
+  default: { description: "Not taken, redirects included: the owner is shown the answer, and it is not tried again." },
+};
+
+const WEBHOOK_SECURITY_SCHEME = {
+  type: "apiKey",
+  in: "header",
+  name: SIGNATURE_HEADER,
+  description: SIGNATURE_DESCRIPTION,
+} as const;
 
 /** The document of these routes; undocumented ones are left out. */
 export function buildDocument(routes: readonly Route[]) {
@@ -215,4 +251,28 @@ function goodReply(route: Route, reply: ReplyFacts) {
 /** The bytes that are checked in. */
 export function documentText(document: ReturnType<typeof buildDocument>): string {
   return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** The `webhooks` of the document: what this service calls at a consumer's endpoint. */
+function webhookOperations(): ZodOpenApiPathsObject {
+  return Object.fromEntries(WEBHOOK_EVENTS.map((event) => [event.eventType, pathItem(event)]));
+}
+
+function pathItem({ eventType, name, summary, description, envelope, envelopeExample }: WebhookEvent) {
+  return {
+    post: {
+      operationId: `webhook_${name.replaceAll(/(?!^)[A-Z]/g, "_$&").toLowerCase()}`,
+      tags: ["webhook"],
+      summary,
+      description,
+      security: [{ webhookSignature: [] }],
+      requestBody: {
+        required: true,
+        content: {
+          "application/json": { schema: envelope, examples: { [eventType]: { summary, value: envelopeExample } } },
+        },
+      },
+      responses: eventType === TEST_EVENT_TYPE ? ANSWERS_TO_TEST : ANSWERS,
+    },
+  };
 }

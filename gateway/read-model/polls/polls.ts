@@ -7,10 +7,10 @@
 import type { HttpResponse } from "uWebSockets.js";
 import type { AnswerWriter } from "../../http/answer-writer.ts";
 import type { ErrorCode } from "../../http/errors.ts";
+import { isValidRequestId, requestIdFrom } from "../../http/facts.ts";
 import type { RequestHead } from "../../http/framing.ts";
 import type { RefusalFacts } from "../../http/handler-context.ts";
 import { CONNECTION_LIMITS } from "../../http/limits.ts";
-import { isSaneRequestId, requestIdFrom } from "../../http/request-id.ts";
 import { type Answer, errorAnswer, type Headers } from "../../http/response.ts";
 import type { PollRoute } from "../../http/route.ts";
 import { scopeBit } from "../replica/credential-replica.ts";
@@ -129,7 +129,7 @@ export class Poll {
 
   /** Polls are not logged one by one, so an id is only of use to a client that chose it. */
   #echoRequestId(res: HttpResponse, requestId: string): void {
-    if (isSaneRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
+    if (isValidRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
   }
 
   #refuseShut(poll: Refused, shut: number, nowMs: number): number {
@@ -159,5 +159,5 @@ interface Refused {
 }
 
 function echo({ requestId }: RequestHead): Headers {
-  return isSaneRequestId(requestId) ? { "X-Request-Id": requestId } : {};
+  return isValidRequestId(requestId) ? { "X-Request-Id": requestId } : {};
 }

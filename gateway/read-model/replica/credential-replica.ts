@@ -3,7 +3,7 @@ import { bucketBeats } from "../../../services/bus/beats.ts";
 import type { BusLog } from "../../../services/bus/connection.ts";
 import { credentialEntrySchema } from "../../../services/bus/messages/caller.ts";
 import { CREDENTIALS } from "../../../services/bus/streams.ts";
-import { DEVICE_SCOPES, type DeviceScope } from "../../http/scopes.ts";
+import { DEVICE_SCOPES, type DeviceScope } from "../../http/route.ts";
 import { CredentialTable } from "./credential-table.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 

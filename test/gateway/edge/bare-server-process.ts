@@ -7,9 +7,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import pino from "pino";
 import { z } from "zod";
 import { createClientAddress } from "../../../gateway/http/client-address.ts";
+import { RequestMetrics } from "../../../gateway/http/exchange.ts";
 import type { HandlerDeps } from "../../../gateway/http/handler-context.ts";
 import type { PipelineDeps } from "../../../gateway/http/pipeline.ts";
-import { RequestFigures } from "../../../gateway/http/request-figures.ts";
 import { anyone, type Route, route } from "../../../gateway/http/route.ts";
 import { Server, type ServerDeps } from "../../../gateway/http/server.ts";
 
@@ -54,7 +54,7 @@ const server = new Server(
       TLS_FOLDER === undefined
         ? undefined
         : { keyFile: join(TLS_FOLDER, "key.pem"), certFile: join(TLS_FOLDER, "cert.pem") },
-    figures: new RequestFigures(undefined),
+    figures: new RequestMetrics(undefined),
   },
   routes,
 );

@@ -3,9 +3,8 @@
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { connectionsByAddress, openFileLimit } from "../../../gateway/http/connection-counts.ts";
 import { connectionBounds } from "../../../gateway/http/connections.ts";
-import { openFileLimit } from "../../../gateway/http/open-files.ts";
-import { connectionsByAddress } from "../../../gateway/http/tcp-table.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { bearer as bearerHeaders, openLive } from "../../support/live-socket.ts";
 import { onlyWhere } from "../../support/only-where.ts";

@@ -1,6 +1,6 @@
 /**
  * Connections of every kind, opened, used and broken off at random while others must make room. The server keeps objects
- * that refer to memory of the HTTP library (`gateway/http/unused-connections.ts`); using one too late is a use of freed
+ * that refer to memory of the HTTP library (`gateway/http/connections.ts`); using one too late is a use of freed
  * memory. The C library fills freed memory here, so that this ends the process.
  */
 

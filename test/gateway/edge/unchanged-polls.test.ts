@@ -1,11 +1,10 @@
 /** A device that gets 304 again and again: nothing shows whether it reads, so now and then its connection ends. */
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { AnswerWriter } from "../../../gateway/http/answer-writer.ts";
+import { AnswerWriter, UnsentAnswers } from "../../../gateway/http/answer-writer.ts";
 import { RequestHead } from "../../../gateway/http/framing.ts";
 import { CONNECTION_LIMITS } from "../../../gateway/http/limits.ts";
 import type { PollRoute } from "../../../gateway/http/route.ts";
-import { UnsentAnswers } from "../../../gateway/http/unsent-answers.ts";
 import { PollCounts } from "../../../gateway/read-model/polls/poll-count.ts";
 import { Poll, type PollDeps } from "../../../gateway/read-model/polls/polls.ts";
 import type { Rendered } from "../../../gateway/read-model/polls/rendered.ts";

@@ -3,7 +3,7 @@
 import { App, us_socket_local_port } from "uWebSockets.js";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { UnsentAnswers } from "../../../gateway/http/unsent-answers.ts";
+import { UnsentAnswers } from "../../../gateway/http/answer-writer.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
 import { residentBytes } from "../../support/resident-bytes.ts";

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import type { Readiness } from "../../../gateway/contract/service.ts";
+import type { Readiness } from "../../../gateway/api/meta/health.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
 import { noteTold } from "../../../services/relay/buckets.ts";
 import type { ApiClient } from "../../support/api-client.ts";

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { OPENAPI_FILE } from "../../../gateway/http/documents/openapi-location.ts";
-import { WAITING_OPERATIONS } from "../../../gateway/http/documents/waiting-operations.ts";
+import { OPENAPI_FILE } from "../../../gateway/api/meta/pages.ts";
+import { WAITING_OPERATIONS } from "../../../gateway/http/documents/error-replies.ts";
 import { routes } from "../../../gateway/routes.ts";
 import { enrollDevice } from "../../support/devices.ts";
 import { addFleet } from "../../support/fleets.ts";

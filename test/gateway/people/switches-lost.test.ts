@@ -1,6 +1,6 @@
 /** A bus that has lost its kill switches while the platform is frozen: nothing electronic begins before they are told again. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Readiness } from "../../../gateway/contract/service.ts";
+import type { Readiness } from "../../../gateway/api/meta/health.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
 import { TOLD_KEYS } from "../../../services/bus/told.ts";
 import { noteTold } from "../../../services/relay/buckets.ts";

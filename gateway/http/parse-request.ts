@@ -1,7 +1,12 @@
-/** From the bytes of a body to a value: JSON, or a form whose fields become one. */
+/**
+ * From the bytes of a body or a query to a valid value: JSON, or a form whose fields become one; then its schema. A JSON
+ * pointer names each field at fault (design §4, "bodies").
+ */
 import { getParts } from "uWebSockets.js";
+import type { z } from "zod";
+import { issueSentence, NOT_A_FIELD } from "../../services/bus/issue-sentence.ts";
+import type { FieldError } from "../../services/bus/refusals.ts";
 import { LIMITS } from "../limits.ts";
-import { findBrokenText } from "./broken-text.ts";
 import { Refusal } from "./handler-context.ts";
 import type { BodyType } from "./route.ts";
 
@@ -84,9 +89,57 @@ function parseMultipart(body: Buffer, contentType: string): unknown {
 function fromFields(fields: readonly (readonly [string, string])[]): Record<string, unknown> {
   const value: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   for (const [name, text] of fields) {
-    value[name] = /^\s*[{[]/.test(text)
-      ? parseJson(text, `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`)
-      : text;
+    value[name] = /^\s*[{[]/.test(text) ? parseJson(text, pointerTo([name])) : text;
   }
   return value;
+}
+
+/** The JSON pointer to the first text with a NUL or half of a surrogate pair, or undefined when all text is whole. */
+export function findBrokenText(value: unknown, pointer = ""): string | undefined {
+  if (typeof value === "string") return isBroken(value) ? pointer : undefined;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [key, inner] of Object.entries(value)) {
+    if (isBroken(key)) return pointer;
+    const found = findBrokenText(inner, pointer + pointerTo([key]));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function isBroken(text: string): boolean {
+  return text.includes("\u0000") || !text.isWellFormed();
+}
+
+export function validate<TSchema extends z.ZodType>(schema: TSchema, value: unknown): z.infer<TSchema> {
+  const parsed = schema.safeParse(value, { error: issueSentence });
+  if (parsed.success) return parsed.data;
+  throw new Refusal("invalid_request", { errors: fieldErrors(parsed.error) });
+}
+
+function fieldErrors(error: z.ZodError): FieldError[] {
+  return error.issues
+    .flatMap((issue): FieldError[] => {
+      // Unknown fields are reported on the object that has them; a client wants to know which.
+      if (issue.code === "unrecognized_keys") {
+        return issue.keys.map((key) => ({ pointer: pointerTo([...issue.path, key]), detail: NOT_A_FIELD }));
+      }
+      return [{ pointer: pointerTo(issue.path), detail: issue.message }];
+    })
+    .slice(0, LIMITS.fieldErrors);
+}
+
+function pointerTo(path: readonly PropertyKey[]): string {
+  return path.map((token) => `/${String(token).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+/** A query as an object of strings; a name given twice is refused, because which one counts would be a guess. */
+export function parseQuery(query: string): Record<string, string> {
+  const values: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (name in values) {
+      throw invalid(pointerTo([name]), "Given more than once.");
+    }
+    values[name] = value;
+  }
+  return values;
 }

@@ -8,13 +8,15 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Handler } from "../../http/handler-context.ts";
 import { matchesEtag } from "../../read-model/polls/etag.ts";
-import { acceptedCoding, type ContentCoding } from "./content-coding.ts";
+
+/** Of the two that every browser and most programs know. */
+export type ContentCoding = "br" | "gzip";
 
 /** A page may load and call nothing but this gateway; the API page styles elements in place. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** A browser that walks through the page asks once; who has changed the gateway's version sees it after five minutes. */
+/** A browser fetches a file once; it gets a new version of the gateway after five minutes. */
 const CACHE_CONTROL = "public, max-age=300";
 
 /** 50 ms for the OpenAPI document; the best quality takes seconds and saves a fifth more. */
@@ -66,4 +68,20 @@ function compressedBytes({ bytes, compressed }: StaticFile, coding: ContentCodin
   const made = compressed.get(coding) ?? COMPRESS[coding](bytes);
   compressed.set(coding, made);
   return made;
+}
+
+/** The better one first: Brotli is smaller. */
+const CODINGS: readonly ContentCoding[] = ["br", "gzip"];
+
+/** Which compression a client accepts (RFC 9110, 12.5.3); undefined for none, which every client accepts. */
+function acceptedCoding(header: string): ContentCoding | undefined {
+  const weights = new Map<string, number>();
+  for (const entry of header.toLowerCase().split(",")) {
+    const [coding = "", ...parameters] = entry.split(";").map((part) => part.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith("q="));
+    weights.set(coding, weight === undefined ? 1 : Number(weight.slice("q=".length)));
+  }
+  const weightOf = (coding: string): number => weights.get(coding) ?? weights.get("*") ?? 0;
+  const [best] = CODINGS.toSorted((left, right) => weightOf(right) - weightOf(left));
+  return best !== undefined && weightOf(best) > 0 ? best : undefined;
 }

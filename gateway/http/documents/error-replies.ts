@@ -1,9 +1,8 @@
 /** Which refusals an operation can answer with: its own and those that come with its caller, its body and the faults. */
 import { z } from "zod";
-import { BLOCKED_REASONS } from "../../machines/standing.ts";
-import { WAITING_OPERATIONS } from "./documents/waiting-operations.ts";
-import { ERRORS, type ErrorCode } from "./errors.ts";
-import type { Route } from "./route.ts";
+import { BLOCKED_REASONS } from "../../../machines/standing.ts";
+import { ERRORS, type ErrorCode } from "../errors.ts";
+import type { Route } from "../route.ts";
 
 /**
  * Names of the sets of codes that many operations share. A set that is not here and has more than one code is named after
@@ -54,6 +53,27 @@ function componentName(operationId: string, status: number, codes: readonly Erro
   if (codes.length === 1 && only !== undefined) return pascalCase(only);
   return SHARED_NAME_BY_CODES.get(keyOf(codes)) ?? `${pascalCase(operationId)}Error${status}`;
 }
+
+/** The operations that are answered `storage_low` while the disk is short of space (`services/bus/disk-gate.ts`). */
+export const WAITING_OPERATIONS: ReadonlySet<string> = new Set([
+  // Below the reserve.
+  "platform_create_organization",
+  "backoffice_create_filial",
+  "backoffice_create_station",
+  "backoffice_register_device",
+  "backoffice_issue_enrollment_code",
+  "payments_device_enroll",
+  "backoffice_create_user",
+  "backoffice_create_provider_config",
+  "backoffice_create_robotics_consumer",
+  "backoffice_offer_serving_task",
+  "backoffice_register_webhook_endpoint",
+  "backoffice_test_webhook_endpoint",
+  "robotics_redeliver_webhook",
+  // On a full disk.
+  "cashier_open_order",
+  "cashier_create_intent",
+]);
 
 /** All codes of an operation, each once. */
 export function errorCodesOf(route: Route): readonly ErrorCode[] {

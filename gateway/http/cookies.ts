@@ -1,4 +1,5 @@
-/** The session cookie of pages; programs send the same token as a bearer (design §5). */
+/** The cookies that browsers keep: the session of a page (programs send the same token as a bearer, design §5), and known browsers. */
+import { BOUNDS } from "../../services/bus/bounds.ts";
 
 export const SESSION_COOKIE = "dp_session";
 
@@ -42,4 +43,27 @@ export function cookieValue(header: string, name: string): string | undefined {
   if (values.size > 1) return undefined;
   const [value = ""] = values;
   return value;
+}
+
+/**
+ * The cookie by which the registry knows a browser again at a log-in: one token for each person who logged in there, the
+ * newest first. It is no credential. It protects these people from guesses by others (docs/operations.md).
+ */
+const BROWSER_COOKIE = "dp_browser";
+const TOKENS = new RegExp(`^[\\w-]{22}(\\.[\\w-]{22}){0,${BOUNDS.browserTokens - 1}}$`);
+
+/** The tokens in a `Cookie` header; none when there are several such cookies, or it is none that the gateway has set. */
+export function browserTokens(header: string): readonly string[] {
+  const value = cookieValue(header, BROWSER_COOKIE) ?? "";
+  return TOKENS.test(value) ? value.split(".") : [];
+}
+
+/** The `Set-Cookie` value after a log-in with `token`. The browser sends it with log-ins alone, so `path` is theirs. */
+export function browserCookie(
+  token: string,
+  facts: { readonly earlier: readonly string[]; readonly path: string; readonly secure: boolean },
+): string {
+  const tokens = [token, ...facts.earlier.filter((earlier) => earlier !== token)].slice(0, BOUNDS.browserTokens);
+  const maxAgeMs = BOUNDS.knownBrowserDays * 24 * 3_600_000;
+  return setCookie(BROWSER_COOKIE, tokens.join("."), { ...facts, maxAgeMs });
 }

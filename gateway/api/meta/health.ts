@@ -1,7 +1,9 @@
-/** The service's own endpoints: liveness and readiness of the gateway. */
+/** Whether the gateway is alive, and whether it should be sent requests. */
 import { z } from "zod";
-import { PARTITION_COUNT } from "../../machines/partition.ts";
-import { SERVICE_FAULTS } from "../../services/bus/messages/health.ts";
+import { PARTITION_COUNT } from "../../../machines/partition.ts";
+import { SERVICE_FAULTS } from "../../../services/bus/messages/health.ts";
+import { type Handler, ok } from "../../http/handler-context.ts";
+import { anyone, type Route, route } from "../../http/route.ts";
 
 export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health", examples: [{ status: "ok" }] });
 
@@ -103,3 +105,46 @@ export const readinessSchema = z
   })
   .meta({ id: "Readiness" });
 export type Readiness = z.infer<typeof readinessSchema>;
+
+const getReadiness: Handler = async ({ deps }) => {
+  const readiness = await deps.readiness();
+  return { status: readiness.ready ? 200 : 503, body: readiness };
+};
+
+export const healthRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/healthz",
+    operation: "getHealth",
+    tag: "service",
+    summary: "Whether the process is alive",
+    description: "Says nothing about what it depends on; `/readyz` does.",
+    who: anyone,
+    replies: { 200: { description: "It is.", schema: healthSchema } },
+    errors: [],
+    quiet: true,
+    needsNoSlot: true,
+    handler: () => ok({ status: "ok" }),
+  }),
+  route({
+    method: "GET",
+    path: "/readyz",
+    operation: "getReadiness",
+    tag: "service",
+    summary: "Whether this gateway should be sent requests",
+    description:
+      "By dependency. The bus and the feeds that this gateway answers from are required. What stands behind the bus is told for monitors and decides nothing here, because all gateways share it; it is asked at most once a second, and the last answer is told when a new one is slow.",
+    who: anyone,
+    replies: {
+      200: { description: "Ready.", schema: readinessSchema },
+      503: {
+        description: "Not ready: a required dependency is not, and answers that depend on it are refused.",
+        schema: readinessSchema,
+      },
+    },
+    errors: [],
+    quiet: true,
+    needsNoSlot: true,
+    handler: getReadiness,
+  }),
+];

@@ -13,7 +13,7 @@ import { PERMISSIONS, ROLES } from "../../services/bus/messages/caller.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
 import { USER_STATUSES } from "../../services/bus/messages/users.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../http/errors.ts";
-import { DEVICE_SCOPES } from "../http/scopes.ts";
+import { DEVICE_SCOPES } from "./route.ts";
 
 /** What each status of the wire means; a status without a meaning does not compile. */
 const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {

@@ -1,2 +1,0 @@
-/** Where the document is checked in. */
-export const OPENAPI_FILE = new URL("openapi.json", import.meta.url);

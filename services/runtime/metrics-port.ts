@@ -1,0 +1,98 @@
+/**
+ * Metrics, liveness and readiness of one process on a port of its own, which the API's port never shows (design §5). Off unless METRICS_PORT is
+ * set: an operator decides who may read them. What each process counts is added with `figures.ts`.
+ */
+import { createServer, type ServerResponse } from "node:http";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import { cannotBeUsed } from "./fault.ts";
+import { lostLogLines } from "./log.ts";
+import { addGauges, addReadCount, METRIC_PREFIX } from "./metrics.ts";
+import { UserError } from "./user-error.ts";
+import { VERSION } from "./version.ts";
+
+const TEXT = { "content-type": "text/plain; charset=utf-8" };
+
+export interface MetricsSettings {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+}
+
+export interface MetricsServer {
+  readonly registry: Registry;
+  readonly port: number;
+  /** From now on `/readyz` asks this: why the process is not ready, and nothing while it is. */
+  reportReadiness(missing: () => readonly string[]): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Answers `GET /metrics` in the Prometheus text format, `/healthz` while the process runs, and `/readyz` with 200 when it
+ * is ready and with 503 and the reasons else. Throws UserError `metrics_port_taken`.
+ */
+export async function startMetrics(name: string, settings: MetricsSettings): Promise<MetricsServer> {
+  const registry = new Registry();
+  registry.setDefaultLabels({ process: name });
+  collectDefaultMetrics({ register: registry, prefix: METRIC_PREFIX });
+  addBuildInfo(registry);
+  addLogMetrics(registry);
+  let missing = isStarting;
+  const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
+    "/metrics": (response) => {
+      registry.metrics().then(
+        (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
+        () => response.writeHead(500).end(),
+      );
+    },
+    "/healthz": (response) => response.writeHead(200, TEXT).end("alive\n"),
+    "/readyz": (response) => {
+      const reasons = missing();
+      response.writeHead(reasons.length === 0 ? 200 : 503, TEXT).end(`${reasons.join("\n") || "ready"}\n`);
+    },
+  };
+  const server = createServer((request, response) => {
+    const answer = request.method === "GET" ? answers[request.url ?? ""] : undefined;
+    if (answer === undefined) response.writeHead(404).end();
+    else answer(response);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause) => {
+      const subject = `The metrics port ${settings.port} on ${settings.host} (METRICS_PORT, METRICS_HOST)`;
+      reject(new UserError(cannotBeUsed(subject, cause), { code: "metrics_port_taken", cause }));
+    });
+    server.listen(settings.port, settings.host, resolve);
+  });
+  const address = server.address();
+  return {
+    registry,
+    reportReadiness: (asked) => {
+      missing = asked;
+    },
+    port: typeof address === "object" && address !== null ? address.port : settings.port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const isStarting = (): readonly string[] => ["starting"];
+
+function addBuildInfo(registry: Registry): void {
+  const facts = {
+    name: "build_info",
+    help: "Always 1: which version runs, on which Node.",
+    labels: ["version", "node"],
+  } as const;
+  addGauges(registry, facts, () => [[{ version: VERSION, node: process.versions.node }, 1]]);
+}
+
+function addLogMetrics(registry: Registry): void {
+  const facts = {
+    name: "log_lines_lost_total",
+    help: "Log lines not written: the output did not take them, or the limit of lines about errors left them out.",
+    labels: ["reason"],
+  } as const;
+  addReadCount(registry, facts, () => Object.entries(lostLogLines()).map(([reason, count]) => [{ reason }, count]));
+}

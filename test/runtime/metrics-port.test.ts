@@ -1,0 +1,68 @@
+/** The metrics port: real figures in the text format, nothing else, and one sentence when the port is taken. */
+import { afterEach, describe, expect, it } from "vitest";
+import { addGauge } from "../../services/runtime/metrics.ts";
+import { type MetricsServer, startMetrics } from "../../services/runtime/metrics-port.ts";
+import { VERSION } from "../../services/runtime/version.ts";
+
+const started: MetricsServer[] = [];
+
+afterEach(async () => {
+  for (const server of started.splice(0)) await server.stop();
+});
+
+async function start(port = 0): Promise<MetricsServer> {
+  const server = await startMetrics("test", { host: "127.0.0.1", port });
+  started.push(server);
+  return server;
+}
+
+describe("the metrics port", () => {
+  it("reads a gauge at the moment of asking", async () => {
+    const server = await start();
+    let value = 3;
+    addGauge(server.registry, "answers_waiting", "Answers that wait.", () => value);
+    const read = async (): Promise<string> => (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text();
+    expect(await read()).toContain('device_payments_answers_waiting{process="test"} 3');
+    value = 4;
+    const text = await read();
+    expect(text).toContain('device_payments_answers_waiting{process="test"} 4');
+    expect(text).toContain("device_payments_process_cpu_user_seconds_total");
+  });
+
+  it("every metric: has the prefix of this product, and build_info names the version and Node", async () => {
+    const { port } = await start();
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name ?? "");
+    expect(names.length).toBeGreaterThan(20);
+    expect(names.filter((name) => !name.startsWith("device_payments_"))).toEqual([]);
+    const node = process.versions.node;
+    expect(text).toContain(`device_payments_build_info{version="${VERSION}",node="${node}",process="test"} 1`);
+  });
+
+  it("/healthz and /readyz: alive at once, ready when nothing is missing any more", async () => {
+    const server = await start();
+    const ask = async (path: string) => {
+      const answer = await fetch(`http://127.0.0.1:${server.port}${path}`);
+      return [answer.status, await answer.text()];
+    };
+    expect(await ask("/healthz")).toEqual([200, "alive\n"]);
+    expect(await ask("/readyz")).toEqual([503, "starting\n"]);
+    let missing: readonly string[] = [];
+    server.reportReadiness(() => missing);
+    expect(await ask("/readyz")).toEqual([200, "ready\n"]);
+    missing = ["bus", "stations"];
+    expect(await ask("/readyz")).toEqual([503, "bus\nstations\n"]);
+    expect(await ask("/healthz")).toEqual([200, "alive\n"]);
+  });
+
+  it("answers nothing else", async () => {
+    const server = await start();
+    expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(404);
+    expect((await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: "POST" })).status).toBe(404);
+  });
+
+  it("refuses a taken port in one sentence", async () => {
+    const { port } = await start();
+    await expect(start(port)).rejects.toMatchObject({ code: "metrics_port_taken" });
+  });
+});
