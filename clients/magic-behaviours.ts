@@ -112,7 +112,7 @@ export const MAGIC_BEHAVIOURS = [
     nameEnding: "has no provider",
     amountEnding: "13",
     report: { outcome: "reported_declined", providerCode: "91" },
-    companion: "reports a decline with the code 91: its payment application reaches nobody",
+    companion: "reports a decline with the code 91: its payment application has no connection",
     outcome: "the intent is processing with reported_declined until the cashier attests or cancels",
   },
   {

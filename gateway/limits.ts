@@ -63,7 +63,7 @@ export const LIMITS = {
   requestIdCharacters: 64,
   /** How many field errors one answer names. */
   fieldErrors: 32,
-  /** A heartbeat's summary (design §4, "throttle … summary"). */
+  /** A heartbeat's summary (design §4, "heartbeat"). */
   summaryBytes: 4 * 1_024,
   summaryDepth: 8,
   /** How long a heartbeat may take to be stored: a device beats every ten seconds and comes again. */

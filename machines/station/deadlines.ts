@@ -17,7 +17,7 @@ export function nextDeadlineMs(state: StationState): number | null {
 
 /**
  * Whether the active intent is an overdue QR whose payment may have been confirmed in time: its provider's confirmation
- * may be recorded although this station could not be reached. It expires only after a check (design §9.7).
+ * may be recorded although this station could not be reached. It expires only after a check (design §2.7).
  */
 export function needsConfirmationCheck({ intent }: StationState, atMs: number): boolean {
   if (intent === null || intent.provider === null || intent.expiresAtMs > atMs) return false;

@@ -1,5 +1,5 @@
 /**
- * The logs of the stations: one or several streams, each for a range of partitions (design §9.4). Each has a leader of its
+ * The logs of the stations: one or several streams, each for a range of partitions (design §2.5). Each has a leader of its
  * own, so that the loss of one server touches the stations of that server's logs alone. `migrate` fixes their number.
  *
  *   station ──► partition (0 … 255) ──► log (0 … count - 1) ──► stream STATION_LOG_<log>

@@ -61,7 +61,7 @@ export const MAGIC_AMOUNTS = [
   {
     ending: "09",
     scenario: "wrong_reference",
-    provider: "names a reference that nobody gave it",
+    provider: "names an unknown reference",
     outcome:
       "an issue reference_mismatch; the intent stays unpaid, its QR is shown no longer, and another collection of the order needs the cashier's confirmation",
   },

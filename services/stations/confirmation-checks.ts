@@ -1,8 +1,8 @@
 /**
  * The checks before overdue QRs expire: the provider's confirmation may have been recorded in time while the station could
- * not be reached (design §9.7). While the providers service does not answer, such an intent does not expire by itself.
+ * not be reached (design §2.7). While the providers service does not answer, such an intent does not expire by itself.
  *
- * Nothing but that intent waits for the providers service (design §9.5). A check runs beside the station's mailbox:
+ * Nothing but that intent waits for the providers service (design §2.6). A check runs beside the station's mailbox:
  *
  *   tick ──► check starts, the intent stays ──► answer ──► tick: expires or settles
  *                    └── no answer: the intent stays ──► tick after a pause: another check

@@ -74,7 +74,7 @@ export class History {
   }
 }
 
-/** A display may show what was true this long ago (contract, "poll around every two seconds"; invariant I8). */
+/** A display may show what was true this long ago (contract, "Poll around every two seconds"; invariant I8). */
 export const STALE_AFTER_MS = 1_500;
 
 /** Answers that showed a collection as open after its end had been acknowledged. */

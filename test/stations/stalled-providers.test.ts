@@ -1,4 +1,4 @@
-/** The cashier's other work at a station whose QR is overdue while the providers service is stalled (design §9.5, §9.7). */
+/** The cashier's other work at a station whose QR is overdue while the providers service is stalled (design §2.6, design §2.7). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";

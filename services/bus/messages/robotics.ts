@@ -177,7 +177,7 @@ export const listRoboticsTrail = defineOperation(
   z.object({ entries: z.array(roboticsTrailEntrySchema), hasMore }),
 );
 
-// The consumer's. Its credential is verified on every read and every act (contract, "Webhook-related endpoints").
+// The consumer's. Its credential is verified on every read and every act (contract, "Webhook-related read and replay endpoints").
 /** Who a consumer is, as the service has just found it by its credential. */
 export const consumerCallerSchema = z.object({
   consumerId: id,

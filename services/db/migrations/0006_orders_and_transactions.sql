@@ -86,7 +86,7 @@ create table transactions (
   -- The device's reference, or what the cashier typed; empty for cash.
   reference text not null,
   attested_by bigint not null,
-  -- The key of the provider payment that paid (services/bus/messages/money-key.ts); null where no provider's did.
+  -- The key of the provider payment that paid (services/bus/messages/intents.ts); null where no provider's did.
   money_key text check (money_key <> ''),
   settled_at timestamptz not null default clock_timestamp(),
   foreign key (organization_id, order_id) references orders (organization_id, order_id)

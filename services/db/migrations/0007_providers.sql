@@ -195,7 +195,7 @@ create table provider_issues (
   kind text not null check (kind in ('unmatched_money', 'amount_mismatch', 'currency_mismatch', 'account_mismatch',
     'reference_mismatch', 'late_money', 'duplicate_money', 'settlement_refused')),
   status text not null default 'open' check (status in ('open', 'attributed', 'closed')),
-  -- The asserted payment within its config (services/bus/messages/money-key.ts): one payment with one difficulty is one
+  -- The asserted payment within its config (services/bus/messages/intents.ts): one payment with one difficulty is one
   -- issue, however often the provider asserts it.
   money_key text not null,
   -- All its match keys (names_of_money); they grow as the provider names further accounts.

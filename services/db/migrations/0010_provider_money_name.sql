@@ -1,4 +1,4 @@
--- The name of an asserted payment (services/bus/messages/money-key.ts) in the form in which names are compared: the
+-- The name of an asserted payment (services/bus/messages/intents.ts) in the form in which names are compared: the
 -- provider's reference without surrounding white space and in Unicode form NFC. Null where the provider gave no reference.
 create function provider_money_name(the_name text) returns text immutable language sql as $$
   select case when the_name like 'money:%' then

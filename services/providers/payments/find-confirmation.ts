@@ -1,4 +1,4 @@
-/** Whether a payment was confirmed before its deadline (design §9.7). */
+/** Whether a payment was confirmed before its deadline (design §2.7). */
 import type { findRecordedConfirmation } from "../../bus/messages/provider-payments.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import type { ProvidersDeps } from "../deps.ts";
