@@ -1,5 +1,4 @@
 /** The rows of the owner's API about places and the audit trail (design §5). `gateway/routes.ts` joins them into the one table. */
-
 import {
   createFilialBodySchema,
   createStationBodySchema,

@@ -7,10 +7,7 @@ import {
   capabilitySchema,
   deviceKindSchema,
   deviceStatusSchema,
-  permissionSchema,
-  roleSchema,
   stationStatusSchema,
-  userStatusSchema,
 } from "../http/enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery, queryId } from "../http/page.ts";
 import {
@@ -19,7 +16,6 @@ import {
   idSchema,
   livenessSchema,
   nameSchema,
-  newPasswordSchema,
   timestampSchema,
 } from "../http/shared-schemas.ts";
 
@@ -181,49 +177,3 @@ export const issuedCodeSchema = z
     enrollment_code: enrollmentCodeSchema,
   })
   .meta({ id: "IssuedEnrollmentCode" });
-
-export const userSchema = z
-  .object({
-    user_id: idSchema,
-    email: z.string(),
-    name: z.string(),
-    role: roleSchema,
-    permissions: z.array(permissionSchema),
-    status: userStatusSchema,
-  })
-  .meta({
-    id: "User",
-    examples: [
-      {
-        user_id: 31,
-        email: "cashier@restaurant.example",
-        name: "Kim",
-        role: "cashier",
-        permissions: ["payments.collect"],
-        status: "suspended",
-      },
-    ],
-  });
-export const usersSchema = z.object({ users: z.array(userSchema), has_more: hasMoreAfter });
-export const usersQuerySchema = z.strictObject(pageAfterQuery);
-export const createUserBodySchema = z
-  .strictObject({
-    email: z.email().max(BOUNDS.emailCharacters),
-    name: nameSchema,
-    role: roleSchema,
-    password: newPasswordSchema,
-  })
-  .meta({
-    id: "CreateUser",
-    examples: [{ email: "cashier@restaurant.example", name: "Kim", role: "cashier", password: "a long pass phrase" }],
-  });
-export const changeUserBodySchema = z
-  .strictObject({
-    name: nameSchema.optional(),
-    email: z.email().max(BOUNDS.emailCharacters).optional(),
-    role: roleSchema.optional().meta({ description: "Decides the permissions." }),
-  })
-  .meta({ id: "ChangeUser", examples: [{ name: "Kim Park" }, { role: "reconciliation_operator" }] });
-export const resetPasswordBodySchema = z
-  .strictObject({ password: newPasswordSchema })
-  .meta({ id: "ResetPassword", examples: [{ password: "another long pass phrase" }] });

@@ -1,69 +1,72 @@
-/** The cookies that browsers keep: the session of a page (programs send the same token as a bearer, design §5), and known browsers. */
+/** The cookies of pages: one carries the session's token, the other identifies the browser to the log-in. */
 import { BOUNDS } from "../../services/bus/bounds.ts";
 
-export const SESSION_COOKIE = "dp_session";
+/** Carries the token that programs send as a bearer (design §5). */
+const SESSION_COOKIE = "dp_session";
+/**
+ * Carries one token for each person who has logged in with this browser, the newest first. It grants no access: it
+ * protects these people from the throttle that guesses of others fill (docs/operations.md).
+ */
+const BROWSER_COOKIE = "dp_browser";
+const BROWSER_TOKENS = new RegExp(`^[\\w-]{22}(\\.[\\w-]{22}){0,${BOUNDS.browserTokens - 1}}$`);
 
-/** The `Set-Cookie` value after a log-in: unreadable by scripts, never sent from another site. */
-export function sessionCookie(token: string, facts: { maxAgeMs: number; secure: boolean }): string {
+interface CookieFacts {
+  readonly path: string;
+  readonly maxAgeMs: number;
+  /** Whether the client's connection is encrypted. */
+  readonly secure: boolean;
+}
+
+/** The `Set-Cookie` value after a log-in: scripts cannot read it, and no other site can send it. */
+export function sessionCookie(token: string, facts: Pick<CookieFacts, "maxAgeMs" | "secure">): string {
   return setCookie(SESSION_COOKIE, token, { ...facts, path: "/" });
 }
 
-export function setCookie(
-  name: string,
-  value: string,
-  facts: { readonly path: string; readonly maxAgeMs: number; readonly secure: boolean },
-): string {
-  const maxAgeSeconds = Math.max(0, Math.floor(facts.maxAgeMs / 1_000));
-  return `${name}=${value}; Path=${facts.path}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${facts.secure ? "; Secure" : ""}`;
-}
-
-/** The `Set-Cookie` value that ends it in the browser. */
+/** The `Set-Cookie` value that ends the session in the browser. */
 export function endedSessionCookie(secure: boolean): string {
   return sessionCookie("", { maxAgeMs: 0, secure });
 }
 
-/** The token in a `Cookie` header; the empty string without one, undefined when there are several. */
+/** The session's token in a `Cookie` header; the empty string without one, undefined when there are several. */
 export function tokenFromCookie(header: string): string | undefined {
   return cookieValue(header, SESSION_COOKIE);
 }
 
+/** The browser's tokens in a `Cookie` header; none when there are several such cookies, or the gateway has not set it. */
+export function browserTokens(header: string): readonly string[] {
+  const value = cookieValue(header, BROWSER_COOKIE) ?? "";
+  return BROWSER_TOKENS.test(value) ? value.split(".") : [];
+}
+
+/** The `Set-Cookie` value after a log-in with `token`. Only log-ins need it, so `path` is theirs. */
+export function browserCookie(
+  token: string,
+  facts: Pick<CookieFacts, "path" | "secure"> & { readonly earlier: readonly string[] },
+): string {
+  const tokens = [token, ...facts.earlier.filter((earlier) => earlier !== token)].slice(0, BOUNDS.browserTokens);
+  const maxAgeMs = BOUNDS.knownBrowserDays * 24 * 3_600_000;
+  return setCookie(BROWSER_COOKIE, tokens.join("."), { ...facts, maxAgeMs });
+}
+
+function setCookie(name: string, value: string, { path, maxAgeMs, secure }: CookieFacts): string {
+  const maxAgeSeconds = Math.max(0, Math.floor(maxAgeMs / 1_000));
+  return `${name}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure ? "; Secure" : ""}`;
+}
+
 /**
- * The value of a cookie; the empty string without one, undefined when there are several. A neighbouring
- * subdomain can add a cookie of this name and choose its place in the header, so that neither the first nor one that
- * happens to be known is the person's own for certain: they might act in somebody else's name without seeing it.
+ * The value of a cookie; the empty string without one, undefined when there are several. A page of a neighbouring
+ * subdomain can add a cookie of this name and choose its place in the header. No value is then certain to be the
+ * person's: with another's, they would act in another person's name without seeing it.
  */
-export function cookieValue(header: string, name: string): string | undefined {
+function cookieValue(header: string, name: string): string | undefined {
   const values = new Set<string>();
   for (const pair of header.split(";")) {
     const cut = pair.indexOf("=");
     if (cut > 0 && pair.slice(0, cut).trim() === name) values.add(pair.slice(cut + 1).trim());
   }
-  // What is left of a session that was ended in the browser.
+  // A session that was ended in the browser leaves an empty value.
   values.delete("");
   if (values.size > 1) return undefined;
   const [value = ""] = values;
   return value;
-}
-
-/**
- * The cookie by which the registry knows a browser again at a log-in: one token for each person who logged in there, the
- * newest first. It is no credential. It protects these people from guesses by others (docs/operations.md).
- */
-const BROWSER_COOKIE = "dp_browser";
-const TOKENS = new RegExp(`^[\\w-]{22}(\\.[\\w-]{22}){0,${BOUNDS.browserTokens - 1}}$`);
-
-/** The tokens in a `Cookie` header; none when there are several such cookies, or it is none that the gateway has set. */
-export function browserTokens(header: string): readonly string[] {
-  const value = cookieValue(header, BROWSER_COOKIE) ?? "";
-  return TOKENS.test(value) ? value.split(".") : [];
-}
-
-/** The `Set-Cookie` value after a log-in with `token`. The browser sends it with log-ins alone, so `path` is theirs. */
-export function browserCookie(
-  token: string,
-  facts: { readonly earlier: readonly string[]; readonly path: string; readonly secure: boolean },
-): string {
-  const tokens = [token, ...facts.earlier.filter((earlier) => earlier !== token)].slice(0, BOUNDS.browserTokens);
-  const maxAgeMs = BOUNDS.knownBrowserDays * 24 * 3_600_000;
-  return setCookie(BROWSER_COOKIE, tokens.join("."), { ...facts, maxAgeMs });
 }

@@ -9,9 +9,7 @@ import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts
 import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
-import { PERMISSIONS, ROLES } from "../../services/bus/messages/caller.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
-import { USER_STATUSES } from "../../services/bus/messages/users.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../http/errors.ts";
 import { DEVICE_SCOPES } from "./route.ts";
 
@@ -61,12 +59,6 @@ export const leaseLossSchema = z.enum(LEASE_LOSSES).meta({
   id: "LeaseLoss",
   description: "`taken_over`: another cashier took the station over. `broken`: the owner freed it.",
 });
-
-export const roleSchema = z.enum(ROLES).meta({ id: "Role" });
-export const permissionSchema = z.enum(PERMISSIONS).meta({ id: "Permission" });
-export const userStatusSchema = z
-  .enum(USER_STATUSES)
-  .meta({ id: "UserStatus", description: "A suspended person has no session and gets none." });
 
 export const moneyMovedSchema = z
   .enum(["no", "yes", "maybe"])

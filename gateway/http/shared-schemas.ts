@@ -1,7 +1,6 @@
 /** The pieces that several endpoints' schemas share. Everything on the wire is snake_case. */
 import { z } from "zod";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
-import { BOUNDS } from "../../services/bus/bounds.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { errorCodeSchema } from "./enums.ts";
@@ -37,8 +36,6 @@ export const reasonSchema = reasonOnTheBus.meta({
   description:
     "Why, for whoever reads the trail later: one line of text. Control characters, line ends and marks that override the direction of text are refused.",
 });
-
-export const newPasswordSchema = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
 
 /** What a station knows of a device's presence; heartbeats decide, not the owner. */
 export const livenessSchema = z

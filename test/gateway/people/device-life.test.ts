@@ -1,7 +1,7 @@
 /** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and what the device feels. */
-
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
+import type { usersSchema } from "../../../gateway/api/backoffice/users.ts";
 import type {
   deviceDetailSchema,
   deviceSchema,
@@ -11,7 +11,6 @@ import type {
   filialSchema,
   issuedCodeSchema,
   stationSchema,
-  usersSchema,
 } from "../../../gateway/contract/backoffice.ts";
 import type { routesSchema } from "../../../gateway/contract/cashier.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";

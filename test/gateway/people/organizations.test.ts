@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { createdOrganizationSchema, organizationsSchema } from "../../../gateway/contract/organization.ts";
+import type { createdOrganizationSchema, organizationsSchema } from "../../../gateway/api/platform/organizations.ts";
 import type { registryEventsSchema } from "../../../gateway/contract/timeline.ts";
 import { guideBlock, operationsGuide } from "../../support/guide.ts";
 import { type Refused, send } from "../../support/http.ts";

@@ -1,7 +1,7 @@
 /** Sessions: bearer for programs, cookie for pages, each API for the people who may use it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { newSessionSchema, sessionSchema } from "../../../gateway/contract/session.ts";
+import type { newSessionSchema, sessionSchema } from "../../../gateway/api/sessions.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";

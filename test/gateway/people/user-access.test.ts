@@ -1,7 +1,7 @@
 /** People's access over HTTP: what the owner or the person changes holds at every gateway within the second. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { userSchema, usersSchema } from "../../../gateway/contract/backoffice.ts";
+import type { userSchema, usersSchema } from "../../../gateway/api/backoffice/users.ts";
 import { FEED_LIMITS } from "../../../gateway/read-model/replica/limits.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";

@@ -1,0 +1,190 @@
+/** The people of the owner's organization and their access. */
+import { z } from "zod";
+import { PERMISSIONS, ROLES } from "../../../services/bus/messages/caller.ts";
+import * as messages from "../../../services/bus/messages/users.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, nameSchema } from "../../http/shared-schemas.ts";
+
+export const roleSchema = z.enum(ROLES).meta({ id: "Role" });
+export const permissionSchema = z.enum(PERMISSIONS).meta({ id: "Permission" });
+const userStatusSchema = z
+  .enum(messages.USER_STATUSES)
+  .meta({ id: "UserStatus", description: "A suspended person has no session and gets none." });
+
+export const userSchema = z
+  .object({
+    user_id: idSchema,
+    email: z.string(),
+    name: z.string(),
+    role: roleSchema,
+    permissions: z.array(permissionSchema),
+    status: userStatusSchema,
+  })
+  .meta({
+    id: "User",
+    examples: [
+      {
+        user_id: 31,
+        email: "cashier@restaurant.example",
+        name: "Kim",
+        role: "cashier",
+        permissions: ["payments.collect"],
+        status: "suspended",
+      },
+    ],
+  });
+export const usersSchema = z.object({ users: z.array(userSchema), has_more: hasMoreAfter });
+const usersQuerySchema = z.strictObject(pageAfterQuery);
+const createUserBodySchema = z
+  .strictObject({
+    email: messages.emailSchema,
+    name: nameSchema,
+    role: roleSchema,
+    password: messages.newPasswordSchema,
+  })
+  .meta({
+    id: "CreateUser",
+    examples: [{ email: "cashier@restaurant.example", name: "Kim", role: "cashier", password: "a long pass phrase" }],
+  });
+const changeUserBodySchema = z
+  .strictObject({
+    name: nameSchema.optional(),
+    email: messages.emailSchema.optional(),
+    role: roleSchema.optional().meta({ description: "Decides the permissions." }),
+  })
+  .meta({ id: "ChangeUser", examples: [{ name: "Kim Park" }, { role: "reconciliation_operator" }] });
+const resetUserPasswordBodySchema = z
+  .strictObject({ password: messages.newPasswordSchema })
+  .meta({ id: "ResetPassword", examples: [{ password: "another long pass phrase" }] });
+
+/** A person as the API shows them. */
+export function userJson(user: messages.User): z.infer<typeof userSchema> {
+  const { userId, email, name, role, permissions, status } = user;
+  return { user_id: userId, email, name, role, permissions, status };
+}
+
+const listUsers: SessionHandler<undefined, z.infer<typeof usersQuerySchema>> = async ({ caller, deps, query }) => {
+  const request = { caller, sinceId: query.since_id, limit: query.limit };
+  const { users, hasMore } = await deps.bus.call(messages.listUsers, request);
+  return ok({ users: users.map(userJson), has_more: hasMore });
+};
+
+const createUser: SessionHandler<z.infer<typeof createUserBodySchema>> = async ({ caller, deps, body }) => {
+  const { user } = await deps.bus.call(messages.createUser, { caller, ...body });
+  return created(userJson(user));
+};
+
+const changeUser: SessionHandler<z.infer<typeof changeUserBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const { user } = await deps.bus.call(messages.changeUser, { caller, userId: context.id("user_id"), ...body });
+  return ok(userJson(user));
+};
+
+const moveUser =
+  (move: "SUSPEND" | "RESUME"): SessionHandler =>
+  async (context) => {
+    const { caller, deps } = context;
+    const { user } = await deps.bus.call(messages.moveUser, { caller, userId: context.id("user_id"), move });
+    return ok(userJson(user));
+  };
+
+const resetUserPassword: SessionHandler<z.infer<typeof resetUserPasswordBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const request = { caller, userId: context.id("user_id"), password: body.password };
+  const { user } = await deps.bus.call(messages.resetUserPassword, request);
+  return ok(userJson(user));
+};
+
+const users = "/api/backoffice/v1/users/" as const;
+const user = `${users}{user_id}` as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+const userReply = { 200: { description: "The person after this.", schema: userSchema } };
+
+export const userRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: users,
+    operation: "listUsers",
+    tag,
+    summary: "List the people",
+    description: "Suspended ones too.",
+    who,
+    query: usersQuerySchema,
+    replies: { 200: { description: "By id.", schema: usersSchema } },
+    errors: [],
+    handler: listUsers,
+  }),
+  route({
+    method: "POST",
+    path: users,
+    operation: "createUser",
+    tag,
+    summary: "Add a person",
+    description:
+      "The role decides the permissions. An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
+    who,
+    body: createUserBodySchema,
+    replies: { 201: { description: "The person.", schema: userSchema } },
+    errors: ["already_exists", "conflict"],
+    handler: createUser,
+  }),
+  route({
+    method: "PATCH",
+    path: `${user}/`,
+    operation: "changeUser",
+    tag,
+    summary: "Change a person's name, e-mail address or role",
+    description:
+      "What is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. With another name or e-mail address open sessions go on, under the name that they began with. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
+    who,
+    body: changeUserBodySchema,
+    replies: userReply,
+    errors: ["not_found", "already_exists", "conflict"],
+    awaitsEffect: true,
+    handler: changeUser,
+  }),
+  route({
+    method: "POST",
+    path: `${user}/suspend/`,
+    operation: "suspendUser",
+    tag,
+    summary: "Suspend a person",
+    description:
+      "Ends their sessions at every gateway, and with them the leases of stations that they drive, and lets them open none. A person cannot suspend themselves.",
+    who,
+    replies: userReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveUser("SUSPEND"),
+  }),
+  route({
+    method: "POST",
+    path: `${user}/resume/`,
+    operation: "resumeUser",
+    tag,
+    summary: "Let a suspended person in again",
+    description: "With the password that they had.",
+    who,
+    replies: userReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveUser("RESUME"),
+  }),
+  route({
+    method: "PUT",
+    path: `${user}/password/`,
+    operation: "resetUserPassword",
+    tag,
+    summary: "Give a person a new password",
+    description: "Ends their sessions at every gateway. One's own is changed at `session/password/`, with the old one.",
+    who,
+    body: resetUserPasswordBodySchema,
+    replies: userReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: resetUserPassword,
+  }),
+];

@@ -1,0 +1,119 @@
+/** Organizations and their first owners, for the operator. */
+import { z } from "zod";
+import * as messages from "../../../services/bus/messages/organizations.ts";
+import { emailSchema, newPasswordSchema } from "../../../services/bus/messages/users.ts";
+import { created, type Handler, ok } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { platform, type Route, route } from "../../http/route.ts";
+import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { userJson, userSchema } from "../backoffice/users.ts";
+
+const organizationSchema = z
+  .object({
+    organization_id: idSchema,
+    name: z.string(),
+    sandbox: z.boolean().meta({ description: "Whether it is the seeded sandbox." }),
+    created_at: timestampSchema,
+  })
+  .meta({ id: "Organization" });
+export const organizationsSchema = z.object({ organizations: z.array(organizationSchema), has_more: hasMoreAfter });
+const organizationsQuerySchema = z.strictObject(pageAfterQuery);
+
+const createOrganizationBodySchema = z
+  .strictObject({
+    name: nameSchema,
+    owner: z.strictObject({
+      email: emailSchema,
+      name: nameSchema,
+      password: newPasswordSchema.optional(),
+    }),
+    by: nameSchema.optional().meta({ description: "Who does it, for the audit trail." }),
+  })
+  .meta({
+    id: "CreateOrganization",
+    examples: [{ name: "Harbour Restaurants", owner: { email: "owner@harbour.example", name: "Kim" }, by: "Ana" }],
+  });
+export const createdOrganizationSchema = z
+  .object({
+    organization: organizationSchema,
+    owner: userSchema,
+    initial_password: z
+      .string()
+      .nullable()
+      .meta({
+        description: "The owner's password when none was given: shown this once. Null when one was given.",
+        examples: ["4mJ0xkQ2Zt9cVbYwL8nPqR5s"],
+      }),
+  })
+  .meta({ id: "CreatedOrganization" });
+
+function organizationJson(organization: messages.Organization): z.infer<typeof organizationSchema> {
+  const { organizationId, name, sandbox, createdAtMs } = organization;
+  return { organization_id: organizationId, name, sandbox, created_at: toTimestamp(createdAtMs) };
+}
+
+const createOrganization: Handler<z.infer<typeof createOrganizationBodySchema>> = async ({ deps, body }) => {
+  const { organization, owner, initialPassword } = await deps.bus.call(messages.createOrganization, body);
+  return created({
+    organization: organizationJson(organization),
+    owner: userJson(owner),
+    initial_password: initialPassword,
+  });
+};
+
+const listOrganizations: Handler<undefined, z.infer<typeof organizationsQuerySchema>> = async ({ deps, query }) => {
+  const request = { sinceId: query.since_id, limit: query.limit };
+  const { organizations, hasMore } = await deps.bus.call(messages.listOrganizations, request);
+  return ok({ organizations: organizations.map(organizationJson), has_more: hasMore });
+};
+
+const getOrganization: Handler = async (context) => {
+  const organizationId = context.id("organization_id");
+  const { organization } = await context.deps.bus.call(messages.getOrganization, { organizationId });
+  return ok(organizationJson(organization));
+};
+
+const organizations = "/api/platform/v1/organizations/" as const;
+const tag = "platform";
+
+export const organizationRoutes: readonly Route[] = [
+  route({
+    method: "POST",
+    path: organizations,
+    operation: "createOrganization",
+    tag,
+    summary: "Add an organization and its first owner",
+    description:
+      "The owner makes everything else in the back office. Without `owner.password` the answer shows an initial password, this once; the owner changes it at `/api/backoffice/v1/session/password/`. An e-mail address names one person in the whole installation: repeated, the request is `already_exists`, and nothing is made.",
+    who: platform,
+    body: createOrganizationBodySchema,
+    replies: { 201: { description: "The organization and its owner.", schema: createdOrganizationSchema } },
+    errors: ["already_exists"],
+    handler: createOrganization,
+  }),
+  route({
+    method: "GET",
+    path: organizations,
+    operation: "listOrganizations",
+    tag,
+    summary: "List the organizations",
+    description: "The sandbox too.",
+    who: platform,
+    query: organizationsQuerySchema,
+    replies: { 200: { description: "By id.", schema: organizationsSchema } },
+    errors: [],
+    handler: listOrganizations,
+  }),
+  route({
+    method: "GET",
+    path: `${organizations}{organization_id}/`,
+    operation: "getOrganization",
+    tag,
+    summary: "Read an organization",
+    description: "As the list has it.",
+    who: platform,
+    replies: { 200: { description: "The organization.", schema: organizationSchema } },
+    errors: ["not_found"],
+    handler: getOrganization,
+  }),
+];
