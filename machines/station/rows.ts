@@ -41,7 +41,7 @@ type ReportRow = readonly [
   key: string,
 ];
 
-export type AttestationRow = readonly [
+type AttestationRow = readonly [
   commandId: string,
   cashierId: number,
   cashierName: string,

@@ -4,7 +4,6 @@
  */
 import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
-import { liftIntent } from "../../machines/station/lift.ts";
 import { withLaterEvents } from "../../machines/station/reasons.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
@@ -72,9 +71,9 @@ export async function findCopiedIntent(
   return { stationId, intent: withLaterEvents(intent, later) };
 }
 
-/** An intent from its JSON text, as the machine version of its time wrote it. */
+/** An intent from its JSON text. */
 export function readIntent(text: string): PaymentIntent {
-  return liftIntent(JSON.parse(text) as PaymentIntent);
+  return JSON.parse(text) as PaymentIntent;
 }
 
 /** As it was, while it is not lost; else succeeded if it is paid, and at the latest expired when it was lost. */

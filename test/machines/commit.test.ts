@@ -5,7 +5,6 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { decodeCommit, encodeCommit, MACHINE_VERSION, NewerMachineError } from "../../machines/station/commit.ts";
-import { liftIntent } from "../../machines/station/lift.ts";
 import { readStoredReply, writeStoredReply } from "../../machines/station/rows.ts";
 import { type StoredReply } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
@@ -81,44 +80,6 @@ describe("a commit", () => {
 });
 
 const VERSIONS = readdirSync(fileURLToPath(new URL("golden", import.meta.url))).map((name) => Number(name.slice(1)));
-
-describe("a commit of version 1", () => {
-  const read = (name: string) => decodeCommit(readFileSync(`${goldenFolder(1)}/${name}.json`, "utf8"));
-
-  it("has no provider and nothing in doubt", () => {
-    const { state } = read("every-kind-of-end");
-    expect(state).toMatchObject({ provider: { configId: null, revision: 0 }, doubts: [] });
-    expect(state.ended.map(({ status, provider, endReason }) => [status, provider, endReason])).toEqual([
-      ["succeeded", null, ""],
-      ["expired", null, ""],
-      ["cancelled", null, ""],
-    ]);
-    expect(state.ended[0]?.attestation).toMatchObject({ by: "cashier", cashierId: 31, transactionId: 9_001 });
-  });
-
-  it("is settled by its cashier when it was settling", () => {
-    const { state } = read("a-settling-intent");
-    expect(state.intent).toMatchObject({
-      provider: null,
-      endReason: "",
-      attestation: { by: "cashier", cashierId: 31 },
-    });
-  });
-
-  it("is written as the current version from then on, with nothing lost", () => {
-    for (const name of ["a-full-memory", "every-kind-of-end", "a-refused-settlement", "a-settling-intent"]) {
-      const lifted = { ...read(name), machineVersion: MACHINE_VERSION };
-      expect(decodeCommit(encodeCommit(lifted))).toEqual(lifted);
-    }
-  });
-
-  it("leaves its intents in the audit copy, which are lifted there", () => {
-    const { intent } = JSON.parse(readFileSync(`${goldenFolder(1)}/a-settling-intent.json`, "utf8")).state;
-    expect(liftIntent(intent)).toEqual(read("a-settling-intent").state.intent);
-    const current = commitOf(STORIES["a-confirmed-qr"] ?? (() => expect.unreachable())).state.intent;
-    expect(current === null ? null : liftIntent(current)).toEqual(current);
-  });
-});
 
 describe("golden commits", () => {
   it("exist for every machine version up to the current one", () => {

@@ -123,7 +123,7 @@ export function comparableReference(providerReference: string): string {
   return providerReference.normalize("NFC").trim();
 }
 
-/** The money within its config: the provider's own reference, or, where an older record has none, whatever told of it. */
+/** The name within its config: the provider's reference, or, where it gave none, what reported the payment. */
 export function moneyName(providerReference: string, otherwise: string): string {
   const reference = comparableReference(providerReference);
   if (reference === "") return `event:${otherwise}`;
