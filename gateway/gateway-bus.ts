@@ -9,7 +9,7 @@ import { heartbeatSubject } from "../services/bus/subjects.ts";
 import type { Count } from "../services/runtime/metrics.ts";
 import { type AcceptedResponse, type Effect, type GatewayBus, Refusal } from "./http/handler-context.ts";
 import { LIMITS } from "./limits.ts";
-import type { Replicas } from "./read-model/replica/replicas.ts";
+import type { Replicas } from "./read-model/replicas.ts";
 
 export const STATION_OPERATION = "station.command";
 export const HEARTBEAT_OPERATION = "heartbeat";

@@ -1,7 +1,6 @@
 /**
- * The bounds of the gateway, each with its reason; those of the feeds and of the throttles stand in `replica/limits.ts`
- * and `throttle/limits.ts`. Those of what people and devices write, which the services check as well, are in
- * `services/bus/bounds.ts`.
+ * The bounds of the gateway, each with its reason. `read-model/replica-feed.ts` and `read-model/throttles.ts` have those of
+ * feeds and throttles, `services/bus/bounds.ts` those of what people and devices write, which the services check as well.
  */
 import { BOUNDS } from "../services/bus/bounds.ts";
 

@@ -6,8 +6,8 @@ import type { Registry } from "prom-client";
 import { addGauge, addGauges, addReadCount } from "../services/runtime/metrics.ts";
 import type { Server } from "./http/server.ts";
 import type { LiveSockets } from "./live/live-sockets.ts";
-import type { PollCounts } from "./read-model/polls/poll-count.ts";
-import type { Replicas } from "./read-model/replica/replicas.ts";
+import type { PollCounts } from "./read-model/polls.ts";
+import type { Replicas } from "./read-model/replicas.ts";
 
 export interface GatewayFacts {
   readonly replicas: Replicas;

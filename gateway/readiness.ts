@@ -10,8 +10,8 @@ import type { Disk } from "../services/runtime/disk-watch.ts";
 import { UserError } from "../services/runtime/user-error.ts";
 import type { DependencyFault, DependencyReadiness, Readiness } from "./api/meta/health.ts";
 import { LIMITS } from "./limits.ts";
-import { FEED_LIMITS } from "./read-model/replica/limits.ts";
-import type { Replicas } from "./read-model/replica/replicas.ts";
+import { FEED_LIMITS } from "./read-model/replica-feed.ts";
+import type { Replicas } from "./read-model/replicas.ts";
 import { DATABASE_SERVICE_NAMES, type Heard, type ServicesHeard } from "./service-health.ts";
 
 export const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;

@@ -9,16 +9,21 @@ import type { Permission } from "../../services/bus/messages/caller.ts";
 import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
-import { type DeviceGate, SHUT, SHUT_CODES } from "../read-model/polls/device-gate.ts";
-import type { PollName } from "../read-model/polls/poll-name.ts";
-import type { Rendered } from "../read-model/polls/rendered.ts";
-import type { ViewCache } from "../read-model/polls/view-cache.ts";
-import { scopeBit } from "../read-model/replica/credential-replica.ts";
-import { type SessionReplica, sessionDigest } from "../read-model/replica/session-replica.ts";
-import { AddressThrottle } from "../read-model/throttle/address-throttle.ts";
-import { CredentialThrottle } from "../read-model/throttle/credential-throttle.ts";
-import { CONSUMER_RATE, CREDENTIAL_RATE, MAX_CONSUMERS, UNKNOWN_CONSUMER_RATE } from "../read-model/throttle/limits.ts";
-import { throttleHeaders, waitMs } from "../read-model/throttle/token-bucket.ts";
+import { scopeBit } from "../read-model/credential-replica.ts";
+import { type DeviceGate, SHUT, SHUT_CODES } from "../read-model/device-gate.ts";
+import type { PollName, Rendered } from "../read-model/rendered.ts";
+import { type SessionReplica, sessionDigest } from "../read-model/session-replica.ts";
+import {
+  AddressThrottle,
+  CONSUMER_RATE,
+  CREDENTIAL_RATE,
+  CredentialThrottle,
+  MAX_CONSUMERS,
+  throttleHeaders,
+  UNKNOWN_CONSUMER_RATE,
+  waitMs,
+} from "../read-model/throttles.ts";
+import type { ViewCache } from "../read-model/view-cache.ts";
 import { tokenFromCookie } from "./cookies.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { RequestFacts } from "./facts.ts";

@@ -1,4 +1,5 @@
 /** One request under way that could not be answered at once, from its headers to its answer; answered at most once. */
+
 import type { HttpResponse } from "uWebSockets.js";
 import type { Registry } from "prom-client";
 import { addressBlock } from "../../services/bus/address-block.ts";
@@ -9,7 +10,7 @@ import type { Connections } from "./connections.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
 import type { RequestFacts } from "./facts.ts";
 import { mayHideBody } from "./framing.ts";
-import type { UnreadBodies } from "./read-body.ts";
+import { RequestSlots, type Slot, UnreadBodies } from "./request-bounds.ts";
 import { type Answer, errorAnswer } from "./response.ts";
 import type { Route } from "./route.ts";
 
@@ -172,48 +173,6 @@ export class Exchanges {
   }
 }
 
-/**
- * How many requests may wait for something other than memory and their body at once. A part of the slots is for callers
- * that have shown who they are, so that a flood of others leaves them served.
- */
-export interface RequestSlotLimits {
-  readonly requestsInFlight: number;
-  readonly unknownRequestsInFlight: number;
-}
-
-export type Slot = "none" | "unknown" | "known";
-
-export class RequestSlots {
-  readonly #limits: RequestSlotLimits;
-  #unknown = 0;
-  #known = 0;
-
-  constructor(limits: RequestSlotLimits) {
-    this.#limits = limits;
-  }
-
-  /** Slots that are taken. */
-  get size(): number {
-    return this.#unknown + this.#known;
-  }
-
-  /** Exchanges the slot that a request holds, if any, for one of this kind; false where none is free. */
-  exchange(held: Slot, wanted: "unknown" | "known"): boolean {
-    const { requestsInFlight, unknownRequestsInFlight } = this.#limits;
-    const isFull = held === "none" && this.size >= requestsInFlight;
-    if (isFull || (wanted === "unknown" && this.#unknown >= unknownRequestsInFlight)) return false;
-    this.release(held);
-    if (wanted === "known") this.#known += 1;
-    else this.#unknown += 1;
-    return true;
-  }
-
-  release(held: Slot): void {
-    if (held === "known") this.#known -= 1;
-    else if (held === "unknown") this.#unknown -= 1;
-  }
-}
-
 /** Of a request that no route takes. */
 export const NO_OPERATION = "none";
 /** The code of an answer that is no refusal. */
@@ -227,7 +186,7 @@ function seriesOf({ operationId: operation, replies, errors }: Route) {
   return [...good, ...codes.map((code) => ({ operation, status: String(ERRORS[code].status), code }))];
 }
 
-/** What the server counts of requests that are not answered from memory; polls are counted in `gateway/read-model/polls/`. */
+/** What the server counts of requests that are not answered from memory; polls are counted in `gateway/read-model/polls.ts`. */
 export class RequestMetrics {
   readonly #requests: Count<"operation" | "status" | "code">;
   readonly #seconds: Duration<"operation">;

@@ -14,10 +14,8 @@ import type { Operation } from "../../services/bus/operation.ts";
 import type { FieldError } from "../../services/bus/refusals.ts";
 import type { FairSlots } from "../../services/runtime/fair-slots.ts";
 import type { Log } from "../../services/runtime/log.ts";
-import type { WhyNoStation } from "../read-model/missing-stations.ts";
-import type { PollName } from "../read-model/polls/poll-name.ts";
-import type { Rendered } from "../read-model/polls/rendered.ts";
-import type { AddressThrottle } from "../read-model/throttle/address-throttle.ts";
+import type { PollName, Rendered } from "../read-model/rendered.ts";
+import type { AddressThrottle } from "../read-model/throttles.ts";
 import type { ErrorCode } from "./errors.ts";
 
 /** What every handler may use. */
@@ -28,7 +26,7 @@ export interface HandlerDeps {
   /** Whether `station` and `switches` have an answer. For the answer of a change that is done: it must not be refused. */
   isFresh(stationId: number): boolean;
   /** What to refuse a caller with whose station the replica does not have; asks the registry. */
-  whyNoStation(caller: SessionEntry, stationId: number): Promise<WhyNoStation>;
+  whyNoStation(caller: SessionEntry, stationId: number): Promise<"not_found" | "replica_stale">;
   /** The kill switches that are on. Throws `replica_stale`. */
   switches(): KillSwitches;
   /** When a companion last asked for its assignment, by the notes of all gateways; null when never. */

@@ -1,7 +1,7 @@
 /** What a row of the route table is made of, and who may call it. */
 import type { z } from "zod";
 import type { Permission } from "../../services/bus/messages/caller.ts";
-import type { PollName } from "../read-model/polls/poll-name.ts";
+import type { PollName } from "../read-model/rendered.ts";
 import type { ErrorCode } from "./errors.ts";
 import type {
   ConsumerContext,

@@ -1,4 +1,5 @@
 /** The HTTP server: each row of the route table on its path, and an answer for everything else. */
+
 import {
   App,
   type HttpRequest,
@@ -13,19 +14,19 @@ import { addressBlock } from "../../services/bus/address-block.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { LIMITS } from "../limits.ts";
 import { type LiveUpgradeDeps, liveBehavior } from "../live/live-upgrade.ts";
-import { ANSWERED, Poll, type PollDeps } from "../read-model/polls/polls.ts";
+import { ANSWERED, Poll, type PollDeps } from "../read-model/polls.ts";
 import { AnswerWriter, UnsentAnswers } from "./answer-writer.ts";
 import { addressText, type ClientAddress } from "./client-address.ts";
 import { connectionsByAddress } from "./connection-counts.ts";
 import { Connections, type ConnectionsDeps } from "./connections.ts";
 import type { ErrorCode } from "./errors.ts";
-import { Exchange, Exchanges, NO_OPERATION, type RequestMetrics, RequestSlots } from "./exchange.ts";
+import { Exchange, Exchanges, NO_OPERATION, type RequestMetrics } from "./exchange.ts";
 import { copyRequest, requestIdFrom } from "./facts.ts";
 import { type HeadFault, isStrictTarget, mayHideBody, RequestHead } from "./framing.ts";
 import type { RefusalFacts } from "./handler-context.ts";
 import { CONNECTION_LIMITS } from "./limits.ts";
 import { type PipelineDeps, runExchange } from "./pipeline.ts";
-import { UnreadBodies, unreadBodyBounds } from "./read-body.ts";
+import { RequestSlots, UnreadBodies, unreadBodyBounds } from "./request-bounds.ts";
 import { errorAnswer, SECURITY_HEADERS } from "./response.ts";
 import { type Method, MissingSlashes, pathParameters, type Route } from "./route.ts";
 import { refusedTlsFiles, type TlsFiles } from "./tls-files.ts";

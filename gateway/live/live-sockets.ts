@@ -11,9 +11,8 @@ import type { Log } from "../../services/runtime/log.ts";
 import { Refusal } from "../http/handler-context.ts";
 import { toTimestamp } from "../http/shared-schemas.ts";
 import type { MissingStations } from "../read-model/missing-stations.ts";
-import type { Replicas } from "../read-model/replica/replicas.ts";
-import { CLOSE_CODES, LIVE_LIMITS } from "./limits.ts";
-import type { LiveSocket } from "./live-socket.ts";
+import type { Replicas } from "../read-model/replicas.ts";
+import { CLOSE_CODES, LIVE_LIMITS, type LiveSocket } from "./live-socket.ts";
 import { liveIdentity, liveValidUntilMs, liveWire } from "./live-wire.ts";
 
 export interface LiveSocketsDeps {

@@ -16,9 +16,8 @@ import { checkIds } from "../http/pipeline.ts";
 import { errorAnswer, refusalOf } from "../http/response.ts";
 import type { Route } from "../http/route.ts";
 import type { MissingStations } from "../read-model/missing-stations.ts";
-import type { Replicas } from "../read-model/replica/replicas.ts";
-import { CLOSE_CODES, LIVE_LIMITS } from "./limits.ts";
-import { LiveSocket, type SocketData } from "./live-socket.ts";
+import type { Replicas } from "../read-model/replicas.ts";
+import { CLOSE_CODES, LIVE_LIMITS, LiveSocket, type SocketData } from "./live-socket.ts";
 import type { LiveSockets } from "./live-sockets.ts";
 
 export interface LiveUpgradeDeps {

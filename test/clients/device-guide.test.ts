@@ -6,7 +6,7 @@ import { clientLimits } from "../../clients/limits.ts";
 import { deviceRoutes } from "../../gateway/device-routes.ts";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { ERRORS, type ErrorCode } from "../../gateway/http/errors.ts";
-import { CREDENTIAL_RATE } from "../../gateway/read-model/throttle/limits.ts";
+import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { deviceGuide, guideBlock } from "../support/guide.ts";

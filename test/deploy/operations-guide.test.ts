@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { deployLimits } from "../../deploy/limits.ts";
 import { readSettings } from "../../deploy/settings.ts";
 import { LIMITS } from "../../gateway/limits.ts";
-import { LIVE_LIMITS } from "../../gateway/live/limits.ts";
+import { LIVE_LIMITS } from "../../gateway/live/live-socket.ts";
 import { DISK_FAULTS } from "../../gateway/readiness.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";

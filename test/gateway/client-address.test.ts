@@ -9,8 +9,7 @@ import { type Handler, type HandlerDeps, ok } from "../../gateway/http/handler-c
 import type { PipelineDeps } from "../../gateway/http/pipeline.ts";
 import { anyone, route } from "../../gateway/http/route.ts";
 import { Server, type ServerDeps } from "../../gateway/http/server.ts";
-import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
-import { PLATFORM_RATE } from "../../gateway/read-model/throttle/limits.ts";
+import { AddressThrottle, PLATFORM_RATE } from "../../gateway/read-model/throttles.ts";
 import { sendRaw } from "./raw-request.ts";
 
 /** Answers with what the gateway takes the client for. */

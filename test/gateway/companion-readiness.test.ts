@@ -2,9 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { readinessOf } from "../../gateway/handlers/cashier/companion-readiness.ts";
 import { LIMITS } from "../../gateway/limits.ts";
-import { PollNotes } from "../../gateway/read-model/polls/poll-notes.ts";
-import { CredentialTable } from "../../gateway/read-model/replica/credential-table.ts";
-import { PollReplica } from "../../gateway/read-model/replica/poll-replica.ts";
+import { CredentialTable } from "../../gateway/read-model/credential-replica.ts";
+import { PollNotes, PollReplica } from "../../gateway/read-model/poll-notes.ts";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { connectBus } from "../../services/bus/connection.ts";

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { CredentialTable } from "../../gateway/read-model/replica/credential-table.ts";
+import { CredentialTable } from "../../gateway/read-model/credential-replica.ts";
 
 /** Few digests, half of them with the same first word, so that slots collide. */
 function digestOf(id: number): string {

@@ -10,8 +10,7 @@ import type { PipelineDeps } from "../../gateway/http/pipeline.ts";
 import { anyone, type Route, route } from "../../gateway/http/route.ts";
 import { Server, type ServerDeps } from "../../gateway/http/server.ts";
 import { errorBodySchema } from "../../gateway/http/shared-schemas.ts";
-import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
-import { PLATFORM_RATE } from "../../gateway/read-model/throttle/limits.ts";
+import { AddressThrottle, PLATFORM_RATE } from "../../gateway/read-model/throttles.ts";
 
 function faulty(name: string, handler: () => Promise<never>): Route {
   const facts = { method: "GET", path: `/${name}/`, operation: name, tag: "service", summary: name } as const;

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { LIVE_LIMITS } from "../../gateway/live/limits.ts";
+import { LIVE_LIMITS } from "../../gateway/live/live-socket.ts";
 import type { Actor } from "../../machines/actor.ts";
 import { type Refused, send } from "../support/http.ts";
 import { bearer, openLive, type TestLiveSocket } from "../support/live-socket.ts";

@@ -3,11 +3,9 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addressText } from "../../gateway/http/client-address.ts";
 import { findBrokenText, nestingOf } from "../../gateway/http/parse-request.ts";
-import { etagOf, matchesEtag } from "../../gateway/read-model/polls/etag.ts";
-import { serverTime } from "../../gateway/read-model/polls/server-time.ts";
-import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
-import { MAX_ADDRESSES } from "../../gateway/read-model/throttle/limits.ts";
-import { takeToken, waitMs } from "../../gateway/read-model/throttle/token-bucket.ts";
+import { etagOf, matchesEtag } from "../../gateway/read-model/etag.ts";
+import { serverTime } from "../../gateway/read-model/polls.ts";
+import { AddressThrottle, MAX_ADDRESSES, takeToken, waitMs } from "../../gateway/read-model/throttles.ts";
 
 describe("the token bucket", () => {
   const rate = { intervalMs: 1_000, burst: 10 };

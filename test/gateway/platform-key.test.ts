@@ -2,8 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { PlatformCheck } from "../../gateway/http/caller-checks.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
-import { AddressThrottle } from "../../gateway/read-model/throttle/address-throttle.ts";
-import { PLATFORM_RATE } from "../../gateway/read-model/throttle/limits.ts";
+import { AddressThrottle, PLATFORM_RATE } from "../../gateway/read-model/throttles.ts";
 import { gatewaySettingsSchema } from "../../gateway/settings.ts";
 
 const KEY = "a-platform-key-of-32-characters!";

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import type { Readiness } from "../../gateway/api/meta/health.ts";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
 import { LIMITS } from "../../gateway/limits.ts";
-import { startReplicas } from "../../gateway/read-model/replica/replicas.ts";
+import { startReplicas } from "../../gateway/read-model/replicas.ts";
 import { waitUntilFresh } from "../../gateway/readiness.ts";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";

@@ -1,8 +1,8 @@
 /** Rendered views are kept for a bounded number of devices and never outlive what they were made from. */
 
 import { describe, expect, it } from "vitest";
-import { ViewCache } from "../../gateway/read-model/polls/view-cache.ts";
-import { StationReplica } from "../../gateway/read-model/replica/station-replica.ts";
+import { StationReplica } from "../../gateway/read-model/station-replica.ts";
+import { ViewCache } from "../../gateway/read-model/view-cache.ts";
 import type { Actor } from "../../machines/actor.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";

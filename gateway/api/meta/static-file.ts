@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Handler } from "../../http/handler-context.ts";
-import { matchesEtag } from "../../read-model/polls/etag.ts";
+import { matchesEtag } from "../../read-model/etag.ts";
 
 /** Of the two that every browser and most programs know. */
 export type ContentCoding = "br" | "gzip";

@@ -4,8 +4,7 @@ import * as bus from "../../../services/bus/messages/callbacks.ts";
 import { type Context, type Handler, Refusal, type Reply } from "../../http/handler-context.ts";
 import { anyone, type Route, rawBodyRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
-import { CALLBACK_RATE } from "../../read-model/throttle/limits.ts";
-import { type BucketRate, throttleHeaders } from "../../read-model/throttle/token-bucket.ts";
+import { type BucketRate, CALLBACK_RATE, throttleHeaders } from "../../read-model/throttles.ts";
 
 /** A duplicate of a callback gets the same bytes again, so nothing of the moment is in the answer. */
 const callbackReplySchema = z

@@ -6,9 +6,8 @@ import { enrollDevice as claimCode } from "../../../services/bus/messages/enroll
 import type { ReplyOf } from "../../../services/bus/operation.ts";
 import type { enrollBodySchema } from "../../contract/device.ts";
 import { type Handler, Refusal } from "../../http/handler-context.ts";
-import { serverTime } from "../../read-model/polls/server-time.ts";
-import { ENROLL_RATE } from "../../read-model/throttle/limits.ts";
-import { throttleHeaders } from "../../read-model/throttle/token-bucket.ts";
+import { serverTime } from "../../read-model/polls.ts";
+import { ENROLL_RATE, throttleHeaders } from "../../read-model/throttles.ts";
 
 export const enroll: Handler<z.infer<typeof enrollBodySchema>> = async (context) => {
   const { deps, body } = context;

@@ -5,9 +5,9 @@
 import { isEnded, type PaymentIntent } from "../../../machines/payment-intent.ts";
 import { assignmentView } from "../../../machines/views/assignment.ts";
 import { type DeviceContext, type DeviceHandler, Refusal, type Reply } from "../../http/handler-context.ts";
-import { etagOf } from "../../read-model/polls/etag.ts";
-import { TAIL } from "../../read-model/polls/rendered.ts";
-import { serverTime } from "../../read-model/polls/server-time.ts";
+import { etagOf } from "../../read-model/etag.ts";
+import { serverTime } from "../../read-model/polls.ts";
+import { TAIL } from "../../read-model/rendered.ts";
 
 export const fetchAssignment: DeviceHandler = async (context) => {
   const { deps, device } = context;

@@ -2,8 +2,8 @@
 import type { z } from "zod";
 import type { heartbeatBodySchema } from "../../contract/device.ts";
 import type { DeviceHandler } from "../../http/handler-context.ts";
-import { TAIL } from "../../read-model/polls/rendered.ts";
-import { serverTime } from "../../read-model/polls/server-time.ts";
+import { serverTime } from "../../read-model/polls.ts";
+import { TAIL } from "../../read-model/rendered.ts";
 
 export const heartbeat: DeviceHandler<z.infer<typeof heartbeatBodySchema>> = async (context) => {
   const { deps, device, body } = context;

@@ -1,5 +1,5 @@
 import type { ConsumerContext, Reply } from "../../http/handler-context.ts";
-import { etagOf, matchesEtag } from "../../read-model/polls/etag.ts";
+import { etagOf, matchesEtag } from "../../read-model/etag.ts";
 
 /** The body with its entity tag, or 304 to whoever has it already. */
 export function conditional(context: ConsumerContext<unknown>, body: unknown): Reply {

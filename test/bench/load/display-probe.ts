@@ -4,8 +4,8 @@
  */
 
 import { pino } from "pino";
-import { ReplicaFeed } from "../../../gateway/read-model/replica/replica-feed.ts";
-import { StationReplica } from "../../../gateway/read-model/replica/station-replica.ts";
+import { ReplicaFeed } from "../../../gateway/read-model/replica-feed.ts";
+import { StationReplica } from "../../../gateway/read-model/station-replica.ts";
 import { displayView } from "../../../machines/views/display.ts";
 import { connectBus } from "../../../services/bus/connection.ts";
 import { StationLogs } from "../../../services/bus/station-logs.ts";

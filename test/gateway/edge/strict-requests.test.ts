@@ -1,8 +1,7 @@
 /** What is not strictly valid HTTP is refused, and what follows it on the connection is never answered. */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { LIVE_LIMITS } from "../../../gateway/live/limits.ts";
-import { LiveSocket } from "../../../gateway/live/live-socket.ts";
+import { LIVE_LIMITS, LiveSocket } from "../../../gateway/live/live-socket.ts";
 import type { Refused } from "../../support/http.ts";
 import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation } from "../gateway-world.ts";
 import { type RawAnswer, sendRaw } from "../raw-request.ts";

@@ -5,9 +5,8 @@ import { AnswerWriter, UnsentAnswers } from "../../../gateway/http/answer-writer
 import { RequestHead } from "../../../gateway/http/framing.ts";
 import { CONNECTION_LIMITS } from "../../../gateway/http/limits.ts";
 import type { PollRoute } from "../../../gateway/http/route.ts";
-import { PollCounts } from "../../../gateway/read-model/polls/poll-count.ts";
-import { Poll, type PollDeps } from "../../../gateway/read-model/polls/polls.ts";
-import type { Rendered } from "../../../gateway/read-model/polls/rendered.ts";
+import { Poll, PollCounts, type PollDeps } from "../../../gateway/read-model/polls.ts";
+import type { Rendered } from "../../../gateway/read-model/rendered.ts";
 import { routes } from "../../../gateway/routes.ts";
 import { sendRaw } from "../raw-request.ts";
 

@@ -3,8 +3,13 @@
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { RequestSlots, type Slot } from "../../../gateway/http/exchange.ts";
-import { UnreadBodies, type UnreadBody, unreadBodyBounds } from "../../../gateway/http/read-body.ts";
+import {
+  RequestSlots,
+  type Slot,
+  UnreadBodies,
+  type UnreadBody,
+  unreadBodyBounds,
+} from "../../../gateway/http/request-bounds.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { onlyWhere } from "../../support/only-where.ts";
 import { figure, parseSeries } from "../../support/scrape.ts";

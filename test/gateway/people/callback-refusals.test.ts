@@ -1,8 +1,7 @@
 /** What a provider is told that is refused, what the lists of configs look like, and whom a doubt names. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AddressThrottle } from "../../../gateway/read-model/throttle/address-throttle.ts";
-import { CALLBACK_RATE } from "../../../gateway/read-model/throttle/limits.ts";
+import { AddressThrottle, CALLBACK_RATE } from "../../../gateway/read-model/throttles.ts";
 import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/callbacks.ts";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";

@@ -2,11 +2,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { userSchema, usersSchema } from "../../../gateway/api/backoffice/users.ts";
-import { FEED_LIMITS } from "../../../gateway/read-model/replica/limits.ts";
+import { FEED_LIMITS } from "../../../gateway/read-model/replica-feed.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
-import type { LogIn } from "../../support/system.ts";
-import { startSystem, type TestSystem } from "../../support/system.ts";
+import { type LogIn, startSystem, type TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
 type User = z.infer<typeof userSchema>;

@@ -1,15 +1,63 @@
-/**
- * Device credentials by the SHA-256 of the credential, for a million devices: an open-addressing hash table in one block
- * of memory, because a million small objects would cost several times that and make every garbage collection slow.
- *
- * A slot is 64 bytes, one cache line, so that a look-up with everything that follows from it waits for memory once:
- *
- *   word  0 … 7        8             9        10, 11           12, 13     14, 15
- *         SHA-256      state, mask   polled   full at (ms)     device id  station id
- *
- * "Full at" is the credential's throttle (`throttle/token-bucket.ts`), and "polled" when this gateway last noted a poll of
- * it, in whole seconds (`polls/poll-notes.ts`); so neither costs memory of its own.
- */
+/** Device credentials by their SHA-256, followed from the bucket CREDENTIALS (design §2.2). */
+import { bucketBeats } from "../../services/bus/beats.ts";
+import type { BusLog } from "../../services/bus/connection.ts";
+import { credentialEntrySchema } from "../../services/bus/messages/caller.ts";
+import { CREDENTIALS } from "../../services/bus/streams.ts";
+import { DEVICE_SCOPES, type DeviceScope } from "../http/route.ts";
+import type { FeedTarget } from "./replica-feed.ts";
+
+const PREFIX = `$KV.${CREDENTIALS.name}.`;
+
+/** A scope as its bit in a credential's mask. */
+export const scopeBit = (scope: DeviceScope): number => 1 << DEVICE_SCOPES.indexOf(scope);
+
+export class CredentialReplica implements FeedTarget {
+  readonly stream = `KV_${CREDENTIALS.name}`;
+  readonly filter = `${PREFIX}>`;
+  readonly bucket = CREDENTIALS;
+  readonly beats = bucketBeats(CREDENTIALS);
+  readonly table = new CredentialTable();
+  readonly #log: BusLog;
+
+  constructor(log: BusLog) {
+    this.#log = log;
+  }
+
+  reset(): void {
+    this.table.clear();
+  }
+
+  apply(subject: string, data: Uint8Array): void {
+    const digest = Buffer.from(subject.slice(PREFIX.length), "hex").toString("latin1");
+    if (digest.length !== 32) return;
+    if (data.length === 0) {
+      this.table.delete(digest);
+      return;
+    }
+    const entry = parseEntry(data);
+    if (entry === undefined) {
+      // Whose it is cannot be told, so it opens nothing.
+      this.table.delete(digest);
+      this.#log.warn({ stream: this.stream }, "an entry of the credentials bucket is not valid");
+      return;
+    }
+    let mask = 0;
+    for (const scope of entry.scopes) {
+      const at = DEVICE_SCOPES.indexOf(scope as DeviceScope);
+      if (at >= 0) mask |= 1 << at;
+    }
+    this.table.set(digest, entry.deviceId, entry.stationId, mask);
+  }
+}
+
+function parseEntry(data: Uint8Array) {
+  try {
+    const text = Buffer.from(data.buffer, data.byteOffset, data.length).toString("utf8");
+    return credentialEntrySchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
 
 const SLOT_WORDS = 16;
 const SLOT_DOUBLES = 8;
@@ -30,6 +78,18 @@ const FIRST_CAPACITY = 1_024;
 /** Beyond this share of slots in use, look-ups get long; the table doubles. */
 const MAX_LOAD = 0.7;
 
+/**
+ * Device credentials by the SHA-256 of the credential, for a million devices: an open-addressing hash table in one block
+ * of memory, because a million small objects would cost several times that and make every garbage collection slow.
+ *
+ * A slot is 64 bytes, one cache line, so that a look-up with everything that follows from it waits for memory once:
+ *
+ *   word  0 … 7        8             9        10, 11           12, 13     14, 15
+ *         SHA-256      state, mask   polled   full at (ms)     device id  station id
+ *
+ * "Full at" is the credential's throttle (`throttles.ts`), and "polled" when this gateway last noted a poll of
+ * it, in whole seconds (`poll-notes.ts`); so neither costs memory of its own.
+ */
 export class CredentialTable {
   size = 0;
   #words!: Uint32Array;

@@ -1,9 +1,8 @@
 /** Rendered views by credential slot, made when a device first asks and again when its station has moved on. */
-import type { KillSwitches } from "../../../machines/standing.ts";
-import { LIMITS } from "../../limits.ts";
-import { type StationCell, type StationReplica, stateOf } from "../replica/station-replica.ts";
-import type { PollName } from "./poll-name.ts";
-import { type Rendered, type RenderedText, render } from "./rendered.ts";
+import type { KillSwitches } from "../../machines/standing.ts";
+import { LIMITS } from "../limits.ts";
+import { type PollName, type Rendered, type RenderedText, render } from "./rendered.ts";
+import { type StationCell, type StationReplica, stateOf } from "./station-replica.ts";
 
 /** The display's text of one station's commit: one for displays that render QR payloads and one for those that do not. */
 interface DisplayTexts {

@@ -3,14 +3,16 @@
  * machines' pure functions and then served from here. What a display shows is the station's, in two variants at most
  * (with a QR payload and without); the other two are one device's own.
  */
-import type { PaymentIntent } from "../../../machines/payment-intent.ts";
-import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
-import { findDevice, type StationState } from "../../../machines/station/state.ts";
-import { assignedIntent, assignmentView } from "../../../machines/views/assignment.ts";
-import { deviceSnapshotView } from "../../../machines/views/device-snapshot.ts";
-import { displayView, rendersQrOn } from "../../../machines/views/display.ts";
+import type { PaymentIntent } from "../../machines/payment-intent.ts";
+import { blockedReason, type KillSwitches } from "../../machines/standing.ts";
+import { findDevice, type StationState } from "../../machines/station/state.ts";
+import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
+import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
+import { displayView, rendersQrOn } from "../../machines/views/display.ts";
 import { etagOf } from "./etag.ts";
-import type { PollName } from "./poll-name.ts";
+
+/** The reads that are answered from memory, at once: no promise, no context object, no closure per request (design §8). */
+export type PollName = "display" | "self" | "assignment";
 
 /** A view's text with all that is said of it on the wire. */
 export interface RenderedText {

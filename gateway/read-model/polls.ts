@@ -5,24 +5,20 @@
  *                                                                                └──► a `created` intent: the handler
  */
 import type { HttpResponse } from "uWebSockets.js";
-import type { AnswerWriter } from "../../http/answer-writer.ts";
-import type { ErrorCode } from "../../http/errors.ts";
-import { isValidRequestId, requestIdFrom } from "../../http/facts.ts";
-import type { RequestHead } from "../../http/framing.ts";
-import type { RefusalFacts } from "../../http/handler-context.ts";
-import { CONNECTION_LIMITS } from "../../http/limits.ts";
-import { type Answer, errorAnswer, type Headers } from "../../http/response.ts";
-import type { PollRoute } from "../../http/route.ts";
-import { scopeBit } from "../replica/credential-replica.ts";
-import { CREDENTIAL_RATE } from "../throttle/limits.ts";
-import { throttleHeaders, waitMs } from "../throttle/token-bucket.ts";
+import type { AnswerWriter } from "../http/answer-writer.ts";
+import type { ErrorCode } from "../http/errors.ts";
+import { isValidRequestId, requestIdFrom } from "../http/facts.ts";
+import type { RequestHead } from "../http/framing.ts";
+import type { RefusalFacts } from "../http/handler-context.ts";
+import { CONNECTION_LIMITS } from "../http/limits.ts";
+import { type Answer, errorAnswer, type Headers } from "../http/response.ts";
+import type { PollRoute } from "../http/route.ts";
+import { scopeBit } from "./credential-replica.ts";
 import { type DeviceGate, SHUT, SHUT_CODES } from "./device-gate.ts";
 import { matchesEtag } from "./etag.ts";
-import type { PollCount, PollCounts } from "./poll-count.ts";
-import type { PollName } from "./poll-name.ts";
 import type { PollNotes } from "./poll-notes.ts";
-import { type Rendered, TAIL } from "./rendered.ts";
-import { serverTime } from "./server-time.ts";
+import { type PollName, type Rendered, TAIL } from "./rendered.ts";
+import { CREDENTIAL_RATE, throttleHeaders, waitMs } from "./throttles.ts";
 import type { ViewCache } from "./view-cache.ts";
 
 /** Says that the response has been ended. */
@@ -160,4 +156,70 @@ interface Refused {
 
 function echo({ requestId }: RequestHead): Headers {
   return isValidRequestId(requestId) ? { "X-Request-Id": requestId } : {};
+}
+
+/** How the polls of one operation were answered, in plain numbers: a poll has no time for more. */
+export class PollCount {
+  /** 200 with a body. */
+  fresh = 0;
+  /** 304: the device has it already. */
+  unchanged = 0;
+  readonly #refused: Map<ErrorCode, number>;
+
+  constructor(codes: readonly ErrorCode[] = []) {
+    this.#refused = new Map(codes.map((code) => [code, 0]));
+  }
+
+  refuse(code: ErrorCode): void {
+    this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1);
+  }
+
+  /** By answer: `200`, `304`, or the code of a refusal. */
+  *answers(): Generator<readonly [answer: string, count: number]> {
+    yield ["200", this.fresh];
+    yield ["304", this.unchanged];
+    yield* this.#refused;
+  }
+}
+
+export class PollCounts {
+  readonly #counts = new Map<string, PollCount>();
+
+  /** `codes`: with which the operation refuses. */
+  of(operationId: string, codes: readonly ErrorCode[] = []): PollCount {
+    const known = this.#counts.get(operationId);
+    if (known !== undefined) return known;
+    const made = new PollCount(codes);
+    this.#counts.set(operationId, made);
+    return made;
+  }
+
+  *answers(): Generator<readonly [labels: { readonly operation: string; readonly answer: string }, count: number]> {
+    for (const [operation, count] of this.#counts) {
+      for (const [answer, times] of count.answers()) yield [{ operation, answer }, times];
+    }
+  }
+}
+
+const MILLISECONDS = Array.from({ length: 1_000 }, (_, ms) => `${String(ms).padStart(3, "0")}Z`);
+
+let second = -1;
+let upToSecond = "";
+let lastMs = -1;
+let lastText = "";
+
+/**
+ * `server_time`, for example `2026-11-20T12:00:00.000Z`. Expects whole milliseconds, as the clock of the bus gives them. Formatting a date costs more than
+ * all else in an answer, so it is done once a second.
+ */
+export function serverTime(nowMs: number): string {
+  if (nowMs === lastMs) return lastText;
+  const nowSecond = Math.floor(nowMs / 1_000);
+  if (nowSecond !== second) {
+    second = nowSecond;
+    upToSecond = new Date(nowSecond * 1_000).toISOString().slice(0, -"000Z".length);
+  }
+  lastMs = nowMs;
+  lastText = upToSecond + (MILLISECONDS[nowMs - nowSecond * 1_000] as string);
+  return lastText;
 }

@@ -1,8 +1,8 @@
 /** The newest commit of each station as the bytes that the log holds; decoded only when somebody looks (design §2.2). */
-import { decodeCommit } from "../../../machines/station/commit.ts";
-import type { StationState } from "../../../machines/station/state.ts";
-import type { StationLogDefinition, StationLogs } from "../../../services/bus/station-logs.ts";
-import { parseStationId } from "../../../services/bus/subjects.ts";
+import { decodeCommit } from "../../machines/station/commit.ts";
+import type { StationState } from "../../machines/station/state.ts";
+import type { StationLogDefinition, StationLogs } from "../../services/bus/station-logs.ts";
+import { parseStationId } from "../../services/bus/subjects.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
 /** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not look it up again. */

@@ -9,12 +9,19 @@
  * After a silence the first words may be old: they lay in a buffer while the server or this process stood still. Only
  * when a round trip through the server is over has everything arrived that lay before it.
  */
-import type { Bus, BusLog } from "../../../services/bus/connection.ts";
-import { type Feed, openFeed } from "../../../services/bus/feed.ts";
-import { SequenceWait } from "../../../services/bus/sequence-wait.ts";
-import type { BucketDefinition } from "../../../services/bus/streams.ts";
-import { BucketTold } from "../../../services/bus/told.ts";
-import { FEED_LIMITS } from "./limits.ts";
+import type { Bus, BusLog } from "../../services/bus/connection.ts";
+import { type Feed, openFeed } from "../../services/bus/feed.ts";
+import { SequenceWait } from "../../services/bus/sequence-wait.ts";
+import type { BucketDefinition } from "../../services/bus/streams.ts";
+import { BucketTold } from "../../services/bus/told.ts";
+
+/** The waits of the replicas, each with its reason; those of the feeds beneath are in `services/bus/limits.ts`. */
+export const FEED_LIMITS = {
+  /** A replica that is not known to be complete up to this long ago answers nothing (design §2.2). */
+  silenceMs: 1_500,
+  /** How often a replica looks at its feed: often enough that a silence is noticed when it happens and not afterwards. */
+  lookMs: 100,
+} as const;
 
 /** What a replica follows and how it takes it in. */
 export interface FeedTarget {

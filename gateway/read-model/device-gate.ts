@@ -1,11 +1,10 @@
 /** Who a device is and whether it may ask now: credential, scope, throttle; all from memory and without a promise. */
 import { hash } from "node:crypto";
-import type { StationLogs } from "../../../services/bus/station-logs.ts";
-import type { ErrorCode } from "../../http/errors.ts";
-import { LIMITS } from "../../limits.ts";
-import type { CredentialTable } from "../replica/credential-table.ts";
-import { CREDENTIAL_RATE } from "../throttle/limits.ts";
-import { takeToken } from "../throttle/token-bucket.ts";
+import type { StationLogs } from "../../services/bus/station-logs.ts";
+import type { ErrorCode } from "../http/errors.ts";
+import { LIMITS } from "../limits.ts";
+import type { CredentialTable } from "./credential-replica.ts";
+import { CREDENTIAL_RATE, takeToken } from "./throttles.ts";
 
 /** Why the gate stays shut, as negative numbers beside the slots, so that passing it makes no object. */
 export const SHUT = { stale: -1, missing: -2, invalid: -3, scope: -4, throttled: -5 } as const;

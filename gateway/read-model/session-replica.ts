@@ -1,10 +1,10 @@
 /** People's sessions by the SHA-256 of the token, followed from the bucket SESSIONS. */
 import { hash } from "node:crypto";
-import { bucketBeats } from "../../../services/bus/beats.ts";
-import type { BusClock } from "../../../services/bus/bus-clock.ts";
-import type { BusLog } from "../../../services/bus/connection.ts";
-import { type SessionEntry, sessionEntrySchema } from "../../../services/bus/messages/sessions.ts";
-import { SESSIONS } from "../../../services/bus/streams.ts";
+import { bucketBeats } from "../../services/bus/beats.ts";
+import type { BusClock } from "../../services/bus/bus-clock.ts";
+import type { BusLog } from "../../services/bus/connection.ts";
+import { type SessionEntry, sessionEntrySchema } from "../../services/bus/messages/sessions.ts";
+import { SESSIONS } from "../../services/bus/streams.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
 const PREFIX = `$KV.${SESSIONS.name}.`;
