@@ -10,7 +10,7 @@ import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machin
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
-import { ERRORS, PUBLISHED_ERROR_CODES } from "../http/errors.ts";
+import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
 import { DEVICE_SCOPES } from "./route.ts";
 
 /** What each status of the wire means; a status without a meaning does not compile. */

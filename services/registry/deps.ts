@@ -6,7 +6,7 @@ import type { FailureLog, Operation, ReplyOf, RequestOf } from "../bus/operation
 import type { Database } from "../db/pool.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import type { RegistryMetrics } from "./metrics.ts";
-import type { Passwords } from "./secrets/password.ts";
+import type { Passwords } from "./passwords.ts";
 import type { RegistrySettings } from "./settings.ts";
 
 /** One wide line per unit of work; pino fits. */

@@ -21,7 +21,7 @@ import type { RegistryHandler } from "./deps.ts";
 import { credentialDeletes, deviceMessage, devicePut } from "./devices.ts";
 import { OPERATOR, ownerEvent, userActor } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
-import { hashSecret } from "./secrets/secret-hash.ts";
+import { hashSecret } from "./secrets.ts";
 import * as devices from "./sql/devices.ts";
 import * as sql from "./sql/enrollment-codes.ts";
 import { type RegistryActor, type RegistryEvent, recordEvent } from "./sql/events.ts";

@@ -1,6 +1,7 @@
 /** The sandbox for trying the service. It is seeded into the same tables and behaves like everything else. */
 import type { Actor } from "../../machines/actor.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
+import type { Role } from "../bus/messages/caller.ts";
 import type * as sandbox from "../bus/messages/sandbox.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
@@ -12,15 +13,14 @@ import { capabilitiesFor, devicePut } from "./devices.ts";
 import { issueCode } from "./enrollment-codes.ts";
 import { OPERATOR } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
-import type { Role } from "./permissions.ts";
-import { OPERATOR_PARTY } from "./secrets/password.ts";
+import { OPERATOR_PARTY } from "./passwords.ts";
 import * as devices from "./sql/devices.ts";
 import { type RegistryEvent, recordEvent, type SubjectKind } from "./sql/events.ts";
 import { createFilial, getFirstFilial } from "./sql/filials.ts";
-import { findSandboxOrganization, insertOrganization, lockSeeding } from "./sql/organizations.ts";
+import { createOrganization, getSandboxOrganization, lockSeeding } from "./sql/organizations.ts";
 import { endSessions } from "./sql/sessions.ts";
 import { createStation, getSeededStation } from "./sql/stations.ts";
-import { findUserByEmail, insertUser, setPasswordHash } from "./sql/users.ts";
+import { createUser, getUserByEmail, setPasswordHash } from "./sql/users.ts";
 import { stationPut } from "./stations.ts";
 
 interface SandboxUser {
@@ -91,7 +91,7 @@ export const seedSandbox: RegistryHandler<typeof sandbox.seedSandbox> = async (d
   const seeded = await deps.sql.begin(async (tx): Promise<Seeded> => {
     await lockSeeding(tx);
     const events: RegistryEvent[] = [];
-    const organizationId = (await findSandboxOrganization(tx)) ?? (await seedOrganization(tx, events));
+    const organizationId = (await getSandboxOrganization(tx))?.organization_id ?? (await seedOrganization(tx, events));
     const filialId =
       (await getFirstFilial(tx, organizationId))?.filial_id ?? (await seedFilial(tx, organizationId, events));
     const seeding: Seeding = { tx, organizationId, filialId, codeKey: deps.settings.ENROLLMENT_CODE_KEY, events, rows };
@@ -124,7 +124,7 @@ interface PreparedUser extends SandboxUser {
 
 /** Hashing takes a while, so it is done before the transaction. */
 async function preparePassword(deps: RegistryDeps, user: SandboxUser, password: string): Promise<PreparedUser> {
-  const known = await findUserByEmail(deps.sql, user.email);
+  const known = await getUserByEmail(deps.sql, user.email);
   const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, async (checks) =>
     (await checks.verify(known?.password_hash, password)) ? undefined : checks.hash(password),
   );
@@ -132,7 +132,10 @@ async function preparePassword(deps: RegistryDeps, user: SandboxUser, password: 
 }
 
 async function seedOrganization(tx: Transaction, events: RegistryEvent[]): Promise<number> {
-  const organizationId = await insertOrganization(tx, { name: SANDBOX.organization, sandbox: true });
+  const { organization_id: organizationId } = await createOrganization(tx, {
+    name: SANDBOX.organization,
+    sandbox: true,
+  });
   events.push(seededEvent(organizationId, "organization_created", "organization", organizationId));
   return organizationId;
 }
@@ -181,14 +184,14 @@ async function seedDevice(
 }
 
 async function seedUser({ tx, organizationId, events, rows }: Seeding, user: PreparedUser): Promise<void> {
-  const known = await findUserByEmail(tx, user.email);
+  const known = await getUserByEmail(tx, user.email);
   if (known !== undefined && known.organization_id !== organizationId) {
     throw new RefusedError({ code: "conflict", detail: `${user.email} belongs to another organization.` });
   }
   if (user.passwordHash === undefined) return;
   if (known === undefined) {
     const { email, name, role, passwordHash } = user;
-    const made = await insertUser(tx, { organizationId, email, name, role, passwordHash });
+    const made = await createUser(tx, { organizationId, email, name, role, passwordHash });
     if (made === undefined) throw new RefusedError({ code: "already_exists" });
     events.push(seededEvent(organizationId, "user_created", "user", made.user_id));
     return;

@@ -24,22 +24,17 @@ import * as devices from "./devices.ts";
 import * as codes from "./enrollment-codes.ts";
 import { listEvents } from "./events.ts";
 import * as filials from "./filials.ts";
-import { handleAnnounceSessions } from "./handlers/announce.ts";
-import { handleBindStation } from "./handlers/bind-station.ts";
-import { handleChangePassword } from "./handlers/change-password.ts";
-import { handleChangeUser } from "./handlers/change-user.ts";
-import { handleLogin, handleLogout } from "./handlers/login.ts";
-import * as organizations from "./handlers/organizations.ts";
-import * as access from "./handlers/user-access.ts";
-import * as users from "./handlers/users.ts";
 import * as switches from "./kill-switches.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
 import { addRegistryMetrics, counted } from "./metrics.ts";
+import * as organizations from "./organizations.ts";
+import { createPasswords } from "./passwords.ts";
 import { registryRetention } from "./retention.ts";
 import { seedSandbox } from "./sandbox.ts";
-import { createPasswords } from "./secrets/password.ts";
+import * as sessions from "./sessions.ts";
 import { registrySettingsSchema } from "./settings.ts";
 import * as stations from "./stations.ts";
+import * as users from "./users.ts";
 
 const NAME = "registry";
 
@@ -88,18 +83,18 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
 
   return [
     serve(responder, registryHealth, databaseHealth(nc, sql)),
-    on(sessionMessages.logIn, (using, request) => counted(using.metrics.logins, handleLogin(using, request))),
-    on(sessionMessages.logOut, handleLogout),
-    on(sessionMessages.changePassword, handleChangePassword),
-    on(sessionMessages.bindStation, handleBindStation),
-    on(userMessages.listUsers, users.handleListUsers),
-    on(userMessages.createUser, users.handleCreateUser),
-    on(userMessages.changeUser, handleChangeUser),
-    on(userMessages.moveUser, access.handleMoveUser),
-    on(userMessages.resetUserPassword, access.handleResetPassword),
-    on(organizationMessages.createOrganization, organizations.handleCreateOrganization),
-    on(organizationMessages.listOrganizations, organizations.handleListOrganizations),
-    on(organizationMessages.getOrganization, organizations.handleGetOrganization),
+    on(sessionMessages.logIn, (using, request) => counted(using.metrics.logins, sessions.logIn(using, request))),
+    on(sessionMessages.logOut, sessions.logOut),
+    on(sessionMessages.changePassword, sessions.changePassword),
+    on(sessionMessages.bindStation, sessions.bindStation),
+    on(userMessages.listUsers, users.listUsers),
+    on(userMessages.createUser, users.createUser),
+    on(userMessages.changeUser, users.changeUser),
+    on(userMessages.moveUser, users.moveUser),
+    on(userMessages.resetUserPassword, users.resetUserPassword),
+    on(organizationMessages.createOrganization, organizations.createOrganization),
+    on(organizationMessages.listOrganizations, organizations.listOrganizations),
+    on(organizationMessages.getOrganization, organizations.getOrganization),
     on(filialMessages.listFilials, filials.listFilials),
     on(filialMessages.createFilial, filials.createFilial),
     on(filialMessages.getFilial, filials.getFilial),
@@ -128,7 +123,7 @@ function serveAll(deps: RegistryDeps): readonly Serving[] {
     on(sandboxMessages.seedSandbox, seedSandbox),
     on(announceMessages.announceStations, stations.announceStations),
     on(announceMessages.announceCredentials, codes.announceCredentials),
-    on(announceMessages.announceSessions, handleAnnounceSessions),
+    on(announceMessages.announceSessions, sessions.announceSessions),
     on(announceMessages.announceSwitches, switches.announceSwitches),
   ];
 }

@@ -4,13 +4,13 @@ import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import type { RegistryDeps } from "../../services/registry/deps.ts";
-import { handleLogin } from "../../services/registry/handlers/login.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { createLoginThrottle, type LoginAttempt, type LoginThrottle } from "../../services/registry/login-throttle.ts";
+import type { Passwords } from "../../services/registry/passwords.ts";
 import { registryRetention } from "../../services/registry/retention.ts";
-import type { Passwords } from "../../services/registry/secrets/password.ts";
-import { hashSecret } from "../../services/registry/secrets/secret-hash.ts";
+import { hashSecret } from "../../services/registry/secrets.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
+import * as handlers from "../../services/registry/sessions.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
 import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
@@ -388,7 +388,7 @@ describe("a flood of wrong passwords", () => {
     const request = { email, password: "wrong", permission: "payments.collect" } as const;
     const countRows = async (): Promise<number> => (await fixture.sql`select from login_attempts`).length;
     const before = await countRows();
-    expect(await codeOfTry(handleLogin(deps, { ...request, address: newAddress() }))).toBe("busy");
+    expect(await codeOfTry(handlers.logIn(deps, { ...request, address: newAddress() }))).toBe("busy");
     expect(await countRows()).toBe(before);
   });
 });

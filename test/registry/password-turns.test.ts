@@ -1,6 +1,6 @@
 /** Turns at the password checks: who holds a place, and who is next. The checks here end when the test says so. */
 import { describe, expect, test } from "vitest";
-import { type Party, PasswordTurns } from "../../services/registry/secrets/password-turns.ts";
+import { type Party, PasswordTurns } from "../../services/registry/passwords.ts";
 import { refusalOf } from "./registry-fixture.ts";
 
 const known = (key: string): Party => ({ lane: "known", key });

@@ -3,6 +3,7 @@ import { z } from "zod";
 
 export const ROLES = ["owner", "cashier", "reconciliation_operator"] as const;
 export const roleSchema = z.enum(ROLES);
+export type Role = z.infer<typeof roleSchema>;
 
 /** What a role may do; a permission is what handlers ask for, never the role itself. */
 export const PERMISSIONS = ["organization.manage", "payments.collect", "reconciliation.manage"] as const;

@@ -1,27 +1,7 @@
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
-/** Any number; it only must differ from other advisory locks of ours. */
+/** Any number; it only must differ from the other advisory locks of the service. */
 const SEED_LOCK = 0x5eed;
-
-/** Makes those who seed the sandbox at the same time take turns, until the transaction ends. */
-export async function lockSeeding(sql: Transaction): Promise<void> {
-  await sql`select pg_advisory_xact_lock(${SEED_LOCK}, 0)`;
-}
-
-export async function findSandboxOrganization(sql: Transaction): Promise<number | undefined> {
-  const [row] = await sql<{ organization_id: number }[]>`select organization_id from organizations where sandbox`;
-  return row?.organization_id;
-}
-
-export async function insertOrganization(
-  sql: Transaction,
-  organization: { readonly name: string; readonly sandbox: boolean },
-): Promise<number> {
-  const [row] = await sql<[{ organization_id: number }]>`
-    insert into organizations (name, sandbox) values (${organization.name}, ${organization.sandbox})
-    returning organization_id`;
-  return row.organization_id;
-}
 
 export interface OrganizationRow {
   readonly organization_id: number;
@@ -30,18 +10,39 @@ export interface OrganizationRow {
   readonly created_at: Date;
 }
 
+const organizationColumns = (sql: Queryable) => sql`organization_id, name, sandbox, created_at`;
+
+export async function createOrganization(
+  sql: Transaction,
+  { name, sandbox }: { readonly name: string; readonly sandbox: boolean },
+): Promise<OrganizationRow> {
+  const [row] = await sql<[OrganizationRow]>`
+    insert into organizations (name, sandbox) values (${name}, ${sandbox}) returning ${organizationColumns(sql)}`;
+  return row;
+}
+
 /** Up to `limit` organizations after one of them, by id. */
 export async function listOrganizations(
   sql: Queryable,
-  page: { readonly sinceId: number; readonly limit: number },
+  { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
 ): Promise<OrganizationRow[]> {
   return sql<OrganizationRow[]>`
-    select organization_id, name, sandbox, created_at from organizations
-    where organization_id > ${page.sinceId} order by organization_id limit ${page.limit}`;
+    select ${organizationColumns(sql)} from organizations
+    where organization_id > ${sinceId} order by organization_id limit ${limit}`;
 }
 
-export async function findOrganization(sql: Queryable, organizationId: number): Promise<OrganizationRow | undefined> {
+export async function getOrganization(sql: Queryable, organizationId: number): Promise<OrganizationRow | undefined> {
   const [row] = await sql<OrganizationRow[]>`
-    select organization_id, name, sandbox, created_at from organizations where organization_id = ${organizationId}`;
+    select ${organizationColumns(sql)} from organizations where organization_id = ${organizationId}`;
   return row;
+}
+
+export async function getSandboxOrganization(sql: Transaction): Promise<OrganizationRow | undefined> {
+  const [row] = await sql<OrganizationRow[]>`select ${organizationColumns(sql)} from organizations where sandbox`;
+  return row;
+}
+
+/** Those who seed the sandbox at the same time take turns, until the transaction ends. */
+export async function lockSeeding(sql: Transaction): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${SEED_LOCK}, 0)`;
 }

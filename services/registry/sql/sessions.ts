@@ -1,4 +1,5 @@
 import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { UserRow } from "./users.ts";
 
 export interface SessionRow {
   readonly session_id: number;
@@ -11,14 +12,21 @@ export interface EndedSession {
   readonly hash: string;
 }
 
-export async function insertSession(
+/** One session of one person. */
+interface OneSession {
+  readonly organizationId: number;
+  readonly userId: number;
+  readonly sessionId: number;
+}
+
+interface Batch {
+  readonly olderThanDays: number;
+  readonly rows: number;
+}
+
+export async function createSession(
   sql: Transaction,
-  session: {
-    readonly organizationId: number;
-    readonly userId: number;
-    readonly hash: Buffer;
-    readonly lifetimeMs: number;
-  },
+  session: Omit<OneSession, "sessionId"> & { readonly hash: Buffer; readonly lifetimeMs: number },
 ): Promise<SessionRow> {
   const [row] = await sql<[SessionRow]>`
     insert into sessions (organization_id, user_id, token_hash, expires_at)
@@ -29,10 +37,7 @@ export async function insertSession(
 }
 
 /** Ends one session of the user; undefined when it is over or another person's. */
-export async function endSession(
-  sql: Transaction,
-  session: { readonly organizationId: number; readonly userId: number; readonly sessionId: number },
-): Promise<EndedSession | undefined> {
+export async function endSession(sql: Transaction, session: OneSession): Promise<EndedSession | undefined> {
   const [row] = await sql<EndedSession[]>`
     update sessions set ended_at = now()
     where session_id = ${session.sessionId} and user_id = ${session.userId}
@@ -62,13 +67,130 @@ export async function endSessions(sql: Transaction, userId: number, exceptId?: n
 }
 
 /** Deletes up to `rows` sessions that expired so many days ago; returns how many. */
-export async function deleteOldSessions(
-  sql: Queryable,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function deleteOldSessions(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
   const result = await sql`
     delete from sessions where session_id in (
       select session_id from sessions
       where expires_at < now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
+  return result.count;
+}
+
+export interface AnnouncedSessionRow
+  extends SessionRow,
+    Pick<UserRow, "user_id" | "organization_id" | "name" | "role"> {
+  readonly hash: string;
+  readonly is_open: boolean;
+}
+
+/** Sessions of all organizations that have not expired, after one of them, by id. */
+export async function announceSessions(
+  sql: Queryable,
+  { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
+): Promise<AnnouncedSessionRow[]> {
+  return sql<AnnouncedSessionRow[]>`
+    select s.session_id, encode(s.token_hash, 'hex') as hash, s.expires_at, s.ended_at is null as is_open,
+           u.user_id, u.organization_id, u.name, u.role
+    from sessions s join users u using (user_id)
+    where s.session_id > ${sinceId} and s.expires_at > now() order by s.session_id limit ${limit}`;
+}
+
+/** Holds the session open until the transaction ends; false when it is over, or another person's. */
+export async function holdSessionOpen(sql: Transaction, session: OneSession): Promise<boolean> {
+  const rows = await sql`
+    select from sessions
+    where session_id = ${session.sessionId} and user_id = ${session.userId}
+      and organization_id = ${session.organizationId} and ended_at is null and expires_at > now()
+    for share`;
+  return rows.length > 0;
+}
+
+/** Binds a station to the session; repeated, it changes nothing. */
+export async function bindStation(
+  sql: Transaction,
+  binding: { readonly sessionId: number; readonly stationId: number },
+): Promise<void> {
+  await sql`
+    insert into session_stations (session_id, station_id) values (${binding.sessionId}, ${binding.stationId})
+    on conflict do nothing`;
+}
+
+export async function countBoundStations(sql: Transaction, sessionId: number): Promise<number> {
+  const [row] = await sql<[{ count: number }]>`
+    select count(*) as count from session_stations where session_id = ${sessionId}`;
+  return row.count;
+}
+
+/** Removes the bindings of these sessions; returns each station with those of the sessions that were bound to it. */
+export async function unbindStations(
+  sql: Transaction,
+  sessionIds: readonly number[],
+): Promise<{ readonly station_id: number; readonly session_ids: number[] }[]> {
+  return sql<{ station_id: number; session_ids: number[] }[]>`
+    with unbound as (
+      delete from session_stations where session_id = any(${[...sessionIds]}::bigint[])
+      returning station_id, session_id)
+    select station_id, array_agg(session_id order by session_id) as session_ids from unbound
+    group by station_id order by station_id`;
+}
+
+/** Stores that the user logs in there now, and deletes all but the newest `keep` addresses. The user's row is locked. */
+export async function rememberAddress(
+  sql: Transaction,
+  { userId, addressHash }: { readonly userId: number; readonly addressHash: Buffer },
+  keep: number,
+): Promise<void> {
+  await sql`
+    insert into known_addresses (user_id, address_hash) values (${userId}, ${addressHash})
+    on conflict (user_id, address_hash) do update set last_login_at = now()`;
+  await sql`
+    delete from known_addresses
+    where user_id = ${userId} and address_hash in (
+      select address_hash from known_addresses where user_id = ${userId}
+      order by last_login_at desc, address_hash offset ${keep})`;
+}
+
+/** Deletes up to `rows` addresses that were last used so many days ago; returns how many. */
+export async function deleteOldKnownAddresses(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
+  const result = await sql`
+    delete from known_addresses where (user_id, address_hash) in (
+      select user_id, address_hash from known_addresses
+      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
+  return result.count;
+}
+
+/** Stores that the user logs in there now, and deletes all but the newest `keep` browsers. The user's row is locked. */
+export async function rememberBrowser(
+  sql: Transaction,
+  { userId, browserHash }: { readonly userId: number; readonly browserHash: Buffer },
+  keep: number,
+): Promise<void> {
+  await sql`
+    insert into known_browsers (user_id, token_hash) values (${userId}, ${browserHash})
+    on conflict (user_id, token_hash) do update set last_login_at = now()`;
+  await sql`
+    delete from known_browsers
+    where user_id = ${userId} and token_hash in (
+      select token_hash from known_browsers where user_id = ${userId}
+      order by last_login_at desc, token_hash offset ${keep})`;
+}
+
+export async function forgetBrowser(sql: Queryable, userId: number, browserHash: Buffer): Promise<void> {
+  await sql`delete from known_browsers where user_id = ${userId} and token_hash = ${browserHash}`;
+}
+
+/** Deletes up to `rows` browsers that were last used so many days ago; returns how many. */
+export async function deleteOldKnownBrowsers(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
+  const result = await sql`
+    delete from known_browsers where (user_id, token_hash) in (
+      select user_id, token_hash from known_browsers
+      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
+  return result.count;
+}
+
+/** Deletes up to `rows` counters of log-ins whose window is over; returns how many. */
+export async function deleteOldLoginAttempts(sql: Queryable, rows: number): Promise<number> {
+  const result = await sql`
+    delete from login_attempts where key in (
+      select key from login_attempts where expire < extract(epoch from now()) * 1000 limit ${rows})`;
   return result.count;
 }

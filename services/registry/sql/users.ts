@@ -1,6 +1,6 @@
+import type { Role } from "../../bus/messages/caller.ts";
 import type { USER_STATUSES } from "../../bus/messages/users.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
-import type { Role } from "../permissions.ts";
 
 export interface UserRow {
   readonly user_id: number;
@@ -27,7 +27,7 @@ export function canonicalEmail(email: string): string {
 }
 
 /** Returns undefined when the e-mail address is taken. */
-export async function insertUser(
+export async function createUser(
   sql: Queryable,
   user: {
     readonly organizationId: number;
@@ -63,7 +63,7 @@ export async function countUsers(sql: Queryable, organizationId: number): Promis
 }
 
 /** By the e-mail address alone: not confined to an organization. */
-export async function findUserByEmail(sql: Queryable, email: string): Promise<CheckableUser | undefined> {
+export async function getUserByEmail(sql: Queryable, email: string): Promise<CheckableUser | undefined> {
   const [row] = await sql<CheckableUser[]>`
     select ${userColumns(sql)}, password_hash from users where email = ${canonicalEmail(email)}`;
   return row;
@@ -76,7 +76,7 @@ export interface UserAtPlace extends CheckableUser {
 }
 
 /** For a log-in, whose caller has no organization yet. */
-export async function findUserAtPlace(
+export async function getUserAtPlace(
   sql: Queryable,
   attempt: {
     readonly email: string;
@@ -102,7 +102,7 @@ export async function findUserAtPlace(
   return row;
 }
 
-export async function findUser(
+export async function getUser(
   sql: Queryable,
   organizationId: number,
   userId: number,
@@ -117,7 +117,7 @@ export async function setPasswordHash(sql: Queryable, userId: number, passwordHa
   await sql`update users set password_hash = ${passwordHash} where user_id = ${userId}`;
 }
 
-export async function setUserStatus(sql: Queryable, userId: number, status: UserRow["status"]): Promise<UserRow> {
+export async function moveUser(sql: Queryable, userId: number, status: UserRow["status"]): Promise<UserRow> {
   const [row] = await sql<[UserRow]>`
     update users set status = ${status} where user_id = ${userId} returning ${userColumns(sql)}`;
   return row;
@@ -152,7 +152,7 @@ export async function lockUsersAndOwners(
 }
 
 /** Returns undefined when the e-mail address is taken; the transaction cannot go on then. */
-export async function setUserDescription(
+export async function changeUser(
   sql: Transaction,
   userId: number,
   to: Pick<UserRow, "name" | "email" | "role">,

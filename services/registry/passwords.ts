@@ -1,15 +1,20 @@
 /**
- * Who may use the password checks next, so that wrong passwords from some addresses do not keep everyone else waiting:
+ * Passwords: argon2id at the parameters that OWASP recommends (19 MiB, two passes, one lane), and who may use the checks
+ * next, so that wrong passwords from some addresses do not keep everyone else waiting:
  *
- *   lanes    `known` (a person at a known address or with a session) and `others`: each has places of its own, and one
- *            check at least is always for the other lane
+ *   lanes    `known` (a person at a known address or with a session) and `others`: each has its places, and at least one
+ *            check is always left for the other lane
  *   parties  within a lane a party gets a place while it holds fewer than are free: alone it gets half of them, and some
- *            are always left for the next one; the parties of a lane take turns
+ *            are always left for the next party; the parties of a lane take turns
  *
  * A party of `known` is an organization, a party of `others` an address.
  */
-import { RefusedError } from "../../bus/refusals.ts";
-import { REGISTRY_LIMITS } from "../limits.ts";
+import { randomBytes } from "node:crypto";
+import { hash, verify } from "@node-rs/argon2";
+import { RefusedError } from "../bus/refusals.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
+
+const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 const LANES = ["known", "others"] as const;
 type LaneName = (typeof LANES)[number];
@@ -135,3 +140,40 @@ export class PasswordTurns {
 
 /** Waits for the party's turn, then makes the check. */
 export type Turn = <T>(check: () => Promise<T>) => Promise<T>;
+
+export interface PasswordChecks {
+  readonly hash: (password: string) => Promise<string>;
+  /** False for an unknown user (`undefined`) after the same work as for a known one. */
+  readonly verify: (stored: string | undefined, password: string) => Promise<boolean>;
+}
+
+export interface Passwords {
+  /** Runs `work` while the party holds a place; its checks wait for their turns. Throws `busy` when there is no place. */
+  readonly hold: <T>(party: Party, work: (checks: PasswordChecks) => Promise<T>) => Promise<T>;
+}
+
+/** Makes once, at the parameters in use, the hash that an unknown user's password is checked against. */
+export async function createPasswords(): Promise<Passwords> {
+  const standIn = await hash(randomBytes(32), PARAMETERS);
+  const turns = new PasswordTurns();
+  return {
+    hold: (party, work) =>
+      turns.hold(party, (turn) =>
+        work({
+          hash: (password) => turn(() => hash(password, PARAMETERS)),
+          verify: async (stored, password) => {
+            const matches = await turn(() => verify(stored ?? standIn, password));
+            return matches && stored !== undefined;
+          },
+        }),
+      ),
+  };
+}
+
+/** The operator of the installation. */
+export const OPERATOR_PARTY: Party = { lane: "known", key: "operator" };
+
+/** A person of the organization at a known address or with a valid session: one tenant does not keep others waiting. */
+export function organizationParty(organizationId: number): Party {
+  return { lane: "known", key: `organization ${organizationId}` };
+}

@@ -1,0 +1,172 @@
+/** The people of an organization and their access. A change of access ends sessions at every gateway and frees stations. */
+import { requirePermission } from "../bus/access.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import type { Permission, Role } from "../bus/messages/caller.ts";
+import type * as users from "../bus/messages/users.ts";
+import type { RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import { type OutboxKey, sessionKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import { announceSessionEnds, flush } from "./announce.ts";
+import type { RegistryHandler } from "./deps.ts";
+import { ownerEvent } from "./events.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
+import { organizationParty } from "./passwords.ts";
+import { recordEvent } from "./sql/events.ts";
+import { type EndedSession, endSessions } from "./sql/sessions.ts";
+import * as sql from "./sql/users.ts";
+
+/** One role, one duty: an owner, who registers devices, cannot collect payments, and a cashier cannot register devices. */
+const PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
+  owner: ["organization.manage"],
+  cashier: ["payments.collect"],
+  reconciliation_operator: ["reconciliation.manage"],
+};
+
+export function permissionsOf(role: Role): Permission[] {
+  return [...PERMISSIONS[role]];
+}
+
+export function userMessage(row: sql.UserRow): users.User {
+  const { user_id: userId, email, name, role, status } = row;
+  return { userId, email, name, role, permissions: permissionsOf(role), status };
+}
+
+export const listUsers: RegistryHandler<typeof users.listUsers> = async (deps, request) => {
+  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const rows = await sql.listUsers(deps.sql, { organizationId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(rows.map(userMessage), limit);
+  return { users: page, hasMore };
+};
+
+/** An e-mail address names one person in the whole installation, so a taken one is `already_exists` wherever it is. */
+export const createUser: RegistryHandler<typeof users.createUser> = async (deps, request) => {
+  const { caller, email, name, role, password } = request;
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const passwordHash = await deps.passwords.hold(organizationParty(organizationId), (checks) => checks.hash(password));
+  return deps.sql.begin(async (tx) => {
+    if ((await sql.countUsers(tx, organizationId)) >= REGISTRY_LIMITS.users) {
+      const detail = `An organization has at most ${REGISTRY_LIMITS.users} users.`;
+      throw new RefusedError({ code: "conflict", detail });
+    }
+    const user = await sql.createUser(tx, { organizationId, email, name, role, passwordHash });
+    if (user === undefined) throw new RefusedError({ code: "already_exists" });
+    const data = { email: user.email, name, role };
+    await recordEvent(tx, ownerEvent(caller, "user_created", { kind: "user", id: user.user_id }, data));
+    return { user: userMessage(user) };
+  });
+};
+
+/** A user after a change, and the keys whose delivery the answer waits for. */
+interface Changed {
+  readonly user: sql.UserRow;
+  readonly keys: readonly OutboxKey[];
+}
+
+/**
+ * Changes a person's name, e-mail address and role. Another role ends their sessions, and with them their leases. Open
+ * sessions keep the name that they began with. What is as it was changes nothing.
+ */
+export const changeUser: RegistryHandler<typeof users.changeUser> = async (deps, request) => {
+  requirePermission(request.caller, "organization.manage");
+  const { user, keys } = await deps.sql.begin((tx) => change(tx, request));
+  return { user: userMessage(user), barrier: await flush(deps, ...keys) };
+};
+
+async function change(tx: Transaction, request: RequestOf<typeof users.changeUser>): Promise<Changed> {
+  const { caller, userId } = request;
+  // Owners as well: of two owners who leave the role at once one stays.
+  const held = await sql.lockUsersAndOwners(tx, caller.organizationId, [caller.userId, userId]);
+  const owners = held.filter(({ role, status }) => role === "owner" && status === "active");
+  if (!owners.some((owner) => owner.user_id === caller.userId)) throw new RefusedError({ code: "permission_denied" });
+  const before = existing(held.find((user) => user.user_id === userId));
+  const from = descriptionOf(before);
+  const to = {
+    name: request.name ?? from.name,
+    email: request.email === undefined ? from.email : sql.canonicalEmail(request.email),
+    role: request.role ?? from.role,
+  };
+  // A name or an e-mail address is published nowhere.
+  const keys = request.role === undefined ? [] : [sessionKey(userId)];
+  if (from.name === to.name && from.email === to.email && from.role === to.role) return { user: before, keys };
+  if (to.role !== "owner" && owners.every((owner) => owner.user_id === userId)) {
+    const detail = "An organization keeps one owner; give another person the role first.";
+    throw new RefusedError({ code: "conflict", detail });
+  }
+  const user = await sql.changeUser(tx, userId, to);
+  if (user === undefined) throw new RefusedError({ code: "already_exists" });
+  const ended = to.role === from.role ? [] : await endSessions(tx, userId);
+  await recordEvent(tx, ownerEvent(caller, "user_changed", { kind: "user", id: userId }, { from, to }));
+  return { user, keys: to.role === from.role ? keys : await keysOf(tx, request, ended) };
+}
+
+const descriptionOf = ({ name, email, role }: sql.UserRow) => ({ name, email, role });
+
+const MOVES = {
+  SUSPEND: { status: "suspended", action: "user_suspended" },
+  RESUME: { status: "active", action: "user_resumed" },
+} as const;
+
+/** Suspends or resumes. Again changes nothing, so that a repetition is harmless. */
+export const moveUser: RegistryHandler<typeof users.moveUser> = async (deps, request) => {
+  const { caller, userId, move } = request;
+  const { status, action } = MOVES[move];
+  requirePermission(caller, "organization.manage");
+  const { user, keys } = await deps.sql.begin(async (tx): Promise<Changed> => {
+    const before = await lockOtherUser(tx, request, "Nobody suspends or resumes themselves.");
+    if (before.status === status) return { user: before, keys: [sessionKey(userId)] };
+    const row = await sql.moveUser(tx, userId, status);
+    const ended = status === "suspended" ? await endSessions(tx, userId) : [];
+    const data = { from: before.status, to: status };
+    await recordEvent(tx, ownerEvent(caller, action, { kind: "user", id: userId }, data));
+    return { user: row, keys: await keysOf(tx, request, ended) };
+  });
+  return { user: userMessage(user), barrier: await flush(deps, ...keys) };
+};
+
+export const resetUserPassword: RegistryHandler<typeof users.resetUserPassword> = async (deps, request) => {
+  const { caller, userId, password } = request;
+  requirePermission(caller, "organization.manage");
+  // Hashing takes a while, so it is done before a row is locked.
+  const party = organizationParty(caller.organizationId);
+  const passwordHash = await deps.passwords.hold(party, (checks) => checks.hash(password));
+  const { user, keys } = await deps.sql.begin(async (tx): Promise<Changed> => {
+    const before = await lockOtherUser(tx, request, "Change your own password with your old one.");
+    await sql.setPasswordHash(tx, userId, passwordHash);
+    const ended = await endSessions(tx, userId);
+    await recordEvent(tx, ownerEvent(caller, "user_password_reset", { kind: "user", id: userId }));
+    return { user: before, keys: await keysOf(tx, request, ended) };
+  });
+  return { user: userMessage(user), barrier: await flush(deps, ...keys) };
+};
+
+type ByOwner = Pick<RequestOf<typeof users.moveUser>, "caller" | "userId">;
+
+/**
+ * The user whom an owner acts on, both locked: of two owners who suspend each other the second is suspended by then and is
+ * refused, so that an organization always keeps one.
+ */
+async function lockOtherUser(
+  tx: Transaction,
+  { caller, userId }: ByOwner,
+  ownDetail: string,
+): Promise<sql.CheckableUser> {
+  if (userId === caller.userId) throw new RefusedError({ code: "conflict", detail: ownDetail });
+  const held = await sql.lockUsers(tx, caller.organizationId, [caller.userId, userId]);
+  const acting = held.find((user) => user.user_id === caller.userId);
+  if (acting?.status !== "active" || acting.role !== "owner") throw new RefusedError({ code: "permission_denied" });
+  return existing(held.find((other) => other.user_id === userId));
+}
+
+/** The user's key also without sessions to end: a repetition shows whether those that the first request ended are gone. */
+async function keysOf(
+  tx: Transaction,
+  { caller, userId }: ByOwner,
+  ended: readonly EndedSession[],
+): Promise<readonly OutboxKey[]> {
+  return [...new Set([sessionKey(userId), ...(await announceSessionEnds(tx, { userId, ended, by: caller }))])];
+}
