@@ -1,16 +1,4 @@
-/** The rows of the owner's API about places and the audit trail (design §5). `gateway/routes.ts` joins them into the one table. */
-import {
-  createFilialBodySchema,
-  createStationBodySchema,
-  filialSchema,
-  filialsQuerySchema,
-  filialsSchema,
-  renameFilialBodySchema,
-  renameStationBodySchema,
-  stationSchema,
-  stationsQuerySchema,
-  stationsSchema,
-} from "./contract/backoffice.ts";
+/** The rows of the owner's API about leases and the audit log (design §5). `gateway/routes.ts` joins them into the one table. */
 import { leaseSchema } from "./contract/cashier.ts";
 import {
   registryEventsSchema,
@@ -19,166 +7,17 @@ import {
   timelineSchema,
 } from "./contract/timeline.ts";
 import { getOwnTimeline, listOwnEvents, listOwnStationEvents } from "./handlers/backoffice/audit-trail.ts";
-import { createOwnFilial, getOwnFilial, listOwnFilials, renameOwnFilial } from "./handlers/backoffice/filials.ts";
-import { moveOwnStation } from "./handlers/backoffice/move-station.ts";
 import { breakOwnStationLease, getOwnStationLease } from "./handlers/backoffice/station-lease.ts";
-import { createOwnStation, getOwnStation, listOwnStations, renameOwnStation } from "./handlers/backoffice/stations.ts";
 import { idempotencyHeaderSchema } from "./http/command-id.ts";
 import { pageOfTrailQuery } from "./http/page.ts";
 import { type Route, route, session } from "./http/route.ts";
 
 const root = "/api/backoffice/v1";
-const filial = `${root}/filials/{filial_id}` as const;
 const station = `${root}/stations/{station_id}` as const;
 const who = session("organization.manage");
 const tag = "backoffice";
 
-const stationReply = { 200: { description: "The station after this.", schema: stationSchema } };
-
 export const backofficeRoutes: readonly Route[] = [
-  route({
-    method: "GET",
-    path: `${root}/filials/`,
-    operation: "listFilials",
-    tag,
-    summary: "List the filials",
-    description: "A filial is a branch of the organization; stations belong to one.",
-    who,
-    query: filialsQuerySchema,
-    replies: { 200: { description: "By id.", schema: filialsSchema } },
-    errors: [],
-    handler: listOwnFilials,
-  }),
-  route({
-    method: "POST",
-    path: `${root}/filials/`,
-    operation: "createFilial",
-    tag,
-    summary: "Add a filial",
-    description: "A filial cannot be removed.",
-    who,
-    body: createFilialBodySchema,
-    replies: { 201: { description: "The filial.", schema: filialSchema } },
-    errors: ["conflict"],
-    handler: createOwnFilial,
-  }),
-  route({
-    method: "GET",
-    path: `${filial}/`,
-    operation: "getFilial",
-    tag,
-    summary: "Read a filial",
-    description: "As the list has it.",
-    who,
-    replies: { 200: { description: "The filial.", schema: filialSchema } },
-    errors: ["not_found"],
-    handler: getOwnFilial,
-  }),
-  route({
-    method: "PATCH",
-    path: `${filial}/`,
-    operation: "renameFilial",
-    tag,
-    summary: "Rename a filial",
-    description: "Names need not be unique.",
-    who,
-    body: renameFilialBodySchema,
-    replies: { 200: { description: "The filial after this.", schema: filialSchema } },
-    errors: ["not_found"],
-    handler: renameOwnFilial,
-  }),
-  route({
-    method: "GET",
-    path: `${root}/stations/`,
-    operation: "listStations",
-    tag,
-    summary: "List the stations",
-    description: "Closed ones too.",
-    who,
-    query: stationsQuerySchema,
-    replies: { 200: { description: "By id.", schema: stationsSchema } },
-    errors: [],
-    handler: listOwnStations,
-  }),
-  route({
-    method: "POST",
-    path: `${root}/stations/`,
-    operation: "createStation",
-    tag,
-    summary: "Add a station",
-    description: "A station has one currency for good.",
-    who,
-    body: createStationBodySchema,
-    replies: { 201: { description: "The station.", schema: stationSchema } },
-    errors: ["not_found"],
-    awaitsEffect: true,
-    handler: createOwnStation,
-  }),
-  route({
-    method: "GET",
-    path: `${station}/`,
-    operation: "getStation",
-    tag,
-    summary: "Read a station",
-    description: "As the owner set it up; who drives it and what it collects is in the cashier's API.",
-    who,
-    replies: { 200: { description: "The station.", schema: stationSchema } },
-    errors: ["not_found"],
-    handler: getOwnStation,
-  }),
-  route({
-    method: "PATCH",
-    path: `${station}/`,
-    operation: "renameStation",
-    tag,
-    summary: "Rename a station",
-    description: "Devices show the new name with their next poll; a collection under way keeps the old one.",
-    who,
-    body: renameStationBodySchema,
-    replies: stationReply,
-    errors: ["not_found"],
-    awaitsEffect: true,
-    handler: renameOwnStation,
-  }),
-  route({
-    method: "POST",
-    path: `${station}/suspend/`,
-    operation: "suspendStation",
-    tag,
-    summary: "Suspend a station",
-    description: "Its devices are refused and no route is offered until it is resumed.",
-    who,
-    replies: stationReply,
-    errors: ["not_found", "conflict"],
-    awaitsEffect: true,
-    handler: moveOwnStation("SUSPEND"),
-  }),
-  route({
-    method: "POST",
-    path: `${station}/resume/`,
-    operation: "resumeStation",
-    tag,
-    summary: "Resume a station",
-    description: "Undoes a suspension: devices and routes are back at once. A closed station stays closed.",
-    who,
-    replies: stationReply,
-    errors: ["not_found", "conflict"],
-    awaitsEffect: true,
-    handler: moveOwnStation("RESUME"),
-  }),
-  route({
-    method: "POST",
-    path: `${station}/close/`,
-    operation: "closeStation",
-    tag,
-    summary: "Close a station",
-    description: "For good; nothing reopens a closed station.",
-    who,
-    replies: stationReply,
-    errors: ["not_found", "conflict"],
-    awaitsEffect: true,
-    handler: moveOwnStation("CLOSE"),
-  }),
   route({
     method: "GET",
     path: `${station}/lease/`,

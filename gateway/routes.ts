@@ -9,26 +9,30 @@
  * A command to a station: `ownStation(context)` (gateway/http/own-station.ts) refuses a foreign station, then
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
+import { backofficeDeviceRoutes } from "./api/backoffice/devices.ts";
+import { enrollmentCodeRoutes } from "./api/backoffice/enrollment-codes.ts";
+import { filialRoutes } from "./api/backoffice/filials.ts";
+import { killSwitchRoutes } from "./api/backoffice/kill-switches.ts";
 import { providerConfigRoutes } from "./api/backoffice/provider-configs.ts";
 import { providerEventRoutes } from "./api/backoffice/provider-events.ts";
+import { backofficeStationRoutes } from "./api/backoffice/stations.ts";
 import { userRoutes } from "./api/backoffice/users.ts";
 import { webhookDeliveryRoutes } from "./api/backoffice/webhook-deliveries.ts";
 import { webhookEndpointRoutes } from "./api/backoffice/webhook-endpoints.ts";
 import { healthRoutes } from "./api/meta/health.ts";
 import { pageRoutes } from "./api/meta/pages.ts";
+import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
 import { organizationRoutes } from "./api/platform/organizations.ts";
 import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
 import { sessionRoutes } from "./api/sessions.ts";
-import { backofficeDeviceRoutes } from "./backoffice-device-routes.ts";
 import { backofficeOverviewRoutes } from "./backoffice-overview-routes.ts";
 import { backofficeRoboticsRoutes } from "./backoffice-robotics-routes.ts";
 import { backofficeRoutes } from "./backoffice-routes.ts";
 import { cashierRoutes } from "./cashier-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import type { Route } from "./http/route.ts";
-import { killSwitchRoutes } from "./kill-switch-routes.ts";
 import { roboticsRoutes } from "./robotics-routes.ts";
 
 export const routes: readonly Route[] = [
@@ -37,8 +41,11 @@ export const routes: readonly Route[] = [
   ...sessionRoutes("cashier", "payments.collect"),
   ...sessionRoutes("reconciliation", "reconciliation.manage"),
   ...cashierRoutes,
+  ...filialRoutes,
+  ...backofficeStationRoutes,
   ...backofficeRoutes,
   ...backofficeDeviceRoutes,
+  ...enrollmentCodeRoutes,
   ...userRoutes,
   ...backofficeOverviewRoutes,
   ...backofficeRoboticsRoutes,
@@ -51,6 +58,7 @@ export const routes: readonly Route[] = [
   ...providerEventRoutes,
   ...issueRoutes,
   ...killSwitchRoutes,
+  ...platformKillSwitchRoutes,
   ...organizationRoutes,
   ...healthRoutes,
   ...pageRoutes,

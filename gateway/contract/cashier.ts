@@ -1,23 +1,11 @@
 /** The cashier's API on the wire: stations, lease, routes and orders (design §5). Intents are in `intent.ts`. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import {
-  blockedReasonSchema,
-  leaseLossSchema,
-  orderStatusSchema,
-  paymentRouteSchema,
-  stationStatusSchema,
-  withdrawalReasonSchema,
-} from "../http/enums.ts";
+import { blockedReasonSchema, livenessSchema } from "../api/backoffice/devices.ts";
+import { stationStatusSchema } from "../api/backoffice/stations.ts";
+import { leaseLossSchema, orderStatusSchema, paymentRouteSchema, withdrawalReasonSchema } from "../http/enums.ts";
 import { hasMoreAfter, hasMoreBefore, pageAfterQuery, pageBeforeQuery } from "../http/page.ts";
-import {
-  amountSchema,
-  currencySchema,
-  idSchema,
-  livenessSchema,
-  nameSchema,
-  timestampSchema,
-} from "../http/shared-schemas.ts";
+import { amountSchema, currencySchema, idSchema, nameSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";
 
 export const leaseHolderSchema = z

@@ -2,23 +2,20 @@
 import { z } from "zod";
 import {
   blockedReasonSchema,
+  CAPABILITIES_DESCRIPTION,
   capabilitySchema,
   deviceKindSchema,
-  deviceScopeSchema,
   deviceStatusSchema,
+} from "../api/backoffice/devices.ts";
+import { stationStatusSchema } from "../api/backoffice/stations.ts";
+import {
+  deviceScopeSchema,
   displayScreenSchema,
   intentStatusSchema,
   outcomeSchema,
   shownIntentStatusSchema,
-  stationStatusSchema,
 } from "../http/enums.ts";
-import {
-  amountSchema,
-  CAPABILITIES_DESCRIPTION,
-  currencySchema,
-  idSchema,
-  timestampSchema,
-} from "../http/shared-schemas.ts";
+import { amountSchema, currencySchema, idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { LIMITS } from "../limits.ts";
 import { INTENT_ID_DESCRIPTION } from "./intent.ts";
 

@@ -1,6 +1,8 @@
 /** What a cashier's screen shows of one station, pushed over a WebSocket on each change (design §5). */
 import { z } from "zod";
-import { blockedReasonSchema, orderStatusSchema, stationStatusSchema } from "../http/enums.ts";
+import { blockedReasonSchema } from "../api/backoffice/devices.ts";
+import { stationStatusSchema } from "../api/backoffice/stations.ts";
+import { orderStatusSchema } from "../http/enums.ts";
 import { amountSchema, currencySchema, idSchema, timestampSchema } from "../http/shared-schemas.ts";
 import { companionSchema, leaseHolderSchema, lostLeaseSchema, routeOfferSchema } from "./cashier.ts";
 import { intentSchema, UNCLEAR_DESCRIPTION, unclearCollectionSchema } from "./intent.ts";

@@ -6,9 +6,8 @@ import { z } from "zod";
 import { LEASE_LOSSES } from "../../machines/lease.ts";
 import { type IntentStatus, REPORTED_OUTCOMES, ROUTES } from "../../machines/payment-intent.ts";
 import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../machines/serving-task.ts";
-import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../machines/standing.ts";
 import { WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
-import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
+import { ORDER_STATUSES } from "../../machines/station/state.ts";
 import { CONSUMER_STATUSES } from "../../services/bus/messages/robotics.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
 import { DEVICE_SCOPES } from "./route.ts";
@@ -41,15 +40,7 @@ export const outcomeSchema = z.enum(REPORTED_OUTCOMES).meta({
 export const paymentRouteSchema = z.enum(ROUTES).meta({ id: "PaymentRoute" });
 export const orderStatusSchema = z.enum(ORDER_STATUSES).meta({ id: "OrderStatus" });
 
-export const deviceKindSchema = z.enum(DEVICE_KINDS).meta({ id: "DeviceKind" });
-export const deviceStatusSchema = z.enum(DEVICE_STATUSES).meta({ id: "DeviceStatus" });
 export const deviceScopeSchema = z.enum(DEVICE_SCOPES).meta({ id: "DeviceScope" });
-export const capabilitySchema = z.enum(CAPABILITIES).meta({ id: "Capability" });
-export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationStatus" });
-export const blockedReasonSchema = z
-  .enum(["", ...BLOCKED_REASONS])
-  .meta({ id: "BlockedReason", description: "Why the device or the station may not act; empty when it may." });
-
 export const withdrawalReasonSchema = z.enum(WITHDRAWAL_REASONS).meta({
   id: "WithdrawalReason",
   description:

@@ -94,7 +94,7 @@ export interface Context<TBody = undefined, TQuery = undefined> {
   /** The validated query; undefined where the route has none. */
   readonly query: TQuery;
   /** An id of the path: `context.id("station_id")` for `/stations/{station_id}/`. Always a positive integer. */
-  id(name: string): number;
+  readonly id: (name: string) => number;
   /** A request header by its lower-case name; the empty string when it was not sent. */
   header(name: string): string;
   readonly requestId: string;

@@ -37,28 +37,11 @@ export const reasonSchema = reasonOnTheBus.meta({
     "Why, for whoever reads the trail later: one line of text. Control characters, line ends and marks that override the direction of text are refused.",
 });
 
-/** What a station knows of a device's presence; heartbeats decide, not the owner. */
-export const livenessSchema = z
-  .object({
-    online: z.boolean(),
-    last_seen_at: timestampSchema.nullable().meta({
-      description: "As of the last change between online and offline; heartbeats in between are not recorded.",
-    }),
-    since: timestampSchema
-      .nullable()
-      .meta({ description: "Since when it is online or offline; null when never heard." }),
-  })
-  .meta({ id: "Liveness" });
-
 /** An ISO 4217 code. */
 export const currencySchema = z
   .string()
   .regex(/^[A-Z]{3}$/)
   .meta({ examples: ["EUR"] });
-
-/** What capabilities are for, and what they are not: rights are the scopes. */
-export const CAPABILITIES_DESCRIPTION =
-  "They choose the routes that are offered and whether a QR code is rendered. What a device may call is decided by the scopes of its kind.";
 
 export const fieldErrorSchema = z.object({
   pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),

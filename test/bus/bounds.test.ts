@@ -2,8 +2,9 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { issueCodeBodySchema } from "../../gateway/api/backoffice/enrollment-codes.ts";
+import { createFilialBodySchema } from "../../gateway/api/backoffice/filials.ts";
 import { closeIssueBodySchema } from "../../gateway/api/reconciliation/issues.ts";
-import { createFilialBodySchema, issueCodeBodySchema } from "../../gateway/contract/backoffice.ts";
 import { leaseBodySchema, orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";

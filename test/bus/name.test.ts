@@ -1,6 +1,6 @@
 /** What a name may be: one line of text, with one form for what looks the same. */
 import { describe, expect, it } from "vitest";
-import { createFilialBodySchema } from "../../gateway/contract/backoffice.ts";
+import { createFilialBodySchema } from "../../gateway/api/backoffice/filials.ts";
 import { orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
 import { registerDevice } from "../../services/bus/messages/devices.ts";
 import { nameSchema } from "../../services/bus/messages/name.ts";

@@ -4,9 +4,9 @@ import type { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { StationDevice, StationState } from "../../../machines/station/state.ts";
 import { companionOffers, routeOffers } from "../../../machines/views/routes.ts";
+import { livenessJson } from "../../api/backoffice/devices.ts";
 import type { routesSchema } from "../../contract/cashier.ts";
 import { optionalTimestamp } from "../../http/shared-schemas.ts";
-import { livenessWire } from "../liveness-wire.ts";
 import { readinessOf } from "./companion-readiness.ts";
 
 export interface RoutesFacts {
@@ -28,7 +28,7 @@ export function routesWire(state: StationState, facts: RoutesFacts): z.infer<typ
     companions: companionOffers(state, switches).map(({ device, reason }) => ({
       device_id: device.deviceId,
       name: device.name,
-      liveness: livenessWire(device.liveness),
+      liveness: livenessJson(device.liveness),
       ...readinessWire(state, device, facts.polledAtMs(device.deviceId), nowMs),
       blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
       offered: reason === null,

@@ -1,17 +1,15 @@
 /** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and what the device feels. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
-import type { usersSchema } from "../../../gateway/api/backoffice/users.ts";
+import type { deviceDetailSchema, deviceSchema, devicesSchema } from "../../../gateway/api/backoffice/devices.ts";
 import type {
-  deviceDetailSchema,
-  deviceSchema,
-  devicesSchema,
   enrollmentCodeSchema,
   enrollmentCodesSchema,
-  filialSchema,
   issuedCodeSchema,
-  stationSchema,
-} from "../../../gateway/contract/backoffice.ts";
+} from "../../../gateway/api/backoffice/enrollment-codes.ts";
+import type { filialSchema } from "../../../gateway/api/backoffice/filials.ts";
+import type { stationSchema } from "../../../gateway/api/backoffice/stations.ts";
+import type { usersSchema } from "../../../gateway/api/backoffice/users.ts";
 import type { routesSchema } from "../../../gateway/contract/cashier.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";

@@ -1,8 +1,8 @@
 /** A person's name, e-mail address and role, and a filial's name, over HTTP. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
+import type { filialSchema, filialsSchema } from "../../../gateway/api/backoffice/filials.ts";
 import type { userSchema } from "../../../gateway/api/backoffice/users.ts";
-import type { filialSchema, filialsSchema } from "../../../gateway/contract/backoffice.ts";
 import type { leaseSchema } from "../../../gateway/contract/cashier.ts";
 import type { registryEventsSchema } from "../../../gateway/contract/timeline.ts";
 import { send } from "../../support/http.ts";

@@ -1,0 +1,307 @@
+/** Devices: registered by the owner at one station for good. A foreign one is `not_found`. */
+import { z } from "zod";
+import {
+  BLOCKED_REASONS,
+  blockedReason,
+  DEVICE_STATUSES,
+  type DeviceStandingEvent,
+  NO_KILL_SWITCHES,
+} from "../../../machines/standing.ts";
+import { CAPABILITIES, DEVICE_KINDS, findDevice, type StationDevice } from "../../../machines/station/state.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import * as messages from "../../../services/bus/messages/devices.ts";
+import { created, type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, nameSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+export const deviceKindSchema = z.enum(DEVICE_KINDS).meta({ id: "DeviceKind" });
+export const deviceStatusSchema = z.enum(DEVICE_STATUSES).meta({ id: "DeviceStatus" });
+export const capabilitySchema = z.enum(CAPABILITIES).meta({ id: "Capability" });
+/** What capabilities are for, and what they are not: rights are the scopes. */
+export const CAPABILITIES_DESCRIPTION =
+  "They choose the routes that are offered and whether a QR code is rendered. What a device may call is decided by the scopes of its kind.";
+export const blockedReasonSchema = z
+  .enum(["", ...BLOCKED_REASONS])
+  .meta({ id: "BlockedReason", description: "Why the device or the station may not act; empty when it may." });
+
+/** What a station knows of a device's presence; heartbeats decide, not the owner. */
+export const livenessSchema = z
+  .object({
+    online: z.boolean(),
+    last_seen_at: timestampSchema.nullable().meta({
+      description: "As of the last change between online and offline; heartbeats in between are not recorded.",
+    }),
+    since: timestampSchema
+      .nullable()
+      .meta({ description: "Since when it is online or offline; null when never heard." }),
+  })
+  .meta({ id: "Liveness" });
+
+const deviceShape = {
+  device_id: idSchema,
+  station_id: idSchema,
+  name: z.string(),
+  kind: deviceKindSchema,
+  capabilities: z.array(capabilitySchema).meta({ description: CAPABILITIES_DESCRIPTION }),
+  status: deviceStatusSchema,
+  handoff_target: z.string().meta({ description: "Opaque; handed to the companion as it is." }),
+  created_at: timestampSchema,
+  enrolled_at: timestampSchema.nullable().meta({ description: "When it last claimed a code." }),
+  blocked_reason: blockedReasonSchema,
+  liveness: livenessSchema.nullable().meta({ description: "Null when the station does not have the device." }),
+};
+export const deviceSchema = z.object(deviceShape).meta({
+  id: "Device",
+  examples: [
+    {
+      device_id: 42,
+      station_id: 1,
+      name: "Counter tablet",
+      kind: "customer_display",
+      capabilities: ["display_total"],
+      status: "suspended",
+      handoff_target: "",
+      created_at: "2026-11-20T12:00:00.000Z",
+      enrolled_at: "2026-11-20T12:05:00.000Z",
+      blocked_reason: "device_suspended",
+      liveness: null,
+    },
+  ],
+});
+export const devicesSchema = z.object({ devices: z.array(deviceSchema), has_more: hasMoreAfter });
+/** One device with its newest heartbeat. */
+export const deviceDetailSchema = z
+  .object({
+    ...deviceShape,
+    last_heartbeat: z
+      .object({ at: timestampSchema, summary: z.record(z.string(), z.unknown()) })
+      .nullable()
+      .meta({ description: "Null when the device was never heard." }),
+  })
+  .meta({ id: "DeviceDetail" });
+const querySchema = z.strictObject({
+  station_id: queryId().optional(),
+  status: deviceStatusSchema.optional().meta({ description: "Only devices of this status; all when left out." }),
+  ...pageAfterQuery,
+});
+
+const capabilitiesSchema = z
+  .array(capabilitySchema)
+  .max(CAPABILITIES.length)
+  .meta({ description: `${CAPABILITIES_DESCRIPTION} Those of the kind when left out.` });
+const handoffTargetSchema = z
+  .string()
+  .max(BOUNDS.handoffTargetCharacters)
+  .meta({ description: "The launch reference of the payment application on the same device; may be blank." });
+const registerBodySchema = z
+  .strictObject({
+    station_id: idSchema,
+    name: nameSchema,
+    kind: deviceKindSchema,
+    capabilities: capabilitiesSchema.optional(),
+    handoff_target: handoffTargetSchema.optional(),
+  })
+  .meta({
+    id: "RegisterDevice",
+    examples: [{ station_id: 1, name: "Counter tablet", kind: "smart_pos_companion", handoff_target: "pay://collect" }],
+  });
+const changeBodySchema = z
+  .strictObject({
+    name: nameSchema.optional(),
+    capabilities: capabilitiesSchema.optional(),
+    handoff_target: handoffTargetSchema.optional(),
+  })
+  .meta({ id: "ChangeDevice", examples: [{ name: "Counter tablet 2", handoff_target: "pay://collect" }] });
+
+/** A device's presence, as its station committed it. */
+export const livenessJson = (liveness: StationDevice["liveness"]): z.infer<typeof livenessSchema> => ({
+  online: liveness.state === "online",
+  last_seen_at: optionalTimestamp(liveness.lastSeenAtMs),
+  since: optionalTimestamp(liveness.sinceMs),
+});
+
+/** What the registry stores of a device, and what its station knows of its presence; without the station, only the first. */
+function deviceJson(
+  device: messages.Device,
+  state: ReturnType<HandlerDeps["station"]>,
+  switches = NO_KILL_SWITCHES,
+): z.infer<typeof deviceSchema> {
+  const known = state === undefined ? undefined : findDevice(state, device.deviceId);
+  return {
+    device_id: device.deviceId,
+    station_id: device.stationId,
+    name: device.name,
+    kind: device.kind,
+    capabilities: device.capabilities,
+    status: device.status,
+    handoff_target: device.handoffTarget,
+    created_at: toTimestamp(device.createdAtMs),
+    enrolled_at: optionalTimestamp(device.enrolledAtMs),
+    blocked_reason:
+      state === undefined ? "" : blockedReason({ ...state, stationStatus: state.status, device }, switches),
+    liveness: known === undefined ? null : livenessJson(known.liveness),
+  };
+}
+
+/** A device with what this gateway's replica knows of its station. */
+const joinedJson = (deps: HandlerDeps, device: messages.Device) =>
+  deviceJson(device, deps.station(device.stationId), deps.switches());
+
+/** A device that was changed just now: without its station while the replica of the station may be older than the change. */
+const changedJson = (deps: HandlerDeps, device: messages.Device) =>
+  deps.isFresh(device.stationId) ? joinedJson(deps, device) : deviceJson(device, undefined);
+
+const listDevices: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+  const { station_id: stationId, status, since_id: sinceId, limit } = query;
+  const request = { caller, stationId, status, sinceId, limit };
+  const { devices, hasMore } = await deps.bus.call(messages.listDevices, request);
+  return ok({ devices: devices.map((device) => joinedJson(deps, device)), has_more: hasMore });
+};
+
+const registerDevice: SessionHandler<z.infer<typeof registerBodySchema>> = async ({ caller, deps, body }) => {
+  const { station_id: stationId, handoff_target: handoffTarget, name, kind, capabilities } = body;
+  const request = { caller, stationId, name, kind, capabilities, handoffTarget };
+  const { device } = await deps.bus.call(messages.registerDevice, request);
+  return created(changedJson(deps, device));
+};
+
+const getDevice: SessionHandler = async ({ caller, deps, id }) => {
+  const { device, lastHeartbeat } = await deps.bus.call(messages.getDevice, { caller, deviceId: id("device_id") });
+  const heartbeat =
+    lastHeartbeat === null ? null : { at: toTimestamp(lastHeartbeat.atMs), summary: lastHeartbeat.summary };
+  return ok({ ...joinedJson(deps, device), last_heartbeat: heartbeat });
+};
+
+const changeDevice: SessionHandler<z.infer<typeof changeBodySchema>> = async ({ caller, deps, body, id }) => {
+  const { name, capabilities, handoff_target: handoffTarget } = body;
+  const request = { caller, deviceId: id("device_id"), name, capabilities, handoffTarget };
+  const { device } = await deps.bus.call(messages.changeDevice, request);
+  return ok(changedJson(deps, device));
+};
+
+/** `CLAIM` is the device's move, by its enrollment code. */
+const moveDevice =
+  (move: Exclude<DeviceStandingEvent["type"], "CLAIM">): SessionHandler =>
+  async ({ caller, deps, id }) => {
+    const { device } = await deps.bus.call(messages.moveDevice, { caller, deviceId: id("device_id"), move });
+    return ok(changedJson(deps, device));
+  };
+
+const DEVICE = "/api/backoffice/v1/devices/{device_id}";
+const who = session("organization.manage");
+const tag = "backoffice";
+const deviceReply = { 200: { description: "The device after this.", schema: deviceSchema } };
+
+export const backofficeDeviceRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/devices/",
+    operation: "listDevices",
+    tag,
+    summary: "List the devices",
+    description: "Revoked ones too, unless a status is named.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "By id.", schema: devicesSchema } },
+    errors: ["not_found"],
+    handler: listDevices,
+  }),
+  route({
+    method: "POST",
+    path: "/api/backoffice/v1/devices/",
+    operation: "registerDevice",
+    tag,
+    summary: "Register a device",
+    description:
+      "For good at exactly one station and of one kind. To work it must enroll: issue an enrollment code for it next.",
+    who,
+    body: registerBodySchema,
+    replies: { 201: { description: "The device; it is `pending` until it claims a code.", schema: deviceSchema } },
+    errors: ["not_found", "device_limit_reached", "conflict"],
+    awaitsEffect: true,
+    handler: registerDevice,
+  }),
+  route({
+    method: "GET",
+    path: `${DEVICE}/`,
+    operation: "getDevice",
+    tag,
+    summary: "Read a device with its newest heartbeat",
+    description: "The heartbeat carries what the device reported about itself.",
+    who,
+    replies: { 200: { description: "The device.", schema: deviceDetailSchema } },
+    errors: ["not_found"],
+    handler: getDevice,
+  }),
+  route({
+    method: "PATCH",
+    path: `${DEVICE}/`,
+    operation: "changeDevice",
+    tag,
+    summary: "Change a device",
+    description:
+      "Only the fields that are sent change, with the device's next poll; a collection under way keeps its `handoff_target`. A revoked device cannot be changed.",
+    who,
+    body: changeBodySchema,
+    replies: deviceReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: changeDevice,
+  }),
+  route({
+    method: "POST",
+    path: `${DEVICE}/suspend/`,
+    operation: "suspendDevice",
+    tag,
+    summary: "Suspend a device",
+    description:
+      "Until it is resumed. It keeps its credential and is told why it is refused; a collection under way can still be attested.",
+    who,
+    replies: deviceReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveDevice("SUSPEND"),
+  }),
+  route({
+    method: "POST",
+    path: `${DEVICE}/resume/`,
+    operation: "resumeDevice",
+    tag,
+    summary: "Resume a device",
+    description: "Undoes a suspension; the device goes on with the credential that it has.",
+    who,
+    replies: deviceReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveDevice("RESUME"),
+  }),
+  route({
+    method: "POST",
+    path: `${DEVICE}/reset/`,
+    operation: "resetDevice",
+    tag,
+    summary: "Reset a device",
+    description:
+      "Revokes its credential and codes, which cannot be undone; it is `pending` until it enrolls with a new code.",
+    who,
+    replies: deviceReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveDevice("RESET"),
+  }),
+  route({
+    method: "POST",
+    path: `${DEVICE}/revoke/`,
+    operation: "revokeDevice",
+    tag,
+    summary: "Revoke a device",
+    description:
+      "For good: its credential and codes end at once, and it cannot be reset or resumed. Register it anew to use it again.",
+    who,
+    replies: deviceReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveDevice("REVOKE"),
+  }),
+];

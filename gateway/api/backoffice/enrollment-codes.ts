@@ -1,0 +1,115 @@
+/** One-time enrollment codes of a device. The code itself is in the answer that issues it, and nowhere else. */
+import { z } from "zod";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import * as messages from "../../../services/bus/messages/enrollment-codes.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+export const enrollmentCodeSchema = z
+  .object({
+    code_id: idSchema,
+    device_id: idSchema,
+    status: z.enum(["open", "spent", "expired", "revoked"]).meta({ id: "EnrollmentCodeStatus" }),
+    expires_at: timestampSchema,
+    created_at: timestampSchema,
+  })
+  .meta({ id: "EnrollmentCode" });
+export const enrollmentCodesSchema = z.object({
+  enrollment_codes: z.array(enrollmentCodeSchema),
+  has_more: hasMoreBefore,
+});
+const querySchema = z.strictObject(pageBeforeQuery);
+export const issueCodeBodySchema = z
+  .strictObject({
+    lifetime_seconds: z
+      .int()
+      .min(BOUNDS.enrollmentCodeLifetimeMs.min / 1_000)
+      .max(BOUNDS.enrollmentCodeLifetimeMs.max / 1_000)
+      .optional()
+      .meta({ description: "A minute to a week; 15 minutes when left out." }),
+  })
+  .meta({ id: "IssueEnrollmentCode", examples: [{ lifetime_seconds: 900 }] });
+/** The code itself is shown this once. */
+export const issuedCodeSchema = z
+  .object({
+    code: z.string().meta({ examples: ["7K3QX-9M2TB"] }),
+    enrollment_code: enrollmentCodeSchema,
+  })
+  .meta({ id: "IssuedEnrollmentCode" });
+
+const enrollmentCodeJson = (code: messages.EnrollmentCode): z.infer<typeof enrollmentCodeSchema> => ({
+  code_id: code.codeId,
+  device_id: code.deviceId,
+  status: code.status,
+  expires_at: toTimestamp(code.expiresAtMs),
+  created_at: toTimestamp(code.createdAtMs),
+});
+
+const listEnrollmentCodes: SessionHandler<undefined, z.infer<typeof querySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const request = { caller, deviceId: context.id("device_id"), beforeId: query.before_id, limit: query.limit };
+  const { enrollmentCodes, hasMore } = await deps.bus.call(messages.listEnrollmentCodes, request);
+  return ok({ enrollment_codes: enrollmentCodes.map(enrollmentCodeJson), has_more: hasMore });
+};
+
+const issueEnrollmentCode: SessionHandler<z.infer<typeof issueCodeBodySchema>> = async ({ caller, deps, body, id }) => {
+  const lifetimeMs = body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000;
+  const request = { caller, deviceId: id("device_id"), lifetimeMs };
+  const { code, enrollmentCode } = await deps.bus.call(messages.issueEnrollmentCode, request);
+  return created({ code, enrollment_code: enrollmentCodeJson(enrollmentCode) });
+};
+
+const revokeEnrollmentCode: SessionHandler = async ({ caller, deps, id }) => {
+  const { enrollmentCode } = await deps.bus.call(messages.revokeEnrollmentCode, { caller, codeId: id("code_id") });
+  return ok(enrollmentCodeJson(enrollmentCode));
+};
+
+const who = session("organization.manage");
+const tag = "backoffice";
+
+export const enrollmentCodeRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/devices/{device_id}/enrollment-codes/",
+    operation: "listEnrollmentCodes",
+    tag,
+    summary: "List a device's enrollment codes",
+    description: "What became of each; without `before_id` the newest ones.",
+    who,
+    query: querySchema,
+    replies: {
+      200: { description: "Newest first; the codes themselves are never shown again.", schema: enrollmentCodesSchema },
+    },
+    errors: ["not_found"],
+    handler: listEnrollmentCodes,
+  }),
+  route({
+    method: "POST",
+    path: "/api/backoffice/v1/devices/{device_id}/enrollment-codes/",
+    operation: "issueEnrollmentCode",
+    tag,
+    summary: "Issue an enrollment code",
+    description: "A newer code revokes the open one.",
+    who,
+    body: issueCodeBodySchema,
+    bodyOptional: true,
+    replies: { 201: { description: "The code, shown this once.", schema: issuedCodeSchema } },
+    errors: ["not_found", "conflict"],
+    handler: issueEnrollmentCode,
+  }),
+  route({
+    method: "POST",
+    path: "/api/backoffice/v1/enrollment-codes/{code_id}/revoke/",
+    operation: "revokeEnrollmentCode",
+    tag,
+    summary: "Revoke an enrollment code",
+    description:
+      "An open code can no longer be claimed, which cannot be undone; issue another one. A device that has claimed its code is kept out by a reset.",
+    who,
+    replies: { 200: { description: "The code after this.", schema: enrollmentCodeSchema } },
+    errors: ["not_found", "conflict"],
+    handler: revokeEnrollmentCode,
+  }),
+];

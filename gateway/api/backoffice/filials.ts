@@ -1,0 +1,105 @@
+/** Filials: the branches of an organization. A foreign one is `not_found`. */
+import { z } from "zod";
+import * as messages from "../../../services/bus/messages/filials.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+export const filialSchema = z
+  .object({ filial_id: idSchema, name: z.string(), created_at: timestampSchema })
+  .meta({ id: "Filial" });
+export const filialsSchema = z.object({ filials: z.array(filialSchema), has_more: hasMoreAfter });
+const querySchema = z.strictObject(pageAfterQuery);
+export const createFilialBodySchema = z
+  .strictObject({ name: nameSchema })
+  .meta({ id: "CreateFilial", examples: [{ name: "Old Town" }] });
+
+const renameBodySchema = z
+  .strictObject({ name: nameSchema })
+  .meta({ id: "RenameFilial", examples: [{ name: "Harbour" }] });
+
+const filialJson = (filial: messages.Filial): z.infer<typeof filialSchema> => ({
+  filial_id: filial.filialId,
+  name: filial.name,
+  created_at: toTimestamp(filial.createdAtMs),
+});
+
+const listFilials: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+  const { since_id: sinceId, limit } = query;
+  const { filials, hasMore } = await deps.bus.call(messages.listFilials, { caller, sinceId, limit });
+  return ok({ filials: filials.map(filialJson), has_more: hasMore });
+};
+
+const createFilial: SessionHandler<z.infer<typeof createFilialBodySchema>> = async ({ caller, deps, body }) => {
+  const { filial } = await deps.bus.call(messages.createFilial, { caller, name: body.name });
+  return created(filialJson(filial));
+};
+
+const getFilial: SessionHandler = async ({ caller, deps, id }) => {
+  const { filial } = await deps.bus.call(messages.getFilial, { caller, filialId: id("filial_id") });
+  return ok(filialJson(filial));
+};
+
+const renameFilial: SessionHandler<z.infer<typeof renameBodySchema>> = async ({ caller, deps, body, id }) => {
+  const request = { caller, filialId: id("filial_id"), name: body.name };
+  const { filial } = await deps.bus.call(messages.renameFilial, request);
+  return ok(filialJson(filial));
+};
+
+const who = session("organization.manage");
+const tag = "backoffice";
+
+export const filialRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/filials/",
+    operation: "listFilials",
+    tag,
+    summary: "List the filials",
+    description: "A filial is a branch of the organization; stations belong to one.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "By id.", schema: filialsSchema } },
+    errors: [],
+    handler: listFilials,
+  }),
+  route({
+    method: "POST",
+    path: "/api/backoffice/v1/filials/",
+    operation: "createFilial",
+    tag,
+    summary: "Add a filial",
+    description: "A filial cannot be removed.",
+    who,
+    body: createFilialBodySchema,
+    replies: { 201: { description: "The filial.", schema: filialSchema } },
+    errors: ["conflict"],
+    handler: createFilial,
+  }),
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/filials/{filial_id}/",
+    operation: "getFilial",
+    tag,
+    summary: "Read a filial",
+    description: "As the list has it.",
+    who,
+    replies: { 200: { description: "The filial.", schema: filialSchema } },
+    errors: ["not_found"],
+    handler: getFilial,
+  }),
+  route({
+    method: "PATCH",
+    path: "/api/backoffice/v1/filials/{filial_id}/",
+    operation: "renameFilial",
+    tag,
+    summary: "Rename a filial",
+    description: "Names need not be unique.",
+    who,
+    body: renameBodySchema,
+    replies: { 200: { description: "The filial after this.", schema: filialSchema } },
+    errors: ["not_found"],
+    handler: renameFilial,
+  }),
+];

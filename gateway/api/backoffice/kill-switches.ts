@@ -1,0 +1,154 @@
+/** The owner's kill switches: of a device, a station, a payment provider, the whole organization. */
+import { z } from "zod";
+import * as messages from "../../../services/bus/messages/kill-switches.ts";
+import { actorSchema } from "../../contract/timeline.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { actorJson, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+export const killSwitchSchema = z
+  .object({
+    switch_id: idSchema,
+    subject: z.object({
+      kind: z.enum(messages.SWITCH_SUBJECTS).meta({ id: "SwitchSubjectKind" }),
+      id: z
+        .int()
+        .min(0)
+        .meta({ description: "0 for the platform.", examples: [42] }),
+    }),
+    frozen: z.boolean(),
+    reason: z.string().meta({ description: "Of the last change.", examples: ["The terminal was stolen."] }),
+    changed_by: actorSchema,
+    changed_at: timestampSchema,
+  })
+  .meta({
+    id: "KillSwitch",
+    examples: [
+      {
+        switch_id: 7,
+        subject: { kind: "station", id: 1 },
+        frozen: true,
+        reason: "The terminal was stolen.",
+        changed_by: { kind: "owner", id: 30, name: "Ana" },
+        changed_at: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
+
+export const killSwitchesSchema = z.object({
+  kill_switches: z.array(killSwitchSchema).meta({ description: "Those that are on." }),
+  has_more: hasMoreAfter,
+});
+const querySchema = z.strictObject(pageAfterQuery);
+
+export const switchReasonSchema = nameSchema.meta({ description: "For the audit trail: one line of text." });
+
+const bodySchema = z
+  .strictObject({ reason: switchReasonSchema })
+  .meta({ id: "ThrowSwitch", examples: [{ reason: "The terminal was stolen." }] });
+
+export const killSwitchJson = (killSwitch: messages.KillSwitch): z.infer<typeof killSwitchSchema> => ({
+  switch_id: killSwitch.switchId,
+  subject: killSwitch.subject,
+  frozen: killSwitch.isOn,
+  reason: killSwitch.reason,
+  changed_by: actorJson(killSwitch.changedBy),
+  changed_at: toTimestamp(killSwitch.changedAtMs),
+});
+
+const listKillSwitches: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+  const { since_id: sinceId, limit } = query;
+  const { killSwitches, hasMore } = await deps.bus.call(messages.listKillSwitches, { caller, sinceId, limit });
+  return ok({ kill_switches: killSwitches.map(killSwitchJson), has_more: hasMore });
+};
+
+/** Freezing what is frozen changes nothing. */
+const setKillSwitch =
+  (kind: Exclude<messages.SwitchSubjectKind, "platform">, isOn: boolean): SessionHandler<z.infer<typeof bodySchema>> =>
+  async ({ caller, deps, body, id }) => {
+    const subject =
+      kind === "organization" ? { kind } : { kind, id: id(kind === "provider" ? "config_id" : `${kind}_id`) };
+    const request = { caller, subject, isOn, reason: body.reason };
+    const { killSwitch } = await deps.bus.call(messages.setKillSwitch, request);
+    return ok(killSwitchJson(killSwitch));
+  };
+
+const who = session("organization.manage");
+const tag = "backoffice";
+export const killSwitchReply = { 200: { description: "The kill switch after this.", schema: killSwitchSchema } };
+
+/** What each kind's switch withdraws. */
+const SUBJECTS = [
+  {
+    kind: "organization",
+    name: "Organization",
+    path: "/api/backoffice/v1/organization",
+    what: "the whole organization",
+    effect: "Every route but cash is withdrawn at all of its stations, and its devices are refused.",
+  },
+  {
+    kind: "station",
+    name: "Station",
+    path: "/api/backoffice/v1/stations/{station_id}",
+    what: "a station",
+    effect: "Every route but cash is withdrawn there, and its devices are refused.",
+  },
+  {
+    kind: "device",
+    name: "Device",
+    path: "/api/backoffice/v1/devices/{device_id}",
+    what: "a device",
+    effect: "It is refused, and routes that need it are withdrawn when no other device can serve them.",
+  },
+  {
+    kind: "provider",
+    name: "Provider",
+    path: "/api/backoffice/v1/provider-configs/{config_id}",
+    what: "a payment provider",
+    effect:
+      "The route `dynamic_qr` is withdrawn at its stations, and no QR of it is shown; money that comes still counts.",
+  },
+] as const;
+
+export const IN_TIME =
+  "Answered 200, it holds at every gateway and host within 1.5 s, also in a collection that is under way; answered 202, it does so once it is effective.";
+
+const freezeRoutes = SUBJECTS.flatMap(({ kind, name, path, what, effect }) =>
+  (["freeze", "unfreeze"] as const).map((verb) =>
+    route({
+      method: "POST",
+      path: `${path}/${verb}/`,
+      operation: `${verb}${name}`,
+      tag,
+      summary: verb === "freeze" ? `Freeze ${what}` : `Unfreeze ${what}`,
+      description:
+        verb === "freeze"
+          ? `${effect} ${IN_TIME} What is frozen already stays so, with the reason that it has.`
+          : "Restores what the freeze has withdrawn, unless another freeze or a suspension still holds.",
+      who,
+      body: bodySchema,
+      replies: killSwitchReply,
+      errors: kind === "organization" ? [] : ["not_found"],
+      awaitsEffect: true,
+      handler: setKillSwitch(kind, verb === "freeze"),
+    }),
+  ),
+);
+
+export const killSwitchRoutes: readonly Route[] = [
+  ...freezeRoutes,
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/kill-switches/",
+    operation: "listKillSwitches",
+    tag,
+    summary: "List what is frozen",
+    description: "The organization's own kill switches that are on, and the platform's when it is.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "By id.", schema: killSwitchesSchema } },
+    errors: [],
+    handler: listKillSwitches,
+  }),
+];

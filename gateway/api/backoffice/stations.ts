@@ -1,0 +1,185 @@
+/** Stations as their owner sets them up. A foreign one is `not_found`. */
+import { z } from "zod";
+import { STATION_STATUSES, type StationStandingEvent } from "../../../machines/standing.ts";
+import * as messages from "../../../services/bus/messages/stations.ts";
+import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+
+export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationStatus" });
+export const stationSchema = z
+  .object({
+    station_id: idSchema,
+    filial_id: idSchema,
+    name: z.string(),
+    currency: currencySchema,
+    status: stationStatusSchema,
+    sandbox: z.boolean().meta({
+      description:
+        "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
+    }),
+    created_at: timestampSchema,
+  })
+  .meta({
+    id: "Station",
+    examples: [
+      {
+        station_id: 1,
+        filial_id: 1,
+        name: "Counter 1",
+        currency: "EUR",
+        status: "suspended",
+        sandbox: false,
+        created_at: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
+export const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
+const querySchema = z.strictObject({ filial_id: queryId().optional(), ...pageAfterQuery });
+const createBodySchema = z
+  .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
+  .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });
+const renameBodySchema = z
+  .strictObject({ name: nameSchema })
+  .meta({ id: "RenameStation", examples: [{ name: "Counter 2" }] });
+
+const stationJson = (station: messages.Station): z.infer<typeof stationSchema> => ({
+  station_id: station.stationId,
+  filial_id: station.filialId,
+  name: station.name,
+  currency: station.currency,
+  status: station.status,
+  sandbox: station.sandbox,
+  created_at: toTimestamp(station.createdAtMs),
+});
+
+const listStations: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+  const { filial_id: filialId, since_id: sinceId, limit } = query;
+  const { stations, hasMore } = await deps.bus.call(messages.listStations, { caller, filialId, sinceId, limit });
+  return ok({ stations: stations.map(stationJson), has_more: hasMore });
+};
+
+const createStation: SessionHandler<z.infer<typeof createBodySchema>> = async ({ caller, deps, body }) => {
+  const { filial_id: filialId, name, currency } = body;
+  const { station } = await deps.bus.call(messages.createStation, { caller, filialId, name, currency });
+  return created(stationJson(station));
+};
+
+const getStation: SessionHandler = async ({ caller, deps, id }) => {
+  const { station } = await deps.bus.call(messages.getStation, { caller, stationId: id("station_id") });
+  return ok(stationJson(station));
+};
+
+const renameStation: SessionHandler<z.infer<typeof renameBodySchema>> = async ({ caller, deps, body, id }) => {
+  const request = { caller, stationId: id("station_id"), name: body.name };
+  const { station } = await deps.bus.call(messages.renameStation, request);
+  return ok(stationJson(station));
+};
+
+const moveStation =
+  (move: StationStandingEvent["type"]): SessionHandler =>
+  async ({ caller, deps, id }) => {
+    const { station } = await deps.bus.call(messages.moveStation, { caller, stationId: id("station_id"), move });
+    return ok(stationJson(station));
+  };
+
+const STATION = "/api/backoffice/v1/stations/{station_id}";
+const who = session("organization.manage");
+const tag = "backoffice";
+const stationReply = { 200: { description: "The station after this.", schema: stationSchema } };
+
+export const backofficeStationRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/stations/",
+    operation: "listStations",
+    tag,
+    summary: "List the stations",
+    description: "Closed ones too.",
+    who,
+    query: querySchema,
+    replies: { 200: { description: "By id.", schema: stationsSchema } },
+    errors: [],
+    handler: listStations,
+  }),
+  route({
+    method: "POST",
+    path: "/api/backoffice/v1/stations/",
+    operation: "createStation",
+    tag,
+    summary: "Add a station",
+    description: "A station has one currency for good.",
+    who,
+    body: createBodySchema,
+    replies: { 201: { description: "The station.", schema: stationSchema } },
+    errors: ["not_found"],
+    awaitsEffect: true,
+    handler: createStation,
+  }),
+  route({
+    method: "GET",
+    path: `${STATION}/`,
+    operation: "getStation",
+    tag,
+    summary: "Read a station",
+    description: "As the owner set it up; who drives it and what it collects is in the cashier's API.",
+    who,
+    replies: { 200: { description: "The station.", schema: stationSchema } },
+    errors: ["not_found"],
+    handler: getStation,
+  }),
+  route({
+    method: "PATCH",
+    path: `${STATION}/`,
+    operation: "renameStation",
+    tag,
+    summary: "Rename a station",
+    description: "Devices show the new name with their next poll; a collection under way keeps the old one.",
+    who,
+    body: renameBodySchema,
+    replies: stationReply,
+    errors: ["not_found"],
+    awaitsEffect: true,
+    handler: renameStation,
+  }),
+  route({
+    method: "POST",
+    path: `${STATION}/suspend/`,
+    operation: "suspendStation",
+    tag,
+    summary: "Suspend a station",
+    description: "Its devices are refused and no route is offered until it is resumed.",
+    who,
+    replies: stationReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveStation("SUSPEND"),
+  }),
+  route({
+    method: "POST",
+    path: `${STATION}/resume/`,
+    operation: "resumeStation",
+    tag,
+    summary: "Resume a station",
+    description: "Undoes a suspension: devices and routes are back at once. A closed station stays closed.",
+    who,
+    replies: stationReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveStation("RESUME"),
+  }),
+  route({
+    method: "POST",
+    path: `${STATION}/close/`,
+    operation: "closeStation",
+    tag,
+    summary: "Close a station",
+    description: "For good; nothing reopens a closed station.",
+    who,
+    replies: stationReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: moveStation("CLOSE"),
+  }),
+];
