@@ -1,27 +1,15 @@
 /** Every limit of the webhook signer, with its reason. The numbers are those that consumers and owners are told. */
+import { BREAKER_RULES } from "../../machines/webhook-breaker.ts";
+import { DELIVERY_RULES } from "../../machines/webhook-delivery.ts";
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
 export const SIGNER_LIMITS = {
-  /** Attempts after the first: a restart, an outage, a night, a day. */
-  retryAfterMs: [
-    5 * SECOND_MS,
-    30 * SECOND_MS,
-    2 * MINUTE_MS,
-    10 * MINUTE_MS,
-    30 * MINUTE_MS,
-    2 * HOUR_MS,
-    6 * HOUR_MS,
-    12 * HOUR_MS,
-    24 * HOUR_MS,
-  ],
-  /** What failed together is not repeated together. */
-  retryJitter: 0.2,
-  /** A target may ask for more time, but not put a delivery off for a day. */
-  longestRetryAfterMs: HOUR_MS,
-  /** One slow target must not take the room of others (it would hold each place for ten seconds). */
-  inFlightPerEndpoint: 4,
+  /** When a delivery is sent again, and when an endpoint is left alone: the machines' rules. */
+  ...DELIVERY_RULES,
+  ...BREAKER_RULES,
   inFlightPerOwner: 16,
   /** In this process: sockets, and memory for answers. */
   inFlight: 256,
@@ -36,14 +24,6 @@ export const SIGNER_LIMITS = {
   keptForUntriedOfOwner: 2,
   /** An answer within this lets more be sent to its endpoint at once; it begins with one, so that many tar-pits hold few places. */
   promptMs: 2 * SECOND_MS,
-  /** Failures in a row after which a target is left alone, and for how long at first and at most. */
-  failuresToOpen: 5,
-  openMs: 30 * SECOND_MS,
-  longestOpenMs: 15 * MINUTE_MS,
-  /** Without a success for this long, and as many failures, nobody is there any more. */
-  failingToDisableMs: 5 * 24 * HOUR_MS,
-  failuresToDisable: 20,
-
   /** Deliveries of one endpoint read ahead: at first as many as may be in flight, and more while it is fast. */
   firstWindow: 4,
   longestWindow: 256,

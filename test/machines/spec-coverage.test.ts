@@ -16,6 +16,8 @@ import {
   stationStandingMachine,
 } from "../../machines/standing.ts";
 import { REFUSAL_CODES, WITHDRAWAL_REASONS } from "../../machines/station/reply.ts";
+import { BREAKINGS, DISABLED_REASONS } from "../../machines/webhook-breaker.ts";
+import { DELIVERY_STATES, webhookDeliveryMachine } from "../../machines/webhook-delivery.ts";
 import { STATION_COMMAND_TYPES, STATION_EVENT_TYPES } from "./vocabulary.ts";
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -60,6 +62,10 @@ describe("SPEC.md names", () => {
     "every blocked reason": BLOCKED_REASONS,
     "every status of a serving task": SERVING_TASK_STATUSES,
     "every event of a serving task": SERVING_TASK_EVENTS,
+    "every state of a webhook delivery": DELIVERY_STATES,
+    "every event of a webhook delivery": webhookDeliveryMachine.events,
+    "every state of a breaker": BREAKINGS,
+    "every reason that disables an endpoint": DISABLED_REASONS,
     "every setting": Object.keys(DEFAULT_MACHINE_SETTINGS),
   };
   it.each(Object.entries(WORDS))("%s", (_what, words) => {

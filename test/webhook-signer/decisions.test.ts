@@ -1,142 +1,12 @@
-/** What is decided without a network or a database: when to try again, whom to leave alone, who finds a place. */
+/** What is decided without a network or a database: what is read ahead, who finds a place, what is signed. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { envelope } from "../../services/webhook-signer/deliveries/envelope.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
-import {
-  afterFailure,
-  type BreakerState,
-  breaking,
-  CLOSED,
-  disabledBy,
-  roomOf,
-} from "../../services/webhook-signer/sending/breaker.ts";
 import { EndpointWork, type Waiting } from "../../services/webhook-signer/sending/endpoint-work.ts";
-import { retryInMs } from "../../services/webhook-signer/sending/schedule.ts";
 import { type Pace, Slots } from "../../services/webhook-signer/sending/slots.ts";
 import { signatureHeader } from "../../services/webhook-signer/signing.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
-
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-const SCHEDULE = [
-  5 * SECOND,
-  30 * SECOND,
-  2 * MINUTE,
-  10 * MINUTE,
-  30 * MINUTE,
-  2 * HOUR,
-  6 * HOUR,
-  12 * HOUR,
-  24 * HOUR,
-];
-
-const between0And1 = fc.double({ min: 0, max: 1, noNaN: true });
-
-describe("the schedule", () => {
-  test("is 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 6 h, 12 h, 24 h, each within 20 %, and then over", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 30 }), between0And1, (attempts, random) => {
-        const waitMs = retryInMs({ attempts, retryAfterMs: null, random });
-        const plannedMs = SCHEDULE[attempts - 1];
-        if (plannedMs === undefined) {
-          expect(waitMs).toBeUndefined();
-          return;
-        }
-        expect(waitMs).toBeGreaterThanOrEqual(plannedMs * 0.8);
-        expect(waitMs).toBeLessThanOrEqual(plannedMs * 1.2);
-      }),
-    );
-  });
-
-  test("spreads over the whole of its 40 %", () => {
-    expect(retryInMs({ attempts: 1, retryAfterMs: null, random: 0 })).toBe(4_000);
-    expect(retryInMs({ attempts: 1, retryAfterMs: null, random: 1 })).toBe(6_000);
-  });
-
-  test("is never earlier than Retry-After asks, up to an hour, and never put off by more", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 9 }), fc.nat(10 * DAY), between0And1, (attempts, retryAfterMs, random) => {
-        const waitMs = retryInMs({ attempts, retryAfterMs, random }) ?? 0;
-        const plannedMs = retryInMs({ attempts, retryAfterMs: null, random }) ?? 0;
-        expect(waitMs).toBe(Math.max(plannedMs, Math.min(retryAfterMs, HOUR)));
-      }),
-    );
-  });
-});
-
-/** What came of attempts, one after another, each so long after the one before. */
-const history = fc.array(fc.record({ succeeded: fc.boolean(), afterMs: fc.nat(20 * MINUTE) }), { maxLength: 60 });
-
-function run(steps: readonly { readonly succeeded: boolean; readonly afterMs: number }[]): {
-  readonly state: BreakerState;
-  readonly nowMs: number;
-} {
-  let state: BreakerState = CLOSED;
-  let nowMs = 0;
-  for (const { succeeded, afterMs } of steps) {
-    nowMs += afterMs;
-    // Nothing is sent while it is open.
-    if (breaking(state, nowMs) === "open") continue;
-    state = succeeded ? CLOSED : afterFailure(state, nowMs);
-  }
-  return { state, nowMs };
-}
-
-const failures = (count: number, state: BreakerState = CLOSED, nowMs = 0): BreakerState =>
-  Array.from({ length: count }).reduce<BreakerState>((known) => afterFailure(known, nowMs), state);
-
-describe("the breaker", () => {
-  test("opens at the fifth failure in a row, for 30 s, then 60 s, up to 15 min", () => {
-    expect(breaking(failures(4), 0)).toBe("closed");
-    let state = failures(5);
-    let nowMs = 0;
-    for (const openMs of [30, 60, 120, 240, 480, 900, 900].map((seconds) => seconds * SECOND)) {
-      expect(state.openUntilMs).toBe(nowMs + openMs);
-      expect(breaking(state, nowMs + openMs - 1)).toBe("open");
-      nowMs += openMs;
-      expect(breaking(state, nowMs)).toBe("half_open");
-      state = afterFailure(state, nowMs);
-    }
-  });
-
-  test("lets nothing through while open, one probe when half open, and never more than could fail before it opens", () => {
-    fc.assert(
-      fc.property(history, fc.nat(6), fc.nat(20 * MINUTE), (steps, inFlight, laterMs) => {
-        const { state, nowMs } = run(steps);
-        const room = roomOf(state, inFlight, nowMs + laterMs);
-        const now = breaking(state, nowMs + laterMs);
-        const bound = { open: 0, half_open: 1, closed: SIGNER_LIMITS.inFlightPerEndpoint }[now];
-        if (now !== "closed") expect(room).toBe(Math.max(0, bound - inFlight));
-        if (now !== "closed") return;
-        expect(room + inFlight).toBeLessThanOrEqual(Math.max(inFlight, SIGNER_LIMITS.inFlightPerEndpoint));
-        expect(room === 0 || state.consecutiveFailures + inFlight + room <= SIGNER_LIMITS.failuresToOpen).toBe(true);
-      }),
-    );
-  });
-
-  test("is closed by any success, and is not opened for longer by what was under way when it opened", () => {
-    fc.assert(
-      fc.property(history, (steps) => {
-        expect(run([...steps, { succeeded: true, afterMs: HOUR }]).state).toEqual(CLOSED);
-      }),
-    );
-    const open = failures(5);
-    expect(failures(3, open, 5 * SECOND).openUntilMs).toBe(open.openUntilMs);
-  });
-
-  test("disables after five days and twenty failures without a success, by neither alone, and at once by 410", () => {
-    const failing = (count: number, forMs: number): string | undefined =>
-      disabledBy(failures(count), { status: 500, nowMs: forMs });
-    expect(failing(19, 6 * DAY)).toBeUndefined();
-    expect(failing(20, 5 * DAY - 1)).toBeUndefined();
-    expect(failing(20, 5 * DAY)).toBe("failing");
-    expect(disabledBy(failures(1), { status: 410, nowMs: 0 })).toBe("gone");
-    expect(disabledBy(CLOSED, { status: null, nowMs: 10 * DAY })).toBeUndefined();
-  });
-});
 
 describe("what is read ahead", () => {
   const endpoint = {
@@ -158,7 +28,11 @@ describe("what is read ahead", () => {
     attempts: 0,
     manual_attempts: 0,
     asked: 0,
-    is_manual: false,
+    status: "pending",
+    manual_of: null,
+    planned_at_ms: null,
+    delivered_at_ms: null,
+    lapses_at_ms: null,
     lapses_in_ms: null,
     lapsesAtMs: null,
     lapsesAtWallMs: null,

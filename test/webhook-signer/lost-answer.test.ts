@@ -59,7 +59,7 @@ test("sends nothing that it had in hand before, and another has sent meanwhile",
   const sender = createSender({});
   const owners = startOwners({
     database: Object.assign(asked, {
-      unsafe: (...text: Parameters<Database["unsafe"]>) => database.unsafe(...text),
+      begin: (work: Parameters<Database["begin"]>[1]) => database.begin(work),
     }) as unknown as Database,
     log,
     sender,

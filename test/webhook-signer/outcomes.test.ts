@@ -1,8 +1,18 @@
 /** What becomes of a delivery by the outcome of an attempt, also of one that comes twice, or after a later holder's. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type DeliveryStep, nextDelivery } from "../../machines/webhook-delivery.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { isWrittenBefore, type OutcomeRow, writeOutcomes } from "../../services/webhook-signer/sql/outcomes.ts";
+import { deliveryStep, endedAs, type StepRow, stepColumns } from "../../services/webhook-signer/sql/deliveries.ts";
+import {
+  type Decided,
+  decide,
+  isWrittenBefore,
+  type OutcomeRow,
+  OvertakenError,
+  writeDecided,
+  writeOutcomes,
+} from "../../services/webhook-signer/sql/outcomes.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 let server: TestDatabase;
@@ -90,7 +100,8 @@ const outcome = (deliveryId: number, facts: Partial<OutcomeRow> = {}): OutcomeRo
 };
 const failure = (deliveryId: number, facts: Partial<OutcomeRow> = {}): OutcomeRow =>
   outcome(deliveryId, { http_status: 500, error: "status_not_success", retry_in_ms: 60_000, ...facts });
-const write = (...outcomes: OutcomeRow[]): Promise<void> => writeOutcomes(sql, { outcomes, endpoints: [] });
+const write = (...outcomes: OutcomeRow[]): Promise<void> =>
+  sql.begin((transaction) => writeOutcomes(transaction, { outcomes, endpoints: [] }));
 
 describe("an outcome", () => {
   const delivered = { status: "delivered", manual_of: null, due_in: null, is_delivered: true };
@@ -211,4 +222,76 @@ describe("an outcome", () => {
     await write(outcome(deliveryId));
     expect(await sql`select from webhook_attempts where delivery_id = ${deliveryId}`).toHaveLength(0);
   });
+});
+
+describe("what was decided when the attempt ended", () => {
+  /** The delivery as the machine knows it. */
+  async function stepOf(deliveryId: number): Promise<DeliveryStep> {
+    const [row] = await sql<[StepRow]>`
+      select ${stepColumns(sql)} from webhook_deliveries where delivery_id = ${deliveryId}`;
+    return deliveryStep(row);
+  }
+  const writeStep = (decided: readonly Decided[]): Promise<void> =>
+    sql.begin((transaction) => writeDecided(transaction, { decided, endpoints: [] }));
+
+  test.each<[string, Partial<State>, "success" | Partial<OutcomeRow>]>([
+    ["success", {}, "success"],
+    ["failure", {}, {}],
+    ["last failure", { attempts: 9 }, { attempt: 10, retry_in_ms: null }],
+    [
+      "failure of one requested that waited",
+      { manual_of: "pending", asked: 1, attempts: 3, planned_in: 400 },
+      { attempt: 4, asked: 1, is_manual: true },
+    ],
+    ["success of one requested that had failed", { manual_of: "failed", asked: 1 }, "success"],
+  ])("%s: is stored as if it was decided at the end, to the microsecond", async (_name, before, what) => {
+    const [known, unknown] = [await deliveryIn(before), await deliveryIn(before)];
+    const made = (deliveryId: number) => (what === "success" ? outcome(deliveryId) : failure(deliveryId, what));
+    const decided = decide(made(known), await stepOf(known), Date.now());
+    await writeStep([decided]);
+    await write(made(unknown));
+    expect(await stateOf(known)).toEqual(await stateOf(unknown));
+    const { dueAtMs, plannedAtMs, deliveredAtMs } = decided.to.context;
+    const stored = await stepOf(known);
+    expect(stored.context.dueAtMs ?? 0).toBeCloseTo(dueAtMs ?? 0, 2);
+    expect(stored.context.plannedAtMs ?? 0).toBeCloseTo(plannedAtMs ?? 0, 2);
+    expect(stored.context.deliveredAtMs ?? 0).toBeCloseTo(deliveredAtMs ?? 0, 2);
+  });
+
+  test.each([
+    ["one more attempt was requested", () => sql`asked = asked + 1, manual_of = 'pending'`],
+    ["another holder has reported", () => sql`attempts = attempts + 1`],
+    ["its endpoint was deleted", () => sql`status = 'failed', due_at = null`],
+  ])("is not stored when %s in between: neither it nor the rest of the batch", async (_name, change) => {
+    const [overtaken, other] = [await deliveryIn({}), await deliveryIn({})];
+    const decided = [
+      decide(outcome(overtaken), await stepOf(overtaken), Date.now()),
+      decide(outcome(other), await stepOf(other), Date.now()),
+    ];
+    await sql`update webhook_deliveries set ${change()} where delivery_id = ${overtaken}`;
+    await expect(writeStep(decided)).rejects.toThrow(OvertakenError);
+    expect(await stateOf(other)).toMatchObject({ status: "pending", attempts: 0, records: 0 });
+    expect(await stateOf(overtaken)).toMatchObject({ records: 0 });
+  });
+});
+
+test("the end of many deliveries at once: is what the machine makes of each", async () => {
+  const states: readonly Partial<State>[] = [
+    {},
+    { is_delivered: true },
+    { manual_of: "failed", asked: 1 },
+    { manual_of: "delivered", asked: 1, is_delivered: true, planned_in: 60 },
+  ];
+  for (const status of ["failed", "lapsed"] as const) {
+    for (const state of states) {
+      const deliveryId = await deliveryIn(state, status === "lapsed" ? -1_000 : null);
+      const [row] = await sql<[StepRow]>`
+        select ${stepColumns(sql)} from webhook_deliveries where delivery_id = ${deliveryId}`;
+      const event = status === "lapsed" ? ({ type: "LAPSE", atMs: Date.now() } as const) : ({ type: "END" } as const);
+      const [ended] = await sql<[StepRow]>`
+        update webhook_deliveries set ${endedAs(sql, status)} where delivery_id = ${deliveryId}
+        returning ${stepColumns(sql)}`;
+      expect(deliveryStep(ended)).toEqual(nextDelivery(deliveryStep(row), event));
+    }
+  }
 });

@@ -1,5 +1,6 @@
 /** The owner's webhook endpoints. Only the answer that creates a secret shows it. */
 import { z } from "zod";
+import { DISABLED_REASONS } from "../../../machines/webhook-breaker.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/webhook-endpoints.ts";
 import { created, noContent, ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -20,7 +21,7 @@ const endpointSchema = z
       description:
         "`paused` by the owner: deliveries wait, and offers lapse. `disabled` by the service, see `disabled_reason`: nothing is sent until the owner activates it.",
     }),
-    disabled_reason: z.enum(messages.DISABLED_REASONS).meta({ id: "WebhookDisabledReason" }).nullable().meta({
+    disabled_reason: z.enum(DISABLED_REASONS).meta({ id: "WebhookDisabledReason" }).nullable().meta({
       description:
         "`gone`: the target answered 410. `failing`: no success for five days and twenty failures. Null unless disabled.",
     }),

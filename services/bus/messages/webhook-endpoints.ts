@@ -1,5 +1,6 @@
 /** The owner's webhook endpoints (contract, "Events"). Each operation needs `organization.manage`. */
 import { z } from "zod";
+import { DISABLED_REASONS } from "../../../machines/webhook-breaker.ts";
 import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageAfter } from "../page.ts";
@@ -10,13 +11,6 @@ const id = z.int().positive();
 
 /** `paused` by the owner: deliveries wait. `disabled` by the service, with the reason: nothing is sent until the owner activates it. */
 export const ENDPOINT_STATUSES = ["active", "paused", "disabled"] as const;
-export const DISABLED_REASONS = [
-  /** The target answered 410. */
-  "gone",
-  /** No success for days and many failures. */
-  "failing",
-] as const;
-export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
 export const endpointSchema = z.object({
   endpointId: id,

@@ -1,10 +1,17 @@
 /** One more attempt, because the consumer asks for it: the same delivery, the same bytes, a fresh signature. */
-
+import { nextDelivery } from "../../../machines/webhook-delivery.ts";
 import { redeliverWebhook, TEST_EVENT_TYPE } from "../../bus/messages/webhook-deliveries.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import type { SignerDeps } from "../deps.ts";
-import { holdEndpointOf, insertRedelivery, lockForRedelivery, makeDue, openForProbe } from "../sql/deliveries.ts";
+import {
+  deliveryStep,
+  holdEndpointOf,
+  insertRedelivery,
+  lockForRedelivery,
+  openForProbe,
+  storeRequest,
+} from "../sql/deliveries.ts";
 import { deliveryOnWire } from "./delivery-wire.ts";
 
 /**
@@ -27,12 +34,14 @@ export async function redeliver(
       const detail = "This is an owner's test; it is not sent again. The owner can test the endpoint once more.";
       throw new RefusedError({ code: "conflict", detail });
     }
-    if (row.has_lapsed) throw new RefusedError({ code: "delivery_lapsed" });
+    const event = { type: "REQUEST", atMs: row.now_ms, nextDueAtMs: row.next_due_at_ms } as const;
+    const requested = nextDelivery(deliveryStep(row), event);
+    if (requested === undefined) throw new RefusedError({ code: "delivery_lapsed" });
     if (endpoint === undefined || endpoint.status === "disabled") {
       throw new RefusedError({ code: "endpoint_unavailable" });
     }
     await openForProbe(sql, endpoint.endpoint_id);
-    return (await makeDue(sql, deliveryId)) ?? row;
+    return (await storeRequest(sql, deliveryId, requested)) ?? row;
   });
   deps.wake([organizationId]);
   return { delivery: deliveryOnWire(delivery) };

@@ -1,7 +1,7 @@
 /** What an owner's test tells about the endpoint itself: a target that answers it with 410 is gone for deliveries as well. */
+import { CLOSED, disabledBy } from "../../../machines/webhook-breaker.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { recordRoboticsTrail, SYSTEM_ACTOR } from "../../db/robotics-trail.ts";
-import { CLOSED, disabledBy } from "../sending/breaker.ts";
 import { type DisabledRow, disableEndpoints } from "../sql/outcomes.ts";
 
 /** The endpoint as it was when the test began; whoever starts it anew meanwhile knows better. */

@@ -52,7 +52,7 @@ async function testOnce(deps: SignerDeps, endpoint: EndpointRow): Promise<ReplyO
   const result = await sendOnce(deps, { url, mode, secrets }, { body, signal });
   if (result === undefined) throw new Error("A test was not over within twice an attempt's time.");
   // It does not wait for this attempt: a success counts, a failure leaves it as it was written.
-  const made = { delivery_id: deliveryId, attempts: 0, manual_attempts: 0, asked: 0, is_manual: true };
+  const made = { delivery_id: deliveryId, attempts: 0, manual_attempts: 0, asked: 0, manual_of: "failed" } as const;
   const outcome = outcomeOf(made, { attemptId, result, random: 0 });
   const disabled = await deps.database.begin(async (sql) => {
     const gone = tested === undefined ? undefined : await disableIfGone(sql, tested, result.status);

@@ -1,5 +1,5 @@
 /** One attempt: signed afresh, sent through the guard, and what follows from it. */
-
+import { retryInMs } from "../../../machines/webhook-delivery.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Clock } from "../clock.ts";
 import { EndedBeforeSending, type Sender, type SendResult } from "../http/send-result.ts";
@@ -7,7 +7,6 @@ import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
 import type { DueRow } from "../sql/due.ts";
 import type { OutcomeRow } from "../sql/outcomes.ts";
 import type { LoopbackRule } from "../target/refusal.ts";
-import { retryInMs } from "./schedule.ts";
 
 export interface AttemptDeps {
   readonly sender: Pick<Sender, "send">;
@@ -90,11 +89,11 @@ export function attemptIdAt(nowMs: number): number {
 }
 
 /** The delivery as it was when the attempt began. */
-type Attempted = Pick<DueRow, "delivery_id" | "attempts" | "manual_attempts" | "asked" | "is_manual">;
+type Attempted = Pick<DueRow, "delivery_id" | "attempts" | "manual_attempts" | "asked" | "manual_of">;
 
 /** What is written of an attempt. `attempts` of the delivery ended before it began. */
 export function outcomeOf(
-  { delivery_id, attempts, manual_attempts, asked, is_manual }: Attempted,
+  { delivery_id, attempts, manual_attempts, asked, manual_of }: Attempted,
   made: { readonly attemptId: number; readonly result: SendResult; readonly random: number },
 ): OutcomeRow {
   const { attemptId: attempt_id, result, random } = made;
@@ -105,7 +104,7 @@ export function outcomeOf(
     attempt_id,
     attempt: attempts + 1,
     asked,
-    retry_in_ms: result.error === null ? null : (retryInMs({ attempts: planned, retryAfterMs, random }) ?? null),
+    retry_in_ms: result.error === null ? null : retryInMs({ attempts: planned, retryAfterMs, random }),
     address: result.address,
     dns_ms: result.dnsMs,
     connect_ms: result.connectMs,
@@ -116,6 +115,6 @@ export function outcomeOf(
     error: result.error,
     response_body: result.responseBody,
     is_truncated: result.truncated,
-    is_manual,
+    is_manual: manual_of !== null,
   };
 }

@@ -8,11 +8,13 @@ import { recordRoboticsTrail, SYSTEM_ACTOR } from "../../db/robotics-trail.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import {
+  type Decided,
   type DisabledRow,
   disableEndpoints,
   type EndpointOutcomeRow,
   isWrittenBefore,
-  type OutcomeRow,
+  OvertakenError,
+  writeDecided,
   writeOutcomes,
 } from "../sql/outcomes.ts";
 import type { EndpointWork } from "./endpoint-work.ts";
@@ -25,7 +27,7 @@ export interface OutcomeWriterDeps {
 }
 
 export interface Ended {
-  readonly outcome: OutcomeRow;
+  readonly decided: Decided;
   readonly work: EndpointWork;
 }
 
@@ -112,7 +114,7 @@ export class OutcomeWriter {
         await delay(SIGNER_LIMITS.writePauseMs * attempt);
       }
     }
-    for (const { outcome, work } of batch) work.putDown(outcome.delivery_id);
+    for (const { decided, work } of batch) work.putDown(decided.outcome.delivery_id);
   }
 
   /** One of them cannot be stored: the others are not to wait for it, nor to be sent again. Each part is smaller than the whole. */
@@ -127,24 +129,31 @@ export class OutcomeWriter {
       for (const half of halves(endpoints)) await this.#writeBatch([], half);
     } else {
       // A delivery stays in hand, or it would be sent again and again for as long as this process holds the owner.
-      const what = { deliveryId: batch[0]?.outcome.delivery_id, endpointId: endpoints[0]?.endpoint_id };
+      const what = { deliveryId: batch[0]?.decided.outcome.delivery_id, endpointId: endpoints[0]?.endpoint_id };
       this.#deps.log.error({ err: error, ...what }, "an outcome cannot be stored");
     }
   }
 
-  /** One statement, except when an endpoint is to be disabled, which its owner finds in the trail. */
+  /**
+   * One transaction. What the machine decided when the attempts ended is stored where the deliveries still are as they were;
+   * else, and when an endpoint is to be disabled, which ends its deliveries, the machine decides again under their locks.
+   */
   async #store(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[]): Promise<readonly DisabledRow[]> {
     const { database, signerId } = this.#deps;
-    const outcomes = batch.map(({ outcome }) => outcome);
+    const decided = batch.map((ended) => ended.decided);
     const disabling = endpoints.filter((row) => row.disabled_reason !== null);
-    if (disabling.length === 0) {
-      await writeOutcomes(database, { outcomes, endpoints, signerId });
-      return [];
+    try {
+      if (disabling.length === 0) {
+        await database.begin((sql) => writeDecided(sql, { decided, endpoints, signerId }));
+        return [];
+      }
+    } catch (error) {
+      if (!(error instanceof OvertakenError)) throw error;
     }
     return await database.begin(async (sql) => {
-      // First, because it holds the endpoints. What is still under way then is written all the same.
+      // First, because it locks the endpoints. What is still under way then is written all the same.
       const disabled = await disableEndpoints(sql, disabling, signerId);
-      await writeOutcomes(sql, { outcomes, endpoints, signerId });
+      await writeOutcomes(sql, { outcomes: decided.map(({ outcome }) => outcome), endpoints, signerId });
       for (const { endpoint_id: id, organization_id: organizationId, url, disabled_reason: reason } of disabled) {
         const subject = { kind: "webhook_endpoint", id } as const;
         const action = "webhook_endpoint_disabled";

@@ -11,7 +11,9 @@
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
+import { deliveryStep } from "../sql/deliveries.ts";
 import { lapse, listDue, listDueEndpoints } from "../sql/due.ts";
+import { decide } from "../sql/outcomes.ts";
 import { type AttemptDeps, attemptIdAt, outcomeOf, sendOnce } from "./attempt.ts";
 import { EndpointWork, type InHandCount, type Waiting } from "./endpoint-work.ts";
 import type { OutcomeWriter } from "./outcome-writer.ts";
@@ -298,7 +300,8 @@ export class OwnerSender {
     work.ended({ succeeded, status: result.status, tookMs }, nowMs);
     if (!succeeded) work.putDownUnsendable(nowMs);
     const { random, writer, onAttempt } = this.#deps;
-    writer.add({ outcome: outcomeOf(waiting, { attemptId, result, random: random() }), work });
+    const outcome = outcomeOf(waiting, { attemptId, result, random: random() });
+    writer.add({ decided: decide(outcome, deliveryStep(waiting), nowMs), work });
     onAttempt({ outcome: result.error ?? "delivered", tookMs, lagMs });
   }
 

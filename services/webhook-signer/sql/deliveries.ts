@@ -1,4 +1,5 @@
 /** Reading deliveries and their attempts again, and asking for one more attempt. */
+import type { DeliveryState, DeliveryStep, ScheduledState } from "../../../machines/webhook-delivery.ts";
 import type { AttemptError, Delivery, DeliveryStatus } from "../../bus/messages/webhook-deliveries.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
@@ -21,6 +22,50 @@ export interface DeliveryRow {
 const columns = (sql: Queryable) => sql`
   delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, status, attempts,
   due_at, lapses_at, created_at, delivered_at`;
+
+/** What the machine knows of a delivery. */
+export interface StepRow {
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  readonly manual_attempts: number;
+  readonly asked: number;
+  readonly manual_of: ScheduledState | null;
+  readonly due_at_ms: number | null;
+  readonly planned_at_ms: number | null;
+  readonly delivered_at_ms: number | null;
+  readonly lapses_at_ms: number | null;
+}
+
+/** Times as milliseconds since the epoch; a float8 keeps their microseconds. */
+export const stepColumns = (sql: Queryable) => sql`
+  status, attempts, manual_attempts, asked, manual_of,
+  (extract(epoch from due_at) * 1000)::float8 as due_at_ms,
+  (extract(epoch from planned_at) * 1000)::float8 as planned_at_ms,
+  (extract(epoch from delivered_at) * 1000)::float8 as delivered_at_ms,
+  (extract(epoch from lapses_at) * 1000)::float8 as lapses_at_ms`;
+
+/** The delivery of a row. `manual_of` is set while one more attempt is requested; the row's status is `pending` then. */
+export function deliveryStep(row: StepRow): DeliveryStep {
+  const value: DeliveryState = row.status === "pending" && row.manual_of !== null ? "requested" : row.status;
+  return {
+    value,
+    context: {
+      attempts: row.attempts,
+      manualAttempts: row.manual_attempts,
+      requests: row.asked,
+      dueAtMs: row.due_at_ms,
+      before: row.manual_of,
+      plannedAtMs: row.planned_at_ms,
+      deliveredAtMs: row.delivered_at_ms,
+      lapsesAtMs: row.lapses_at_ms,
+    },
+  };
+}
+
+/** The machine's LAPSE and END for any number of pending deliveries; a test holds it equal to the machine. */
+export const endedAs = (sql: Queryable, status: "failed" | "lapsed") => sql`
+  status = case when delivered_at is null then ${status} else 'delivered' end,
+  due_at = null, manual_of = null, planned_at = null`;
 
 export interface DeliveryFilters {
   readonly eventType: string | undefined;
@@ -105,17 +150,24 @@ export async function openForProbe(sql: Transaction, endpointId: number): Promis
     where endpoint_id = ${endpointId} and open_until > now()`;
 }
 
-export interface RedeliverableRow extends DeliveryRow {
-  readonly has_lapsed: boolean;
+export interface RedeliverableRow extends DeliveryRow, Omit<StepRow, keyof DeliveryRow> {
+  /** PostgreSQL's time. */
+  readonly now_ms: number;
+  /** When the next delivery to the same endpoint is due, this one included. */
+  readonly next_due_at_ms: number | null;
 }
 
-/** The consumer's delivery, held. */
+/** The consumer's delivery, locked. */
 export async function lockForRedelivery(
   sql: Transaction,
   { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
 ): Promise<RedeliverableRow | undefined> {
   const [row] = await sql<RedeliverableRow[]>`
-    select ${columns(sql)}, coalesce(lapses_at <= now(), false) as has_lapsed from webhook_deliveries
+    select delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, created_at, due_at,
+      lapses_at, delivered_at, ${stepColumns(sql)}, (extract(epoch from now()) * 1000)::float8 as now_ms,
+      (select extract(epoch from min(due_at)) * 1000 from webhook_deliveries other
+        where other.endpoint_id = d.endpoint_id and other.status = 'pending')::float8 as next_due_at_ms
+    from webhook_deliveries d
     where consumer_id = ${consumerId} and delivery_id = ${deliveryId} for no key update`;
   return row;
 }
@@ -131,17 +183,16 @@ export async function insertRedelivery(
   return result.count === 1;
 }
 
-/**
- * Due now, before all that waits for the same endpoint, whatever the schedule says; what that said is kept. An attempt that
- * is under way at this moment is another one.
- */
-export async function makeDue(sql: Transaction, deliveryId: number): Promise<DeliveryRow | undefined> {
+/** Writes that one more attempt is requested; the delivery is locked. */
+export async function storeRequest(
+  sql: Transaction,
+  deliveryId: number,
+  { context: { requests, before, plannedAtMs, dueAtMs } }: DeliveryStep,
+): Promise<DeliveryRow | undefined> {
   const [row] = await sql<DeliveryRow[]>`
-    update webhook_deliveries d set status = 'pending', asked = asked + 1,
-      planned_at = case when manual_of is null then due_at else planned_at end,
-      manual_of = coalesce(manual_of, status),
-      due_at = least(now(), (select min(due_at) - interval '1 microsecond' from webhook_deliveries other
-        where other.endpoint_id = d.endpoint_id and other.status = 'pending'))
+    update webhook_deliveries set status = 'pending', asked = ${requests}, manual_of = ${before},
+      planned_at = to_timestamp(${plannedAtMs}::float8 / 1e3::float8),
+      due_at = to_timestamp(${dueAtMs}::float8 / 1e3::float8)
     where delivery_id = ${deliveryId}
     returning ${columns(sql)}`;
   return row;

@@ -1,5 +1,6 @@
 /** What is to be sent. Reading it changes nothing: whoever holds the owner's lease remembers what it has in hand. */
 import type { Database } from "../../db/pool.ts";
+import { endedAs, type StepRow, stepColumns } from "./deliveries.ts";
 
 export interface DueEndpointRow {
   readonly endpoint_id: number;
@@ -33,21 +34,13 @@ export async function listDueEndpoints(
     order by e.endpoint_id`;
 }
 
-export interface DueRow {
+export interface DueRow extends StepRow {
   readonly delivery_id: number;
   readonly endpoint_id: number;
   readonly body: string;
-  /** That have ended so far, and how many of them the schedule does not count because somebody asked for them. */
-  readonly attempts: number;
-  readonly manual_attempts: number;
-  /** How often one more attempt has been asked for. */
-  readonly asked: number;
-  /** Whether somebody asked for one more attempt; false for an attempt by the schedule. */
-  readonly is_manual: boolean;
+  readonly due_at_ms: number;
   /** For an offer: milliseconds until it expires, by the clock of PostgreSQL; not above zero for one that has lapsed. */
   readonly lapses_in_ms: number | null;
-  /** Milliseconds since the epoch. */
-  readonly due_at_ms: number;
 }
 
 export interface DueRequest {
@@ -66,9 +59,8 @@ export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Pr
     from unnest(
       ${wanted.map((one) => one.endpointId)}::bigint[], ${wanted.map((one) => one.count)}::int[]
     ) as w (endpoint_id, most) cross join lateral (
-      select delivery_id, endpoint_id, body, attempts, manual_attempts, asked, manual_of is not null as is_manual,
-        (extract(epoch from lapses_at - clock_timestamp()) * 1000)::float8 as lapses_in_ms,
-        (extract(epoch from due_at) * 1000)::float8 as due_at_ms
+      select delivery_id, endpoint_id, body, ${stepColumns(sql)},
+        (extract(epoch from lapses_at - clock_timestamp()) * 1000)::float8 as lapses_in_ms
       from webhook_deliveries
       where endpoint_id = w.endpoint_id and status = 'pending' and due_at <= now()
         and delivery_id not in (select known from unnest(${known}::bigint[]) as known)
@@ -79,7 +71,6 @@ export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Pr
 /** Offers of these that have expired before they were sent end. */
 export async function lapse(sql: Database, deliveryIds: readonly number[]): Promise<void> {
   await sql`
-    update webhook_deliveries set status = case when delivered_at is null then 'lapsed' else 'delivered' end,
-      due_at = null, manual_of = null
+    update webhook_deliveries set ${endedAs(sql, "lapsed")}
     where delivery_id = any(${[...deliveryIds]}::bigint[]) and status = 'pending' and lapses_at <= now()`;
 }

@@ -1,5 +1,6 @@
 /** Looking at the whole, and keeping it bounded. */
 import type { Database } from "../../db/pool.ts";
+import { endedAs } from "./deliveries.ts";
 
 export interface DueSummary {
   readonly rows: number;
@@ -46,8 +47,7 @@ export async function failForgottenDeliveries(
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
 ): Promise<number> {
   const result = await sql`
-    update webhook_deliveries set status = case when delivered_at is null then 'failed' else 'delivered' end,
-      due_at = null, manual_of = null
+    update webhook_deliveries set ${endedAs(sql, "failed")}
     where delivery_id in (
       select d.delivery_id from webhook_endpoints e join robotics_consumers c using (consumer_id) cross join lateral (
         select delivery_id from webhook_deliveries

@@ -2,6 +2,7 @@
 import type { PublishedRoboticsEvent } from "../../bus/messages/robotics-events.ts";
 import type { DeliveryStatus } from "../../bus/messages/webhook-deliveries.ts";
 import type { Database, Transaction } from "../../db/pool.ts";
+import { endedAs } from "./deliveries.ts";
 
 /** Writes down which events are taken; returns the ids of those that were not yet. */
 export async function insertEvents(
@@ -136,8 +137,7 @@ export async function insertUnreadableEvent(sql: Database, eventId: number): Pro
 /** Offers that have expired while they waited, for a paused endpoint or an open breaker, end. Returns how many. */
 export async function lapseOffers(sql: Database, limit: number): Promise<number> {
   const result = await sql`
-    update webhook_deliveries set status = case when delivered_at is null then 'lapsed' else 'delivered' end,
-      due_at = null, manual_of = null
+    update webhook_deliveries set ${endedAs(sql, "lapsed")}
     where delivery_id in (
       select delivery_id from webhook_deliveries
       where status = 'pending' and lapses_at <= now()

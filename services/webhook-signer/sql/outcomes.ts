@@ -1,19 +1,23 @@
-/** What became of attempts: many at once, because each round trip and each commit costs as much as a delivery. */
-
+/**
+ * Stores what the machine has decided about deliveries and endpoints after attempts: many at once, because each round trip
+ * and each commit costs as much as a delivery.
+ */
+import type { DisabledReason } from "../../../machines/webhook-breaker.ts";
+import { type DeliveryEvent, type DeliveryStep, nextDelivery } from "../../../machines/webhook-delivery.ts";
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
-import type { DISABLED_REASONS } from "../../bus/messages/webhook-endpoints.ts";
-import type { Database, Queryable, Transaction } from "../../db/pool.ts";
-import { OUTCOMES, outcomeArrays, PARAMETER_BEHIND_OUTCOMES } from "./outcome-columns.ts";
+import type { Database, Transaction } from "../../db/pool.ts";
+import { deliveryStep, endedAs, type StepRow, stepColumns } from "./deliveries.ts";
 
+/** One attempt, as its record has it and as the machine is asked about it. */
 export interface OutcomeRow {
   readonly delivery_id: number;
   /** When the attempt began, in microseconds since the epoch: no two attempts of one delivery share it. */
   readonly attempt_id: number;
   /** Which attempt of the delivery it was when it began, the first one being 1. */
   readonly attempt: number;
-  /** How often one more had been asked for by then. */
+  /** How often one more had been requested by then. */
   readonly asked: number;
-  /** Milliseconds until the next attempt; null after a success, and when there is none. */
+  /** Milliseconds until the next attempt by the schedule; null after a success, and when there is none. */
   readonly retry_in_ms: number | null;
   readonly address: string | null;
   readonly dns_ms: number | null;
@@ -29,6 +33,25 @@ export interface OutcomeRow {
   readonly is_manual: boolean;
 }
 
+/** An attempt and what the machine has made of it. */
+export interface Decided {
+  readonly outcome: OutcomeRow;
+  readonly from: DeliveryStep;
+  readonly to: DeliveryStep;
+}
+
+/** Asks the machine what follows from an attempt of a delivery that is as in `from`. */
+export function decide(outcome: OutcomeRow, from: DeliveryStep, atMs: number): Decided {
+  const attempt = { number: outcome.attempt, requests: outcome.asked, isManual: outcome.is_manual };
+  const event: DeliveryEvent =
+    outcome.error === null
+      ? { type: "SUCCEED", atMs, attempt }
+      : { type: "FAIL", atMs, attempt, retryInMs: outcome.retry_in_ms };
+  const to = nextDelivery(from, event);
+  if (to === undefined) throw new Error(`A delivery that is ${from.value} took no attempt.`);
+  return { outcome, from, to };
+}
+
 export interface EndpointOutcomeRow {
   readonly endpoint_id: number;
   /** What was known of the breaker; an endpoint that the owner has started anew since is left as it is. */
@@ -41,71 +64,72 @@ export interface EndpointOutcomeRow {
   readonly has_succeeded: boolean;
   readonly has_failed: boolean;
   /** Set when the endpoint is to be disabled now; such rows are for `disableEndpoints`. */
-  readonly disabled_reason: (typeof DISABLED_REASONS)[number] | null;
+  readonly disabled_reason: DisabledReason | null;
 }
 
-/** The delivery still waits for this very attempt. */
-const IS_AWAITED = "(d.status = 'pending' and d.attempts = i.attempt - 1)";
-const IS_DELIVERED = `(i.error is null and (d.delivered_at is null or ${IS_AWAITED}))`;
-/** How the delivery stands without what was asked for, and when it is due by the schedule. */
-const STANDING = "coalesce(d.manual_of, d.status)";
-const PLANNED = `case when d.manual_of is null then d.due_at
-  else coalesce(d.planned_at, now() + i.retry_in_ms * interval '1 millisecond', now()) end`;
-/** An attempt that somebody asked for beside the schedule changes nothing when it fails. */
-const IS_BY_PLAN = `(${IS_AWAITED} and i.error is not null and not i.is_manual)`;
-/** An offer that expires before its next attempt has lapsed. */
-const IS_REPEATED = `(i.retry_in_ms is not null and d.delivered_at is null
-  and (d.lapses_at is null or d.lapses_at > now() + i.retry_in_ms * interval '1 millisecond'))`;
-const STANDS_THEN = `case
-  when ${IS_DELIVERED} then 'delivered'
-  when ${IS_BY_PLAN} then case
-    when ${IS_REPEATED} then 'pending'
-    when d.delivered_at is not null then 'delivered'
-    when i.retry_in_ms is not null then 'lapsed'
-    else 'failed' end
-  when ${IS_AWAITED} and ${STANDING} = 'unsent' then 'failed'
-  else ${STANDING} end`;
-const DUE_THEN = `case
-  when ${IS_DELIVERED} then null
-  when ${IS_BY_PLAN} then case when ${IS_REPEATED} then now() + i.retry_in_ms * interval '1 millisecond' end
-  when ${STANDING} = 'pending' then ${PLANNED} end`;
-/** One more attempt was asked for while this one was under way. */
-const IS_ASKED_STILL = `(d.manual_of is not null and (d.asked > i.asked or not i.is_manual
-  or not (${IS_AWAITED} or ${IS_DELIVERED})))`;
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly textOf: (decided: Decided) => string;
+}
 
-/** A process that stood still, and whose owner another has taken since, knows less of the owner's endpoints than that one. */
-const IS_LAST_HOLDER = `exists (select from webhook_owners o
-  where o.organization_id = e.organization_id and o.leased_by = i.signer_id)`;
+/** The row's status: a requested delivery is pending, like one that is due by the schedule. */
+const statusOf = ({ value }: DeliveryStep): string => (value === "requested" ? "pending" : value);
 
-const BREAKERS = `breakers as (
-  update webhook_endpoints e set
-    consecutive_failures = i.consecutive_failures,
-    times_opened = i.times_opened,
-    open_until = i.open_until,
-    failing_since = i.failing_since,
-    failures_since_success = i.failures_since_success,
-    last_success_at = case when i.has_succeeded then now() else e.last_success_at end,
-    last_failure_at = case when i.has_failed then now() else e.last_failure_at end
-  from jsonb_to_recordset(${PARAMETER_BEHIND_OUTCOMES}::text::jsonb) as i (
-    endpoint_id bigint, generation integer, consecutive_failures integer, times_opened integer,
-    open_until timestamptz, failing_since timestamptz, failures_since_success integer, has_succeeded boolean,
-    has_failed boolean, signer_id uuid)
-  where e.endpoint_id = i.endpoint_id and e.generation = i.generation and ${IS_LAST_HOLDER}
-  returning e.endpoint_id
-),`;
+/**
+ * One array of PostgreSQL's for each column. They are written out here because the driver would make a closure and look for
+ * quotes for every single value, which costs more than all the rest of writing. A value that is null is the word `null`.
+ */
+const COLUMNS: readonly Column[] = [
+  { name: "delivery_id", type: "bigint", textOf: ({ outcome }) => String(outcome.delivery_id) },
+  { name: "from_status", type: "text", textOf: ({ from }) => statusOf(from) },
+  { name: "from_attempts", type: "integer", textOf: ({ from }) => String(from.context.attempts) },
+  { name: "from_asked", type: "integer", textOf: ({ from }) => String(from.context.requests) },
+  { name: "from_manual_of", type: "text", textOf: ({ from }) => String(from.context.before) },
+  { name: "to_status", type: "text", textOf: ({ to }) => statusOf(to) },
+  { name: "to_attempts", type: "integer", textOf: ({ to }) => String(to.context.attempts) },
+  { name: "to_manual_attempts", type: "integer", textOf: ({ to }) => String(to.context.manualAttempts) },
+  { name: "to_manual_of", type: "text", textOf: ({ to }) => String(to.context.before) },
+  { name: "due_at_ms", type: "float8", textOf: ({ to }) => String(to.context.dueAtMs) },
+  { name: "planned_at_ms", type: "float8", textOf: ({ to }) => String(to.context.plannedAtMs) },
+  { name: "delivered_at_ms", type: "float8", textOf: ({ to }) => String(to.context.deliveredAtMs) },
+  { name: "attempt_id", type: "bigint", textOf: ({ outcome }) => String(outcome.attempt_id) },
+  { name: "address", type: "text", textOf: ({ outcome }) => quoted(outcome.address) },
+  { name: "dns_ms", type: "real", textOf: ({ outcome }) => String(outcome.dns_ms) },
+  { name: "connect_ms", type: "real", textOf: ({ outcome }) => String(outcome.connect_ms) },
+  { name: "tls_ms", type: "real", textOf: ({ outcome }) => String(outcome.tls_ms) },
+  { name: "first_byte_ms", type: "real", textOf: ({ outcome }) => String(outcome.first_byte_ms) },
+  { name: "total_ms", type: "real", textOf: ({ outcome }) => String(outcome.total_ms) },
+  { name: "http_status", type: "smallint", textOf: ({ outcome }) => String(outcome.http_status) },
+  { name: "error", type: "text", textOf: ({ outcome }) => quoted(outcome.error) },
+  { name: "response_body", type: "text", textOf: ({ outcome }) => quoted(outcome.response_body) },
+  { name: "is_truncated", type: "boolean", textOf: ({ outcome }) => String(outcome.is_truncated) },
+  { name: "is_manual", type: "boolean", textOf: ({ outcome }) => String(outcome.is_manual) },
+];
 
-const statement = (before: string, first: string): string => `
-with ${before} counted as (
+/** In quotes any text is itself, even `null`, but for quotes and back-slashes. */
+function quoted(text: string | null): string {
+  if (text === null) return "null";
+  return text === "" ? '""' : `"${text.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** One text, because the driver would put it together from its parts each time. */
+const STORE = `
+with counted as (
   update webhook_deliveries d set
-    attempts = d.attempts + 1,
-    manual_attempts = d.manual_attempts + i.is_manual::int,
-    status = case when ${IS_ASKED_STILL} then 'pending' else ${STANDS_THEN} end,
-    due_at = case when ${IS_ASKED_STILL} then d.due_at else ${DUE_THEN} end,
-    manual_of = case when ${IS_ASKED_STILL} then ${STANDS_THEN} end,
-    planned_at = case when ${IS_ASKED_STILL} then ${DUE_THEN} end,
-    delivered_at = case when i.error is null then coalesce(d.delivered_at, now()) else d.delivered_at end
-  from ${first} ${OUTCOMES}
+    status = i.to_status,
+    attempts = i.to_attempts,
+    manual_attempts = i.to_manual_attempts,
+    manual_of = i.to_manual_of,
+    due_at = to_timestamp(i.due_at_ms / 1e3::float8),
+    planned_at = to_timestamp(i.planned_at_ms / 1e3::float8),
+    delivered_at = to_timestamp(i.delivered_at_ms / 1e3::float8)
+  from unnest(${COLUMNS.map(({ type }, at) => `$${at + 1}::${type}[]`).join(", ")})
+    as i (${COLUMNS.map(({ name }) => name).join(", ")})
   where d.delivery_id = i.delivery_id
+    -- The delivery is as the machine was told: no other holder, request, end or expiry came in between.
+    and d.status = i.from_status and d.attempts = i.from_attempts and d.asked = i.from_asked
+    and d.manual_of is not distinct from i.from_manual_of
   returning i.*
 )
 insert into webhook_attempts (delivery_id, attempt_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms,
@@ -114,53 +138,95 @@ select delivery_id, attempt_id, to_timestamp(attempt_id / 1e6::float8), address,
   first_byte_ms, total_ms, http_status, error, response_body, is_truncated, is_manual
 from counted`;
 
-/** Texts of their own, because the driver would put one together from its parts each time. */
-const OUTCOMES_ONLY = statement("", "");
-const WITH_BREAKERS = statement(BREAKERS, "(select count(*) from breakers) as written,");
+/** Returns how many of the deliveries were still as in `from`; the others, and the records of their attempts, are left out. */
+async function store(sql: Transaction, decided: readonly Decided[]): Promise<number> {
+  const ordered = decided.toSorted((a, b) => a.outcome.delivery_id - b.outcome.delivery_id);
+  const arrays = COLUMNS.map(({ textOf }) => `{${ordered.map(textOf).join(",")}}`);
+  return (await sql.unsafe(STORE, arrays, { prepare: true })).count;
+}
 
-/**
- * Writes attempts, what follows from them, and the breakers of their endpoints, in one statement; those of owners that
- * another process has held since stay as they are. Every attempt is counted.
- * A failure moves its delivery only when that still waits for this very attempt, so whoever held the owner before changes
- * nothing that a later holder has decided; a success counts in any case, because the target has it. One more
- * attempt that was asked for while this one was under way is made after it, whatever came of this one.
- *
- * The key of an attempt is made before it is written: the same outcomes written once more are refused as a whole
- * (`isWrittenBefore`). The endpoints come first, then the deliveries in the order of their ids, as with whoever deletes or
- * disables an endpoint: so none of them wait for each other.
- */
-export async function writeOutcomes(
-  sql: Queryable,
-  {
-    outcomes,
-    endpoints,
-    signerId = null,
-  }: {
-    readonly outcomes: readonly OutcomeRow[];
-    readonly endpoints: readonly EndpointOutcomeRow[];
-    /** As whom the owners are held; without it no endpoint's row is written. */
-    readonly signerId?: string | null;
-  },
-): Promise<void> {
-  const arrays = outcomeArrays(outcomes.toSorted((a, b) => a.delivery_id - b.delivery_id));
-  if (endpoints.length === 0) await sql.unsafe(OUTCOMES_ONLY, arrays, { prepare: true });
-  else {
-    const breakers = JSON.stringify(endpoints.map((row) => endpointAsJson(row, signerId)));
-    await sql.unsafe(WITH_BREAKERS, [...arrays, breakers], { prepare: true });
+/** What is written together. The endpoints come first, then the deliveries by id, as in every transaction that locks both. */
+export interface EndpointOutcomes {
+  readonly endpoints: readonly EndpointOutcomeRow[];
+  /** As whom the owners are held; without it no endpoint's row is written. */
+  readonly signerId?: string | null;
+}
+
+/** Deliveries have changed since the machine decided. Nothing is written; `writeOutcomes` decides again. */
+export class OvertakenError extends Error {
+  constructor() {
+    super("Deliveries have changed since their attempts began.");
+    this.name = "OvertakenError";
   }
 }
 
-/** Whether PostgreSQL refused outcomes because they stand there already: the answer to the first time was lost. */
+/** Writes what was decided when the attempts ended. Throws `OvertakenError`, after which the transaction must not commit. */
+export async function writeDecided(
+  sql: Transaction,
+  { decided, ...endpoints }: EndpointOutcomes & { readonly decided: readonly Decided[] },
+): Promise<void> {
+  await writeBreakers(sql, endpoints);
+  if (decided.length > 0 && (await store(sql, decided)) < decided.length) throw new OvertakenError();
+}
+
+/**
+ * Locks the deliveries, asks the machine again and writes what it decides. Every attempt is counted. A delivery that is no
+ * longer kept is left out.
+ *
+ * The key of an attempt is made before it is written: the same outcomes written once more are refused as a whole
+ * (`isWrittenBefore`).
+ */
+export async function writeOutcomes(
+  sql: Transaction,
+  { outcomes, ...endpoints }: EndpointOutcomes & { readonly outcomes: readonly OutcomeRow[] },
+): Promise<void> {
+  await writeBreakers(sql, endpoints);
+  const ids = outcomes.map((outcome) => outcome.delivery_id);
+  const rows = await sql<(StepRow & { readonly delivery_id: number; readonly now_ms: number })[]>`
+    select delivery_id, ${stepColumns(sql)}, (extract(epoch from now()) * 1000)::float8 as now_ms
+    from webhook_deliveries where delivery_id = any(${ids}::bigint[]) order by delivery_id for no key update`;
+  const byId = new Map(rows.map((row) => [row.delivery_id, row]));
+  const decided = outcomes.flatMap((outcome) => {
+    const row = byId.get(outcome.delivery_id);
+    return row === undefined ? [] : [decide(outcome, deliveryStep(row), row.now_ms)];
+  });
+  if (decided.length > 0) await store(sql, decided);
+}
+
+/** Whether PostgreSQL refused outcomes because it has them already: the answer to the first time was lost. */
 export function isWrittenBefore(error: unknown): boolean {
   const { code, constraint_name: constraint } = error as { code?: unknown; constraint_name?: unknown };
   return code === "23505" && constraint === "webhook_attempts_pkey";
+}
+
+/** A process that was stalled, and whose owner another has taken since, knows less of the owner's endpoints than that one. */
+const IS_LAST_HOLDER = `exists (select from webhook_owners o
+  where o.organization_id = e.organization_id and o.leased_by = i.signer_id)`;
+
+/** Those of owners that another process has held since stay as they are. */
+async function writeBreakers(sql: Transaction, { endpoints, signerId = null }: EndpointOutcomes): Promise<void> {
+  if (endpoints.length === 0) return;
+  await sql`
+    update webhook_endpoints e set
+      consecutive_failures = i.consecutive_failures,
+      times_opened = i.times_opened,
+      open_until = i.open_until,
+      failing_since = i.failing_since,
+      failures_since_success = i.failures_since_success,
+      last_success_at = case when i.has_succeeded then now() else e.last_success_at end,
+      last_failure_at = case when i.has_failed then now() else e.last_failure_at end
+    from jsonb_to_recordset(${sql.json(endpoints.map((row) => endpointAsJson(row, signerId)))}) as i (
+      endpoint_id bigint, generation integer, consecutive_failures integer, times_opened integer,
+      open_until timestamptz, failing_since timestamptz, failures_since_success integer, has_succeeded boolean,
+      has_failed boolean, signer_id uuid)
+    where e.endpoint_id = i.endpoint_id and e.generation = i.generation and ${sql.unsafe(IS_LAST_HOLDER)}`;
 }
 
 export interface DisabledRow {
   readonly endpoint_id: number;
   readonly organization_id: number;
   readonly url: string;
-  readonly disabled_reason: (typeof DISABLED_REASONS)[number];
+  readonly disabled_reason: DisabledReason;
 }
 
 /**
@@ -172,6 +238,7 @@ export async function disableEndpoints(
   endpoints: readonly EndpointOutcomeRow[],
   signerId: string | null = null,
 ): Promise<readonly DisabledRow[]> {
+  if (endpoints.length === 0) return [];
   const ids = endpoints.map((row) => row.endpoint_id);
   // Held as by one who deletes: no delivery to them is being written meanwhile.
   await sql`
@@ -199,9 +266,7 @@ export async function failPending(sql: Transaction | Database, endpointIds: read
       where endpoint_id = any(${[...endpointIds]}::bigint[]) and status = 'pending'
       order by delivery_id for no key update
     )
-    update webhook_deliveries set status = case when delivered_at is null then 'failed' else 'delivered' end,
-      due_at = null, manual_of = null
-    where delivery_id in (select delivery_id from waiting)`;
+    update webhook_deliveries set ${endedAs(sql, "failed")} where delivery_id in (select delivery_id from waiting)`;
 }
 
 const endpointAsJson = (row: EndpointOutcomeRow, signerId: string | null) => ({
