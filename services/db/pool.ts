@@ -126,3 +126,6 @@ export function parseSafeInteger(text: string): number {
   if (!Number.isSafeInteger(value)) throw new RangeError(`The integer ${text} is too large for a number.`);
   return value;
 }
+
+/** A value for a `jsonb` column. */
+export type Json = Parameters<Queryable["json"]>[0];

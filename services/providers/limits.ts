@@ -5,7 +5,7 @@ import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/provider-payments.ts";
 const CALL_MS = 6_000;
 
 export const PROVIDER_LIMITS = {
-  /** A question for a new payment is answered within this, whatever the provider does: the cashier and a guest wait. */
+  /** A request for a new payment is answered within this, whatever the provider does: the cashier and a guest wait. */
   createTotalMs: CREATE_PAYMENT_ANSWER_MS,
   /** One call to a provider, from the address look-up to the last byte. */
   callMs: CALL_MS,
@@ -24,60 +24,60 @@ export const PROVIDER_LIMITS = {
   shortestCallMs: 2_000,
   /** Opening an account or renewing a secret: an owner waits, and a transaction holds the config meanwhile. */
   renewMs: 3_000,
-  /** When whoever asked in vain for that may try again. */
+  /** When the owner may try again. */
   askAgainMs: 2_000,
   /** Bytes of a provider's answer that are read; an answer about one payment has a few hundred. */
   answerBytes: 64 * 1_024,
   /** Connections to one provider's host; further calls wait within their own deadline. */
   connectionsPerHost: 32,
-  /** How often somebody who waits for another's question looks for the answer. */
-  answerLookMs: 100,
+  /** How often a request that waits for another one polls for the answer. */
+  answerPollMs: 100,
   /** Characters of a QR payload, as a station's state has it. */
   qrPayloadCharacters: STATE_LIMITS.qrPayloadCharacters,
   /** Characters of a provider's own reference, which becomes part of a station's commit. */
   providerReferenceCharacters: 128,
-  /** Characters of what else a provider says of a payment that are read: what is longer is none of ours, and does not match. */
+  /** Characters of what else a provider asserts of a payment: longer values are read as empty and do not match. */
   saidReferenceCharacters: 200,
   saidAccountCharacters: 64,
   saidAmountCharacters: 20,
   saidCurrencyCharacters: 10,
-  /** A callback's event id that is longer counts as none, so that the event is known by its bytes; of its kind the beginning is kept. */
+  /** A longer event id counts as none, so that the event is identified by its bytes; of a longer type the beginning is stored. */
   eventIdCharacters: 200,
   eventTypeCharacters: 100,
   /** Characters of a caller's address in the record of a refusal: an IPv6 address has 39, with a zone some more. */
   addressCharacters: 64,
 
-  /** The first look at the provider's own status: a callback that has not come by then may be lost. */
+  /** The first poll of the provider: a callback that has not come by then may be lost. */
   firstPollMs: 5_000,
-  /** The pauses between looks grow by half, up to this. */
+  /** The pauses between polls grow by half, up to this. */
   pollGrowth: 1.5,
   longestPollPauseMs: 30_000,
-  /** The last look, this long after the deadline: a payment made in the last second has arrived there by then. */
+  /** The last poll, this long after the deadline: the provider knows a payment of the last second by then. */
   pollAfterDeadlineMs: 5_000,
-  /** A provider that cannot be asked after the deadline is asked again for this long; then the doubt stays with the cashier. */
+  /** A provider that does not answer after the deadline is polled for this long; then the cashier has to find out. */
   pollGiveUpMs: 3_600_000,
 
   /**
    * First and longest pause before a cancellation is tried again, doubling, and for how long. The longest is that of the
-   * polls: a guest may pay the QR until the provider knows of its end.
+   * polls: a guest may pay the QR until the provider has cancelled it.
    */
   withdrawPauseMs: 2_000,
   longestWithdrawPauseMs: 30_000,
   withdrawGiveUpMs: 24 * 3_600_000,
 
-  /** One attempt to tell a station, and the first and longest pause before the next; telling it never ends. */
+  /** One attempt to send to a station, and the first and longest pause before the next; attempts never end. */
   stationAttemptMs: 4_000,
   stationPauseMs: 200,
   longestStationPauseMs: 30_000,
-  /** Issues of one intent that its station is yet to be told of: it is in doubt by the first of them already. */
-  tellingsWaiting: 50,
+  /** Notices of one intent that wait for its station: the first of them makes its outcome unknown already. */
+  noticesWaiting: 50,
   /** A station that does not know an intent is asked again for this long before the money becomes an issue. */
   intentUnknownMs: 60_000,
 
   /** After its deadline an intent ends within a moment; from then on nothing settles its money by itself. */
   intentEndsMs: 30_000,
 
-  /** How often due tasks are looked for; what must be at once is started by whoever wrote it. */
+  /** How often due tasks are polled; the writer of an urgent task starts it at once. */
   taskIntervalMs: 250,
   /**
    * Tasks of one process that run at once. Two lanes have half of them each: questions to providers, and commands to
@@ -89,21 +89,21 @@ export const PROVIDER_LIMITS = {
   dueTasksRead: 1_000,
   /**
    * Tasks that wait in one process for those at work, a few hundred bytes each, half of them in each lane: many seconds of
-   * callbacks at their busiest. One that has waited this long is left, so that it ends well within its claim.
+   * callbacks at their busiest. One that has waited this long is released, so that it ends well within its claim.
    */
   tasksWaiting: 4_096,
   tasksWaitingPerConfig: 1_024,
   taskWaitMs: 10_000,
   /** A task that was taken is due again after this: longer than any call, so that two never work on one. */
   taskClaimMs: 20_000,
-  /** Due tasks counted by a look at them, for a monitor, and what that look may take. Beyond it the exact number does not matter. */
+  /** Due tasks that the gauge counts at most, and what the count may take. Beyond it the exact number does not matter. */
   summaryTasks: 10_000,
   summaryMs: 1_000,
-  /** How often attributions that a crash has left are taken up, when they count as left, and how many a turn takes. */
+  /** How often attributions that a crash has left are finished, when they count as left, and how many a turn takes. */
   attributionIntervalMs: 5_000,
   attributionLeftMs: 15_000,
   attributionsPerTurn: 20,
-  /** How often issues are looked for whose money has settled since, and how many are closed at once. */
+  /** How often issues whose money has settled since are closed, and how many at once. */
   settledIssuesIntervalMs: 5_000,
   settledIssuesPerTurn: 100,
 
@@ -124,27 +124,27 @@ export const PROVIDER_LIMITS = {
    * a burst of 400 wrong callbacks makes the bus answer `busy` to a right one. With 16 KiB each, 1,024 are 22 MB.
    */
   callbackRequestsInFlight: 1_024,
-  doubtfulCallbacksAtOnce: 256,
-  doubtfulCallbacksAtOncePerConfig: 128,
+  suspectCallbacksAtOnce: 256,
+  suspectCallbacksAtOncePerConfig: 128,
   /**
    * Configs whose kind and secrets a process keeps, about 300 bytes each; one that is not kept is read like one that a
-   * sender made up. How many are read at once, and how often new ones are looked for.
+   * sender made up. How many are read at once, and how often new ones are read.
    */
   callbackConfigs: 100_000,
   callbackConfigsPerReading: 1_000,
   newConfigsIntervalMs: 1_000,
 
-  /** How far a callback's time may be from ours, both ways: clocks differ, and a captured callback must grow stale. */
+  /** How far a callback's time may be from the service's clock, both ways: clocks differ, and a captured callback must grow stale. */
   callbackToleranceMs: 300_000,
   /** Bytes of a callback's body, as the gateway has it for every body. */
   callbackBytes: 16 * 1_024,
-  /** Characters of the header with the signature that are looked at, and signatures in it that are compared. */
+  /** Characters of the header with the signature that are read, and signatures in it that are compared. */
   signatureHeaderCharacters: 1_024,
   signaturesPerCallback: 4,
-  /** Later words about a money that has an issue already: how many are kept beside the first, and characters of each. */
-  furtherWords: 8,
-  furtherWordsCharacters: 4_096,
-  /** Names that an issue keeps of its money: one for each account that was said. With more it is attributed to nothing. */
+  /** Later assertions of money that has an issue: how many are stored beside the first, and characters of each. */
+  furtherEvidence: 8,
+  furtherEvidenceCharacters: 4_096,
+  /** Match keys that an issue stores of its money: one for each asserted account. With more it cannot be attributed. */
   moneyNames: 16,
   /**
    * Refused callbacks of one process per window (`CALLBACK_REFUSAL_RATE`): those that are answered as such, which bounds
@@ -162,10 +162,9 @@ export const PROVIDER_LIMITS = {
   /** Other bodies of one event that are kept, each up to `callbackBytes`, and for how long; further ones are counted. */
   variantsPerEvent: 20,
   variantRetentionDays: 90,
-  /** Finished tasks are kept for whoever looks into a fault. */
+  /** Finished tasks are kept for the analysis of a fault. */
   taskRetentionDays: 30,
-  housekeepingIntervalMs: 3_600_000,
-  rowsPerRemoval: 1_000,
+  retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
   /** Secrets that are sealed with a new key in one transaction: some milliseconds of work. */
   secretsResealedAtOnce: 1_000,
 
@@ -173,10 +172,10 @@ export const PROVIDER_LIMITS = {
   configs: 200,
   /** Characters of a secret that an owner brings. Shorter can be guessed. */
   secretCharacters: { min: 16, max: 256 },
-  /** How often stations that have not been told of their provider are looked for, and how many are told in one transaction. */
-  tellIntervalMs: 1_000,
-  stationsPerTelling: 50,
-  /** After a loss of the bus: stations marked at once as not told, and how often. */
+  /** How often marked stations are announced to, and how many in one transaction. */
+  announceIntervalMs: 1_000,
+  stationsPerAnnouncement: 50,
+  /** After a loss of the bus: stations marked at once, and how often. */
   stationsPerRecovery: 1_000,
   recoveryIntervalMs: 1_000,
   /**

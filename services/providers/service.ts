@@ -1,5 +1,4 @@
-/** The providers service: payment providers, their callbacks, and the money that does not fit. */
-
+/** The providers service: payment providers, their callbacks, and the issues of money that does not fit. */
 import * as callbackMessages from "../bus/messages/callbacks.ts";
 import { providersHealth } from "../bus/messages/health.ts";
 import * as issueMessages from "../bus/messages/issues.ts";
@@ -12,51 +11,44 @@ import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";
 import { createKeyring } from "../runtime/keyring.ts";
-import { repeat } from "../runtime/repeat.ts";
+import { type Repeated, repeat } from "../runtime/repeat.ts";
+import { startRetention } from "../runtime/retention.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
-import { createAdapters } from "./adapters/adapters.ts";
+import { emvcoGeneric } from "./adapters/emvco-generic.ts";
 import { createHttpClient } from "./adapters/http-client.ts";
-import { createCallbackConfigs } from "./callbacks/callback-configs.ts";
-import { receive, refuseLarge } from "./callbacks/receive-callback.ts";
-import { createRefusalThrottle } from "./callbacks/refusal-throttle.ts";
-import { tellStations } from "./configs/announce.ts";
-import { changeConfig } from "./configs/change-config.ts";
-import { createConfig } from "./configs/create-config.ts";
-import { listConfigs, listEvents } from "./configs/list-configs.ts";
-import { recoverStations } from "./configs/recover-stations.ts";
-import { rotateSecret } from "./configs/rotate-secret.ts";
-import { seedSandbox } from "./configs/seed-sandbox.ts";
+import { sandboxAdapter } from "./adapters/sandbox.ts";
+import { attributeIssue, finishLeftAttributions } from "./attributions.ts";
+import { createCallbackConfigs } from "./callback-configs.ts";
+import { receiveCallback, refuseLargeCallback } from "./callbacks.ts";
+import { announceChoices, recoverStations } from "./choices.ts";
+import * as configs from "./configs.ts";
 import type { ProvidersDeps } from "./deps.ts";
-import { addProviderFigures, addTaskGauges } from "./figures.ts";
-import { removeOldRows } from "./housekeeping.ts";
-import { attribute } from "./issues/attribute-issue.ts";
-import { close } from "./issues/close-issue.ts";
-import { closeSettledIssues } from "./issues/close-settled-issues.ts";
-import { leftAttributions } from "./issues/left-attributions.ts";
-import { list } from "./issues/list-issues.ts";
+import { listProviderEvents } from "./events.ts";
+import { closeIssue, closeSettledIssues, listIssues } from "./issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
-import { createPayment } from "./payments/create-payment.ts";
-import { findConfirmation } from "./payments/find-confirmation.ts";
-import { withdrawPayment } from "./payments/withdraw-payment.ts";
-import { resealSecrets } from "./secrets/reseal.ts";
+import { addProviderMetrics, addTaskGauges } from "./metrics.ts";
+import { createProviderPayment, findRecordedConfirmation, withdrawProviderPayment } from "./payments.ts";
+import { createRefusalThrottle } from "./refusal-throttle.ts";
+import { providersRetention } from "./retention.ts";
+import { resealSecrets } from "./secrets.ts";
 import { providersSettingsSchema } from "./settings.ts";
 import { summarizeDueTasks } from "./sql/tasks.ts";
-import { runTask } from "./tasks/run-task.ts";
-import { startTaskRunner } from "./tasks/task-runner.ts";
+import { startTaskRunner } from "./task-runner.ts";
+import { runTask } from "./tasks.ts";
 
 const NAME = "providers";
 
-/** Starts answering and working; several processes share both. Throws UserError for a key that is missing or wrong. */
-export async function startProvidersService(given: ServiceDeps): Promise<Service> {
-  const { bus, log, settings, environment, metrics } = given;
-  const own = parseSettings(providersSettingsSchema, environment);
-  const keyring = createKeyring(own.PROVIDER_SECRETS_KEY, own.PROVIDER_SECRETS_OLD_KEYS);
+/** Several processes share the requests and the tasks. Throws UserError for a key that is missing or wrong. */
+export async function startProvidersService(options: ServiceDeps): Promise<Service> {
+  const { bus, log, environment, metrics: registry } = options;
+  const settings = parseSettings(providersSettingsSchema, environment);
+  const keyring = createKeyring(settings.PROVIDER_SECRETS_KEY, settings.PROVIDER_SECRETS_OLD_KEYS);
   const database = openDatabase({
-    url: requireDatabaseUrl(settings),
+    url: requireDatabaseUrl(options.settings),
     name: NAME,
-    maxConnections: given.connections ?? PROVIDER_LIMITS.databaseConnections,
+    maxConnections: options.connections ?? PROVIDER_LIMITS.databaseConnections,
   });
   try {
     const resealed = await resealSecrets(database, keyring);
@@ -65,51 +57,39 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
     await closeDatabase(database);
     throw error;
   }
-  const figures = addProviderFigures(metrics);
+  const metrics = addProviderMetrics(registry);
   const { summaryTasks, summaryMs } = PROVIDER_LIMITS;
   addTaskGauges(
-    metrics,
+    registry,
     sample(() => summarizeDueTasks(database, summaryTasks), summaryMs),
   );
-  const http = createHttpClient(figures);
+  const http = createHttpClient(metrics);
   const switches = await followSwitches(bus, log);
-  const callbackBase = own.PROVIDER_CALLBACK_BASE_URL;
-  const tasks = startTaskRunner({ database, log, figures, run: (task) => runTask(deps, task) });
+  const tasks = startTaskRunner({ database, log, metrics, run: (task) => runTask(deps, task) });
   const deps: ProvidersDeps = {
     bus,
     database,
     log,
-    figures,
+    metrics,
     keyring,
-    adapters: createAdapters(http, {
-      sandbox: {
-        url: own.SANDBOX_PROVIDER_URL,
-        installationKey: own.SANDBOX_PROVIDER_INSTALLATION_KEY?.toString("base64url"),
-      },
-    }),
+    adapters: {
+      sandbox: sandboxAdapter(http, {
+        url: settings.SANDBOX_PROVIDER_URL,
+        installationKey: settings.SANDBOX_PROVIDER_INSTALLATION_KEY?.toString("base64url"),
+      }),
+      emvco_generic: emvcoGeneric,
+    },
     switches,
     refusals: createRefusalThrottle(),
     callbackConfigs: createCallbackConfigs({ database, keyring }),
     ...createSlots(),
     tasks,
-    tellStations: async () => void (await tellStations(database)),
-    callbackUrl: (configId) => new URL(`/api/providers/v1/${configId}/callback/`, callbackBase).href,
+    announceChoices: async () => void (await announceChoices(database)),
+    callbackUrl: (configId) =>
+      new URL(`/api/providers/v1/${configId}/callback/`, settings.PROVIDER_CALLBACK_BASE_URL).href,
   };
   const serving = serveAll(deps);
-  const { tellIntervalMs, attributionIntervalMs, housekeepingIntervalMs } = PROVIDER_LIMITS;
-  const { recoveryIntervalMs, settledIssuesIntervalMs, newConfigsIntervalMs } = PROVIDER_LIMITS;
-  const repeated = [
-    repeat({ everyMs: tellIntervalMs, what: "telling stations of their provider", log }, deps.tellStations),
-    repeat({ everyMs: newConfigsIntervalMs, what: "reading new provider configs", log }, () =>
-      deps.callbackConfigs.readNew(),
-    ),
-    repeat({ everyMs: recoveryIntervalMs, what: "telling stations again", log }, () => recoverStations(database)),
-    repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, leftAttributions(deps)),
-    repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
-      closeSettledIssues(database),
-    ),
-    repeat({ everyMs: housekeepingIntervalMs, what: "removing old records", log }, () => removeOldRows(deps)),
-  ];
+  const repeated = startRepeated(deps);
   return {
     async stop() {
       await Promise.all(serving.map((served) => served.drain()));
@@ -121,7 +101,7 @@ export async function startProvidersService(given: ServiceDeps): Promise<Service
   };
 }
 
-function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "doubtfulCallbackSlots" | "creations"> {
+function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "suspectCallbackSlots" | "creations"> {
   const limits = PROVIDER_LIMITS;
   return {
     callbackSlots: new FairSlots({
@@ -130,9 +110,9 @@ function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "doubtfulCallbackS
       waiting: limits.callbacksWaiting,
       waitingPerKey: limits.callbacksWaitingPerConfig,
     }),
-    doubtfulCallbackSlots: new FairSlots({
-      total: limits.doubtfulCallbacksAtOnce,
-      perKey: limits.doubtfulCallbacksAtOncePerConfig,
+    suspectCallbackSlots: new FairSlots({
+      total: limits.suspectCallbacksAtOnce,
+      perKey: limits.suspectCallbacksAtOncePerConfig,
       waiting: 0,
       waitingPerKey: 0,
     }),
@@ -145,27 +125,43 @@ function createSlots(): Pick<ProvidersDeps, "callbackSlots" | "doubtfulCallbackS
   };
 }
 
+/** What the service does without a request. */
+function startRepeated(deps: ProvidersDeps): Repeated[] {
+  const { database, log, callbackConfigs } = deps;
+  const { announceIntervalMs, newConfigsIntervalMs, recoveryIntervalMs } = PROVIDER_LIMITS;
+  const { attributionIntervalMs, settledIssuesIntervalMs } = PROVIDER_LIMITS;
+  return [
+    repeat({ everyMs: announceIntervalMs, what: "announcing providers to stations", log }, deps.announceChoices),
+    repeat({ everyMs: newConfigsIntervalMs, what: "reading new provider configs", log }, () =>
+      callbackConfigs.readNew(),
+    ),
+    repeat({ everyMs: recoveryIntervalMs, what: "announcing providers again", log }, () => recoverStations(database)),
+    repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, finishLeftAttributions(deps)),
+    repeat({ everyMs: settledIssuesIntervalMs, what: "closing issues that are settled", log }, () =>
+      closeSettledIssues(database),
+    ),
+    startRetention(providersRetention(deps), log),
+  ];
+}
+
 function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
   const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
+  const callbackResponder = { ...responder, requestsInFlight: PROVIDER_LIMITS.callbackRequestsInFlight };
   return [
     serve(responder, providersHealth, databaseHealth(deps.bus.nc, deps.database)),
-    serve(responder, paymentMessages.createProviderPayment, (request) => createPayment(deps, request)),
-    serve(responder, paymentMessages.findRecordedConfirmation, (request) => findConfirmation(deps, request)),
-    serve(responder, paymentMessages.withdrawProviderPayment, (request) => withdrawPayment(deps, request)),
-    serve(
-      { ...responder, requestsInFlight: PROVIDER_LIMITS.callbackRequestsInFlight },
-      callbackMessages.receiveCallback,
-      (request) => receive(deps, request),
-    ),
-    serve(responder, callbackMessages.refuseLargeCallback, (request) => refuseLarge(deps, request)),
-    serve(responder, configMessages.listProviderConfigs, (request) => listConfigs(deps, request)),
-    serve(responder, configMessages.createProviderConfig, (request) => createConfig(deps, request)),
-    serve(responder, configMessages.changeProviderConfig, (request) => changeConfig(deps, request)),
-    serve(responder, configMessages.rotateProviderSecret, (request) => rotateSecret(deps, request)),
-    serve(responder, configMessages.seedSandboxProvider, (request) => seedSandbox(deps, request)),
-    serve(responder, configMessages.listProviderEvents, (request) => listEvents(deps, request)),
-    serve(responder, issueMessages.listIssues, (request) => list(deps, request)),
-    serve(responder, issueMessages.attributeIssue, (request) => attribute(deps, request)),
-    serve(responder, issueMessages.closeIssue, (request) => close(deps, request)),
+    serve(responder, paymentMessages.createProviderPayment, (request) => createProviderPayment(deps, request)),
+    serve(responder, paymentMessages.findRecordedConfirmation, (request) => findRecordedConfirmation(deps, request)),
+    serve(responder, paymentMessages.withdrawProviderPayment, (request) => withdrawProviderPayment(deps, request)),
+    serve(callbackResponder, callbackMessages.receiveCallback, (request) => receiveCallback(deps, request)),
+    serve(responder, callbackMessages.refuseLargeCallback, (request) => refuseLargeCallback(deps, request)),
+    serve(responder, configMessages.listProviderConfigs, (request) => configs.listProviderConfigs(deps, request)),
+    serve(responder, configMessages.createProviderConfig, (request) => configs.createProviderConfig(deps, request)),
+    serve(responder, configMessages.changeProviderConfig, (request) => configs.changeProviderConfig(deps, request)),
+    serve(responder, configMessages.rotateProviderSecret, (request) => configs.rotateProviderSecret(deps, request)),
+    serve(responder, configMessages.seedSandboxProvider, (request) => configs.seedSandboxProvider(deps, request)),
+    serve(responder, configMessages.listProviderEvents, (request) => listProviderEvents(deps, request)),
+    serve(responder, issueMessages.listIssues, (request) => listIssues(deps, request)),
+    serve(responder, issueMessages.attributeIssue, (request) => attributeIssue(deps, request)),
+    serve(responder, issueMessages.closeIssue, (request) => closeIssue(deps, request)),
   ];
 }

@@ -10,7 +10,7 @@ import { BOUNDS } from "../../services/bus/bounds.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
 import { createFilial } from "../../services/bus/messages/filials.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
-import { checkReason } from "../../services/providers/issues/reason.ts";
+import { checkReason } from "../../services/providers/events.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** One is no bound but "not empty" or "from the first on", and so is zero. */

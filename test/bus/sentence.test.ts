@@ -10,7 +10,7 @@ import {
   resumeFilialRobotics,
 } from "../../services/bus/messages/robotics.ts";
 import { detailsSchema, reasonSchema } from "../../services/bus/messages/sentence.ts";
-import { checkReason } from "../../services/providers/issues/reason.ts";
+import { checkReason } from "../../services/providers/events.ts";
 
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
 const offer = { leg: "courier", manifest: [{ name: "Soup", quantity: 1 }] } as const;

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { verifySignature } from "../../services/providers/adapters/callback-signature.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { verifySignature } from "../../services/providers/secrets/callback-signature.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { sendCallback, signature } from "./emvco-callback.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";

@@ -1,9 +1,10 @@
 /** Changes that are made at once: two in one filial follow one another, and the trail of an organization has an order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { OPERATOR } from "../../services/providers/events.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
-import { updateConfig } from "../../services/providers/sql/configs.ts";
-import { OPERATOR, recordEvents } from "../../services/providers/sql/events.ts";
+import { changeProviderConfig } from "../../services/providers/sql/configs.ts";
+import { recordEvents } from "../../services/providers/sql/events.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
@@ -48,7 +49,7 @@ describe("two changes of one filial", () => {
     let refused: ReturnType<typeof refusalOf> | undefined;
     await world.database.begin(async (sql) => {
       await lockFilial(sql, { organizationId, filialId });
-      await updateConfig(sql, first, { name: "First", settings, status: "active" });
+      await changeProviderConfig(sql, first, { name: "First", settings, status: "active" });
       await choose(sql, { filialId, mode: "test", configId: first });
       refused = refusalOf(setStatus(place, second, "active"));
       refused.catch(() => undefined);

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { providerSecretPlace } from "../../services/providers/secrets/secret-place.ts";
+import { providerSecretPlace } from "../../services/providers/secrets.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
-import { insertConfig } from "../../services/providers/sql/configs.ts";
+import { createProviderConfig } from "../../services/providers/sql/configs.ts";
 import { createKeyring } from "../../services/runtime/keyring.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { newKey, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
@@ -266,7 +266,7 @@ describe("stations", () => {
         name: "A",
         settings: SETTINGS,
       } as const;
-      const { config_id: configId } = await insertConfig(sql, row);
+      const { config_id: configId } = await createProviderConfig(sql, row);
       await choose(sql, { filialId, mode: "test", configId });
       adding = addStation(place);
       // Long enough for the station to be found as one that has nothing to hear, if it were there already.

@@ -3,12 +3,15 @@ import * as fc from "fast-check";
 import { parse } from "promptparse";
 import { describe, expect, test } from "vitest";
 import { currencyExponent, formatAmount } from "../../machines/currency.ts";
-import { crc16 } from "../../services/providers/adapters/emvco/crc16.ts";
-import { currencyNumber } from "../../services/providers/adapters/emvco/currency-number.ts";
-import { type MerchantData, merchantDataSchema } from "../../services/providers/adapters/emvco/merchant-data.ts";
-import { merchantPayload } from "../../services/providers/adapters/emvco/merchant-payload.ts";
-import { tlv } from "../../services/providers/adapters/emvco/tlv.ts";
-import { newReference } from "../../services/providers/payments/reference.ts";
+import {
+  crc16,
+  currencyNumber,
+  type MerchantData,
+  merchantDataSchema,
+  merchantPayload,
+  tlv,
+} from "../../services/providers/adapters/emvco-payload.ts";
+import { newReference } from "../../services/providers/payments.ts";
 
 const printable = (max: number) =>
   fc

@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { verifySignature } from "../../services/providers/adapters/callback-signature.ts";
 import { emvcoGeneric } from "../../services/providers/adapters/emvco-generic.ts";
-import { verifySignature } from "../../services/providers/secrets/callback-signature.ts";
 
 const GUIDE = readFileSync(join(import.meta.dirname, "..", "..", "docs", "providers.md"), "utf8");
 

@@ -1,9 +1,10 @@
 /** What the providers service records goes when its retention is over, and nothing goes before. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { removeOldRows } from "../../services/providers/housekeeping.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { providersRetention } from "../../services/providers/retention.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 const { callbackRetentionDays, variantRetentionDays, taskRetentionDays, refusalRetentionDays, refusalRows } =
@@ -24,7 +25,7 @@ afterAll(async () => {
   await owned.drop();
 });
 
-const remove = () => removeOldRows({ database, log: createLog({ service: "test", level: "silent" }) });
+const remove = () => removeExpired(providersRetention({ database }), createLog({ service: "test", level: "silent" }));
 
 test("callbacks, and their variants before them", async () => {
   for (const [key, ageDays] of [

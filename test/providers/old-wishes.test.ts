@@ -1,12 +1,14 @@
 /** The wish not to ask a provider for an ended collection is kept as long as anybody could ask, and no longer. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { removeOldRows } from "../../services/providers/housekeeping.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { providersRetention } from "../../services/providers/retention.ts";
 import { createLog } from "../../services/runtime/log.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
-const { taskRetentionDays, rowsPerRemoval } = PROVIDER_LIMITS;
+const { taskRetentionDays } = PROVIDER_LIMITS;
+const { rowsPerBatch } = PROVIDER_LIMITS.retention;
 let owned: TestDatabase;
 let database: Database;
 beforeAll(async () => {
@@ -23,9 +25,9 @@ test("wishes go when their retention is over, however many, and younger ones sta
     insert into provider_withdrawals (intent_id, asked_at)
     select id, now() - make_interval(days => ${ageDays}) from generate_series(${first}::bigint, ${last}::bigint) as id`;
   await wish(1, 1, taskRetentionDays - 1);
-  await wish(2, rowsPerRemoval * 2 + 2, taskRetentionDays + 1);
-  await wish(rowsPerRemoval * 2 + 3, rowsPerRemoval * 2 + 3, 0);
-  await removeOldRows({ database, log: createLog({ service: "test", level: "silent" }) });
+  await wish(2, rowsPerBatch * 2 + 2, taskRetentionDays + 1);
+  await wish(rowsPerBatch * 2 + 3, rowsPerBatch * 2 + 3, 0);
+  await removeExpired(providersRetention({ database }), createLog({ service: "test", level: "silent" }));
   const left = await database`select intent_id from provider_withdrawals order by intent_id`;
-  expect(left.map((row) => row["intent_id"])).toEqual([1, rowsPerRemoval * 2 + 3]);
+  expect(left.map((row) => row["intent_id"])).toEqual([1, rowsPerBatch * 2 + 3]);
 });

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeIssue } from "../../services/bus/messages/issues.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import type { Transaction } from "../../services/db/pool.ts";
-import { raiseIssue } from "../../services/providers/callbacks/raise-issue.ts";
-import { findPayment, keepEnd, lockPayment } from "../../services/providers/sql/payments.ts";
+import { raiseIssue } from "../../services/providers/issue-recording.ts";
+import { findPayment, lockPayment, recordEnd } from "../../services/providers/sql/payments.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { Scenes } from "./emvco-scene.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
@@ -45,7 +45,7 @@ test("an end is kept that was asked for after the money, and forgotten when ther
   const { intentId } = (await scenes.open()).intent;
   await world.database.begin((sql) => assertMoney(sql, intentId, "first"));
   const after = await asked(intentId);
-  await world.database.begin((sql) => keepEnd(sql, after));
+  await world.database.begin((sql) => recordEnd(sql, after));
   expect(await hasEnded(intentId)).toBe(true);
   await world.database.begin((sql) => assertMoney(sql, intentId, "again, in other words"));
   expect(await hasEnded(intentId)).toBe(false);
@@ -57,7 +57,7 @@ test("money that is just being written down when the end comes is newer", async 
   let ending: Promise<unknown> = Promise.resolve();
   await world.database.begin(async (sql) => {
     await assertMoney(sql, intentId, "first");
-    ending = world.database.begin((other) => keepEnd(other, before));
+    ending = world.database.begin((other) => recordEnd(other, before));
     await waitFor("the end that waits for the payment", async () => {
       const waiting = await world.database`
         select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'

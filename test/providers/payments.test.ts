@@ -8,7 +8,7 @@ import * as configMessages from "../../services/bus/messages/provider-configs.ts
 import * as paymentMessages from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
-import { nextPollInMs } from "../../services/providers/tasks/poll.ts";
+import { nextPollInMs } from "../../services/providers/tasks.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { newKey, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";

@@ -1,8 +1,8 @@
 /** The budgets of refused callbacks: none of them uses up another's. */
 import { describe, expect, test } from "vitest";
 import { CALLBACK_REFUSAL_RATE } from "../../services/bus/messages/callbacks.ts";
-import { createRefusalThrottle, type RefusalVerdict } from "../../services/providers/callbacks/refusal-throttle.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { createRefusalThrottle, type RefusalVerdict } from "../../services/providers/refusal-throttle.ts";
 
 const { refusals, windowMs } = CALLBACK_REFUSAL_RATE;
 const { refusalsRecorded, unknownRefusalsRecorded, refusalsAnswered } = PROVIDER_LIMITS;

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
-import { liveSecrets } from "../../services/providers/secrets/live-secrets.ts";
+import { liveSecrets } from "../../services/providers/secrets.ts";
 import { createKeyring } from "../../services/runtime/keyring.ts";
 import { callbackSecret } from "../../services/sandbox-provider/secrets.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";

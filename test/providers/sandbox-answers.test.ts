@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AskedPayment, ProviderAdapter } from "../../services/providers/adapters/adapter.ts";
 import { createHttpClient, type HttpClient } from "../../services/providers/adapters/http-client.ts";
 import { sandboxAdapter } from "../../services/providers/adapters/sandbox.ts";
-import { addProviderFigures } from "../../services/providers/figures.ts";
+import { addProviderMetrics } from "../../services/providers/metrics.ts";
 
 const ACCESS = { settings: { account: "A-1" }, secrets: { api_key: ["key"] } };
 const ASKED: AskedPayment = {
@@ -39,7 +39,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
   });
-  http = createHttpClient(addProviderFigures(undefined));
+  http = createHttpClient(addProviderMetrics(undefined));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   adapter = sandboxAdapter(http, { url, installationKey: undefined });
 });

@@ -1,9 +1,9 @@
 /** More tasks at once than are worked on at once: the others wait here and are not left until their claim is over. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { addProviderFigures } from "../../services/providers/figures.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { startTaskRunner } from "../../services/providers/tasks/task-runner.ts";
+import { addProviderMetrics } from "../../services/providers/metrics.ts";
+import { startTaskRunner } from "../../services/providers/task-runner.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { cloneDatabase } from "../support/servers.ts";
 import { waitFor } from "./waiting.ts";
@@ -32,7 +32,7 @@ test("a burst of tasks of both lanes beyond those at work: begun as soon as othe
   const runner = startTaskRunner({
     database,
     log: createLog({ service: "test", level: "silent" }),
-    figures: addProviderFigures(undefined),
+    metrics: addProviderMetrics(undefined),
     run: async ({ intentId }) => {
       begun.push(intentId);
       atWork += 1;

@@ -65,7 +65,7 @@ const issueEvidenceSchema = z
   })
   .meta({ id: "IssueEvidence", description: "What was registered, beside what the provider says. Never a secret." });
 
-const registered = {
+const EXAMPLE_FACTS = {
   reference: "7Q2M4K8D1VXA9T3H6NBE5RWZ",
   provider_reference: "tx-1",
   account: "M-1",
@@ -86,9 +86,9 @@ const EXAMPLE = {
   provider_reference: "tx-1",
   evidence: {
     learned_from: "payment.paid",
-    asserted: { ...registered, amount: "12.40" },
+    asserted: { ...EXAMPLE_FACTS, amount: "12.40" },
     said: '{"reference":"7Q2M4K8D1VXA9T3H6NBE5RWZ","transaction_id":"tx-1","merchant_id":"M-1","amount":"12.40","currency":"EUR"}',
-    registered: { ...registered, provider_reference: "", paid_reference: null },
+    registered: { ...EXAMPLE_FACTS, provider_reference: "", paid_reference: null },
     station: null,
     further: [],
   },

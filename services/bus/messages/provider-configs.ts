@@ -10,6 +10,7 @@ const reason = z.string().optional();
 
 /** The adapters: each speaks one kind of provider. */
 export const PROVIDER_KINDS = ["sandbox", "emvco_generic"] as const;
+export type ProviderKind = (typeof PROVIDER_KINDS)[number];
 /** Test configs serve sandbox stations, live ones all others. */
 export const PROVIDER_MODES = ["test", "live"] as const;
 

@@ -1,18 +1,20 @@
 /**
- * What the product needs of a payment provider. An adapter speaks one kind of provider; it knows nothing of stations,
- * intents or PostgreSQL, and decides nothing: it asks, checks the shape of what comes back, and says it in our words.
+ * What the service needs of a payment provider. An adapter speaks to one kind of provider and knows nothing of stations,
+ * intents or PostgreSQL. It decides nothing: it asks, checks the shape of the answer, and returns it in these terms.
  */
-import type { EndReason } from "../../../machines/payment-intent.ts";
-import type { SignedCallback, Verdict } from "../secrets/callback-signature.ts";
 
-/** How a config gets into a provider: settings and the secrets that it works with. */
+import type { EndReason } from "../../../machines/payment-intent.ts";
+import type { ProviderKind } from "../../bus/messages/provider-configs.ts";
+import type { SignedCallback, Verdict } from "./callback-signature.ts";
+
+/** What a config needs to call its provider. */
 export interface ProviderAccess {
   readonly settings: Readonly<Record<string, unknown>>;
   /** Live secrets by name, the newest first. */
   readonly secrets: Readonly<Record<string, readonly string[]>>;
 }
 
-/** One payment as it is asked for, and as it is named later. */
+/** One payment, as the provider is asked for it and about it. */
 export interface AskedPayment {
   /** Ours; a provider that is asked twice with the same one makes one payment. */
   readonly reference: string;
@@ -31,23 +33,23 @@ export interface CreatedPayment {
   readonly providerReference: string;
 }
 
-/** Money that a provider asserts, as it names it. What it does not say is null or empty, and then does not match. */
-export interface AssertedMoney {
+/** A payment that a provider asserts. What it leaves out is null or empty, and then does not match. */
+export interface AssertedPayment {
   readonly reference: string;
   readonly providerReference: string;
   readonly account: string;
   readonly amountMinor: string | null;
   readonly currency: string | null;
-  /** The provider's own words, for the evidence. */
+  /** The provider's text as it came, for the evidence. */
   readonly said: string;
 }
 
-/** Why a buyer's payment came to nothing, for certain. */
+/** Why the buyer's payment failed for certain. */
 export type Decline = Extract<EndReason, "payment_declined" | "buyer_cancelled" | "provider_expired">;
 
 export type LookUp =
   | { readonly status: "pending" }
-  | { readonly status: "paid"; readonly money: AssertedMoney }
+  | { readonly status: "paid"; readonly money: AssertedPayment }
   | { readonly status: "ended"; readonly reason: Decline }
   /** The provider cannot say. */
   | { readonly status: "unknown" };
@@ -55,7 +57,7 @@ export type LookUp =
 export type Cancellation =
   /** No money moved and none will. */
   | { readonly status: "cancelled" }
-  | { readonly status: "paid"; readonly money: AssertedMoney }
+  | { readonly status: "paid"; readonly money: AssertedPayment }
   /** The buyer is just paying; ask again. */
   | { readonly status: "in_progress" }
   /** The provider cannot say, or cannot cancel. */
@@ -64,16 +66,16 @@ export type Cancellation =
 export interface CallbackEvent {
   /** The provider's own id of the event; null where it has none. */
   readonly eventId: string | null;
-  /** The provider's own word, for the record. */
+  /** The provider's name of it, for the record. */
   readonly type: string;
   readonly effect:
-    | { readonly kind: "paid"; readonly money: AssertedMoney }
+    | { readonly kind: "paid"; readonly money: AssertedPayment }
     | { readonly kind: "ended"; readonly reference: string; readonly reason: Decline }
     /** Nothing that concerns a collection, or a kind that did not exist when this was written. */
     | { readonly kind: "none" };
 }
 
-/** What an owner gave, as it is stored. `newSecrets` were made, and are shown this once. */
+/** What an owner gave, as it is stored. `newSecrets` were made now and are shown this once. */
 export interface PreparedConfig {
   readonly settings: Readonly<Record<string, unknown>>;
   readonly secrets: Readonly<Record<string, string>>;
@@ -82,7 +84,7 @@ export interface PreparedConfig {
 
 export interface ProviderAdapter {
   readonly secretNames: readonly string[];
-  /** False: there is nobody to ask; only callbacks and the deadline tell. */
+  /** False: the provider has no API; only a callback or the deadline ends a payment. */
   readonly answersQuestions: boolean;
   /** Checks settings. Throws `RefusedError` `invalid_request` naming the fields. */
   checkSettings(settings: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
@@ -101,16 +103,41 @@ export interface ProviderAdapter {
     renewal: { readonly name: string; readonly given: string | undefined },
     signal: AbortSignal,
   ): Promise<string>;
-  /** Whom the money must reach. */
+  /** The account that the money must reach. */
   accountOf(settings: Readonly<Record<string, unknown>>): string;
   /** All three throw `ProviderError`. */
   createPayment(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<CreatedPayment>;
   lookUp(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<LookUp>;
   cancel(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<Cancellation>;
   verify(callback: SignedCallback, secrets: readonly string[], nowMs: number): Verdict;
-  /** Of signed bytes, whatever they are: what cannot be read is told as money of which nothing is known. */
+  /** Takes any signed bytes: what cannot be read becomes an asserted payment without facts. */
   decode(body: Uint8Array): CallbackEvent;
 }
 
 /** The name of the secret with which every adapter's callbacks are signed. */
 export const CALLBACK_SECRET = "callback_secret";
+
+/** The adapter of each kind. */
+export type Adapters = Readonly<Record<ProviderKind, ProviderAdapter>>;
+
+/** Why a provider did not do what it was asked. */
+export type ProviderFailure = Extract<
+  EndReason,
+  "provider_refused" | "provider_timed_out" | "provider_unavailable" | "provider_answer_invalid"
+>;
+
+/** `failure` is what the cashier sees; the message is for the log and holds no secret. */
+export class ProviderError extends Error {
+  readonly failure: ProviderFailure;
+
+  constructor(failure: ProviderFailure, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "ProviderError";
+    this.failure = failure;
+  }
+
+  /** A refusal says that there is no payment; after any other failure there may be one. */
+  get mayHaveTakenEffect(): boolean {
+    return this.failure !== "provider_refused";
+  }
+}

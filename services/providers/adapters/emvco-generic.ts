@@ -1,6 +1,6 @@
 /**
- * `emvco_generic`: writes an EMVCo merchant-presented payload from the owner's merchant data. There is no API to ask:
- * whoever runs the scheme (an acquirer, a bank's gateway) signs a callback when the money is there, and without one the
+ * `emvco_generic`: writes an EMVCo merchant-presented payload from the owner's merchant data. There is no API:
+ * the operator of the scheme (an acquirer, a bank's gateway) signs a callback when the money has moved, and without one the
  * deadline ends the collection.
  *
  * A callback's body: `{"id", "type", "data": {"reference", "transaction_id", "merchant_id", "amount", "currency"}}`.
@@ -9,14 +9,10 @@
  * `payment.declined`, `payment.cancelled` and `payment.expired` mean what they say; any other is recorded and does nothing.
  */
 import { randomBytes } from "node:crypto";
-import { verifySignature } from "../secrets/callback-signature.ts";
-import { CALLBACK_SECRET, type CallbackEvent, type Decline, type ProviderAdapter } from "./adapter.ts";
-import { fieldsOf, nameOfEvent, readMoney, unreadable } from "./asserted-money.ts";
-import { checkedSettings } from "./checked-settings.ts";
-import { type MerchantData, merchantDataSchema } from "./emvco/merchant-data.ts";
-import { merchantPayload } from "./emvco/merchant-payload.ts";
-import { parseJsonBody } from "./json-body.ts";
-import { ProviderError } from "./provider-error.ts";
+import { CALLBACK_SECRET, type CallbackEvent, type Decline, type ProviderAdapter, ProviderError } from "./adapter.ts";
+import { verifySignature } from "./callback-signature.ts";
+import { type MerchantData, merchantDataSchema, merchantPayload } from "./emvco-payload.ts";
+import { checkedSettings, fieldsOf, nameOfEvent, parseJsonBody, readAssertedPayment, unreadable } from "./reading.ts";
 
 const SECRET_BYTES = 32;
 const madeSecret = (): string => randomBytes(SECRET_BYTES).toString("base64url");
@@ -62,7 +58,7 @@ function decode(body: Uint8Array): CallbackEvent {
   const named = nameOfEvent(id, said);
   if (named === undefined) return unreadable(body);
   const { reference, transaction_id: providerReference, merchant_id: account, amount, currency } = fieldsOf(data);
-  const money = readMoney({ reference, providerReference, account, amount, currency }, data);
+  const money = readAssertedPayment({ reference, providerReference, account, amount, currency }, data);
   if (named.type === "payment.paid") return { ...named, effect: { kind: "paid", money } };
   const reason = DECLINES.get(named.type);
   if (reason === undefined) return { ...named, effect: { kind: "none" } };

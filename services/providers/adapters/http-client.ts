@@ -1,21 +1,18 @@
-/**
- * Asking a provider over HTTP: one deadline over everything, a bounded answer, no redirects, TLS verified. What comes
- * back is JSON or nothing.
- */
+/** Calls a provider over HTTP: one deadline for everything, a bounded JSON answer, no redirects, TLS verified. */
 import { Agent, type Dispatcher } from "undici";
-import type { CallOperation, ProviderFigures } from "../figures.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { parseJsonBody } from "./json-body.ts";
-import { ProviderError } from "./provider-error.ts";
+import type { CallOperation, ProviderMetrics } from "../metrics.ts";
+import { ProviderError } from "./adapter.ts";
+import { parseJsonBody } from "./reading.ts";
 
-export interface ProviderQuestion {
+export interface ProviderCall {
   /** For the metrics. */
   readonly operation: CallOperation;
   readonly method: "GET" | "POST";
   readonly url: URL;
   readonly apiKey: string | undefined;
   readonly body?: object;
-  /** Ends the question. A signal that was aborted by its time-out means `provider_timed_out`. */
+  /** Ends the call. A signal that was aborted by its time-out means `provider_timed_out`. */
   readonly signal: AbortSignal;
 }
 
@@ -26,19 +23,19 @@ export interface ProviderAnswer {
 
 export interface HttpClient {
   /**
-   * What `read` makes of a 2xx or 4xx with a JSON body. Throws `ProviderError` for everything else; `read` throws it for
-   * an answer that is none, which counts as the call's failure as well.
+   * Returns what `read` makes of a 2xx or 4xx with a JSON body. Throws `ProviderError` for everything else; `read` throws it
+   * for an invalid answer, which counts as the call's failure too.
    */
-  ask<T>(question: ProviderQuestion, read: (answer: ProviderAnswer) => T): Promise<T>;
+  ask<T>(question: ProviderCall, read: (answer: ProviderAnswer) => T): Promise<T>;
   close(): Promise<void>;
 }
 
-export function createHttpClient(figures: Pick<ProviderFigures, "calls" | "callSeconds">): HttpClient {
+export function createHttpClient(metrics: Pick<ProviderMetrics, "calls" | "callSeconds">): HttpClient {
   const { callMs, connectionsPerHost } = PROVIDER_LIMITS;
   const agent = new Agent({
     connections: connectionsPerHost,
     pipelining: 1,
-    // The question's own deadline is shorter; these end what a deadline that was forgotten would leave.
+    // The call's deadline is shorter; these end a call without one.
     headersTimeout: callMs * 2,
     bodyTimeout: callMs * 2,
     connect: { timeout: callMs, rejectUnauthorized: true, minVersion: "TLSv1.2" },
@@ -56,15 +53,15 @@ export function createHttpClient(figures: Pick<ProviderFigures, "calls" | "callS
         if (error instanceof ProviderError) result = error.failure;
         throw error;
       } finally {
-        figures.calls.add({ operation, result });
-        figures.callSeconds.observe({ operation }, (performance.now() - startedAtMs) / 1_000);
+        metrics.calls.add({ operation, result });
+        metrics.callSeconds.observe({ operation }, (performance.now() - startedAtMs) / 1_000);
       }
     },
     close: () => agent.destroy(),
   };
 }
 
-async function ask(agent: Agent, question: ProviderQuestion): Promise<ProviderAnswer> {
+async function ask(agent: Agent, question: ProviderCall): Promise<ProviderAnswer> {
   const { method, url, apiKey, body, signal } = question;
   let status: number;
   let bytes: Uint8Array;

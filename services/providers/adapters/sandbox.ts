@@ -1,16 +1,15 @@
 /**
- * `sandbox`: speaks to the sandbox provider over HTTP, as to any other outside party. Its API is described in
- * `services/sandbox-provider/http/api.ts`; here stands only what an adapter needs of it.
+ * `sandbox`: calls the sandbox provider over HTTP, as any other outside party. `services/sandbox-provider/http/api.ts` describes
+ * its API; here is only what the adapter needs.
  */
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
 import { comparableReference } from "../../bus/messages/intents.ts";
 import { RefusedError } from "../../bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import { verifySignature } from "../secrets/callback-signature.ts";
 import {
   type AskedPayment,
-  type AssertedMoney,
+  type AssertedPayment,
   CALLBACK_SECRET,
   type CallbackEvent,
   type Cancellation,
@@ -18,12 +17,11 @@ import {
   type LookUp,
   type ProviderAccess,
   type ProviderAdapter,
+  ProviderError,
 } from "./adapter.ts";
-import { fieldsOf, nameOfEvent, readMoney, unreadable } from "./asserted-money.ts";
-import { checkedSettings } from "./checked-settings.ts";
+import { verifySignature } from "./callback-signature.ts";
 import type { HttpClient, ProviderAnswer } from "./http-client.ts";
-import { parseJsonBody } from "./json-body.ts";
-import { ProviderError } from "./provider-error.ts";
+import { checkedSettings, fieldsOf, nameOfEvent, parseJsonBody, readAssertedPayment, unreadable } from "./reading.ts";
 
 const API_KEY = "api_key";
 
@@ -135,7 +133,7 @@ export function sandboxAdapter(
         (answer) => {
           const created = understood(createdSchema, answer);
           requireAsked(created, payment, settings.account);
-          // Kept as every later word of it is read, so that a reference never differs from itself.
+          // Stored in the form in which every later reference is read, so that both compare equal.
           return { qrPayload: created.qr_payload, providerReference: comparableReference(created.payment_id) };
         },
       );
@@ -178,12 +176,12 @@ function lookUpOf(payment: Payment): LookUp {
   }
 }
 
-function moneyOf(payment: unknown): AssertedMoney {
+function moneyOf(payment: unknown): AssertedPayment {
   const { reference, payment_id: providerReference, account, amount, currency } = fieldsOf(payment);
-  return readMoney({ reference, providerReference, account, amount, currency }, payment);
+  return readAssertedPayment({ reference, providerReference, account, amount, currency }, payment);
 }
 
-/** What the guest will scan must ask for what was asked for, and must be nothing but what is seen of it. */
+/** The QR must be for the requested payment, and must hold no invisible characters. */
 function requireAsked(created: z.infer<typeof createdSchema>, asked: AskedPayment, account: string): void {
   const amountMinor = parseAmount(created.amount, created.currency)?.toString();
   const isAsked =
@@ -201,8 +199,8 @@ function requireAsked(created: z.infer<typeof createdSchema>, asked: AskedPaymen
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
- * An answer about the payment that was asked about. Money may name it by either reference, because what differs then is an
- * issue; that nothing was paid counts only of this very payment.
+ * An answer about the requested payment. Paid money may name it by either reference, because a difference becomes an issue;
+ * an unpaid end counts only with both.
  */
 function understoodAbout({ reference, providerReference }: AskedPayment, answer: ProviderAnswer): Payment {
   const payment = understood(paymentSchema, answer);

@@ -20,7 +20,7 @@ interface AnswerRow {
 export interface KnownCallback {
   readonly callbackId: number;
   readonly answer: StoredAnswer;
-  /** False: under the same id something else was said. */
+  /** False: the same event id came with another body before. */
   readonly isSameBody: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface NewCallback extends CallbackKey {
   readonly intentId: number | null;
 }
 
-/** Records the event with its answer; undefined when it is recorded already, and then whoever recorded it has committed. */
+/** Records the event with its answer; undefined when another transaction has recorded and committed it. */
 export async function insertCallback(
   sql: Transaction,
   callback: NewCallback,
@@ -63,7 +63,7 @@ export async function insertCallback(
   return { callbackId: row.callback_id, answer: { status: row.answer_status, body: row.answer_body } };
 }
 
-/** Keeps another body of a known event; beyond `atMost` it is counted only. The event is held until the transaction ends. */
+/** Stores another body of a known event; beyond `atMost` it is counted only. Locks the event until the transaction ends. */
 export async function insertVariant(
   sql: Transaction,
   variant: {
@@ -106,4 +106,34 @@ export async function insertRefusal(
   await sql`
     insert into provider_callback_refusals (config_id, address, reason)
     values (${refusal.configId}, ${refusal.address}, ${refusal.reason})`;
+}
+
+export async function deleteOldCallbacks(sql: Queryable, olderThanDays: number, rows: number): Promise<number> {
+  const deleted = await sql`
+    delete from provider_callbacks where callback_id in (
+      select callback_id from provider_callbacks
+      where received_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+  return deleted.count;
+}
+
+export async function deleteOldVariants(sql: Queryable, olderThanDays: number, rows: number): Promise<number> {
+  const deleted = await sql`
+    delete from provider_callback_variants where (callback_id, body_hash) in (
+      select callback_id, body_hash from provider_callback_variants
+      where received_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+  return deleted.count;
+}
+
+/** Also those beyond the newest `keep`, however young they are. */
+export async function deleteOldRefusals(
+  sql: Queryable,
+  { olderThanDays, keep, rows }: { readonly olderThanDays: number; readonly keep: number; readonly rows: number },
+): Promise<number> {
+  const deleted = await sql`
+    delete from provider_callback_refusals where refusal_id in (
+      select refusal_id from provider_callback_refusals
+      where at < now() - make_interval(days => ${olderThanDays})
+        or refusal_id <= (select max(refusal_id) from provider_callback_refusals) - ${keep}::bigint
+      order by refusal_id limit ${rows})`;
+  return deleted.count;
 }

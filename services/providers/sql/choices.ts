@@ -1,10 +1,11 @@
-/** Which config a filial's stations use, and which stations have been told. */
+/** Which config a filial's stations use, which stations are marked as not announced, and the recovery of a bus that has lost data. */
+
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { ConfigRow } from "./configs.ts";
 
 /**
- * The filial, held until the transaction ends; false when the organization has none such. A station that is being
- * created refers to its filial, so it is either committed and seen from here on, or created after this transaction.
+ * The filial, held until the transaction ends; false when the organization has no such filial. A station that is being
+ * created refers to its filial, so it is either committed and visible from here on, or created after this transaction.
  */
 export async function lockFilial(
   sql: Transaction,
@@ -15,7 +16,7 @@ export async function lockFilial(
   return rows.count === 1;
 }
 
-/** Writes the filial's choice with its next revision and marks its stations as not told. */
+/** Writes the filial's choice with its next revision and marks its stations. */
 export async function choose(
   sql: Transaction,
   choice: { readonly filialId: number; readonly mode: ConfigRow["mode"]; readonly configId: number | null },
@@ -28,15 +29,15 @@ export async function choose(
     update stations set provider_told = false where filial_id = ${filialId} and sandbox = ${mode === "test"}`;
 }
 
-export interface UntoldStation {
+export interface MarkedStation {
   readonly station_id: number;
   readonly filial_id: number;
   readonly sandbox: boolean;
 }
 
-/** Takes up to `limit` stations that have not been told, as told from now on. Others skip them until this ends. */
-export async function takeUntoldStations(sql: Transaction, limit: number): Promise<UntoldStation[]> {
-  return sql<UntoldStation[]>`
+/** Takes up to `limit` marked stations and removes their marks. Other processes skip them until this transaction ends. */
+export async function takeMarkedStations(sql: Transaction, limit: number): Promise<MarkedStation[]> {
+  return sql<MarkedStation[]>`
     update stations set provider_told = true where station_id in (
       select station_id from stations where not provider_told order by station_id limit ${limit} for update skip locked)
     returning station_id, filial_id, sandbox`;
@@ -49,7 +50,7 @@ export interface ChoiceRow {
   readonly revision: number;
 }
 
-/** The choices of these filials. Read after the stations were taken, so that none is older than what they must hear. */
+/** The choices of these filials. Read after the stations were taken, so that none is too old. */
 export async function readChoices(sql: Transaction, filialIds: readonly number[]): Promise<ChoiceRow[]> {
   return sql<ChoiceRow[]>`
     select filial_id, mode, config_id, revision from provider_choices
@@ -80,4 +81,46 @@ export async function hasUndeliveredStation(
         where filial_id = ${place.filialId} and sandbox = ${place.mode === "test"})
     ) as waits`;
   return row.waits;
+}
+
+export interface Recovery {
+  /** When the relay announced the stations again; as text, because a date would lose its microseconds. */
+  readonly announced: string;
+  /** The newest station that is marked. */
+  readonly marked_through: number;
+}
+
+/** What is still to be marked, locked until the transaction ends; undefined when nothing is, or another process has it. */
+export async function takeRecovery(sql: Transaction): Promise<Recovery | undefined> {
+  const [row] = await sql<Recovery[]>`
+    select a.finished_at::text as announced,
+      case when r.announced_at = a.finished_at then r.marked_through else 0 end as marked_through
+    from provider_recovery r join bus_announcements a on a.part = 'stations' and a.finished_at > r.recovered_at
+    for update of r skip locked`;
+  return row;
+}
+
+/** Marks up to `limit` stations after that one; returns the newest one, or undefined when there is none. */
+export async function markStations(sql: Transaction, after: number, limit: number): Promise<number | undefined> {
+  const [row] = await sql<{ newest: number | null }[]>`
+    with page as (
+      select station_id from stations where station_id > ${after} order by station_id limit ${limit}
+    ), marked as (
+      update stations set provider_told = false where station_id in (select station_id from page)
+    )
+    select max(station_id) as newest from page`;
+  return row?.newest ?? undefined;
+}
+
+/** Notes how far the marking for an announcement has come. */
+export async function noteMarked(sql: Transaction, { announced, marked_through }: Recovery): Promise<void> {
+  await sql`
+    update provider_recovery set announced_at = ${announced}::text::timestamptz, marked_through = ${marked_through}`;
+}
+
+/** Every station is marked for this announcement. */
+export async function noteRecovered(sql: Transaction, announced: string): Promise<void> {
+  await sql`
+    update provider_recovery
+    set recovered_at = ${announced}::text::timestamptz, announced_at = null, marked_through = 0`;
 }

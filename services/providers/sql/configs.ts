@@ -1,8 +1,6 @@
-/** Provider configs. One SQL operation per function; each is confined to an organization, except for callbacks. */
-import type { PROVIDER_MODES } from "../../bus/messages/provider-configs.ts";
-import type { Queryable, Transaction } from "../../db/pool.ts";
-import type { ProviderKind } from "../adapters/adapters.ts";
-import type { Json } from "./json.ts";
+/** Provider configs. A query is confined to an organization, except those for callbacks and tasks. */
+import type { PROVIDER_MODES, ProviderKind } from "../../bus/messages/provider-configs.ts";
+import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 
 export interface ConfigRow {
   readonly config_id: number;
@@ -33,7 +31,7 @@ export async function findConfigById(sql: Queryable, configId: number): Promise<
   return row;
 }
 
-/** For callbacks, whose signatures say whether they may speak for a config. */
+/** For callbacks: the signature shows which config a callback belongs to. */
 export async function listConfigsById(sql: Queryable, configIds: readonly number[]): Promise<ConfigRow[]> {
   return sql<ConfigRow[]>`select * from provider_configs where config_id = any(${[...configIds]}::bigint[])`;
 }
@@ -67,7 +65,7 @@ export async function findUsableConfig(
 }
 
 /** The organization's configs, or those of one of its filials, by id. */
-export async function listConfigs(
+export async function listProviderConfigs(
   sql: Queryable,
   filter: {
     readonly organizationId: number;
@@ -98,7 +96,7 @@ export interface NewConfig {
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-export async function insertConfig(sql: Transaction, config: NewConfig): Promise<ConfigRow> {
+export async function createProviderConfig(sql: Transaction, config: NewConfig): Promise<ConfigRow> {
   const { organizationId, filialId, kind, mode, name, settings } = config;
   const [row] = await sql<[ConfigRow]>`
     insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)
@@ -107,7 +105,7 @@ export async function insertConfig(sql: Transaction, config: NewConfig): Promise
   return row;
 }
 
-export async function updateConfig(
+export async function changeProviderConfig(
   sql: Transaction,
   configId: number,
   next: Pick<ConfigRow, "name" | "settings" | "status">,

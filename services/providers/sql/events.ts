@@ -1,24 +1,12 @@
-/** The trail of configs and issues: who did what, and why. */
-import type { ActorKind, Caller } from "../../bus/messages/caller.ts";
-import type { Queryable, Transaction } from "../../db/pool.ts";
-import type { Attribution, IssueRow } from "./issues.ts";
-import type { Json } from "./json.ts";
+/** The audit log of configs and issues: who did what, and why. */
+import type { ActorKind } from "../../bus/messages/caller.ts";
+import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 
-/** Who did it, as the trail names them at that moment. */
+/** Who did it, with the name of that moment. */
 export interface ProviderActor {
   readonly kind: ActorKind;
   readonly id: number;
   readonly name: string;
-}
-
-/** Whoever operates the installation acts on the bus only; the registry's trail names them alike. */
-export const OPERATOR: ProviderActor = { kind: "registry", id: 0, name: "operator" };
-/** What resolves by itself is nobody's doing. */
-export const SYSTEM: ProviderActor = { kind: "system", id: 0, name: "system" };
-
-/** A person by the role. */
-export function personActor({ role, userId, name }: Pick<Caller, "role" | "userId" | "name">): ProviderActor {
-  return { kind: role, id: userId, name };
 }
 
 export interface ProviderEvent {
@@ -34,12 +22,11 @@ export interface ProviderEvent {
 const EVENT_LOCK_CLASS = 0xe7e8;
 
 /**
- * Holds the organizations' trails until the transaction ends, so that the ids of one organization grow in the order of
- * the commits: whoever reads on from the last id that they have seen misses nothing. So this comes after every row lock
- * of a transaction, and before its outbox rows. In one order for all, so that two that hold several never wait for each
- * other.
+ * Locks the organizations' audit logs until the transaction ends, so that the ids of one organization grow in the order of
+ * the commits: a reader that goes on from the last id it has read misses nothing. So this comes after every row lock of a
+ * transaction, and before its outbox rows. All transactions lock in the same order, so that none waits in a circle.
  */
-async function holdTrails(sql: Transaction, organizationIds: readonly number[]): Promise<void> {
+async function lockAuditLogs(sql: Transaction, organizationIds: readonly number[]): Promise<void> {
   await sql`
     select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, key)
     from (select distinct hashint8(id) as key from unnest(${[...organizationIds]}::bigint[]) as id order by key) keys`;
@@ -47,7 +34,7 @@ async function holdTrails(sql: Transaction, organizationIds: readonly number[]):
 
 /** Written in the transaction of the change itself, so that neither is without the other. */
 export async function recordEvents(sql: Transaction, events: readonly ProviderEvent[]): Promise<void> {
-  await holdTrails(
+  await lockAuditLogs(
     sql,
     events.map((event) => event.organizationId),
   );
@@ -58,20 +45,6 @@ export async function recordEvents(sql: Transaction, events: readonly ProviderEv
       values (${organizationId}, ${actor.kind}, ${actor.id}, ${actor.name}, ${action}, ${subject.kind}, ${subject.id},
         ${sql.json(data)})`;
   }
-}
-
-/** An attribution is told when the seam has settled it, in the name of whoever asked for it. */
-export async function recordAttribution(
-  sql: Transaction,
-  issue: Pick<IssueRow, "issue_id" | "organization_id" | "kind" | "transaction_id">,
-  { by, reason, orderId, intentId }: Attribution,
-): Promise<void> {
-  const { issue_id: id, organization_id: organizationId, kind, transaction_id } = issue;
-  const data = { kind, reason, order_id: orderId, intent_id: intentId, transaction_id };
-  const subject = { kind: "provider_issue", id } as const;
-  await recordEvents(sql, [
-    { organizationId, actor: personActor(by), action: "provider_issue_attributed", subject, data },
-  ]);
 }
 
 export interface ProviderEventRow {
@@ -87,7 +60,7 @@ export interface ProviderEventRow {
 }
 
 /** The organization's events: oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. */
-export async function selectEvents(
+export async function listProviderEvents(
   sql: Queryable,
   page: {
     readonly organizationId: number;

@@ -1,14 +1,15 @@
-/** Money that does not fit. */
+/** Issues and their attributions, and what an attribution reads of orders, which belong to the settlement service. */
+
 import type { Caller } from "../../bus/messages/caller.ts";
 import { moneyKey } from "../../bus/messages/intents.ts";
 import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/issues.ts";
-import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import type { Json } from "./json.ts";
+import type { ConfigRow } from "./configs.ts";
 
 export type IssueKind = (typeof ISSUE_KINDS)[number];
 
-/** An attribution under way: everything that the payment seam is asked, so that it can be asked the very same again. */
+/** An attribution under way: the whole request to the payment seam, so that it can be repeated. */
 export interface Attribution {
   readonly intentId: number;
   readonly attestationId: string;
@@ -41,9 +42,9 @@ export interface IssueRow {
   readonly reason: string | null;
   readonly transaction_id: number | null;
   readonly attribution: Attribution | null;
-  /** Every name of its money: of its config, of the registered account, and of each account that was said. */
+  /** Every match key of its money: of its config, of the registered account, and of each asserted account. */
   readonly money_names: readonly string[];
-  /** Different amounts were said of it, or more accounts than are kept, also beyond what the evidence keeps. */
+  /** Different amounts were asserted, or more accounts than are stored, also beyond what the evidence stores. */
   readonly said_differently: boolean;
 }
 
@@ -64,7 +65,7 @@ export interface NewIssue {
   readonly amountMinor: string | null;
   readonly currency: string | null;
   readonly providerReference: string;
-  /** The account that the provider has said; empty where it has said none. */
+  /** The account that the provider has asserted; empty where there is none. */
   readonly saidAccount: string;
   readonly evidence: IssueEvidence;
 }
@@ -88,7 +89,7 @@ export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<nu
   return row?.issue_id;
 }
 
-/** What a person has decided about a money: it pays, or is about to pay, an order; or it is closed as dealt with outside. */
+/** What a person has decided about money: it pays, or is about to pay, an order; or it is closed as resolved outside. */
 export interface Resolution {
   readonly issueId: number;
   readonly kind: IssueKind;
@@ -99,8 +100,8 @@ export interface Resolution {
 }
 
 /**
- * By whichever name of the money, so that it does not matter which config tells of it. Not of issues that were closed because their money has paid: the payment
- * says so.
+ * By any match key of the money, whichever config reports it. Without issues that were closed because their money has paid:
+ * the payment shows that.
  */
 export async function findResolutions(
   sql: Queryable,
@@ -134,7 +135,7 @@ export type OtherIssue = Pick<IssueRow, "issue_id" | "status" | "amount_minor" |
   readonly is_attributed: boolean;
 };
 
-/** The other issues of an issue's money, by whichever of its names. */
+/** The other issues of an issue's money, by any of its match keys. */
 export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<readonly OtherIssue[]> {
   return await sql<OtherIssue[]>`
     select issue_id, status, amount_minor::text as amount_minor, currency, said_differently,
@@ -144,7 +145,7 @@ export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<
     order by issue_id`;
 }
 
-/** Every name of an issue's money that the payment seam finds: by way of other issues too. */
+/** Every match key of an issue's money that the payment seam finds, also through other issues. */
 export async function findNamesAtSeam(
   sql: Queryable,
   { config_id: configId, money_key: name }: Pick<IssueRow, "config_id" | "money_key">,
@@ -155,8 +156,8 @@ export async function findNamesAtSeam(
   return row.names;
 }
 
-/** What a provider says of a money that has an issue already. */
-export interface FurtherWords {
+/** A later assertion of money that has an issue already. */
+export interface FurtherEvidence {
   readonly said: string;
   readonly learnedFrom: string;
   readonly amountMinor: string | null;
@@ -165,12 +166,15 @@ export interface FurtherWords {
 }
 
 /**
- * Keeps what a provider says anew of a money with an issue, within the bound; what it has said before is not kept again.
- * That it has said another amount, or of how many accounts, is remembered beyond the bound. True when something was kept
- * or remembered.
+ * Stores a later assertion within the bound; a repeated one is not stored again. That another amount or account was asserted
+ * is recorded beyond the bound too. True when the statement stored or recorded something.
  */
-export async function addWordsTo(sql: Transaction, issueId: number, words: FurtherWords): Promise<boolean> {
-  const { said, learnedFrom, amountMinor, currency, account } = words;
+export async function addFurtherEvidence(
+  sql: Transaction,
+  issueId: number,
+  evidence: FurtherEvidence,
+): Promise<boolean> {
+  const { said, learnedFrom, amountMinor, currency, account } = evidence;
   await sql`
     update provider_issues i set
       money_names = case when cardinality(named.names) <= ${PROVIDER_LIMITS.moneyNames} then named.names else i.money_names end,
@@ -193,11 +197,11 @@ export async function addWordsTo(sql: Transaction, issueId: number, words: Furth
         'same_amount', (amount_minor, currency) is not distinct from (${amountMinor}::bigint, ${currency}::text))))
     where issue_id = ${issueId} and coalesce(evidence ->> 'said', '') <> ${said}
       and not coalesce(evidence -> 'further', '[]') @> jsonb_build_array(jsonb_build_object('said', ${said}::text))
-      and jsonb_array_length(coalesce(evidence -> 'further', '[]')) < ${PROVIDER_LIMITS.furtherWords}`;
+      and jsonb_array_length(coalesce(evidence -> 'further', '[]')) < ${PROVIDER_LIMITS.furtherEvidence}`;
   return differs.count + kept.count > 0;
 }
 
-/** The issue that this money has in this difficulty and that is not attributed. */
+/** The money's issue of this kind that is not attributed. */
 export async function findIssueOfMoney(
   sql: Transaction,
   key: { readonly configId: number; readonly kind: IssueKind; readonly moneyName: string },
@@ -221,7 +225,7 @@ export async function findOpenIssueOf(
 }
 
 /** The organization's issues, newest first, those before one of them. */
-export async function selectIssues(
+export async function listIssues(
   sql: Queryable,
   page: {
     readonly organizationId: number;
@@ -249,7 +253,7 @@ export async function findIssue(sql: Queryable, key: IssueKey): Promise<IssueRow
   return row;
 }
 
-/** The issue, held until the transaction ends. */
+/** The issue, locked until the transaction ends. */
 export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueRow | undefined> {
   const [row] = await sql<IssueRow[]>`
     select ${columns(sql)} from provider_issues
@@ -258,9 +262,8 @@ export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueR
 }
 
 /**
- * Notes what the payment seam is about to be asked; false when the same money already pays, or is about to pay, an
- * order by another issue. The caller holds the money and the issue and has seen that it is open and without an
- * attribution.
+ * Stores the request to the payment seam; false when the same money pays, or is about to pay, an order by another issue.
+ * The caller has locked the money and the issue, and has checked that it is open and without an attribution.
  */
 export async function startAttribution(sql: Transaction, issueId: number, attribution: Attribution): Promise<boolean> {
   const started = await sql`
@@ -299,7 +302,7 @@ export async function resolveIssue(
   return row;
 }
 
-/** Up to `limit` issues after one of them, by id, whose attribution was begun so long ago that whoever began it is gone. */
+/** Up to `limit` issues after `afterId`, by id, whose attribution is so old that its process must have ended. */
 export async function listLeftAttributions(
   sql: Queryable,
   page: { readonly olderThanMs: number; readonly afterId: number; readonly limit: number },
@@ -312,11 +315,8 @@ export async function listLeftAttributions(
   return rows.map((row) => ({ organizationId: row.organization_id, issueId: row.issue_id }));
 }
 
-/**
- * Closes up to `limit` issues whose money has settled its own intent since: the cashier has mended the order and attested
- * it.
- */
-export async function closeSettled(
+/** Closes up to `limit` issues whose money has settled its intent since: the cashier has corrected the order and attested it. */
+export async function closeSettledIssues(
   sql: Transaction,
   limit: number,
 ): Promise<readonly Pick<IssueRow, "issue_id" | "organization_id" | "kind" | "reason" | "transaction_id">[]> {
@@ -331,4 +331,35 @@ export async function closeSettled(
         order by o.issue_id limit ${limit} for update of o skip locked)
       and t.intent_id = i.intent_id
     returning i.issue_id, i.organization_id, i.kind, i.reason, i.transaction_id`;
+}
+
+/** Where an order was opened. */
+export interface OrderPlace {
+  readonly stationId: number;
+  readonly filialId: number;
+  /** The mode of the configs that its station uses. */
+  readonly mode: ConfigRow["mode"];
+}
+
+/** The place of an order of the organization, or undefined. */
+export async function findOrderPlace(
+  sql: Queryable,
+  key: { readonly organizationId: number; readonly orderId: number },
+): Promise<OrderPlace | undefined> {
+  const [row] = await sql<{ station_id: number; filial_id: number; sandbox: boolean }[]>`
+    select o.station_id, s.filial_id, s.sandbox from orders o join stations s using (station_id)
+    where o.organization_id = ${key.organizationId} and o.order_id = ${key.orderId}`;
+  if (row === undefined) return undefined;
+  return { stationId: row.station_id, filialId: row.filial_id, mode: row.sandbox ? "test" : "live" };
+}
+
+/** The order and the intent that this money has paid, by any of its match keys, or undefined. */
+export async function findOrderPaidWith(
+  sql: Queryable,
+  moneyNames: readonly string[],
+): Promise<{ readonly orderId: number; readonly intentId: number } | undefined> {
+  const [row] = await sql<{ order_id: number; intent_id: number }[]>`
+    select t.order_id, t.intent_id from paid_money_names n join transactions t using (transaction_id)
+    where n.name = any(${[...moneyNames]}::text[]) order by t.transaction_id limit 1`;
+  return row === undefined ? undefined : { orderId: row.order_id, intentId: row.intent_id };
 }

@@ -1,9 +1,8 @@
-/** Payments asked of providers. */
+/** Payments that providers were asked for. */
 import type { ProviderEndReason } from "../../../machines/payment-intent.ts";
 import { moneyKey, moneyName } from "../../bus/messages/intents.ts";
-import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import type { Database, Json, Queryable, Transaction } from "../../db/pool.ts";
 import type { ConfigRow } from "./configs.ts";
-import type { Json } from "./json.ts";
 
 export interface PaymentRow {
   readonly intent_id: number;
@@ -24,7 +23,7 @@ export interface PaymentRow {
   readonly paid_reference: string | null;
   readonly withdrawn_at: Date | null;
   readonly ended_at: Date | null;
-  /** How often money was asserted that is kept as evidence. */
+  /** How often the provider has asserted money that became evidence of an issue. */
   readonly assertions: number;
   readonly created_at: Date;
 }
@@ -42,17 +41,17 @@ export interface NewPayment {
   readonly orderDisplayNumber: number;
   readonly reference: string;
   readonly account: string;
-  /** Where the account's scheme stands too. */
+  /** Its settings name the account's scheme too. */
   readonly config: Pick<ConfigRow, "kind" | "settings">;
   readonly amountMinor: string;
   readonly currency: string;
   readonly expiresAtMs: number;
-  /** How long whoever writes the row may take to ask. */
+  /** How long the writer of the row may take to ask the provider. */
   readonly askMs: number;
 }
 
 /** Writes the row; undefined when the intent has one already. */
-export async function insertPayment(database: Queryable, payment: NewPayment): Promise<PaymentRow | undefined> {
+export async function createProviderPayment(database: Queryable, payment: NewPayment): Promise<PaymentRow | undefined> {
   const { intentId, configId, organizationId, stationId, orderDisplayNumber, reference } = payment;
   const [row] = await database<PaymentRow[]>`
     insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
@@ -66,24 +65,24 @@ export async function insertPayment(database: Queryable, payment: NewPayment): P
   return row;
 }
 
-/** Holds an intent, which may have no payment yet, until the transaction ends: its payment and its end come one by one. */
+/** Locks an intent, which may have no payment yet, until the transaction ends: its payment and its end are written one by one. */
 export async function lockIntent(sql: Transaction, intentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`provider payment ${intentId}`}, 0))`;
 }
 
-/** Writes down that an intent has ended for which nothing was asked. */
-export async function keepWithdrawal(sql: Transaction, intentId: number): Promise<void> {
+/** Records the end of an intent without a payment. */
+export async function recordWithdrawal(sql: Transaction, intentId: number): Promise<void> {
   await sql`insert into provider_withdrawals (intent_id) values (${intentId}) on conflict (intent_id) do nothing`;
 }
 
-/** Whether an intent has ended before anything was asked for it. */
+/** Whether an intent has ended before a payment was requested for it. */
 export async function isWithdrawn(sql: Transaction, intentId: number): Promise<boolean> {
   const rows = await sql`select 1 from provider_withdrawals where intent_id = ${intentId}`;
   return rows.length > 0;
 }
 
-/** Takes over a question whose asker has not answered within their time; undefined when there is nothing to take over. */
-export async function takeOverQuestion(
+/** Takes over a request that has run out of time; undefined when there is none. */
+export async function takeOverRequest(
   database: Database,
   intentId: number,
   askMs: number,
@@ -95,8 +94,8 @@ export async function takeOverQuestion(
   return row;
 }
 
-/** Whoever asks next may ask the provider at once. */
-export async function giveUpQuestion(database: Database, intentId: number): Promise<void> {
+/** The next request may ask the provider at once. */
+export async function releaseRequest(database: Database, intentId: number): Promise<void> {
   await database`
     update provider_payments set asked_until = now() where intent_id = ${intentId} and status = 'asked'`;
 }
@@ -110,7 +109,7 @@ export async function findPayment(sql: Queryable, intentId: number): Promise<Pay
  * The reference of the money that was recorded before the payment's deadline, and whether the deadline has passed. The
  * lock waits for a recording that is under way; one that begins after `is_over` has a later time (`takeAsPaid`).
  */
-export async function findConfirmationInTime(
+export async function findRecordedConfirmation(
   sql: Queryable,
   intentId: number,
 ): Promise<{ readonly is_over: boolean; readonly provider_reference: string | null } | undefined> {
@@ -128,7 +127,7 @@ export async function lockPayment(sql: Transaction, intentId: number): Promise<P
   return row;
 }
 
-/** The config's payment with our reference, held until the transaction ends. */
+/** The config's payment with the service's reference, locked until the transaction ends. */
 export async function lockPaymentByReference(
   sql: Transaction,
   key: { readonly configId: number; readonly reference: string },
@@ -139,7 +138,7 @@ export async function lockPaymentByReference(
   return row;
 }
 
-/** The config's payment that the provider knows by this reference of its own. */
+/** The config's newest payment with this provider reference. */
 export async function findPaymentByProviderReference(
   sql: Queryable,
   key: { readonly configId: number; readonly providerReference: string },
@@ -151,15 +150,15 @@ export async function findPaymentByProviderReference(
   return row;
 }
 
-/** A money as its provider names it. */
+/** Money by the reference of its provider. */
 export interface MoneyName {
   readonly configId: number;
   readonly providerReference: string;
 }
 
 /**
- * Holds a money until the transaction ends, whichever payment it is said to be of: two that are told the same money at
- * the same time come one after the other, also by two configs of one account. Taken before any payment is held.
+ * Locks money until the transaction ends, whichever payment it is asserted for: two transactions about the same money run
+ * one after the other, also those of two configs of one account. Taken before any payment is locked.
  */
 export async function lockMoney(
   sql: Transaction,
@@ -170,7 +169,7 @@ export async function lockMoney(
     select pg_advisory_xact_lock(hashtextextended(${`provider money of ${organizationId} ${providerReference}`}, 0))`;
 }
 
-/** Holds a money against the payment seam until the transaction ends: what is seen of it here stays so. */
+/** Locks money against the payment seam until the transaction ends: the seam changes nothing about it meanwhile. */
 export async function lockSettledMoney(sql: Transaction, name: string): Promise<void> {
   await sql`select lock_settled_money(${name})`;
 }
@@ -193,8 +192,8 @@ export async function lockPaidPayments(
 }
 
 /**
- * Whether the payment seam would refuse this money for the payment of our reference: it was taken for another payment, has
- * paid another order, or was closed, by whichever config of its account.
+ * Whether the payment seam would refuse this money for the payment with this reference: it was taken for another payment,
+ * has paid another order, or was closed, by whichever config of its account.
  */
 export async function isTakenElsewhere(
   sql: Queryable,
@@ -208,7 +207,7 @@ export async function isTakenElsewhere(
   return row.is_taken;
 }
 
-/** The first answer stands; false when another one does. */
+/** The first answer counts; false when there is one already. */
 export async function markReady(
   sql: Transaction,
   intentId: number,
@@ -221,7 +220,7 @@ export async function markReady(
   return updated.count === 1;
 }
 
-/** The first answer stands; false when another one does. */
+/** The first answer counts; false when there is one already. */
 export async function markFailed(sql: Transaction, intentId: number, failure: ProviderEndReason): Promise<boolean> {
   const updated = await sql`
     update provider_payments set status = 'failed', failure = ${failure}
@@ -229,7 +228,7 @@ export async function markFailed(sql: Transaction, intentId: number, failure: Pr
   return updated.count === 1;
 }
 
-/** Keeps the provider's reference of an answer that came too late to count. */
+/** Stores the provider's reference of an answer that came too late to count. */
 export async function keepProviderReference(
   sql: Queryable,
   intentId: number,
@@ -248,11 +247,11 @@ export async function markWithdrawn(sql: Transaction, intentId: number): Promise
 }
 
 /**
- * The provider says that no money moved and none will. Where it was asked, `assertions` is what the payment had before the
- * question: money that was asserted since is newer than this answer. It is compared in the row itself, which PostgreSQL reads
- * anew after it has waited for whoever holds the payment. False where the answer is older than money, and says nothing.
+ * The provider reports that no money moved and none will. `assertions` is the payment's count before the provider was asked:
+ * money that was asserted since is newer than this answer. The statement compares it in the row, which PostgreSQL reads again
+ * after it has waited for the row's lock. False where the answer is older than an assertion, and counts for nothing.
  */
-export async function keepEnd(
+export async function recordEnd(
   sql: Transaction,
   { intentId, assertions }: { readonly intentId: number; readonly assertions?: number },
 ): Promise<boolean> {
@@ -263,7 +262,15 @@ export async function keepEnd(
   return kept.count === 1;
 }
 
-/** The provider asserts money since, so that what it said before, or is just saying, is not its last word any more. */
-export async function forgetEnd(sql: Transaction, intentId: number): Promise<void> {
+/** The provider has asserted money, so an end that it reported before counts no more. */
+export async function clearEnd(sql: Transaction, intentId: number): Promise<void> {
   await sql`update provider_payments set ended_at = null, assertions = assertions + 1 where intent_id = ${intentId}`;
+}
+
+export async function deleteOldWithdrawals(sql: Queryable, olderThanDays: number, rows: number): Promise<number> {
+  const deleted = await sql`
+    delete from provider_withdrawals where intent_id in (
+      select intent_id from provider_withdrawals
+      where asked_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+  return deleted.count;
 }

@@ -24,7 +24,7 @@ export async function listLiveSecrets(sql: Queryable, configIds: readonly number
 /** The first half of the advisory locks that keep two configs of one organization from being given one secret at once. */
 const SECRETS_LOCK_CLASS = 0x5ec2;
 
-/** Every secret of that name that another config of the organization has or has had; nobody adds one meanwhile. */
+/** Every secret of that name that another config of the organization has or had. Locks against additions meanwhile. */
 export async function listSecretsOfOthers(
   sql: Transaction,
   of: { readonly organizationId: number; readonly configId: number; readonly name: string },
@@ -39,8 +39,8 @@ export async function listSecretsOfOthers(
 /** The first half of the advisory locks of configs whose secret is being replaced. */
 const ROTATION_LOCK_CLASS = 0x5ec3;
 
-/** False when a secret of this config is being replaced already; true holds it until the transaction ends. */
-export async function holdRotation(sql: Transaction, configId: number): Promise<boolean> {
+/** Locks the config's rotation until the transaction ends; false when another process is rotating. */
+export async function lockRotation(sql: Transaction, configId: number): Promise<boolean> {
   const [row] = await sql<[{ is_held: boolean }]>`
     select pg_try_advisory_xact_lock(${ROTATION_LOCK_CLASS}, hashint8(${configId})) as is_held`;
   return row.is_held;
@@ -55,7 +55,7 @@ export async function insertSecret(
     values (${secret.configId}, ${secret.name}, ${secret.keyId}, ${secret.nonce}, ${secret.sealed})`;
 }
 
-/** The current secret is taken for `overlapMs` longer; one that was already being replaced ends now: two live at most. */
+/** The current secret is accepted for `overlapMs` longer; one that was being replaced already ends now: two are live at most. */
 export async function expireSecrets(
   sql: Transaction,
   replaced: { readonly configId: number; readonly name: string; readonly overlapMs: number },
@@ -67,7 +67,7 @@ export async function expireSecrets(
     where config_id = ${configId} and name = ${name} and (expires_at is null or expires_at > now())`;
 }
 
-/** Up to `limit` secrets that another key than this one has sealed, held until the transaction ends. */
+/** Up to `limit` secrets that another key has sealed, locked until the transaction ends. */
 export async function lockSecretsOfOtherKeys(sql: Transaction, keyId: string, limit: number): Promise<SecretRow[]> {
   return sql<SecretRow[]>`
     select * from provider_secrets where key_id <> ${keyId} order by secret_id limit ${limit} for update`;

@@ -1,13 +1,12 @@
 /** What is still to be done about payments. */
 import { moneyName } from "../../bus/messages/intents.ts";
-import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import type { Database, Json, Queryable, Transaction } from "../../db/pool.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
-import type { Json } from "./json.ts";
 
 export const TASK_KINDS = ["confirm", "fail", "clear", "differ", "poll", "withdraw"] as const;
 export type TaskKind = (typeof TASK_KINDS)[number];
 
-/** A task that this process has taken. `attempts` counts this one: it fences whoever took the task before. */
+/** A task that this process has taken. `attempts` counts this one, and fences the process that took the task before. */
 export interface Task {
   readonly intentId: number;
   readonly kind: TaskKind;
@@ -52,7 +51,7 @@ export async function insertTask(
     readonly kind: TaskKind;
     readonly detail?: Readonly<Record<string, unknown>>;
     readonly dueInMs: number;
-    /** Whoever writes it works on it at once: it is due for others only when this one has died. */
+    /** The writer runs it at once; it is due for others only when this process has died. */
     readonly isTaken?: boolean;
   },
 ): Promise<Task | undefined> {
@@ -66,9 +65,8 @@ export async function insertTask(
 }
 
 /**
- * The money of a payment is there: notes it, ends the looks at the provider and writes the task of telling the station, taken
- * by whoever writes it, in one round trip. The caller holds the payment and has seen that it is unpaid. Undefined where the
- * station is being told already.
+ * The money of a payment has moved: stores that, ends the polls and writes the task `confirm`, taken by this process, in one
+ * round trip. The caller has locked the payment and has checked that it is unpaid. Undefined where the task exists already.
  */
 export async function takeAsPaid(
   sql: Transaction,
@@ -93,13 +91,13 @@ export async function takeAsPaid(
 
 export interface PaidPayment {
   readonly intentId: number;
-  /** The provider's own name of the money. */
+  /** The provider's reference of the money. */
   readonly providerReference: string;
 }
 
 /**
- * Writes a task that is to be done again although it was done before, as taken by whoever writes it: due for others after
- * `dueInMs`. The worker of the one before has lost it; what that one has noted (`noteInTask`) stays.
+ * Writes a task that is to run also when it ran before, as taken by this process: due for others after `dueInMs`. A process
+ * that runs the earlier one loses it; its notes (`noteInTask`) stay.
  */
 export async function armTask(
   sql: Queryable,
@@ -133,38 +131,35 @@ export async function noteInTask(
   return noted.count === 1;
 }
 
-/** The newest notice to the station, as the task's detail has it; undefined where there was none. */
+/** The newest notice to the station, from the task's detail; undefined where there was none. */
 export async function findNewestNotice(sql: Queryable, intentId: number): Promise<unknown> {
-  const [row] = await sql<{ telling: unknown }[]>`
-    select detail -> 'issues' -> -1 as telling from provider_tasks where intent_id = ${intentId} and kind = 'differ'`;
-  return row?.telling ?? undefined;
+  const [row] = await sql<{ notice: unknown }[]>`
+    select detail -> 'issues' -> -1 as notice from provider_tasks where intent_id = ${intentId} and kind = 'differ'`;
+  return row?.notice ?? undefined;
 }
 
-/**
- * As `armTask`, for telling a station of an issue: what it is still to be told stays before it, up to `atMost`, so that
- * none of two is forgotten while the station is away.
- */
-export async function armTelling(
+/** As `armTask`, for a notice of an issue: notices that wait stay before it, up to `atMost`, so that none of two is lost. */
+export async function armNotice(
   sql: Queryable,
   task: {
     readonly intentId: number;
-    readonly telling: Readonly<Record<string, unknown>>;
+    readonly notice: Readonly<Record<string, unknown>>;
     readonly dueInMs: number;
     readonly atMost: number;
   },
 ): Promise<Task> {
-  const tellings = sql.json([task.telling] as Json);
+  const notices = sql.json([task.notice] as Json);
   const [row] = await sql<[TaskRow]>`
     insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
-    values (${task.intentId}, 'differ', jsonb_build_object('issues', ${tellings}::jsonb),
+    values (${task.intentId}, 'differ', jsonb_build_object('issues', ${notices}::jsonb),
       now() + ${task.dueInMs}::float8 * interval '1 ms', 1)
     on conflict (intent_id, kind) do update set due_at = excluded.due_at, attempts = t.attempts + 1, created_at = now(),
       done_at = null, outcome = null,
       detail = case
         when t.done_at is not null then excluded.detail
-        when t.detail -> 'issues' @> ${tellings}::jsonb then t.detail
+        when t.detail -> 'issues' @> ${notices}::jsonb then t.detail
         when jsonb_array_length(t.detail -> 'issues') >= ${task.atMost} then t.detail
-        else jsonb_build_object('issues', (t.detail -> 'issues') || ${tellings}::jsonb)
+        else jsonb_build_object('issues', (t.detail -> 'issues') || ${notices}::jsonb)
       end
     returning ${taskColumns(sql)}`;
   return toTask(row);
@@ -224,7 +219,7 @@ export async function postponeTask(sql: Queryable, task: Task, pauseMs: number):
     where intent_id = ${task.intentId} and kind = ${task.kind} and attempts = ${task.attempts} and done_at is null`;
 }
 
-/** Moves a task that nobody has taken yet. */
+/** Changes the due time of a task that no process has taken yet. */
 export async function moveUntakenTask(
   sql: Queryable,
   key: { readonly intentId: number; readonly kind: TaskKind; readonly dueInMs: number },
@@ -234,7 +229,7 @@ export async function moveUntakenTask(
     where intent_id = ${key.intentId} and kind = ${key.kind} and attempts = 0 and done_at is null`;
 }
 
-/** Ends a task that something else has made needless. */
+/** Ends a task that is no longer needed. */
 export async function dropTask(
   sql: Queryable,
   key: { readonly intentId: number; readonly kind: TaskKind; readonly outcome: string },
@@ -269,4 +264,12 @@ export async function hasOpenTask(
   const rows = await sql`
     select 1 from provider_tasks where intent_id = ${key.intentId} and kind = ${key.kind} and done_at is null`;
   return rows.length > 0;
+}
+
+export async function deleteOldTasks(sql: Queryable, olderThanDays: number, rows: number): Promise<number> {
+  const deleted = await sql`
+    delete from provider_tasks where (intent_id, kind) in (
+      select intent_id, kind from provider_tasks
+      where done_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+  return deleted.count;
 }

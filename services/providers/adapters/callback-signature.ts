@@ -1,0 +1,50 @@
+/**
+ * The signature of a callback: `x-provider-signature: t=<unix seconds>,v1=<hex>`, where `v1` is HMAC-SHA256 over
+ * `<t>.<raw body>`. During a rotation a header may have several `v1`, and several secrets are accepted.
+ */
+
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { PROVIDER_LIMITS } from "../limits.ts";
+
+/** `stale`: the signature is right and its time is too far from the service's clock. Every other mismatch is `invalid`. */
+export type Verdict = "valid" | "stale" | "invalid" | "missing";
+
+export interface SignedCallback {
+  readonly header: string | undefined;
+  readonly body: Uint8Array;
+}
+
+/** Compares in constant time, every secret with every signature, whatever has matched before. */
+export function verifySignature(callback: SignedCallback, secrets: readonly string[], nowMs: number): Verdict {
+  const { header, body } = callback;
+  if (header === undefined || header === "") return "missing";
+  const parsed = parseHeader(header);
+  if (parsed === undefined) return "invalid";
+  let matches = 0;
+  for (const secret of secrets) {
+    const expected = createHmac("sha256", secret).update(`${parsed.timestamp}.`).update(body).digest();
+    for (const signature of parsed.signatures) matches += timingSafeEqual(expected, signature) ? 1 : 0;
+  }
+  if (matches === 0) return "invalid";
+  const distanceMs = Math.abs(nowMs - Number(parsed.timestamp) * 1_000);
+  return distanceMs <= PROVIDER_LIMITS.callbackToleranceMs ? "valid" : "stale";
+}
+
+interface ParsedHeader {
+  /** As in the header: those bytes were signed. */
+  readonly timestamp: string;
+  readonly signatures: readonly Buffer[];
+}
+
+function parseHeader(header: string): ParsedHeader | undefined {
+  if (header.length > PROVIDER_LIMITS.signatureHeaderCharacters) return undefined;
+  const parts = header.split(",").map((part) => part.trim());
+  const timestamps = parts.filter((part) => part.startsWith("t=")).map((part) => part.slice(2));
+  const [timestamp] = timestamps;
+  if (timestamp === undefined || timestamps.length > 1 || !/^\d{1,12}$/.test(timestamp)) return undefined;
+  const signatures = parts
+    .filter((part) => /^v1=[0-9a-f]{64}$/.test(part))
+    .slice(0, PROVIDER_LIMITS.signaturesPerCallback)
+    .map((part) => Buffer.from(part.slice(3), "hex"));
+  return signatures.length === 0 ? undefined : { timestamp, signatures };
+}

@@ -1,0 +1,266 @@
+/**
+ * Attributions: an operator names the order that an issue's money pays. It goes through the payment seam with a
+ * separate intent id, which is stored before the call: after a crash the very same request is repeated, and the seam settles an
+ * intent once.
+ *
+ * Calls issues.ts and sql; called by service.ts only.
+ */
+
+import { randomUUID } from "node:crypto";
+import type { SettlementRefusal } from "../../machines/station/command.ts";
+import type { OrderSnapshot } from "../../machines/station/state.ts";
+import { requirePermission } from "../bus/access.ts";
+import type { Caller } from "../bus/messages/caller.ts";
+import { moneyKey, prepareIntent, settleIntent } from "../bus/messages/intents.ts";
+import type * as bus from "../bus/messages/issues.ts";
+import { call, type ReplyOf, type RequestOf } from "../bus/operation.ts";
+import { RefusedError, UnavailableError } from "../bus/refusals.ts";
+import { askStation } from "../bus/station-client.ts";
+import { insertOutbox, stationKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { checkReason, personActor } from "./events.ts";
+import {
+  issueConflict,
+  lockMoneyOf,
+  requireAttributable,
+  requireKnownMoney,
+  requireOpen,
+  requireUnattributed,
+  resumeEnd,
+  toIssue,
+} from "./issues.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import { findConfigById } from "./sql/configs.ts";
+import { recordEvents } from "./sql/events.ts";
+import * as sql from "./sql/issues.ts";
+import type { KnownTask } from "./task-runner.ts";
+
+type Request = RequestOf<typeof bus.attributeIssue>;
+
+/**
+ * Refuses with `permission_denied`, `not_found` (the issue, the order), `invalid_request`, `conflict` with a reason of
+ * `ISSUE_CONFLICTS`, or with the seam's own refusal.
+ */
+export async function attributeIssue(
+  deps: ProvidersDeps,
+  request: Request,
+): Promise<ReplyOf<typeof bus.attributeIssue>> {
+  const { caller, issueId, reason } = request;
+  requirePermission(caller, "reconciliation.manage");
+  checkReason(reason);
+  const key = { organizationId: caller.organizationId, issueId };
+  const seen = await deps.database.begin(async (tx) => requireIssue(await sql.lockIssue(tx, key)));
+  // An earlier attempt may have paid, so it is finished first.
+  const before = seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
+  if (isRepetition(before, request)) return { issue: toIssue(before) };
+  requireOpen(before);
+  requireKnownMoney(before);
+  const attribution = await plan(deps, request, before);
+  await deps.database.begin(async (tx) => {
+    await lockMoneyOf(tx, before);
+    const issue = requireIssue(await sql.lockIssue(tx, key));
+    requireOpen(issue);
+    requireUnattributed(issue);
+    await requireAttributable(tx, issue, deps.bus.clock.nowMs());
+    if (!(await sql.startAttribution(tx, issueId, attribution))) {
+      throw issueConflict("money_attributed", "This money pays an order already, by another issue.");
+    }
+  });
+  const { issue, refusal } = await finishAttribution(deps, key);
+  if (refusal === "money_already_used") throw await takenMeanwhile(deps, issue);
+  if (refusal !== undefined) throw new RefusedError({ code: refusal });
+  return { issue: toIssue(issue) };
+}
+
+/** Why the seam has refused: the money has paid, or it was closed by another issue meanwhile. */
+async function takenMeanwhile(
+  { database }: Pick<ProvidersDeps, "database">,
+  issue: sql.IssueRow,
+): Promise<RefusedError> {
+  const names = await sql.findNamesAtSeam(database, issue);
+  const paid = await sql.findOrderPaidWith(database, names);
+  const others = await sql.findOtherIssues(database, { ...issue, money_names: names });
+  const closed = others.find(({ status }) => status === "closed");
+  if (paid === undefined && closed !== undefined)
+    return issueConflict("money_closed", `This money was dealt with and closed as issue ${closed.issue_id}.`);
+  return issueConflict("money_has_paid", "This money has paid another order meanwhile.");
+}
+
+/** The request to the seam: order truth at this moment, which must match the money. */
+async function plan(deps: ProvidersDeps, request: Request, issue: sql.IssueRow): Promise<sql.Attribution> {
+  const { caller, orderId, reason } = request;
+  const { organizationId } = caller;
+  const place = await sql.findOrderPlace(deps.database, { organizationId, orderId });
+  if (place === undefined) throw new RefusedError({ code: "not_found", detail: "There is no such order." });
+  await requireSameAccount(deps, issue, place);
+  const { stationId } = place;
+  const { intentId, order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
+  if (order.status !== "open") throw issueConflict("order_not_open", `This order is ${order.status}.`);
+  requireAmount(issue, order);
+  await requireNoCollection(deps, issue, { stationId, orderId });
+  return {
+    intentId,
+    attestationId: `issue:${issue.issue_id}:${intentId}`,
+    stationId,
+    orderId,
+    amountMinor: order.amountMinor,
+    currency: order.currency,
+    reference: issue.provider_reference,
+    reason,
+    by: byOf(caller),
+  };
+}
+
+/** The money is at the account of one filial, and is test money or real money; it can pay an order of that filial and mode only. */
+async function requireSameAccount(deps: ProvidersDeps, issue: sql.IssueRow, place: sql.OrderPlace): Promise<void> {
+  const config = await findConfigById(deps.database, issue.config_id);
+  if (config?.mode !== place.mode) {
+    const [money, order] = config?.mode === "test" ? ["of a test provider", "real"] : ["real", "of a sandbox station"];
+    throw issueConflict("other_mode", `The money is ${money} and the order is ${order}.`);
+  }
+  if (config.filial_id !== place.filialId)
+    throw issueConflict("other_filial", "The money went to the account of another filial.");
+}
+
+function requireAmount(issue: sql.IssueRow, order: Pick<OrderSnapshot, "amountMinor" | "currency">): void {
+  if (order.amountMinor !== issue.amount_minor || order.currency !== issue.currency) {
+    throw issueConflict("amount_differs", "The money and the order differ in amount or currency.");
+  }
+}
+
+/** The order must not be in a collection at its station. */
+async function requireNoCollection(
+  deps: ProvidersDeps,
+  issue: sql.IssueRow,
+  { stationId, orderId }: { readonly stationId: number; readonly orderId: number },
+): Promise<void> {
+  const { reply } = await askStation(deps.bus.nc, stationId, {
+    commandId: `provider:inquire:${randomUUID()}`,
+    actor: { kind: "provider", id: issue.config_id },
+    command: { type: "order_inquire", orderId },
+  });
+  if (reply.ok || reply.code !== "collection_active") return;
+  const detail = "The order is just being collected at its station; finish or cancel that collection first.";
+  throw issueConflict("order_being_collected", detail);
+}
+
+function requireIssue(issue: sql.IssueRow | undefined): sql.IssueRow {
+  if (issue === undefined) throw new RefusedError({ code: "not_found" });
+  return issue;
+}
+
+/** The same person repeats the request, because an answer was lost. */
+function isRepetition(issue: sql.IssueRow, { caller, orderId, reason }: Request): boolean {
+  const { status, resolved_by: by, order_id: attributedTo, reason: given } = issue;
+  return status === "attributed" && by === caller.userId && attributedTo === orderId && given === reason;
+}
+
+function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {
+  return { userId, name, role };
+}
+
+export interface Finished {
+  readonly issue: sql.IssueRow;
+  /** The seam's, when it has refused; the issue is open again then. */
+  readonly refusal: SettlementRefusal | undefined;
+}
+
+/**
+ * Calls the payment seam with the stored attribution and stores the result. Idempotent. Throws `UnavailableError` when the
+ * seam does not answer: the attribution stays and is repeated.
+ */
+export async function finishAttribution(deps: ProvidersDeps, key: sql.IssueKey): Promise<Finished> {
+  const asked = await deps.database.begin((tx) => sql.lockIssue(tx, key));
+  if (asked === undefined) throw new Error("An issue has vanished.");
+  const { attribution } = asked;
+  if (attribution === null) return { issue: asked, refusal: undefined };
+  const { reason: _reason, by, ...question } = attribution;
+  const money = moneyKey({ configId: asked.config_id, name: asked.money_key });
+  const request = { ...question, route: "dynamic_qr", attestedBy: by.userId, moneyKey: money } as const;
+  const answer = await call(deps.bus.nc, settleIntent, request);
+  const { stationId, orderId } = attribution;
+  // Order truth after the seam's answer; the intent id that comes with it stays unused.
+  const { order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
+  const { issueId } = key;
+  let task: KnownTask | undefined;
+  const finished = await deps.database.begin(async (tx): Promise<Finished> => {
+    await lockMoneyOf(tx, asked);
+    const issue = await sql.lockIssue(tx, key);
+    if (issue === undefined) throw new Error("An issue has vanished.");
+    // Another process has finished it.
+    if (issue.attribution?.intentId !== attribution.intentId) return { issue, refusal: undefined };
+    if (!answer.settled) {
+      await sql.clearAttribution(tx, issueId);
+      return { issue: { ...issue, attribution: null }, refusal: answer.code };
+    }
+    const { transactionId } = answer;
+    const { reason } = attribution;
+    const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
+    const resolved = await sql.resolveIssue(tx, issueId, resolution);
+    task = await resumeEnd(tx, deps, resolved);
+    await recordAttribution(tx, resolved, attribution);
+    await announceOrder(tx, stationId, order);
+    return { issue: resolved, refusal: undefined };
+  });
+  if (task !== undefined) deps.tasks.start(task);
+  return finished;
+}
+
+/** Notifies the station of the paid order, as of every change of an order. Comes last: it takes the outbox's lock. */
+async function announceOrder(tx: Transaction, stationId: number, order: OrderSnapshot): Promise<void> {
+  await insertOutbox(tx, {
+    key: stationKey(stationId),
+    kind: "station_command",
+    stationId,
+    actor: { kind: "settlement", id: 0 },
+    command: { type: "order_put", order },
+  });
+}
+
+/**
+ * Finishes attributions that a crash has left: the money may have been settled, and the issue must show it. Returns the work
+ * of one turn, which takes the next few, so that one that cannot be finished does not delay the others. A turn throws
+ * `AggregateError` when any has failed; it ends early when a service does not answer.
+ */
+export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void> {
+  const { attributionLeftMs: olderThanMs, attributionsPerTurn: limit } = PROVIDER_LIMITS;
+  let afterId = 0;
+  return async () => {
+    const left = await sql.listLeftAttributions(deps.database, { olderThanMs, afterId, limit });
+    const failed = new Map<number, unknown>();
+    for (const key of left) {
+      const { issueId } = key;
+      afterId = issueId;
+      try {
+        const { issue, refusal } = await finishAttribution(deps, key);
+        const facts = { issueId, status: issue.status, notAttributed: refusal };
+        deps.log.info(facts, "an attribution that was left is finished");
+      } catch (error) {
+        failed.set(issueId, error);
+        if (error instanceof UnavailableError) break;
+      }
+    }
+    // After the last one the next turn starts at the beginning.
+    if (left.length < limit && afterId === (left.at(-1)?.issueId ?? afterId)) afterId = 0;
+    if (failed.size === 0) return;
+    throw new AggregateError(
+      failed.values(),
+      `The attributions of issues ${[...failed.keys()].join()} cannot be finished.`,
+    );
+  };
+}
+
+/** Written in the name of the person who asked, when the seam has settled it. */
+async function recordAttribution(
+  tx: Transaction,
+  issue: Pick<sql.IssueRow, "issue_id" | "organization_id" | "kind" | "transaction_id">,
+  { by, reason, orderId, intentId }: sql.Attribution,
+): Promise<void> {
+  const { issue_id: id, organization_id: organizationId, kind, transaction_id } = issue;
+  const data = { kind, reason, order_id: orderId, intent_id: intentId, transaction_id };
+  const subject = { kind: "provider_issue", id } as const;
+  await recordEvents(tx, [
+    { organizationId, actor: personActor(by), action: "provider_issue_attributed", subject, data },
+  ]);
+}

@@ -1,0 +1,106 @@
+/**
+ * How stations learn which provider they use. A change of a filial's choice marks its stations as not announced, and a new
+ * station begins as such; the announcement writes an outbox row for each. After the bus has lost data, the recovery marks
+ * all stations again.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { flushKeys } from "../bus/flush-outbox.ts";
+import type { Barrier } from "../bus/messages/caller.ts";
+import { insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
+import type { Database } from "../db/pool.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import {
+  type ChoiceRow,
+  hasUndeliveredStation,
+  listStationIds,
+  type MarkedStation,
+  markStations,
+  noteMarked,
+  noteRecovered,
+  readChoices,
+  takeMarkedStations,
+  takeRecovery,
+} from "./sql/choices.ts";
+import type { ConfigRow } from "./sql/configs.ts";
+
+/** Announces to every station that is marked. Several processes may do it at once: each skips what another has taken. */
+export async function announceChoices(database: Database): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const announced = await announceSome(database);
+    total += announced;
+    if (announced < PROVIDER_LIMITS.stationsPerAnnouncement) return total;
+  }
+}
+
+async function announceSome(database: Database): Promise<number> {
+  return await database.begin(async (tx) => {
+    const stations = await takeMarkedStations(tx, PROVIDER_LIMITS.stationsPerAnnouncement);
+    if (stations.length === 0) return 0;
+    const choices = await readChoices(tx, [...new Set(stations.map((station) => station.filial_id))]);
+    await insertOutboxRows(
+      tx,
+      stations.flatMap((station) => rowFor(station, choices)),
+    );
+    return stations.length;
+  });
+}
+
+/** Nothing for a station of a filial that never had a config of its mode. */
+function rowFor(station: MarkedStation, choices: readonly ChoiceRow[]): OutboxRow[] {
+  const mode = station.sandbox ? "test" : "live";
+  const choice = choices.find((other) => other.filial_id === station.filial_id && other.mode === mode);
+  if (choice === undefined) return [];
+  const { config_id: configId, revision } = choice;
+  return [
+    {
+      key: stationKey(station.station_id),
+      kind: "station_command",
+      stationId: station.station_id,
+      actor: { kind: "provider", id: configId ?? 0 },
+      command: { type: "provider_put", provider: { configId, revision } },
+    },
+  ];
+}
+
+/** Notifies the stations of a changed config now and has the relay deliver, so that the caller then reads the change. */
+export async function announceConfig(deps: ProvidersDeps, config: ConfigRow): Promise<Barrier> {
+  const { filial_id: filialId, mode } = config;
+  const { flushedStations, flushTimeoutMs: timeoutMs } = PROVIDER_LIMITS;
+  try {
+    await deps.announceChoices();
+    const stationIds = await listStationIds(deps.database, { filialId, mode }, flushedStations + 1);
+    if (stationIds.length > flushedStations) return await deliveryToAll(deps, { filialId, mode });
+    return await flushKeys({ nc: deps.bus.nc, log: deps.log, timeoutMs }, stationIds.map(stationKey));
+  } catch (error) {
+    deps.log.warn({ reason: String(error), configId: config.config_id }, "stations learn of a provider a moment later");
+    return { positions: {}, isUndelivered: true };
+  }
+}
+
+/** Waits until the relay's regular turns have delivered to all of many stations; a request for each would take longer. */
+async function deliveryToAll(
+  { database }: ProvidersDeps,
+  place: { readonly filialId: number; readonly mode: ConfigRow["mode"] },
+): Promise<Barrier> {
+  const { flushTimeoutMs, flushPollMs } = PROVIDER_LIMITS;
+  const deadlineMs = performance.now() + flushTimeoutMs;
+  while (await hasUndeliveredStation(database, place)) {
+    if (performance.now() + flushPollMs >= deadlineMs) return { positions: {}, isUndelivered: true };
+    await delay(flushPollMs);
+  }
+  return { positions: {} };
+}
+
+/** Marks the next stations; the announcement does the rest. */
+export async function recoverStations(database: Database): Promise<void> {
+  await database.begin(async (tx) => {
+    const recovery = await takeRecovery(tx);
+    if (recovery === undefined) return;
+    const newest = await markStations(tx, recovery.marked_through, PROVIDER_LIMITS.stationsPerRecovery);
+    if (newest === undefined) await noteRecovered(tx, recovery.announced);
+    else await noteMarked(tx, { ...recovery, marked_through: newest });
+  });
+}

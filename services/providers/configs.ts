@@ -1,0 +1,324 @@
+/**
+ * Provider configs: which provider serves a filial's stations. Lists, creates, changes and seeds them, and rotates their
+ * secrets. A reply names the stored secrets and never shows them.
+ */
+
+import { isDeepStrictEqual } from "node:util";
+import { requirePermission } from "../bus/access.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import type { Caller } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/provider-configs.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { type FieldError, RefusedError } from "../bus/refusals.ts";
+import type { Json, Queryable, Transaction } from "../db/pool.ts";
+import { type PreparedConfig, ProviderError } from "./adapters/adapter.ts";
+import { announceConfig } from "./choices.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { checkReason, OPERATOR, personActor } from "./events.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import { accessOf, providerSecretPlace, requireUnsharedSecret } from "./secrets.ts";
+import { choose, lockFilial } from "./sql/choices.ts";
+import * as sql from "./sql/configs.ts";
+import { type ProviderActor, recordEvents } from "./sql/events.ts";
+import { expireSecrets, insertSecret, listLiveSecrets, lockRotation } from "./sql/secrets.ts";
+
+export async function listProviderConfigs(
+  deps: ProvidersDeps,
+  { caller, filialId, sinceId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listProviderConfigs>,
+): Promise<ReplyOf<typeof bus.listProviderConfigs>> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  // One row more shows whether there is a further page.
+  const rows = await sql.listProviderConfigs(deps.database, { organizationId, filialId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(await toConfigs(deps.database, rows), limit);
+  return { configs: page, hasMore };
+}
+
+type Request = RequestOf<typeof bus.createProviderConfig>;
+
+/**
+ * The new config is active; the audit log names `actor`. Returns the secrets that the service or the provider has made,
+ * this once. Refuses with `permission_denied`, `not_found` (the filial), `conflict` (the filial has an active config of
+ * that mode, the organization has too many, or another config has the secret), `invalid_request`, or `unavailable` when
+ * the provider does not answer.
+ */
+export async function createProviderConfig(
+  deps: ProvidersDeps,
+  request: Request,
+  actor: ProviderActor = personActor(request.caller),
+): Promise<ReplyOf<typeof bus.createProviderConfig>> {
+  const { caller, filialId, kind, mode, name, reason } = request;
+  requirePermission(caller, "organization.manage");
+  check(deps, request);
+  // Checked here too, so that no account is opened at a provider for a config that is refused below.
+  await deps.database.begin((tx) => requirePlace(tx, request));
+  const prepared = await prepare(deps, request);
+  const config = await deps.database.begin(async (tx) => {
+    await requirePlace(tx, request);
+    const { organizationId } = caller;
+    const row = await sql.createProviderConfig(tx, {
+      organizationId,
+      filialId,
+      kind,
+      mode,
+      name,
+      settings: prepared.settings,
+    });
+    const configId = row.config_id;
+    for (const [secretName, secret] of Object.entries(prepared.secrets)) {
+      const place = { configId, name: secretName };
+      await requireUnsharedSecret(tx, deps, { ...place, organizationId, secret });
+      await insertSecret(tx, { ...place, ...deps.keyring.seal(providerSecretPlace(place), secret) });
+    }
+    await choose(tx, { filialId, mode, configId });
+    const subject = { kind: "provider_config", id: configId } as const;
+    const facts = { filial_id: filialId, kind, mode, name, secrets: Object.keys(prepared.secrets) };
+    const data = { ...facts, ...(reason === undefined ? {} : { reason }) };
+    await recordEvents(tx, [{ organizationId, actor, action: "provider_config_created", subject, data }]);
+    return row;
+  });
+  const barrier = await announceConfig(deps, config);
+  return { config: await toConfig(deps.database, config), barrier, newSecrets: { ...prepared.newSecrets } };
+}
+
+function check(deps: ProvidersDeps, { kind, mode, name, secrets = {}, reason }: Request): void {
+  checkName(name);
+  if (reason !== undefined) checkReason(reason);
+  if (kind === "sandbox" && mode === "live") {
+    refuseFields({ pointer: "/mode", detail: "the sandbox provider moves no money, so it is for tests only" });
+  }
+  for (const [secretName, secret] of Object.entries(secrets)) {
+    const pointer = `/secrets/${secretName}`;
+    if (!deps.adapters[kind].secretNames.includes(secretName)) {
+      refuseFields({
+        pointer,
+        detail: `a config of this kind has the secrets ${deps.adapters[kind].secretNames.join(", ")}`,
+      });
+    }
+    checkSecret(pointer, secret);
+  }
+}
+
+async function requirePlace(tx: Transaction, { caller, filialId, mode }: Request): Promise<void> {
+  const { organizationId } = caller;
+  if (!(await lockFilial(tx, { organizationId, filialId }))) throw new RefusedError({ code: "not_found" });
+  if ((await sql.findActiveConfig(tx, { filialId, mode })) !== undefined) throw secondActive(mode);
+  if ((await sql.countConfigs(tx, organizationId)) >= PROVIDER_LIMITS.configs) {
+    const detail = `An organization has at most ${PROVIDER_LIMITS.configs} provider configs.`;
+    throw new RefusedError({ code: "conflict", detail });
+  }
+}
+
+export function secondActive(mode: sql.ConfigRow["mode"]): RefusedError {
+  const detail = `This filial has an active ${mode} config already; disable that one first.`;
+  return new RefusedError({ code: "conflict", detail });
+}
+
+async function prepare(deps: ProvidersDeps, request: Request): Promise<PreparedConfig> {
+  const { kind, name, settings, secrets = {} } = request;
+  const signal = AbortSignal.timeout(PROVIDER_LIMITS.renewMs);
+  try {
+    return await deps.adapters[kind].prepare({ name, settings, secrets }, signal);
+  } catch (error) {
+    if (error instanceof ProviderError) throw providerAway(kind, error);
+    throw error;
+  }
+}
+
+/** The provider did not do what it was asked for. */
+export function providerAway(kind: sql.ConfigRow["kind"], error: ProviderError): RefusedError {
+  if (error.failure !== "provider_refused") {
+    const detail = "The provider does not answer now; nothing was changed.";
+    return new RefusedError({ code: "unavailable", detail, retryAfterMs: PROVIDER_LIMITS.askAgainMs });
+  }
+  return new RefusedError({ code: "conflict", detail: `The provider (${kind}) has refused this.` });
+}
+
+/**
+ * Changes the name, the settings or the status. Payments under way keep the account that they were asked for. Refuses with
+ * `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
+ */
+export async function changeProviderConfig(
+  deps: ProvidersDeps,
+  request: RequestOf<typeof bus.changeProviderConfig>,
+): Promise<ReplyOf<typeof bus.changeProviderConfig>> {
+  const { caller, configId, name, settings, status, reason } = request;
+  requirePermission(caller, "organization.manage");
+  if (name !== undefined) checkName(name);
+  if (reason !== undefined) checkReason(reason);
+  const { organizationId } = caller;
+  const config = await deps.database.begin(async (tx) => {
+    const known = await sql.findConfig(tx, { organizationId, configId });
+    if (known === undefined) throw new RefusedError({ code: "not_found" });
+    const { filial_id: filialId, mode, kind } = known;
+    // Every change locks the filial first, so that two changes in one filial follow one another.
+    await lockFilial(tx, { organizationId, filialId });
+    const before = await sql.lockConfig(tx, { organizationId, configId });
+    if (before === undefined) throw new RefusedError({ code: "not_found" });
+    const next = {
+      name: name ?? before.name,
+      settings: settings === undefined ? before.settings : { ...deps.adapters[kind].checkSettings(settings) },
+      status: status ?? before.status,
+    };
+    if (next.status === "active" && before.status !== "active") {
+      if ((await sql.findActiveConfig(tx, { filialId, mode })) !== undefined) throw secondActive(mode);
+    }
+    const changes = changesOf(before, next);
+    if (Object.keys(changes).length === 0) return before;
+    const row = await sql.changeProviderConfig(tx, configId, next);
+    if (next.status !== before.status) {
+      await choose(tx, { filialId, mode, configId: next.status === "active" ? configId : null });
+    }
+    const subject = { kind: "provider_config", id: configId } as const;
+    const data = { ...changes, ...(reason === undefined ? {} : { reason }) };
+    const actor = personActor(caller);
+    await recordEvents(tx, [{ organizationId, actor, action: "provider_config_changed", subject, data }]);
+    return row;
+  });
+  return { config: await toConfig(deps.database, config), barrier: await announceConfig(deps, config) };
+}
+
+interface Changeable {
+  readonly name: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly status: string;
+}
+
+/** The changed fields: from what to what. */
+function changesOf(before: Changeable, next: Changeable): Record<string, Json> {
+  const changes: Record<string, Json> = {};
+  for (const field of ["name", "settings", "status"] as const) {
+    if (isDeepStrictEqual(before[field], next[field])) continue;
+    changes[field] = { from: before[field] as Json, to: next[field] as Json };
+  }
+  return changes;
+}
+
+/**
+ * Replaces a secret. Both are accepted for `overlapMs`, so that no callback is lost in between. Refuses with
+ * `permission_denied`, `not_found`, `invalid_request`, `conflict` (another config has the secret, or another request is
+ * replacing one), or `unavailable` when the provider does not answer.
+ */
+export async function rotateProviderSecret(
+  deps: ProvidersDeps,
+  request: RequestOf<typeof bus.rotateProviderSecret>,
+): Promise<ReplyOf<typeof bus.rotateProviderSecret>> {
+  const { caller, configId, name, secret: given, overlapMs, reason } = request;
+  requirePermission(caller, "organization.manage");
+  if (given !== undefined) checkSecret("/secret", given);
+  if (reason !== undefined) checkReason(reason);
+  if (overlapMs > BOUNDS.secretOverlapMs) {
+    refuseFields({ pointer: "/overlap_seconds", detail: "an old secret is taken for seven days at most" });
+  }
+  const { organizationId } = caller;
+  const known = await sql.findConfig(deps.database, { organizationId, configId });
+  if (known === undefined) throw new RefusedError({ code: "not_found" });
+  const adapter = deps.adapters[known.kind];
+  if (!adapter.secretNames.includes(name)) {
+    refuseFields({ pointer: "/name", detail: `this config has the secrets ${adapter.secretNames.join(", ")}` });
+  }
+  const { config, secret } = await deps.database.begin(async (tx) => {
+    // Held during the renewal, so that two rotations are stored in the order in which the provider made them.
+    if (!(await lockRotation(tx, configId))) {
+      throw new RefusedError({ code: "conflict", detail: "A secret of this config is just being replaced." });
+    }
+    const renewed = await renew(deps, tx, { config: known, name, given });
+    const held = await sql.lockConfig(tx, { organizationId, configId });
+    if (held === undefined) throw new RefusedError({ code: "not_found" });
+    const place = { configId, name };
+    await requireUnsharedSecret(tx, deps, { ...place, organizationId, secret: renewed });
+    await expireSecrets(tx, { ...place, overlapMs });
+    await insertSecret(tx, { ...place, ...deps.keyring.seal(providerSecretPlace(place), renewed) });
+    const subject = { kind: "provider_config", id: configId } as const;
+    const data = { name, overlap_ms: overlapMs, ...(reason === undefined ? {} : { reason }) };
+    const actor = personActor(caller);
+    await recordEvents(tx, [{ organizationId, actor, action: "provider_secret_rotated", subject, data }]);
+    return { config: held, secret: renewed };
+  });
+  const newSecrets: Record<string, string> = given === undefined ? { [name]: secret } : {};
+  return { config: await toConfig(deps.database, config), newSecrets };
+}
+
+/** A new secret, valid at the provider. The access is read after the lock, so that it is not one just replaced. */
+async function renew(
+  deps: ProvidersDeps,
+  tx: Transaction,
+  renewal: { readonly config: sql.ConfigRow; readonly name: string; readonly given: string | undefined },
+): Promise<string> {
+  const { config, name, given } = renewal;
+  const access = await accessOf({ database: tx, keyring: deps.keyring }, config);
+  const signal = AbortSignal.timeout(PROVIDER_LIMITS.renewMs);
+  try {
+    return await deps.adapters[config.kind].renewSecret(access, { name, given }, signal);
+  } catch (error) {
+    throw error instanceof ProviderError ? providerAway(config.kind, error) : error;
+  }
+}
+
+const MODE = "test";
+
+/** The sandbox's config; idempotent. Keeps an active test config of any provider. Refuses as `createProviderConfig` does. */
+export async function seedSandboxProvider(
+  deps: ProvidersDeps,
+  { organizationId, filialId }: RequestOf<typeof bus.seedSandboxProvider>,
+): Promise<ReplyOf<typeof bus.seedSandboxProvider>> {
+  const known = await sql.findActiveConfig(deps.database, { filialId, mode: MODE });
+  if (known !== undefined) return { configId: known.config_id };
+  const caller = operatorFor(organizationId);
+  const facts = { filialId, kind: "sandbox", mode: MODE, name: "Sandbox provider", settings: {} } as const;
+  const { config } = await createProviderConfig(deps, { caller, ...facts }, OPERATOR);
+  return { configId: config.configId };
+}
+
+/** With an owner's permission; the audit log names the operator. */
+function operatorFor(organizationId: number): Caller {
+  return { userId: 0, name: "", organizationId, role: "owner", permissions: ["organization.manage"] };
+}
+
+export function refuseFields(...errors: FieldError[]): never {
+  throw new RefusedError({ code: "invalid_request", errors });
+}
+
+export function checkName(name: string): void {
+  const isFine =
+    name.trim() !== "" && name.length <= BOUNDS.nameCharacters && name.isWellFormed() && !name.includes("\0");
+  if (!isFine) refuseFields({ pointer: "/name", detail: `a name has 1 to ${BOUNDS.nameCharacters} characters` });
+}
+
+/** Secrets are keys: printable ASCII, too long to guess. */
+export function checkSecret(pointer: string, secret: string): void {
+  const { min, max } = PROVIDER_LIMITS.secretCharacters;
+  if (secret.length >= min && secret.length <= max && /^[\x21-\x7e]+$/.test(secret)) return;
+  refuseFields({ pointer, detail: `a secret has ${min} to ${max} printable ASCII characters without spaces` });
+}
+
+export async function toConfigs(tx: Queryable, rows: readonly sql.ConfigRow[]): Promise<bus.ProviderConfig[]> {
+  const secrets = await listLiveSecrets(
+    tx,
+    rows.map((row) => row.config_id),
+  );
+  return rows.map((row) => ({
+    configId: row.config_id,
+    filialId: row.filial_id,
+    kind: row.kind,
+    mode: row.mode,
+    name: row.name,
+    status: row.status,
+    settings: row.settings,
+    secrets: secrets
+      .filter((secret) => secret.config_id === row.config_id)
+      .map(({ name, created_at, expires_at }) => ({
+        name,
+        createdAtMs: created_at.getTime(),
+        expiresAtMs: expires_at?.getTime() ?? null,
+      })),
+    createdAtMs: row.created_at.getTime(),
+  }));
+}
+
+export async function toConfig(tx: Queryable, row: sql.ConfigRow): Promise<bus.ProviderConfig> {
+  const [config] = await toConfigs(tx, [row]);
+  if (config === undefined) throw new Error("A config has no wire form.");
+  return config;
+}

@@ -1,0 +1,156 @@
+/**
+ * Raises issues. A payment that does not fit becomes one issue for each kind of difference, however often it is asserted.
+ * The station of the intent that it names is notified, so that its cashier does not assume that no money has moved.
+ *
+ * Called by asserted-payments.ts and tasks.ts; calls sql only. The caller starts the returned task after its commit.
+ */
+
+import { createHash } from "node:crypto";
+import { moneyName } from "../bus/messages/intents.ts";
+import type { IssueEvidence } from "../bus/messages/issues.ts";
+import type { Queryable, Transaction } from "../db/pool.ts";
+import type { AssertedPayment } from "./adapters/adapter.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import {
+  addFurtherEvidence,
+  type FurtherEvidence,
+  findIssueOfMoney,
+  type IssueKind,
+  insertIssue,
+  type Resolution,
+} from "./sql/issues.ts";
+import { clearEnd, type PaymentRow } from "./sql/payments.ts";
+import { armNotice, type Task } from "./sql/tasks.ts";
+import type { KnownTask } from "./task-runner.ts";
+
+export interface AssertionSource {
+  readonly configId: number;
+  readonly organizationId: number;
+  /** Identifies the money where the provider gives it no reference. */
+  readonly eventKey: string;
+  /** A callback's event type, or how the provider was asked. */
+  readonly learnedFrom: string;
+}
+
+export interface Misfit {
+  readonly source: AssertionSource;
+  readonly money: AssertedPayment;
+  readonly payment: PaymentRow | undefined;
+}
+
+export interface Written {
+  /** To be started after the commit; this process has taken it already. */
+  readonly task: KnownTask | undefined;
+  /** A new issue. */
+  readonly issueId: number | undefined;
+}
+
+const NOTHING: Written = { task: undefined, issueId: undefined };
+export const writeNothing = async (): Promise<Written> => NOTHING;
+
+export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit): Promise<Written> {
+  const { source, money, payment } = about;
+  const { said, ...asserted } = money;
+  const { configId, learnedFrom } = source;
+  const name = nameOf(source, money);
+  const issueId = await insertIssue(tx, {
+    ...source,
+    kind,
+    moneyName: name,
+    payment: payment === undefined ? undefined : placeOf(payment),
+    amountMinor: money.amountMinor,
+    currency: money.currency,
+    providerReference: money.providerReference,
+    saidAccount: money.account,
+    evidence: { learnedFrom, asserted, said, registered: registeredOf(payment) },
+  });
+  if (issueId === undefined) {
+    // Known already. What differs in this assertion is further evidence.
+    const known = await findIssueOfMoney(tx, { configId, kind, moneyName: name });
+    return known === undefined ? NOTHING : await addEvidence(tx, known, about);
+  }
+  if (payment === undefined) return { task: undefined, issueId };
+  await clearEnd(tx, payment.intent_id);
+  const task = await notifyOfIssue(tx, { intentId: payment.intent_id, kind, issueId });
+  return { task: { ...task, payment }, issueId };
+}
+
+/**
+ * Adds an assertion to the issue that its money has already. The station of the intent that it names is notified, also when
+ * the issue is closed, or names another intent or none.
+ */
+export async function addEvidence(
+  tx: Transaction,
+  issue: Pick<Resolution, "issueId" | "kind" | "intentId"> & Partial<Pick<Resolution, "status">>,
+  { source, money, payment }: Misfit,
+): Promise<Written> {
+  const { issueId, kind, status } = issue;
+  const evidence = evidenceOf(source, money);
+  const isNew = await addFurtherEvidence(tx, issueId, evidence);
+  if (payment === undefined) return NOTHING;
+  const { intent_id: intentId } = payment;
+  const isOfIntent = issue.intentId === intentId;
+  // The money of this intent has paid an order, and the same is asserted again.
+  if (isOfIntent && (status === "attributed" || !isNew)) return NOTHING;
+  await clearEnd(tx, intentId);
+  const about = isOfIntent ? { since: createHash("sha256").update(evidence.said).digest("hex").slice(0, 16) } : {};
+  const task = await notifyOfIssue(tx, { intentId, kind, issueId, ...about });
+  return { task: { ...task, payment }, issueId: undefined };
+}
+
+/** The task that notifies the intent's station. */
+export async function notifyOfIssue(
+  tx: Queryable,
+  issue: {
+    readonly intentId: number;
+    readonly kind: IssueKind;
+    readonly issueId: number;
+    /** Identifies a later notice of the same issue, which the station would take for a repetition otherwise. */
+    readonly since?: string;
+  },
+): Promise<Task> {
+  const { intentId, kind, issueId, since } = issue;
+  const notice = { issue: kind, issueId, nth: since === undefined ? `${issueId}` : `${issueId}:${since}` };
+  const { taskClaimMs: dueInMs, noticesWaiting: atMost } = PROVIDER_LIMITS;
+  return await armNotice(tx, { intentId, notice, dueInMs, atMost });
+}
+
+/** Identifies one money: the provider's reference, or the event that reported it. */
+export function nameOf(
+  source: Pick<AssertionSource, "eventKey">,
+  money: Pick<AssertedPayment, "providerReference">,
+): string {
+  return moneyName(money.providerReference, source.eventKey);
+}
+
+/** A later assertion of a money that has an issue already. */
+export function evidenceOf(
+  { learnedFrom }: Pick<AssertionSource, "learnedFrom">,
+  { said, amountMinor, currency, account }: AssertedPayment,
+): FurtherEvidence {
+  const text = said.slice(0, PROVIDER_LIMITS.furtherEvidenceCharacters).toWellFormed();
+  return { said: text, learnedFrom, amountMinor, currency, account };
+}
+
+/** The place of a payment, as an issue names it. */
+export function placeOf(payment: PaymentRow): {
+  readonly stationId: number;
+  readonly intentId: number;
+  readonly orderDisplayNumber: number;
+} {
+  const { station_id: stationId, intent_id: intentId, order_display_number: orderDisplayNumber } = payment;
+  return { stationId, intentId, orderDisplayNumber };
+}
+
+/** What was registered, for the evidence of an issue. */
+export function registeredOf(payment: PaymentRow | undefined): NonNullable<IssueEvidence["registered"]> | null {
+  if (payment === undefined) return null;
+  return {
+    reference: payment.reference,
+    providerReference: payment.provider_reference,
+    account: payment.account,
+    amountMinor: payment.amount_minor,
+    currency: payment.currency,
+    paidReference: payment.paid_reference,
+  };
+}

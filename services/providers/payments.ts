@@ -1,0 +1,282 @@
+/**
+ * Payments at providers, one per intent. The row is written before the provider is asked, so that a callback that overtakes
+ * the answer finds it. The first answer is stored; every other request for the intent waits for it.
+ *
+ * Calls sql and the adapters. tasks.ts polls and withdraws what is registered here.
+ */
+
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { KillSwitches } from "../../machines/standing.ts";
+import type * as bus from "../bus/messages/provider-payments.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import type { AskedPayment } from "./adapters/adapter.ts";
+import { type CreatedPayment, ProviderError, type ProviderFailure } from "./adapters/adapter.ts";
+import type { ProvidersDeps } from "./deps.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import { accessOf } from "./secrets.ts";
+import { type ConfigRow, findConfig, findUsableConfig } from "./sql/configs.ts";
+import * as sql from "./sql/payments.ts";
+import { armTask, dropTask, insertTask, moveUntakenTask } from "./sql/tasks.ts";
+
+type Request = RequestOf<typeof bus.createProviderPayment>;
+type Reply = ReplyOf<typeof bus.createProviderPayment>;
+type Place = Pick<Request, "organizationId" | "stationId" | "configId">;
+
+/**
+ * Answers within `createTotalMs`. Never throws for what a provider does. Refuses with `unavailable` when another request for
+ * the intent is still under way then, or while the kill switches are not known: a frozen provider is asked for nothing.
+ */
+export async function createProviderPayment(deps: ProvidersDeps, request: Request): Promise<Reply> {
+  const deadlineMs = Date.now() + PROVIDER_LIMITS.createTotalMs;
+  const earlier = await sql.findPayment(deps.database, request.intentId);
+  if (earlier !== undefined) return await waitForAnswer(deps, request, deadlineMs);
+  const config = await findUsableConfig(deps.database, request);
+  if (config === undefined) return { created: false, reason: "provider_not_configured" };
+  if (isFrozen(deps, request)) return { created: false, reason: "provider_frozen" };
+  const { callMs, createMarginMs, shortestCallMs } = PROVIDER_LIMITS;
+  const latestStartMs = deadlineMs - createMarginMs - shortestCallMs;
+  const release = await deps.creations.acquire(request.configId, Math.max(0, latestStartMs - Date.now()));
+  // The provider was not asked, so no guest can have paid.
+  if (release === undefined) return { created: false, reason: "provider_unavailable" };
+  try {
+    const payment = await registerPayment(deps, request, config);
+    if (payment === undefined) return await waitForAnswer(deps, request, deadlineMs);
+    const leftMs = deadlineMs - createMarginMs - Date.now();
+    return await ask(deps, { config, payment, callMs: Math.max(1, Math.min(callMs, leftMs)) });
+  } finally {
+    release();
+  }
+}
+
+/**
+ * Whether a kill switch of the provider, the platform, the organization or the station forbids new electronic sql.
+ * Refuses with `unavailable` while the switches are not known: the host asks again, and another process may know them.
+ */
+function isFrozen({ switches }: Pick<ProvidersDeps, "switches">, asked: Request): boolean {
+  if (!switches.isTrusted()) throw new RefusedError({ code: "unavailable" });
+  return isSwitchOn(switches.current(), asked);
+}
+
+function isSwitchOn({ platform, organizations, stations, providers }: KillSwitches, asked: Place): boolean {
+  const { organizationId, stationId, configId } = asked;
+  return platform || organizations.has(organizationId) || stations.has(stationId) || providers.has(configId);
+}
+
+/**
+ * Writes the payment with its first poll, which finds it also when this process dies before there is an answer. Undefined
+ * when the intent has a payment already. Refuses with `conflict` an intent that has ended.
+ */
+async function registerPayment(
+  deps: ProvidersDeps,
+  request: Request,
+  config: ConfigRow,
+): Promise<sql.PaymentRow | undefined> {
+  const { intentId } = request;
+  const adapter = deps.adapters[config.kind];
+  const askMs = PROVIDER_LIMITS.callMs + PROVIDER_LIMITS.createMarginMs;
+  const account = adapter.accountOf(config.settings);
+  return await deps.database.begin(async (tx) => {
+    await sql.lockIntent(tx, intentId);
+    if (await sql.isWithdrawn(tx, intentId)) throw endedConflict();
+    const payment = await sql.createProviderPayment(tx, {
+      ...request,
+      reference: newReference(),
+      account,
+      config,
+      askMs,
+    });
+    if (payment !== undefined && adapter.answersQuestions)
+      await insertTask(tx, { intentId, kind: "poll", dueInMs: askMs + PROVIDER_LIMITS.firstPollMs });
+    return payment;
+  });
+}
+
+const endedConflict = () =>
+  new RefusedError({ code: "conflict", detail: "This collection has ended; no provider is asked." });
+
+/**
+ * A station whose log has lost a collection may create it again under the same id, for an order that has changed since. The
+ * guest must not be shown the QR of the lost one.
+ */
+function isOfSameTerms(payment: sql.PaymentRow, request: Request): boolean {
+  return (
+    payment.station_id === request.stationId &&
+    payment.config_id === request.configId &&
+    payment.amount_minor === request.amountMinor &&
+    payment.currency === request.currency
+  );
+}
+
+const otherTermsConflict = () =>
+  new RefusedError({ code: "conflict", detail: "This collection was asked of its provider on other terms." });
+
+/** Another request is under way. If its process is gone, the provider is asked again with the same reference. */
+async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply> {
+  for (;;) {
+    const payment = await sql.findPayment(deps.database, request.intentId);
+    if (payment === undefined) throw new Error("A payment that was asked for has vanished.");
+    if (!isOfSameTerms(payment, request)) throw otherTermsConflict();
+    if (payment.status !== "asked") return replyOf(payment);
+    // The task withdraws what the provider may have made; another request would make it again.
+    if (payment.withdrawn_at !== null) throw endedConflict();
+    if (Date.now() + PROVIDER_LIMITS.answerPollMs >= deadlineMs) {
+      // Another process may still get an answer; the host asks again for it.
+      if (payment.asked_until.getTime() > deps.bus.clock.nowMs()) throw new RefusedError({ code: "unavailable" });
+      return await settleAnswer(deps, payment, { failure: "provider_timed_out", mayHaveTakenEffect: true });
+    }
+    const reply = await takeOver(deps, request, deadlineMs);
+    if (reply !== undefined) return reply;
+    await delay(PROVIDER_LIMITS.answerPollMs);
+  }
+}
+
+/** Asks again when the earlier request has run out of time, and there is time enough for a call. */
+async function takeOver(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply | undefined> {
+  const callMs = Math.min(PROVIDER_LIMITS.callMs, deadlineMs - Date.now() - PROVIDER_LIMITS.createMarginMs);
+  if (callMs < PROVIDER_LIMITS.shortestCallMs) return undefined;
+  const isForbidden = isFrozen(deps, request);
+  const payment = await sql.takeOverRequest(deps.database, request.intentId, callMs + PROVIDER_LIMITS.createMarginMs);
+  const config = payment === undefined ? undefined : await findConfig(deps.database, request);
+  if (payment === undefined || config === undefined) return undefined;
+  // The earlier request may have reached the provider, so what it may have made is withdrawn.
+  if (isForbidden) return await settleAnswer(deps, payment, { failure: "provider_frozen", mayHaveTakenEffect: true });
+  return await ask(deps, { config, payment, callMs });
+}
+
+type Answer =
+  | { readonly created: CreatedPayment }
+  | { readonly failure: ProviderFailure | "provider_frozen"; readonly mayHaveTakenEffect: boolean };
+
+async function ask(
+  deps: ProvidersDeps,
+  asked: { readonly config: ConfigRow; readonly payment: sql.PaymentRow; readonly callMs: number },
+): Promise<Reply> {
+  const { config, payment } = asked;
+  const startedAtMs = performance.now();
+  const answer = await answerOf(deps, asked).catch(async (error: unknown) => {
+    // The failure is not the provider's: the next request need not wait for this one.
+    await sql.releaseRequest(deps.database, payment.intent_id);
+    throw error;
+  });
+  const { intent_id: intentId, config_id: configId, station_id: stationId, organization_id: organizationId } = payment;
+  // A switch was set while the provider made the payment: this QR is not shown.
+  const isStopped = "created" in answer && isSwitchOn(deps.switches.current(), { organizationId, stationId, configId });
+  if (isStopped) await sql.keepProviderReference(deps.database, intentId, answer.created.providerReference);
+  const standing = isStopped ? ({ failure: "provider_frozen", mayHaveTakenEffect: true } as const) : answer;
+  const reply = await settleAnswer(deps, payment, standing);
+  const outcome = reply.created ? "created" : reply.reason;
+  const tookMs = Math.round(performance.now() - startedAtMs);
+  deps.log.info({ intentId, configId, stationId, kind: config.kind, outcome, tookMs }, "a provider was asked");
+  return reply;
+}
+
+async function answerOf(
+  deps: ProvidersDeps,
+  asked: { readonly config: ConfigRow; readonly payment: sql.PaymentRow; readonly callMs: number },
+): Promise<Answer> {
+  const { config, payment } = asked;
+  try {
+    const access = await accessOf(deps, config);
+    const signal = AbortSignal.timeout(asked.callMs);
+    return { created: await deps.adapters[config.kind].createPayment(access, askedPaymentOf(deps, payment), signal) };
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    const { failure, mayHaveTakenEffect } = error;
+    deps.log.warn({ configId: config.config_id, failure, err: error }, "a provider has made no payment");
+    return { failure, mayHaveTakenEffect };
+  }
+}
+
+/** Stores the answer, unless there is one, with what follows from it; returns the stored one. */
+async function settleAnswer(deps: ProvidersDeps, payment: sql.PaymentRow, answer: Answer): Promise<Reply> {
+  const { intent_id: intentId } = payment;
+  const standing = await deps.database.begin(async (tx) => {
+    if ("created" in answer) {
+      if (await sql.markReady(tx, intentId, answer.created)) {
+        await moveUntakenTask(tx, { intentId, kind: "poll", dueInMs: PROVIDER_LIMITS.firstPollMs });
+      } else {
+        await sql.keepProviderReference(tx, intentId, answer.created.providerReference);
+      }
+    } else if (await sql.markFailed(tx, intentId, answer.failure)) {
+      await dropTask(tx, { intentId, kind: "poll", outcome: answer.failure });
+      // The provider may have made the payment, and a guest must not be able to pay it.
+      if (answer.mayHaveTakenEffect) await insertTask(tx, { intentId, kind: "withdraw", dueInMs: 0 });
+    }
+    const found = await sql.findPayment(tx, intentId);
+    // The cancellation may have reached the provider before the payment did.
+    const isLate = "created" in answer && found !== undefined && found.withdrawn_at !== null;
+    if (isLate) await armTask(tx, { intentId, kind: "withdraw", detail: {}, dueInMs: 0 });
+    return found;
+  });
+  if (standing === undefined) throw new Error("A payment that was asked for has vanished.");
+  return replyOf(standing);
+}
+
+function replyOf(payment: sql.PaymentRow): Reply {
+  const { status, qr_payload: qrPayload, provider_reference: providerReference, failure } = payment;
+  if (status === "ready") return { created: true, qrPayload, providerReference };
+  return { created: false, reason: failure ?? "provider_unavailable" };
+}
+
+/**
+ * The intent has ended unpaid. Replies as soon as that is stored; a task cancels the payment at the provider. Idempotent. It
+ * is stored also when no payment was requested yet: a later request is refused.
+ */
+export async function withdrawProviderPayment(
+  deps: ProvidersDeps,
+  { intentId }: RequestOf<typeof bus.withdrawProviderPayment>,
+): Promise<ReplyOf<typeof bus.withdrawProviderPayment>> {
+  const task = await deps.database.begin(async (tx) => {
+    await sql.lockIntent(tx, intentId);
+    if (!(await sql.markWithdrawn(tx, intentId))) {
+      await sql.recordWithdrawal(tx, intentId);
+      return undefined;
+    }
+    const { taskClaimMs: dueInMs } = PROVIDER_LIMITS;
+    const withdrawal = await insertTask(tx, { intentId, kind: "withdraw", dueInMs, isTaken: true });
+    if (withdrawal !== undefined) return withdrawal;
+    // The provider has been asked already. A station whose clock is behind got the end before the intent had ended, which is
+    // when the outcome became uncertain.
+    const hasEnded = (await sql.findPayment(tx, intentId))?.ended_at instanceof Date;
+    return hasEnded ? await armTask(tx, { intentId, kind: "clear", detail: {}, dueInMs }) : undefined;
+  });
+  if (task !== undefined) deps.tasks.start(task);
+  return {};
+}
+
+/**
+ * Whether a payment was confirmed before its deadline (design §2.7). An intent without a payment has no confirmation, and
+ * only the host decides about its deadline.
+ */
+export async function findRecordedConfirmation(
+  { database }: Pick<ProvidersDeps, "database">,
+  { intentId }: RequestOf<typeof bus.findRecordedConfirmation>,
+): Promise<ReplyOf<typeof bus.findRecordedConfirmation>> {
+  const found = await sql.findRecordedConfirmation(database, intentId);
+  return { isOver: found?.is_over ?? true, providerReference: found?.provider_reference ?? null };
+}
+
+/** Crockford's base 32: no letter can be taken for a digit when a person reads it aloud. */
+const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** 120 random bits; an EMVCo reference label has at most 25 characters. */
+const CHARACTERS = 24;
+
+/** The service's reference of a payment; it cannot be guessed. */
+export function newReference(): string {
+  return Array.from(randomBytes(CHARACTERS), (byte) => ALPHABET[byte & 31]).join("");
+}
+
+/** The payment in the terms of an adapter. */
+export function askedPaymentOf(deps: Pick<ProvidersDeps, "callbackUrl">, payment: sql.PaymentRow): AskedPayment {
+  return {
+    reference: payment.reference,
+    amountMinor: payment.amount_minor,
+    currency: payment.currency,
+    orderDisplayNumber: payment.order_display_number,
+    expiresAtMs: payment.expires_at.getTime(),
+    callbackUrl: deps.callbackUrl(payment.config_id),
+    providerReference: payment.provider_reference,
+  };
+}

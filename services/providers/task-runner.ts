@@ -1,0 +1,147 @@
+/**
+ * Runs the tasks that are due in PostgreSQL, and at once those that this process has just written. Due times are stored in
+ * PostgreSQL only, so several processes share the work and nothing due is lost with one of them.
+ *
+ * Calls sql only; service.ts passes `run` (tasks.ts). Every other part starts tasks through `ProvidersDeps.tasks`.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { Database } from "../db/pool.ts";
+import { FairSlots } from "../runtime/fair-slots.ts";
+import type { Log } from "../runtime/log.ts";
+import { PROVIDER_LIMITS } from "./limits.ts";
+import type { ProviderMetrics } from "./metrics.ts";
+import type { PaymentRow } from "./sql/payments.ts";
+import { finishTask, postponeTask, type Task, type TaskKind, takeDueTasks } from "./sql/tasks.ts";
+
+/** A task with its payment, where its writer has just read that. */
+export interface KnownTask extends Task {
+  readonly payment?: PaymentRow;
+}
+
+export interface TaskRunner {
+  /**
+   * Runs a task that the caller has just written as taken, at once or when others of this process have ended. A task that
+   * waits too long, or behind too many, is released: it is due again when its claim is over.
+   */
+  start(task: KnownTask): void;
+  stop(): Promise<void>;
+}
+
+export interface TaskRunnerOptions {
+  readonly database: Database;
+  readonly log: Log;
+  readonly metrics: Pick<ProviderMetrics, "tasks">;
+  readonly run: (task: KnownTask) => Promise<TaskResult>;
+}
+
+/** A provider that does not answer must not delay a station's confirmation, so each lane has separate slots. */
+const LANES: readonly (readonly TaskKind[])[] = [
+  ["poll", "withdraw"],
+  ["confirm", "fail", "clear", "differ"],
+];
+
+interface Lane {
+  readonly kinds: readonly TaskKind[];
+  readonly slots: FairSlots<number>;
+}
+
+export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptions): TaskRunner {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const atWork = new Set<Promise<void>>();
+  const lanes = LANES.map(
+    (kinds): Lane => ({
+      kinds,
+      slots: new FairSlots({
+        total: PROVIDER_LIMITS.tasksAtOnce / LANES.length,
+        perKey: PROVIDER_LIMITS.tasksAtOncePerConfig,
+        waiting: PROVIDER_LIMITS.tasksWaiting / LANES.length,
+        waitingPerKey: PROVIDER_LIMITS.tasksWaitingPerConfig,
+      }),
+    }),
+  );
+  const laneOf = (kind: TaskKind): Lane => lanes.find(({ kinds }) => kinds.includes(kind)) as Lane;
+
+  const start = (task: KnownTask): void => {
+    if (signal.aborted) return;
+    const work = begin(task).finally(() => atWork.delete(work));
+    atWork.add(work);
+  };
+  const begin = async (task: KnownTask): Promise<void> => {
+    const release = await laneOf(task.kind).slots.acquire(task.configId, PROVIDER_LIMITS.taskWaitMs);
+    if (release === undefined) return;
+    try {
+      await runAndStore(task);
+    } finally {
+      release();
+    }
+  };
+  const runAndStore = async (task: KnownTask): Promise<void> => {
+    const startedAtMs = performance.now();
+    const result = await attempt(task);
+    const facts = { intentId: task.intentId, kind: task.kind, attempts: task.attempts, ...result };
+    log.info({ ...facts, tookMs: Math.round(performance.now() - startedAtMs) }, "provider task");
+    try {
+      if ("outcome" in result) await finishTask(database, task, result.outcome);
+      else await postponeTask(database, task, result.retryInMs);
+    } catch (error) {
+      // It is due again when the claim is over, and each kind of task may be done twice.
+      log.warn({ err: error, intentId: task.intentId, kind: task.kind }, "a task's end could not be written");
+    }
+  };
+  const attempt = async (task: KnownTask): Promise<TaskResult> => {
+    try {
+      const result = await run(task);
+      metrics.tasks.add({ kind: task.kind, outcome: "outcome" in result ? result.outcome : "postponed" });
+      return result;
+    } catch (error) {
+      const { stationPauseMs: firstMs, longestStationPauseMs: longestMs } = PROVIDER_LIMITS;
+      const retryInMs = backOffMs(task.attempts, { firstMs, longestMs });
+      metrics.tasks.add({ kind: task.kind, outcome: "failed" });
+      log.warn({ err: error, intentId: task.intentId, kind: task.kind, retryInMs }, "a task failed");
+      return { retryInMs };
+    }
+  };
+  const takeDue = async ({ kinds, slots }: Lane): Promise<void> => {
+    if (slots.free <= 0) return;
+    const perConfig = PROVIDER_LIMITS.tasksAtOncePerConfig;
+    const room = { kinds, limit: slots.free, perConfig, ofConfigs: slots.freeOfHolders() };
+    for (const task of await takeDueTasks(database, room, PROVIDER_LIMITS.taskClaimMs)) start(task);
+  };
+  const poll = async (): Promise<void> => {
+    let isLogged = false;
+    while (!signal.aborted) {
+      try {
+        for (const lane of lanes) await takeDue(lane);
+        isLogged = false;
+      } catch (error) {
+        // Logged once and not at each poll: PostgreSQL may be away for hours.
+        if (!isLogged && !signal.aborted) log.warn({ err: error }, "due tasks cannot be read now");
+        isLogged = true;
+      }
+      await delay(PROVIDER_LIMITS.taskIntervalMs, undefined, { signal }).catch(() => undefined);
+    }
+  };
+  const polling = poll();
+  return {
+    start,
+    async stop() {
+      stopping.abort();
+      for (const { slots } of lanes) slots.stopWaiting();
+      const timeout = delay(PROVIDER_LIMITS.drainTimeoutMs, undefined, { ref: false });
+      await Promise.race([polling.then(() => Promise.allSettled(atWork)), timeout]);
+    },
+  };
+}
+
+/** How one attempt at a task ended. */
+export type TaskResult =
+  /** Done; the outcome is for the log and for the analysis of a fault. */
+  { readonly outcome: string } | { readonly retryInMs: number };
+
+/** The pause before the next attempt: doubling, bounded, and with jitter, so that many do not come back at once. */
+export function backOffMs(attempts: number, bounds: { readonly firstMs: number; readonly longestMs: number }): number {
+  const doubled = bounds.firstMs * 2 ** Math.min(attempts - 1, 30);
+  return Math.min(doubled, bounds.longestMs) * (0.8 + Math.random() * 0.4);
+}
