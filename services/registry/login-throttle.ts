@@ -2,15 +2,15 @@
  * Counts log-in attempts in PostgreSQL, so that the limits hold over all processes and restarts.
  *
  *   unknown address   the address over all accounts, the account from that address, and the account from all of them
- *   known address     the account from that address, and nothing that others can use up elsewhere
- *   known browser     the account in that browser, and nothing that others can use up from the same address either
+ *   known address     the account from that address; attempts from elsewhere do not count
+ *   known browser     the account in that browser; other attempts from the same address do not count either
  *   valid session     the session
  *
- * A known address is one from which this account has logged in before, a known browser one in which it has: it sends a
- * cookie that only this browser has. So guesses from elsewhere can keep a person from a
- * new address while they go on, but never from the restaurant. Accounts that do not exist are counted in the same way; they
- * have no known addresses. Only who shares a known address with a person can find out, at the cost of a whole budget,
- * that the person has logged in there.
+ * An address is known when this account has logged in from it before. A browser is known when this account has logged in
+ * with it: it sends a cookie that no other browser has. So guesses from elsewhere can keep a person from a new address
+ * while they go on, but never from the restaurant. Accounts that do not exist are counted in the same way; they have no
+ * known addresses. An attacker who shares a known address with a person can find out that the person has logged in there,
+ * at the cost of a whole budget.
  */
 import { createHash } from "node:crypto";
 import { RateLimiterPostgres, RateLimiterRes } from "rate-limiter-flexible";
@@ -21,19 +21,22 @@ import { LOGIN_LIMITS } from "./limits.ts";
 import { canonicalEmail } from "./sql/users.ts";
 
 export interface LoginAttempt {
-  /** Where it comes from, as the gateway sees it. Counts as its block (services/bus/address-block.ts). */
+  /** The client's address, from the gateway. Counts as its block (services/bus/address-block.ts). */
   readonly address: string;
   readonly email: string;
   /** Whether the account has logged in from there before. */
   readonly isKnownAddress: boolean;
-  /** The browser it comes from, where the account has logged in before; then the address does not count. */
+  /** A browser in which the account has logged in before; then the address does not count. */
   readonly browserHash?: Buffer | undefined;
 }
 
 export interface LoginThrottle {
-  /** Counts an attempt, of an unknown account just as of a known one; throws `login_throttled` when there were too many. Resolves to how many the account has left at this place. */
+  /**
+   * Counts an attempt, of an unknown account just as of a known one. Throws `login_throttled` when there were too many.
+   * Resolves to how many the account has left at this place.
+   */
   readonly consume: (attempt: LoginAttempt) => Promise<number>;
-  /** A log-in that succeeded gives the account's attempts at that place back. */
+  /** Resets the account's attempts at that place, after a log-in that succeeded. */
   readonly succeeded: (attempt: LoginAttempt) => Promise<void>;
   /** Counts an attempt of a person with a valid session to prove their password; throws `login_throttled`. */
   readonly consumeOfSession: (sessionId: number) => Promise<void>;
@@ -46,7 +49,7 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
       storeClient,
       storeType: "client",
       tableName: "login_attempts",
-      // The migrations make the table and the service's retention clears it.
+      // The migrations make the table, and the retention job clears it.
       tableCreated: true,
       clearExpiredByTimeout: false,
       keyPrefix,
@@ -68,7 +71,7 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
         await consume(perKnownPlace, keys.accountAndPlace);
         return consume(perAccountAndPlace, keys.accountAndPlace);
       }
-      // In this order: an address that has used up its own budget uses up nothing of the account's.
+      // In this order: an address whose budget is used up uses up nothing of the account's.
       await consume(perAddress, keys.address);
       const left = await consume(perAccountAndPlace, keys.accountAndPlace);
       await consume(perAccount, keys.account);
@@ -89,7 +92,7 @@ function isKnownPlace({ isKnownAddress, browserHash }: LoginAttempt): boolean {
   return isKnownAddress || browserHash !== undefined;
 }
 
-/** Hashed, because an address of a mail box or of a client is nothing to store, and may be of any length. */
+/** Hashed, because e-mail addresses and client addresses must not be stored here, and may be of any length. */
 function keysOf(attempt: LoginAttempt): Record<"address" | "account" | "accountAndPlace", string> {
   const email = canonicalEmail(attempt.email);
   const block = addressBlock(attempt.address);

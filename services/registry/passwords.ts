@@ -16,8 +16,7 @@ import { REGISTRY_LIMITS } from "./limits.ts";
 
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
-const LANES = ["known", "others"] as const;
-type LaneName = (typeof LANES)[number];
+type LaneName = "known" | "others";
 
 export interface Party {
   readonly lane: LaneName;
@@ -25,18 +24,12 @@ export interface Party {
 }
 
 export interface TurnLimits {
-  /** Checks at work at once, and of one lane. */
+  /** Checks that run at once, in all and of one lane. */
   readonly checksAtOnce: number;
   readonly checksOfOneLane: number;
-  /** Places of each lane: what waits, what is at work, and what has yet to be counted by the throttle. */
+  /** Places of each lane: for checks that wait or run, and for attempts that the throttle has yet to count. */
   readonly places: Readonly<Record<LaneName, number>>;
 }
-
-const LIMITS: TurnLimits = {
-  checksAtOnce: REGISTRY_LIMITS.passwordChecksAtOnce,
-  checksOfOneLane: REGISTRY_LIMITS.passwordChecksOfOneLane,
-  places: REGISTRY_LIMITS.passwordPlaces,
-};
 
 class Lane {
   readonly places: number;
@@ -92,7 +85,7 @@ export class PasswordTurns {
   readonly #limits: TurnLimits;
   readonly #lanes: Readonly<Record<LaneName, Lane>>;
 
-  constructor(limits: TurnLimits = LIMITS) {
+  constructor(limits: TurnLimits = REGISTRY_LIMITS.passwordTurns) {
     this.#limits = limits;
     this.#lanes = { known: new Lane(limits.places.known), others: new Lane(limits.places.others) };
   }

@@ -80,7 +80,7 @@ export const changeUser: RegistryHandler<typeof users.changeUser> = async (deps,
 async function change(tx: Transaction, request: RequestOf<typeof users.changeUser>): Promise<Changed> {
   const { caller, userId } = request;
   // Owners as well: of two owners who leave the role at once one stays.
-  const held = await sql.lockUsersAndOwners(tx, caller.organizationId, [caller.userId, userId]);
+  const held = await sql.lockUsers(tx, caller.organizationId, [caller.userId, userId], { withOwners: true });
   const owners = held.filter(({ role, status }) => role === "owner" && status === "active");
   if (!owners.some((owner) => owner.user_id === caller.userId)) throw new RefusedError({ code: "permission_denied" });
   const before = existing(held.find((user) => user.user_id === userId));

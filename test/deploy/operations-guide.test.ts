@@ -49,14 +49,14 @@ describe("the operators' guide", () => {
       const window = windowSeconds > 60 ? `${windowSeconds / 60} minutes` : `${windowSeconds} seconds`;
       expect(operationsGuide).toContain(`| ${what} | ${attempts} in ${window}`);
     }
-    const { knownAddressDays, knownAddressesPerUser, passwordChecksAtOnce } = REGISTRY_LIMITS;
+    const { knownAddressDays, knownAddressesPerUser, passwordTurns } = REGISTRY_LIMITS;
     expect(operationsGuide).toContain(
       `for ${knownAddressDays} days after a log-in from there, at ${knownAddressesPerUser} `,
     );
     expect(operationsGuide).toContain(
       `in that browser for ${BOUNDS.knownBrowserDays} days, in ${REGISTRY_LIMITS.knownBrowsersPerUser} browsers at most`,
     );
-    expect([passwordChecksAtOnce, operationsGuide.includes("checks three passwords at once")]).toEqual([3, true]);
+    expect([passwordTurns.checksAtOnce, operationsGuide.includes("checks three passwords at once")]).toEqual([3, true]);
   });
 
   it("a full disk: the words are those of /readyz, and the space is what a start needs", () => {

@@ -1,22 +1,22 @@
-/** Who asks, as the gateway established it from a session. Services check permission and organization, never the gateway alone. */
+/** The caller of an operation, whom the gateway takes from a session. The services check permission and organization too. */
 import { z } from "zod";
 
 export const ROLES = ["owner", "cashier", "reconciliation_operator"] as const;
 export const roleSchema = z.enum(ROLES);
 export type Role = z.infer<typeof roleSchema>;
 
-/** What a role may do; a permission is what handlers ask for, never the role itself. */
+/** What a role may do. Handlers check a permission, never the role. */
 export const PERMISSIONS = ["organization.manage", "payments.collect", "reconciliation.manage"] as const;
 export const permissionSchema = z.enum(PERMISSIONS);
 export type Permission = z.infer<typeof permissionSchema>;
 
 /**
- * Who acts, in every trail: a person by the role, a device, the registry for whoever operates the installation, the
- * payment seam, a payment provider, or the system itself (a deadline, a recovery, the liveness feed).
+ * Who acts, in every audit log: a person by the role, a device, the registry for the operator of the installation, the
+ * payment seam, a payment provider, or the system (a deadline, a recovery, the liveness feed).
  */
 export const ACTOR_KINDS = [...ROLES, "device", "registry", "settlement", "provider", "system"] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
-/** Ids are those of people, devices and provider configs, zero for the others; the name is the one of that moment. */
+/** The id is of a person, a device or a provider config, and zero for the others; the name is the one at that time. */
 export const actorSchema = z.object({ kind: z.enum(ACTOR_KINDS), id: z.int(), name: z.string() });
 
 export const callerSchema = z.object({

@@ -1,4 +1,4 @@
-/** Organizations and their first owners. No caller: the gateway has checked the platform key, or an operator asks on the bus. */
+/** Organizations and their first owners. There is no caller: the gateway checks the platform key, or the operator is on the bus. */
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { pageAfter } from "../page.ts";

@@ -21,7 +21,7 @@ export interface CheckableUser extends UserRow {
 
 const userColumns = (sql: Queryable) => sql`user_id, organization_id, email, name, role, status`;
 
-/** An e-mail address is one person's, however it is written. */
+/** The form that is stored: upper and lower case name the same person. */
 export function canonicalEmail(email: string): string {
   return email.trim().toLowerCase();
 }
@@ -62,14 +62,14 @@ export async function countUsers(sql: Queryable, organizationId: number): Promis
   return row.count;
 }
 
-/** By the e-mail address alone: not confined to an organization. */
+/** By the e-mail address alone, in any organization. */
 export async function getUserByEmail(sql: Queryable, email: string): Promise<CheckableUser | undefined> {
   const [row] = await sql<CheckableUser[]>`
     select ${userColumns(sql)}, password_hash from users where email = ${canonicalEmail(email)}`;
   return row;
 }
 
-/** A user, and where of the place of an attempt to log in they have logged in lately. */
+/** A user, and whether they have logged in lately from the address or with a browser of this attempt. */
 export interface UserAtPlace extends CheckableUser {
   readonly is_known_address: boolean;
   readonly known_browser: Buffer | null;
@@ -124,30 +124,20 @@ export async function moveUser(sql: Queryable, userId: number, status: UserRow["
 }
 
 /**
- * Those of the organization's users, held until the transaction ends, so that what is done to one user and their sessions
- * is done one after another. They are taken by id, so that two who hold each other never wait for each other.
+ * Those of the organization's users, and on request every active owner as well. They are locked until the transaction
+ * ends, so that changes of one user and their sessions come one after another. The locks are taken in the order of the
+ * ids, so that two transactions never deadlock.
  */
 export async function lockUsers(
   sql: Transaction,
   organizationId: number,
   userIds: readonly number[],
+  { withOwners = false }: { readonly withOwners?: boolean } = {},
 ): Promise<CheckableUser[]> {
+  const owners = withOwners ? sql`or (role = 'owner' and status = 'active')` : sql``;
   return sql<CheckableUser[]>`
     select ${userColumns(sql)}, password_hash from users
-    where organization_id = ${organizationId} and user_id = any(${[...userIds]}::bigint[])
-    order by user_id for no key update`;
-}
-
-/** Those users, and with them every active owner of the organization, held in the same way. */
-export async function lockUsersAndOwners(
-  sql: Transaction,
-  organizationId: number,
-  userIds: readonly number[],
-): Promise<UserRow[]> {
-  return sql<UserRow[]>`
-    select ${userColumns(sql)} from users
-    where organization_id = ${organizationId}
-      and (user_id = any(${[...userIds]}::bigint[]) or (role = 'owner' and status = 'active'))
+    where organization_id = ${organizationId} and (user_id = any(${[...userIds]}::bigint[]) ${owners})
     order by user_id for no key update`;
 }
 
