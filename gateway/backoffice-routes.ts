@@ -1,5 +1,4 @@
 /** The rows of the owner's API about leases and the audit log (design §5). `gateway/routes.ts` joins them into the one table. */
-import { leaseSchema } from "./contract/cashier.ts";
 import {
   registryEventsSchema,
   stationEventsQuerySchema,
@@ -7,8 +6,6 @@ import {
   timelineSchema,
 } from "./contract/timeline.ts";
 import { getOwnTimeline, listOwnEvents, listOwnStationEvents } from "./handlers/backoffice/audit-trail.ts";
-import { breakOwnStationLease, getOwnStationLease } from "./handlers/backoffice/station-lease.ts";
-import { idempotencyHeaderSchema } from "./http/command-id.ts";
 import { pageOfTrailQuery } from "./http/page.ts";
 import { type Route, route, session } from "./http/route.ts";
 
@@ -18,32 +15,6 @@ const who = session("organization.manage");
 const tag = "backoffice";
 
 export const backofficeRoutes: readonly Route[] = [
-  route({
-    method: "GET",
-    path: `${station}/lease/`,
-    operation: "getStationLease",
-    tag,
-    summary: "See who drives the station",
-    description: "As the cashiers see it.",
-    who,
-    replies: { 200: { description: "The lease, and the last one that another person ended.", schema: leaseSchema } },
-    errors: ["not_found"],
-    handler: getOwnStationLease,
-  }),
-  route({
-    method: "DELETE",
-    path: `${station}/lease/`,
-    operation: "breakStationLease",
-    tag,
-    summary: "Free the station",
-    description:
-      "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
-    who,
-    headers: idempotencyHeaderSchema,
-    replies: { 200: { description: "The lease after this.", schema: leaseSchema } },
-    errors: ["not_found"],
-    handler: breakOwnStationLease,
-  }),
   route({
     method: "GET",
     path: `${station}/events/`,

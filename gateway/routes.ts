@@ -2,23 +2,36 @@
  * Every route of the service: method, path, who may call, schemas, handler. The server, the OpenAPI document and the
  * tests are made from this one table.
  *
- * Rows stand in the files imported below, by who calls; `cashier-routes.ts` shows one with everything, and
- * `handlers/cashier/open-order.ts` its handler. 400, 401, 403, 415 and 503 come by themselves; a row lists its own
+ * The rows are in the slices imported below, by resource; `api/cashier/orders.ts` shows one with everything. 400, 401, 403, 415 and 503 come by themselves; a row lists its own
  * refusals in `errors`.
  *
  * A command to a station: `ownStation(context)` (gateway/http/own-station.ts) refuses a foreign station, then
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
+
 import { backofficeDeviceRoutes } from "./api/backoffice/devices.ts";
 import { enrollmentCodeRoutes } from "./api/backoffice/enrollment-codes.ts";
 import { filialRoutes } from "./api/backoffice/filials.ts";
+import { backofficeIntentRoutes } from "./api/backoffice/intents.ts";
 import { killSwitchRoutes } from "./api/backoffice/kill-switches.ts";
+import { backofficeLeaseRoutes } from "./api/backoffice/leases.ts";
+import { backofficeOrderRoutes } from "./api/backoffice/orders.ts";
 import { providerConfigRoutes } from "./api/backoffice/provider-configs.ts";
 import { providerEventRoutes } from "./api/backoffice/provider-events.ts";
 import { backofficeStationRoutes } from "./api/backoffice/stations.ts";
 import { userRoutes } from "./api/backoffice/users.ts";
 import { webhookDeliveryRoutes } from "./api/backoffice/webhook-deliveries.ts";
 import { webhookEndpointRoutes } from "./api/backoffice/webhook-endpoints.ts";
+import { intentRoutes } from "./api/cashier/intents.ts";
+import { leaseRoutes } from "./api/cashier/leases.ts";
+import { liveRoutes } from "./api/cashier/live.ts";
+import { orderRoutes } from "./api/cashier/orders.ts";
+import { routeOfferRoutes } from "./api/cashier/routes.ts";
+import { stationRoutes } from "./api/cashier/stations.ts";
+import { assignmentRoutes } from "./api/device/assignment.ts";
+import { displayRoutes } from "./api/device/display.ts";
+import { enrollmentRoutes } from "./api/device/enrollment.ts";
+import { selfRoutes } from "./api/device/self.ts";
 import { healthRoutes } from "./api/meta/health.ts";
 import { pageRoutes } from "./api/meta/pages.ts";
 import { platformKillSwitchRoutes } from "./api/platform/kill-switch.ts";
@@ -27,27 +40,34 @@ import { callbackRoutes } from "./api/provider/callbacks.ts";
 import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { consumerWebhookDeliveryRoutes } from "./api/robotics/webhook-deliveries.ts";
 import { sessionRoutes } from "./api/sessions.ts";
-import { backofficeOverviewRoutes } from "./backoffice-overview-routes.ts";
 import { backofficeRoboticsRoutes } from "./backoffice-robotics-routes.ts";
 import { backofficeRoutes } from "./backoffice-routes.ts";
-import { cashierRoutes } from "./cashier-routes.ts";
-import { deviceRoutes } from "./device-routes.ts";
 import type { Route } from "./http/route.ts";
 import { roboticsRoutes } from "./robotics-routes.ts";
 
 export const routes: readonly Route[] = [
-  ...deviceRoutes,
+  ...enrollmentRoutes,
+  ...selfRoutes,
+  ...assignmentRoutes,
+  ...displayRoutes,
   ...sessionRoutes("backoffice", "organization.manage"),
   ...sessionRoutes("cashier", "payments.collect"),
   ...sessionRoutes("reconciliation", "reconciliation.manage"),
-  ...cashierRoutes,
+  ...stationRoutes,
+  ...leaseRoutes,
+  ...routeOfferRoutes,
+  ...liveRoutes,
+  ...orderRoutes,
+  ...intentRoutes,
   ...filialRoutes,
   ...backofficeStationRoutes,
   ...backofficeRoutes,
   ...backofficeDeviceRoutes,
   ...enrollmentCodeRoutes,
   ...userRoutes,
-  ...backofficeOverviewRoutes,
+  ...backofficeLeaseRoutes,
+  ...backofficeOrderRoutes,
+  ...backofficeIntentRoutes,
   ...backofficeRoboticsRoutes,
   ...roboticsRoutes,
   ...webhookEndpointRoutes,

@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { ACTOR_KINDS } from "../../services/bus/messages/caller.ts";
 import { REGISTRY_SUBJECTS } from "../../services/bus/messages/events.ts";
-import { intentStatusSchema, moneyMovedSchema } from "../http/enums.ts";
+import { intentStatusSchema } from "../api/cashier/intent-json.ts";
+import { moneyMovedSchema } from "../http/enums.ts";
 import { hasMoreAfterVersion, hasMoreOfTrail, pageAfterVersionQuery } from "../http/page.ts";
 import { idSchema, timestampSchema } from "../http/shared-schemas.ts";
 

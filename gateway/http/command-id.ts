@@ -18,9 +18,9 @@ export const idempotencyHeaderSchema = z.object({
 });
 
 /**
- * Of a person's command: from the user, the kind of command, the thing it is about and the `Idempotency-Key` header.
- * Without a key it is random, so that a repetition is a new command. The key is hashed, because a command id has a bound
- * and the header may hold anything.
+ * The id of a person's command: from the user, the kind of command, its subject and the `Idempotency-Key` header. Without a
+ * key it is random, so that a repetition is a new command. The key is hashed, because a command id is bounded and the header
+ * may hold anything.
  */
 export function sessionCommandId(context: SessionContext<unknown, unknown>, kind: string, subjectId: number): string {
   const key = idempotencyKey(context);
@@ -39,7 +39,7 @@ export function idempotencyKey(context: Pick<SessionContext, "header">): string 
   return key;
 }
 
-/** What shows whether a repetition under an `Idempotency-Key` asks for the same; undefined without a key. */
+/** A digest of the body, which shows another request under the same `Idempotency-Key`; undefined without a key. */
 export function requestDigest(context: SessionContext<object, unknown>): string | undefined {
   if (idempotencyKey(context) === undefined) return undefined;
   const members = Object.entries(context.body).filter(([, value]) => value !== undefined);
@@ -47,9 +47,9 @@ export function requestDigest(context: SessionContext<object, unknown>): string 
 }
 
 /**
- * Of a device's report: from device, intent and `client_idempotency_key`, because the contract makes a report idempotent
- * under that key and two devices or two intents may well use the same one. A key may be of any length and hold anything:
- * it is hashed whole, because a report must not be lost for its key.
+ * The id of a device's report: from device, intent and `client_idempotency_key`. The contract makes a report idempotent under
+ * that key, and two devices or two intents may use the same one. A key may be of any length and hold anything; it is hashed
+ * whole, so that no report is lost for its key.
  */
 export function reportCommandId(deviceId: number, intentId: number, clientKey: string | undefined): string {
   if (clientKey === undefined || clientKey === "") return `report:${randomUUID()}`;

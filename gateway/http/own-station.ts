@@ -4,8 +4,8 @@ import type { StationState } from "../../machines/station/state.ts";
 import { Refusal, type SessionContext } from "./handler-context.ts";
 
 /**
- * The state of the station named by `{station_id}`, from the replica. Throws `not_found`, or `replica_stale` also where the
- * replica does not have it and nobody has said that there is none.
+ * The state of the station named by `{station_id}`, from the replica. Throws `not_found`, or `replica_stale` while neither
+ * the replica has the station nor the registry has denied that it exists.
  */
 export async function ownStation(
   context: SessionContext<unknown, unknown>,
@@ -14,7 +14,7 @@ export async function ownStation(
   return await requireOwnStation(context, context.id(name));
 }
 
-/** The same of a station that is named elsewhere in the request. */
+/** The same for a station that is named elsewhere in the request. */
 export async function requireOwnStation(
   { caller, deps }: SessionContext<unknown, unknown>,
   stationId: number,

@@ -8,12 +8,12 @@
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { Log } from "../../services/runtime/log.ts";
+import { liveIdentity, liveJson, liveValidUntilMs } from "../api/cashier/live.ts";
 import { Refusal } from "../http/handler-context.ts";
 import { toTimestamp } from "../http/shared-schemas.ts";
 import type { MissingStations } from "../read-model/missing-stations.ts";
 import type { Replicas } from "../read-model/replicas.ts";
 import { CLOSE_CODES, LIVE_LIMITS, type LiveSocket } from "./live-socket.ts";
-import { liveIdentity, liveValidUntilMs, liveWire } from "./live-wire.ts";
 
 export interface LiveSocketsDeps {
   readonly replicas: Replicas;
@@ -164,7 +164,7 @@ export class LiveSockets {
     const { switches, polls } = this.#replicas;
     const polledAtMs = (deviceId: number): number | null => polls.polledAtMs(deviceId);
     const facts = { switches: switches.current(), polledAtMs, nowMs, userId: socket.facts.userId };
-    const view = liveWire(state, facts);
+    const view = liveJson(state, facts);
     socket.validUntilMs = liveValidUntilMs(state, facts);
     socket.send(JSON.stringify(view), liveIdentity(view), false);
   }

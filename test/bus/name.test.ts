@@ -1,7 +1,7 @@
 /** What a name may be: one line of text, with one form for what looks the same. */
 import { describe, expect, it } from "vitest";
 import { createFilialBodySchema } from "../../gateway/api/backoffice/filials.ts";
-import { orderLinesBodySchema } from "../../gateway/contract/cashier.ts";
+import { orderLinesBodySchema } from "../../gateway/api/cashier/orders.ts";
 import { registerDevice } from "../../services/bus/messages/devices.ts";
 import { nameSchema } from "../../services/bus/messages/name.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";

@@ -1,7 +1,7 @@
 /** What the clients of a collection know and keep of it. */
 import type { z } from "zod";
-import type { orderSchema } from "../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../gateway/api/cashier/intent-json.ts";
+import type { orderSchema } from "../../gateway/api/cashier/orders.ts";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import type { ChaosStation, ChaosWorld } from "./chaos-world.ts";
 import type { CollectionPlan } from "./collection-plan.ts";

@@ -5,8 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
-import type { orderSchema } from "../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../gateway/api/cashier/intent-json.ts";
+import type { orderSchema } from "../../gateway/api/cashier/orders.ts";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import { type ChaosStation, type ChaosWorld, startChaosWorld } from "./chaos-world.ts";
 import { Patience } from "./patience.ts";

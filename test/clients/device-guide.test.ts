@@ -3,10 +3,10 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { clientLimits } from "../../clients/limits.ts";
-import { deviceRoutes } from "../../gateway/device-routes.ts";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { ERRORS, type ErrorCode } from "../../gateway/http/errors.ts";
 import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
+import { routes } from "../../gateway/routes.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { deviceGuide, guideBlock } from "../support/guide.ts";
@@ -95,7 +95,10 @@ describe("device guide: the table of answers", () => {
   it("names each code that a device operation answers with, once and with its status", () => {
     // A wrong path or method is no operation's answer, and a device maker meets it first.
     const wrongPath = ["path_not_found", "trailing_slash_missing", "method_not_allowed"] as const;
-    const codes = new Set<ErrorCode>([...wrongPath, ...deviceRoutes.flatMap(errorCodesOf)]);
+    const codes = new Set<ErrorCode>([
+      ...wrongPath,
+      ...routes.filter(({ tag }) => tag === "device").flatMap(errorCodesOf),
+    ]);
     const expected = [...codes].map((code) => ({ code, status: String(ERRORS[code].status) }));
     const byCode = (a: { code?: string | undefined }, b: { code?: string | undefined }): number =>
       String(a.code).localeCompare(String(b.code));

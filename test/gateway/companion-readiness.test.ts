@@ -1,6 +1,6 @@
 /** Whether a companion would take a collection: what is told of it as time goes by, and that few polls are noted. */
 import { describe, expect, it } from "vitest";
-import { readinessOf } from "../../gateway/handlers/cashier/companion-readiness.ts";
+import { readinessOf } from "../../gateway/api/cashier/routes.ts";
 import { LIMITS } from "../../gateway/limits.ts";
 import { CredentialTable } from "../../gateway/read-model/credential-replica.ts";
 import { PollNotes, PollReplica } from "../../gateway/read-model/poll-notes.ts";

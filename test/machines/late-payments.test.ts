@@ -1,6 +1,6 @@
 /** What asserts a payment is never left out for weaker evidence, is confirmed once for each payment, and stays visible. */
 import { describe, expect, it } from "vitest";
-import { unclearCollections } from "../../gateway/handlers/cashier/unclear-wire.ts";
+import { unclearCollections } from "../../gateway/api/cashier/unclear-collections.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { aQrCounter, aServedCounter, type Scenario } from "./scenario.ts";
 

@@ -2,7 +2,7 @@
 
 import { type Dispatcher, WebSocket } from "undici";
 import type { z } from "zod";
-import { liveMessageSchema, type liveStateSchema } from "../../gateway/contract/live.ts";
+import { liveMessageSchema, type liveStateSchema } from "../../gateway/api/cashier/live.ts";
 import { HANGS } from "./hangs.ts";
 
 export type LiveMessage = z.infer<typeof liveMessageSchema>;

@@ -4,8 +4,8 @@
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { z } from "zod";
-import type { orderSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";

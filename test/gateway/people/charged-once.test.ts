@@ -2,8 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
-import type { orderSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
+import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";

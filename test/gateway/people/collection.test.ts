@@ -3,8 +3,10 @@
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
-import type { orderSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema, intentsSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
+import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
+import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import type { stationEventsSchema, timelineSchema } from "../../../gateway/contract/timeline.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";

@@ -10,7 +10,7 @@ import type {
 import type { filialSchema } from "../../../gateway/api/backoffice/filials.ts";
 import type { stationSchema } from "../../../gateway/api/backoffice/stations.ts";
 import type { usersSchema } from "../../../gateway/api/backoffice/users.ts";
-import type { routesSchema } from "../../../gateway/contract/cashier.ts";
+import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";

@@ -1,8 +1,10 @@
 /** Cash and the attested terminal settle through the same seam; an order that changed is never settled on old terms. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { orderSchema, ordersSchema, routesSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema, intentsSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
+import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
+import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";

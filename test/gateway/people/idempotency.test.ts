@@ -1,8 +1,8 @@
 /** The same Idempotency-Key gets the same answer, and never another request's (I6). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { orderSchema, ordersSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";

@@ -1,9 +1,8 @@
 /** What the cashier is offered follows the machine, state by state and route by route. */
 import { describe, expect, it } from "vitest";
-import { intentSchema } from "../../../gateway/contract/intent.ts";
-import { decidedIntentWire, intentWire } from "../../../gateway/handlers/cashier/intent-wire.ts";
-import { leaseWire } from "../../../gateway/handlers/cashier/lease-wire.ts";
-import { unclearCollections } from "../../../gateway/handlers/cashier/unclear-wire.ts";
+import { decidedIntentJson, intentJson, intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import { leaseHolderJson } from "../../../gateway/api/cashier/leases.ts";
+import { unclearCollections } from "../../../gateway/api/cashier/unclear-collections.ts";
 import type {
   DoubtReason,
   IntentState,
@@ -84,7 +83,7 @@ describe("what is offered", () => {
   for (const [status, row] of Object.entries(table)) {
     it(`in the state ${status}`, () => {
       for (const [route, [settle, cancel]] of Object.entries(row)) {
-        const wire = intentWire(intent({ status: status as IntentState, route: route as Route }), FACTS);
+        const wire = intentJson(intent({ status: status as IntentState, route: route as Route }), FACTS);
         expect([wire.settle_offered, wire.cancel_offered], route).toEqual([settle, cancel]);
       }
     });
@@ -92,13 +91,13 @@ describe("what is offered", () => {
 
   it("still is settle after a reported decline (contract, rule 2 of the smart POS route)", () => {
     for (const outcome of ["reported_declined", "reported_cancelled", "reported_unknown"] as const) {
-      const wire = intentWire(intent({ status: "processing", reports: [report(outcome)], reportCount: 1 }), FACTS);
+      const wire = intentJson(intent({ status: "processing", reports: [report(outcome)], reportCount: 1 }), FACTS);
       expect(wire.settle_offered, outcome).toBe(true);
     }
   });
 
   it("is nothing once the deadline has passed, even before that is committed", () => {
-    const wire = intentWire(intent({ status: "processing", expiresAtMs: NOW_MS }), FACTS);
+    const wire = intentJson(intent({ status: "processing", expiresAtMs: NOW_MS }), FACTS);
     expect([wire.settle_offered, wire.cancel_offered]).toEqual([false, false]);
   });
 });
@@ -114,7 +113,7 @@ describe("an intent on the wire", () => {
       atMs: NOW_MS,
       transactionId: null,
     } as const;
-    const wire = intentWire(intent({ status: "settling", attestation }), FACTS);
+    const wire = intentJson(intent({ status: "settling", attestation }), FACTS);
     expect(wire.status).toBe("processing");
     expect(wire.attestation).toEqual({
       by: "cashier",
@@ -155,12 +154,12 @@ describe("an intent on the wire", () => {
       ["told as it was before the intent", { ...STATION, order: order({ amountMinor: "1", revision: 2 }) }, OFFERED],
       ["not the one that changed", { ...STATION, order: order({ orderId: 43, amountMinor: "1" }) }, OFFERED],
     ])("is shown with why it cannot be settled: %s", (_what, station, offers) => {
-      const wire = intentWire(reported, { ...FACTS, station });
+      const wire = intentJson(reported, { ...FACTS, station });
       expect([wire.settle_offered, wire.settle_obstacle, wire.cancel_offered]).toEqual(offers);
     });
 
     it("says nothing of it once it has ended", () => {
-      const ended = intentWire({ ...reported, status: "succeeded" }, { ...FACTS, station: known("paid") });
+      const ended = intentJson({ ...reported, status: "succeeded" }, { ...FACTS, station: known("paid") });
       expect([ended.settle_offered, ended.settle_obstacle]).toEqual([false, ""]);
     });
   });
@@ -182,13 +181,13 @@ describe("an intent on the wire", () => {
       ],
       ["of another order", { orderId: 43 }, [true, "", null, "000201"]],
     ])("%s: settling and the QR follow the confirmation", (_what, doubt, expected) => {
-      const cash = intentWire(intent({ route: "cash" }), by(doubt));
-      const shown = intentWire(qr, by(doubt)).provider?.qr_payload;
+      const cash = intentJson(intent({ route: "cash" }), by(doubt));
+      const shown = intentJson(qr, by(doubt)).provider?.qr_payload;
       expect([cash.settle_offered, cash.settle_obstacle, cash.confirmation_needed, shown]).toEqual(expected);
     });
 
     it("ended: there is nothing to confirm", () => {
-      expect(intentWire(intent({ status: "expired" }), by({}))).toMatchObject({
+      expect(intentJson(intent({ status: "expired" }), by({}))).toMatchObject({
         settle_obstacle: "",
         confirmation_needed: null,
       });
@@ -199,8 +198,8 @@ describe("an intent on the wire", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const frozen = (configId: number) => ({ ...NO_KILL_SWITCHES, providers: new Set([configId]) });
-    expect(intentWire(shown, { ...FACTS, switches: frozen(82) }).provider?.qr_payload).toBe("000201");
-    expect(intentWire(shown, { ...FACTS, switches: frozen(81) }).provider).toMatchObject({
+    expect(intentJson(shown, { ...FACTS, switches: frozen(82) }).provider?.qr_payload).toBe("000201");
+    expect(intentJson(shown, { ...FACTS, switches: frozen(81) }).provider).toMatchObject({
       qr_payload: "",
       provider_reference: "PAY-1",
     });
@@ -214,7 +213,7 @@ describe("an intent on the wire", () => {
   ])("shows no QR while %s, as no display does", (_what, on, standing) => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
-    const wire = intentWire(shown, {
+    const wire = intentJson(shown, {
       ...FACTS,
       station: { ...STATION, ...standing },
       switches: { ...NO_KILL_SWITCHES, ...on },
@@ -225,7 +224,7 @@ describe("an intent on the wire", () => {
   it("shows no QR in the answer to a decision, which is given also while nobody knows what is frozen", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
-    expect(decidedIntentWire(shown, STATION, NOW_MS).provider).toMatchObject({ qr_payload: "" });
+    expect(decidedIntentJson(shown, STATION, NOW_MS).provider).toMatchObject({ qr_payload: "" });
   });
 
   describe("tells the cashier why money may have moved", () => {
@@ -235,11 +234,11 @@ describe("an intent on the wire", () => {
       ...FACTS,
       station: { ...STATION, doubts: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason })) },
     });
-    const told = (known: PaymentIntent, facts = FACTS) => intentWire(known, facts).money_may_have_moved;
+    const told = (known: PaymentIntent, facts = FACTS) => intentJson(known, facts).money_may_have_moved;
 
     it("at once when the provider's money differs, and hands its QR out no longer", () => {
-      expect(intentWire(qr, FACTS)).toMatchObject({ money_may_have_moved: "", provider: { qr_payload: "000201" } });
-      const wire = intentWire({ ...qr, moneyMayHaveMoved: "money_differs" }, FACTS);
+      expect(intentJson(qr, FACTS)).toMatchObject({ money_may_have_moved: "", provider: { qr_payload: "000201" } });
+      const wire = intentJson({ ...qr, moneyMayHaveMoved: "money_differs" }, FACTS);
       expect(wire).toMatchObject({ money_may_have_moved: "money_differs", cancel_offered: true });
       expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
     });
@@ -289,7 +288,7 @@ describe("an intent on the wire", () => {
   });
 
   it("fits its published schema, which takes no unknown field", () => {
-    const wire = intentWire(intent({ status: "processing", reports: [report("reported_success")] }), FACTS);
+    const wire = intentJson(intent({ status: "processing", reports: [report("reported_success")] }), FACTS);
     expect(intentSchema.strict().parse(wire)).toEqual(wire);
     expect(wire.amount).toBe("25.00");
   });
@@ -305,11 +304,11 @@ describe("a lease on the wire", () => {
   };
 
   it("says whose it is", () => {
-    expect(leaseWire(lease, { userId: 9, nowMs: NOW_MS })?.mine).toBe(true);
-    expect(leaseWire(lease, { userId: 8, nowMs: NOW_MS })).toMatchObject({ mine: false, cashier_name: "Ada" });
+    expect(leaseHolderJson(lease, { userId: 9, nowMs: NOW_MS })?.mine).toBe(true);
+    expect(leaseHolderJson(lease, { userId: 8, nowMs: NOW_MS })).toMatchObject({ mine: false, cashier_name: "Ada" });
   });
 
   it("is gone with its deadline", () => {
-    expect(leaseWire(lease, { userId: 9, nowMs: NOW_MS + 1_000 })).toBeNull();
+    expect(leaseHolderJson(lease, { userId: 9, nowMs: NOW_MS + 1_000 })).toBeNull();
   });
 });

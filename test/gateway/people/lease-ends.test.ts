@@ -1,8 +1,9 @@
 /** A station is never blocked by a cashier who has left: what ends a lease, and who can take it over. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { leaseSchema, orderSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
+import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { stationEventsSchema, timelineSchema } from "../../../gateway/contract/timeline.ts";
 import { LIMITS } from "../../../gateway/limits.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";

@@ -1,8 +1,10 @@
 /** One cashier drives a station; the others see who, and wait. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
-import type { cashierStationsSchema, leaseSchema, orderSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
+import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
+import type { stationsSchema } from "../../../gateway/api/cashier/stations.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
@@ -56,7 +58,7 @@ describe("a station that a cashier holds", () => {
       lease: { ...lease, mine: false },
       lost_lease: null,
     });
-    const { stations } = await ben.good<z.infer<typeof cashierStationsSchema>>("GET", "stations/");
+    const { stations } = await ben.good<z.infer<typeof stationsSchema>>("GET", "stations/");
     expect(stations[0]).toMatchObject({ lease: { cashier_id: ada.userId }, active_intent_id: null });
     expect(stations.map(({ station_id }) => station_id)).toEqual(
       stations.map(({ station_id }) => station_id).toSorted((a, b) => a - b),
@@ -77,7 +79,7 @@ describe("a station that a cashier holds", () => {
       const refused = await ben.refused("station_leased", method, `${station}/${tail}`, sending);
       expect(refused).toMatchObject({ status: 409, body: { reason: ada.name } });
     }
-    const { stations } = await ben.good<z.infer<typeof cashierStationsSchema>>("GET", "stations/");
+    const { stations } = await ben.good<z.infer<typeof stationsSchema>>("GET", "stations/");
     expect(stations[0]?.active_intent_id).toBe(intent.intent_id);
     await ada.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
   });

@@ -1,8 +1,7 @@
 /** Typed prices become minor units exactly, or are refused by name; nothing is ever rounded. */
 import { assert, bigInt, constantFrom, property } from "fast-check";
 import { describe, expect, it } from "vitest";
-import { orderLinesBodySchema } from "../../../gateway/contract/cashier.ts";
-import { orderLinesFromWire, orderWire } from "../../../gateway/handlers/cashier/order-wire.ts";
+import { orderJson, orderLinesBodySchema, orderLinesOf } from "../../../gateway/api/cashier/orders.ts";
 import { Refusal } from "../../../gateway/http/handler-context.ts";
 import { formatAmount } from "../../../machines/currency.ts";
 import type { Order } from "../../../services/bus/messages/orders.ts";
@@ -10,11 +9,11 @@ import type { Order } from "../../../services/bus/messages/orders.ts";
 const line = (unit_amount: string, quantity = 1) => ({ name: "Soup", quantity, unit_amount });
 
 const minor = (amount: string, currency: string) =>
-  orderLinesFromWire({ lines: [line(amount)] }, currency)[0]?.unitAmountMinor;
+  orderLinesOf({ lines: [line(amount)] }, currency)[0]?.unitAmountMinor;
 
 function refusalOf(lines: ReturnType<typeof line>[], currency: string): Refusal {
   try {
-    orderLinesFromWire({ lines }, currency);
+    orderLinesOf({ lines }, currency);
   } catch (error) {
     if (error instanceof Refusal) return error;
   }
@@ -78,7 +77,7 @@ describe("an order on the wire", () => {
       transaction: null,
       openedAtMs: Date.UTC(2026, 10, 20, 12),
     };
-    expect(orderWire(order)).toMatchObject({
+    expect(orderJson(order)).toMatchObject({
       total: "25.30",
       lines: [
         { unit_amount: "8.10", line_amount: "24.30" },

@@ -1,9 +1,10 @@
 /** What the owner reads of the day's work over HTTP: orders, who drives which station, and what is being collected. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { orderSchema, ordersSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../../gateway/contract/intent.ts";
-import type { activeIntentsSchema, leasesSchema } from "../../../gateway/contract/overview.ts";
+import type { activeIntentsSchema } from "../../../gateway/api/backoffice/intents.ts";
+import type { stationLeasesSchema } from "../../../gateway/api/backoffice/leases.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
@@ -73,7 +74,7 @@ describe("leases and collections", () => {
     const order = orders.findLast(({ station_id }) => station_id === stationId);
     const body = { order_id: order?.order_id, route: "cash" };
     const intent = await cashier.good<z.infer<typeof intentSchema>>("POST", `stations/${stationId}/intents/`, { body });
-    const leases = await owner.good<z.infer<typeof leasesSchema>>("GET", "leases/");
+    const leases = await owner.good<z.infer<typeof stationLeasesSchema>>("GET", "leases/");
     expect(leases).toMatchObject({
       leases: [
         { station_id: stationId, lease: { cashier_id: cashier.userId, mine: false } },
@@ -95,7 +96,7 @@ describe("leases and collections", () => {
     const { filialId } = system.sandbox;
     expect(await owner.good("GET", `leases/?filial_id=${filialId}`)).toEqual(leases);
     await owner.good("DELETE", `stations/${stationId}/lease/`);
-    const left = await owner.good<z.infer<typeof leasesSchema>>("GET", "leases/");
+    const left = await owner.good<z.infer<typeof stationLeasesSchema>>("GET", "leases/");
     expect(left.leases.map(({ station_id }) => station_id)).toEqual([otherId]);
   });
 });

@@ -1,8 +1,9 @@
 /** An Idempotency-Key with another body, at every route that takes one; and a lease's key after the lease has ended. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import type { leaseSchema, orderSchema } from "../../../gateway/contract/cashier.ts";
-import type { intentSchema } from "../../../gateway/contract/intent.ts";
+import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
+import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import { routes } from "../../../gateway/routes.ts";
 import type { ApiClient } from "../../support/api-client.ts";
 import { addFleet, offerBody, type TestFleet } from "../../support/fleets.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { filialSchema, filialsSchema } from "../../../gateway/api/backoffice/filials.ts";
 import type { userSchema } from "../../../gateway/api/backoffice/users.ts";
-import type { leaseSchema } from "../../../gateway/contract/cashier.ts";
+import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
 import type { registryEventsSchema } from "../../../gateway/contract/timeline.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";

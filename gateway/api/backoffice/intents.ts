@@ -1,0 +1,47 @@
+/** What the stations of the owner's organization collect now. */
+import { z } from "zod";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { intentJson, intentSchema } from "../cashier/intent-json.ts";
+import {
+  stationNameJson,
+  stationNameMembers,
+  stationPage,
+  stationPageMembers,
+  stationPageQuerySchema,
+} from "./station-page.ts";
+
+export const activeIntentsSchema = z.object({
+  active_intents: z.array(z.object({ ...stationNameMembers, intent: intentSchema }).meta({ id: "StationIntent" })),
+  ...stationPageMembers,
+});
+
+const listActiveIntents: SessionHandler<undefined, z.infer<typeof stationPageQuerySchema>> = async (context) => {
+  const { states, ...page } = await stationPage(context);
+  const { deps } = context;
+  const facts = { switches: deps.switches(), nowMs: deps.nowMs() };
+  const active_intents = states.flatMap((state) => {
+    const { intent } = state;
+    return intent === null
+      ? []
+      : [{ ...stationNameJson(state), intent: intentJson(intent, { station: state, ...facts }) }];
+  });
+  return ok({ active_intents, ...page } satisfies z.infer<typeof activeIntentsSchema>);
+};
+
+export const backofficeIntentRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/backoffice/v1/active-intents/",
+    operation: "listActiveIntents",
+    tag: "backoffice",
+    summary: "See what is being collected",
+    description:
+      "The one collection of each station that has not ended, with its reports. `backoffice_get_intent_timeline` explains what has ended.",
+    who: session("organization.manage"),
+    query: stationPageQuerySchema,
+    replies: { 200: { description: "By station.", schema: activeIntentsSchema } },
+    errors: [],
+    handler: listActiveIntents,
+  }),
+];

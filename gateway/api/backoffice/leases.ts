@@ -1,0 +1,89 @@
+/** Who drives which station, as the owner sees it, and the end of a lease by the owner. */
+import { z } from "zod";
+import { idempotencyHeaderSchema, sessionCommandId } from "../../http/command-id.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { getLease, leaseHolderJson, leaseHolderSchema, leaseJson, leaseSchema } from "../cashier/leases.ts";
+import {
+  stationNameJson,
+  stationNameMembers,
+  stationPage,
+  stationPageMembers,
+  stationPageQuerySchema,
+} from "./station-page.ts";
+
+export const stationLeasesSchema = z.object({
+  leases: z.array(z.object({ ...stationNameMembers, lease: leaseHolderSchema }).meta({ id: "StationLease" })),
+  ...stationPageMembers,
+});
+
+const listStationLeases: SessionHandler<undefined, z.infer<typeof stationPageQuerySchema>> = async (context) => {
+  const { states, ...page } = await stationPage(context);
+  const reader = { userId: context.caller.userId, nowMs: context.deps.nowMs() };
+  const leases = states.flatMap((state) => {
+    const lease = leaseHolderJson(state.lease, reader);
+    return lease === null ? [] : [{ ...stationNameJson(state), lease }];
+  });
+  return ok({ leases, ...page } satisfies z.infer<typeof stationLeasesSchema>);
+};
+
+/** The cashier is notified over the live view; the station's events name both. A free station answers alike. */
+const breakStationLease: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { stationId } = await ownStation(context);
+  const { reply } = await deps.bus.command(stationId, {
+    commandId: sessionCommandId(context, "lease_break", stationId),
+    actor: { kind: "owner", id: caller.userId, name: caller.name },
+    command: { type: "lease_break" },
+  });
+  if (reply.type !== "lease") throw new Error(`A station answered lease_break with ${reply.type}.`);
+  return ok(leaseJson(reply, { userId: caller.userId, nowMs: deps.nowMs() }));
+};
+
+const root = "/api/backoffice/v1";
+const lease = `${root}/stations/{station_id}/lease/` as const;
+const who = session("organization.manage");
+const tag = "backoffice";
+
+export const backofficeLeaseRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: lease,
+    operation: "getStationLease",
+    tag,
+    summary: "See who drives the station",
+    description: "As the cashiers see it.",
+    who,
+    replies: { 200: { description: "The lease, and the last one that another person ended.", schema: leaseSchema } },
+    errors: ["not_found"],
+    handler: getLease,
+  }),
+  route({
+    method: "DELETE",
+    path: lease,
+    operation: "breakStationLease",
+    tag,
+    summary: "Free the station",
+    description:
+      "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
+    who,
+    headers: idempotencyHeaderSchema,
+    replies: { 200: { description: "The lease after this.", schema: leaseSchema } },
+    errors: ["not_found"],
+    handler: breakStationLease,
+  }),
+  route({
+    method: "GET",
+    path: `${root}/leases/`,
+    operation: "listStationLeases",
+    tag,
+    summary: "See who drives which station",
+    description: "Free stations are left out; `backoffice_get_station_lease` reads one, and frees it.",
+    who,
+    query: stationPageQuerySchema,
+    replies: { 200: { description: "By station.", schema: stationLeasesSchema } },
+    errors: [],
+    handler: listStationLeases,
+  }),
+];

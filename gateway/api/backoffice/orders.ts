@@ -1,0 +1,67 @@
+/** The orders of the owner's organization. Only cashiers write orders. */
+import { z } from "zod";
+import * as orders from "../../../services/bus/messages/orders.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { requireOwnStation } from "../../http/own-station.ts";
+import { pageBeforeQuery, queryId } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
+
+const ordersQuerySchema = z.strictObject({
+  station_id: queryId().optional().meta({ description: "Only orders of this station." }),
+  status: orderStatusSchema.optional().meta({ description: "Only orders of this status; all when left out." }),
+  ...pageBeforeQuery,
+});
+
+/** A foreign station is `not_found`. */
+const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
+  const { caller, deps, query } = context;
+  const { station_id: stationId, status, before_id: beforeId, limit } = query;
+  if (stationId !== undefined) await requireOwnStation(context, stationId);
+  const { orders: page, hasMore } = await deps.bus.call(orders.listOrders, {
+    caller,
+    stationId,
+    status,
+    beforeId,
+    limit,
+  });
+  return ok({ orders: page.map((order) => orderJson(order, deps.station(order.stationId))), has_more: hasMore });
+};
+
+const getOrder: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { order } = await deps.bus.call(orders.getOrder, { caller, orderId: context.id("order_id") });
+  return ok(orderJson(order, deps.station(order.stationId)));
+};
+
+const root = "/api/backoffice/v1/orders/";
+const who = session("organization.manage");
+const tag = "backoffice";
+
+export const backofficeOrderRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: root,
+    operation: "listOrders",
+    tag,
+    summary: "List the orders",
+    description: "Of all stations or of one. Without `before_id` the newest ones. Only cashiers write orders.",
+    who,
+    query: ordersQuerySchema,
+    replies: { 200: { description: "Newest first.", schema: ordersSchema } },
+    errors: ["not_found"],
+    handler: listOrders,
+  }),
+  route({
+    method: "GET",
+    path: `${root}{order_id}/`,
+    operation: "getOrder",
+    tag,
+    summary: "Read an order",
+    description: "With its lines and the transaction that paid it.",
+    who,
+    replies: { 200: { description: "The order.", schema: orderSchema } },
+    errors: ["not_found"],
+    handler: getOrder,
+  }),
+];

@@ -1,0 +1,319 @@
+/** A payment intent as the cashier sees it: the collection, its evidence, and what can be done with it now. */
+import { z } from "zod";
+import { formatAmount } from "../../../machines/currency.ts";
+import { type IntentEvent, paymentIntentMachine } from "../../../machines/intent-machine.ts";
+import {
+  ATTESTERS,
+  type Attestation,
+  DOUBT_REASONS,
+  END_REASONS,
+  type IntentStatus,
+  isEnded,
+  ORDER_OBSTACLES,
+  type PaymentIntent,
+  REPORTED_OUTCOMES,
+  type Report,
+  ROUTES,
+  wireStatus,
+} from "../../../machines/payment-intent.ts";
+import { take } from "../../../machines/pure-transition.ts";
+import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
+import { doubtAtEnd, unconfirmedDoubt } from "../../../machines/station/doubts.ts";
+import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
+import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
+import {
+  amountSchema,
+  currencySchema,
+  idSchema,
+  optionalTimestamp,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
+import { REASON_DESCRIPTION, unclearReason, unclearReasonSchema } from "./unclear-collections.ts";
+
+/** What each status of the wire means; a status without a meaning does not compile. */
+const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
+  created: "no device has fetched it yet, and no QR is there to scan",
+  presented: "the device has it, or its QR is shown",
+  processing: "there is evidence, or an attestation or a provider's confirmation is being settled",
+  succeeded: "attested by the cashier or confirmed by the provider, and settled; the order is paid",
+  cancelled:
+    "ended by a cashier or, where `end_reason` says so, by the provider's side or because the order was paid by another way, voided or changed",
+  expired: "ended by its deadline",
+};
+export const INTENT_STATUSES = Object.keys(STATUS_MEANINGS) as readonly IntentStatus[];
+
+export const intentStatusSchema = z.enum(INTENT_STATUSES).meta({
+  id: "IntentStatus",
+  description: INTENT_STATUSES.map((status) => `\`${status}\`: ${STATUS_MEANINGS[status]}.`).join(" "),
+});
+export const outcomeSchema = z.enum(REPORTED_OUTCOMES).meta({
+  id: "Outcome",
+  description:
+    "`reported_success`: the payment application returned an approval. `reported_declined`: it returned a decline. `reported_cancelled`: the guest or the cashier abandoned it there. `reported_unknown`: it returned nothing usable, or the wait timed out.",
+});
+export const paymentRouteSchema = z.enum(ROUTES).meta({ id: "PaymentRoute" });
+
+export const INTENT_ID_DESCRIPTION = "Ids of intents grow but may have gaps; a station's display numbers have none.";
+
+/** Evidence of a device, never truth (contract, "Reported outcome"). */
+const intentReportSchema = z
+  .object({
+    outcome: outcomeSchema,
+    provider_reference: z.string().meta({
+      description:
+        "As the device sent it: escape it where people see it, because it may hold line breaks and marks that override the direction of text.",
+    }),
+    provider_code: z.string().meta({ description: "Kept verbatim; for programs, not for people." }),
+    reported_at: timestampSchema,
+    device_id: idSchema,
+  })
+  .meta({ id: "IntentReport" });
+
+const attestationSchema = z
+  .object({
+    by: z.enum(ATTESTERS).meta({
+      id: "Attester",
+      description:
+        "Whose word it stands on. A dynamic QR is confirmed by its provider: by a callback, or when it is asked. After the settlement was refused once, the cashier may attest that money too.",
+    }),
+    cashier_id: idSchema.nullable().meta({ description: "Null when a provider confirmed." }),
+    cashier_name: z.string(),
+    reference: z.string(),
+    attested_at: timestampSchema,
+    transaction_id: idSchema.nullable().meta({ description: "Null until the settlement is done." }),
+  })
+  .meta({ id: "Attestation" });
+
+/** The provider's side of a dynamic QR. */
+const providerPaymentSchema = z
+  .object({
+    config_id: idSchema,
+    qr_payload: z.string().meta({
+      description:
+        "What displays show; empty before it is there, once it is over, during a freeze, and as soon as the provider tells of money that differs: the same QR would be paid twice.",
+    }),
+    provider_reference: z.string().meta({ description: "The provider's own; empty until it is known." }),
+    confirmed_at: timestampSchema.nullable().meta({ description: "When the provider confirmed the money." }),
+  })
+  .meta({ id: "ProviderPayment" });
+
+export const intentSchema = z
+  .object({
+    intent_id: idSchema.meta({ description: INTENT_ID_DESCRIPTION }),
+    intent_display_number: idSchema,
+    route: paymentRouteSchema,
+    order_id: idSchema,
+    order_display_number: idSchema,
+    amount: amountSchema,
+    currency: currencySchema,
+    status: intentStatusSchema,
+    device_id: idSchema.nullable(),
+    created_at: timestampSchema,
+    expires_at: timestampSchema,
+    presented_at: timestampSchema.nullable(),
+    reports: z.array(intentReportSchema).meta({
+      description:
+        "Evidence, oldest first. The newest few are here, fewer where their text is long; the timeline has them all.",
+    }),
+    report_count: z.int().min(0).meta({
+      description:
+        "How many reports were accepted as evidence while it was under way. A report that comes after the end or from a blocked device is refused and not counted. It changes `money_may_have_moved`, and the timeline (`GET /api/backoffice/v1/intents/{intent_id}/timeline/`) has its text and reference.",
+    }),
+    settle_offered: z.boolean().meta({ description: "Whether attesting is possible now, also after a decline." }),
+    settle_obstacle: z.enum(["", ...ORDER_OBSTACLES, "money_may_have_moved"]).meta({
+      id: "SettleObstacle",
+      description:
+        "Why settling is not offered although the collection has come that far: its order was paid by another way, voided, or is of another amount now; or the cashier has to confirm first what `confirmation_needed` names (`money_may_have_moved`). Empty where nothing of that is known, and once it has ended.",
+    }),
+    confirmation_needed: z.object({ reason: unclearReasonSchema, earlier_intent_id: idSchema }).nullable().meta({
+      id: "ConfirmationNeeded",
+      description:
+        "An earlier collection of the order has got a reason why its money may have moved since this one was created or last confirmed, for example by a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it anew with the confirmation. Null while there is nothing to confirm, and once it has ended.",
+    }),
+    cancel_offered: z.boolean(),
+    attestation: attestationSchema.nullable(),
+    provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
+    money_may_have_moved: z
+      .enum(["", ...DOUBT_REASONS])
+      .meta({ id: "MoneyMayHaveMoved", description: REASON_DESCRIPTION }),
+    ended_at: timestampSchema.nullable(),
+    end_reason: z.enum(["", ...END_REASONS]).meta({
+      id: "IntentEndReason",
+      description:
+        "Why it ended when neither its cashier nor its deadline ended it; else empty. `order_already_paid` and `order_voided` end what is `created` or `presented`, `order_changed` only a dynamic QR, whose amount is fixed in it; where money may have moved by then, another collection of the order asks for confirmation.",
+    }),
+  })
+  .meta({
+    id: "Intent",
+    examples: [
+      {
+        intent_id: 7,
+        intent_display_number: 3,
+        route: "smart_pos",
+        order_id: 42,
+        order_display_number: 12,
+        amount: "25.00",
+        currency: "EUR",
+        status: "processing",
+        device_id: 5,
+        created_at: "2026-11-20T12:00:00.000Z",
+        expires_at: "2026-11-20T12:03:00.000Z",
+        presented_at: "2026-11-20T12:00:01.200Z",
+        reports: [
+          {
+            outcome: "reported_success",
+            provider_reference: "VIRT-000007",
+            provider_code: "00",
+            reported_at: "2026-11-20T12:00:02.400Z",
+            device_id: 5,
+          },
+        ],
+        report_count: 1,
+        settle_offered: true,
+        settle_obstacle: "",
+        confirmation_needed: null,
+        cancel_offered: true,
+        attestation: null,
+        provider: null,
+        money_may_have_moved: "success_reported",
+        ended_at: null,
+        end_reason: "",
+      },
+    ],
+  });
+
+type IntentJson = z.infer<typeof intentSchema>;
+
+/** What an intent in JSON needs of its station. */
+type StationFacts = OrderKnowledge &
+  Pick<StationState, "organizationId" | "stationId" | "status" | "doubts" | "olderReasons">;
+
+/** What an intent in JSON depends on beside itself. */
+interface IntentFacts {
+  /**
+   * The intent's station. Settling is not offered where the payment seam would refuse as far as the station knows, and a
+   * blocked station shows no QR.
+   */
+  readonly station: StationFacts;
+  /** A freeze empties the QR here as it does on displays. */
+  readonly switches: KillSwitches;
+  readonly nowMs: number;
+}
+
+export function intentJson(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentJson {
+  const hasEnded = isEnded(intent.status);
+  const toConfirm = hasEnded ? undefined : unconfirmedDoubt(station, intent);
+  const doubted = toConfirm === undefined ? undefined : "money_may_have_moved";
+  const obstacle = hasEnded ? undefined : (orderObstacle(station, intent) ?? doubted);
+  return {
+    intent_id: intent.intentId,
+    intent_display_number: intent.displayNumber,
+    route: intent.route,
+    order_id: intent.orderId,
+    order_display_number: intent.orderDisplayNumber,
+    amount: formatAmount(intent.amountMinor, intent.currency),
+    currency: intent.currency,
+    status: wireStatus(intent.status),
+    device_id: intent.deviceId,
+    created_at: toTimestamp(intent.createdAtMs),
+    expires_at: toTimestamp(intent.expiresAtMs),
+    presented_at: optionalTimestamp(intent.presentedAtMs),
+    reports: intent.reports.map(reportJson),
+    report_count: intent.reportCount,
+    settle_offered: obstacle === undefined && isPossible(intent, attestNow(intent, nowMs), nowMs),
+    settle_obstacle: obstacle ?? "",
+    confirmation_needed:
+      toConfirm === undefined ? null : { reason: toConfirm.reason, earlier_intent_id: toConfirm.intentId },
+    cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs, key: "" }, nowMs),
+    attestation: attestationJson(intent),
+    provider: providerJson(intent, station, switches),
+    money_may_have_moved: unclearReason(intent, station),
+    ended_at: optionalTimestamp(intent.endedAtMs),
+    end_reason: intent.endReason,
+  };
+}
+
+function reportJson(report: Report): IntentJson["reports"][number] {
+  return {
+    outcome: report.outcome,
+    provider_reference: report.providerReference,
+    provider_code: report.providerCode,
+    reported_at: toTimestamp(report.reportedAtMs),
+    device_id: report.deviceId,
+  };
+}
+
+function attestationJson({ attestation }: PaymentIntent): IntentJson["attestation"] {
+  if (attestation === null) return null;
+  return {
+    by: attestation.by,
+    cashier_id: attestation.by === "provider" ? null : attestation.cashierId,
+    cashier_name: attestation.cashierName,
+    reference: attestation.reference,
+    attested_at: toTimestamp(attestation.atMs),
+    transaction_id: attestation.transactionId,
+  };
+}
+
+const NOTHING_KNOWN: StationFacts = {
+  organizationId: 0,
+  stationId: 0,
+  status: "active",
+  order: null,
+  waitingOrders: [],
+  knownOrders: [],
+  doubts: [],
+  olderReasons: [],
+};
+
+/** The answer to a creation: what could be done at that moment, so that a repetition gets the same. */
+export function createdIntentJson(intent: PaymentIntent): IntentJson {
+  return intentJson(intent, { station: NOTHING_KNOWN, switches: NO_KILL_SWITCHES, nowMs: intent.createdAtMs });
+}
+
+/**
+ * The answer to a command that ends it, also while the kill switches are unknown: an ended intent has no QR that a freeze
+ * could withdraw, and cash goes on. The reason why money may have moved is the one at its end, because the replica's station
+ * may be older than that commit or newer, and a repetition gets the same answer (I6).
+ */
+export function decidedIntentJson(intent: PaymentIntent, station: StationFacts, nowMs: number): IntentJson {
+  const reason = intent.status === "succeeded" ? undefined : doubtAtEnd(intent, intent.endReason);
+  const asEnded = { ...intent, reasonSinceEnd: reason ?? ("" as const) };
+  return intentJson(asEnded, { station: { ...station, doubts: [], olderReasons: [] }, switches: ALL_FROZEN, nowMs });
+}
+
+/** Unknown switches count as on: nothing is shown that one of them could forbid. */
+const ALL_FROZEN: KillSwitches = { ...NO_KILL_SWITCHES, platform: true };
+
+function providerJson(intent: PaymentIntent, station: StationFacts, switches: KillSwitches): IntentJson["provider"] {
+  const { provider } = intent;
+  if (provider === null) return null;
+  const maySee = mayShowQr(station, provider, switches) && !isPaidOtherwise(station, intent);
+  return {
+    config_id: provider.configId,
+    qr_payload: maySee ? provider.qrPayload : "",
+    provider_reference: provider.providerReference,
+    confirmed_at: optionalTimestamp(provider.confirmedAtMs),
+  };
+}
+
+/** The machine itself decides what is offered: settling stays offered after a decline. */
+function isPossible(intent: PaymentIntent, event: IntentEvent, nowMs: number): boolean {
+  if (intent.status !== "settling" && intent.expiresAtMs <= nowMs) return false;
+  const { status, ...context } = intent;
+  return take(paymentIntentMachine, { value: status, context }, event) !== undefined;
+}
+
+function attestNow(intent: PaymentIntent, atMs: number): IntentEvent {
+  const attestation: Attestation = {
+    by: "cashier",
+    commandId: "",
+    cashierId: intent.createdBy,
+    cashierName: "",
+    reference: "",
+    atMs,
+    transactionId: null,
+  };
+  return { type: "ATTEST", attestation };
+}

@@ -1,0 +1,314 @@
+/** Collections of a station: begin one, read them, attest the payment, cancel. */
+import { z } from "zod";
+import { isAttestedDirectly, type PaymentIntent } from "../../../machines/payment-intent.ts";
+import { findIntent } from "../../../machines/station/state.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import { findEndedIntent } from "../../../services/bus/messages/intents.ts";
+import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
+import {
+  type AcceptedResponse,
+  created,
+  ok,
+  Refusal,
+  type SessionContext,
+  type SessionHandler,
+} from "../../http/handler-context.ts";
+import { cashierActor, ownStation } from "../../http/own-station.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema } from "../../http/shared-schemas.ts";
+import { LIMITS } from "../../limits.ts";
+import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
+
+/** Picks a route for an order. It names no amount: that is order truth (contract, "Rules" 1). */
+export const createIntentBodySchema = z
+  .strictObject({
+    order_id: idSchema,
+    route: paymentRouteSchema,
+    device_id: idSchema
+      .optional()
+      .meta({ description: "The companion to hand it to; without it, the first live one." }),
+    lifetime_seconds: z
+      .int()
+      .min(BOUNDS.intentLifetimeMs.min / 1_000)
+      .max(BOUNDS.intentLifetimeMs.max / 1_000)
+      .optional()
+      .meta({ description: "How long it may be collected; 180 s when left out." }),
+    confirms_money_may_have_moved: z.boolean().optional().meta({
+      description:
+        "An earlier collection of this order may have moved money (error `money_may_have_moved`): true collects all the same, and the timeline names who decided it.",
+    }),
+  })
+  .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
+
+/** The reference is needed for an attested terminal; a smart POS collection inherits the device's own. */
+export const attestBodySchema = z
+  .strictObject({
+    reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
+      description:
+        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`; a reference that is left out is not compared.",
+    }),
+    confirms_reference_already_used: z.boolean().optional().meta({
+      description:
+        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
+    }),
+    confirms_money_may_have_moved: z.boolean().optional().meta({
+      description:
+        "An earlier collection of this order may have moved money, and that was learned after this one was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): true settles all the same, and the timeline names who decided it. The refusal is not kept under its `Idempotency-Key`: the confirmed attestation may have the same one.",
+    }),
+  })
+  .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
+
+/** The active intent first, then the recently ended ones, newest first. */
+export const intentsSchema = z.object({ intents: z.array(intentSchema) });
+
+type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
+
+/**
+ * Begins a collection. Errors: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with `reason`,
+ * `money_may_have_moved` with `reason` and `earlier_intent_id`, `not_found` (the order), `order_changed`,
+ * `order_already_paid`, `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
+ */
+const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
+  const { body, deps } = context;
+  const { stationId } = await ownStation(context);
+  const response = await deps.bus
+    .command(stationId, {
+      commandId: sessionCommandId(context, "intent_create", stationId),
+      actor: cashierActor(context),
+      command: {
+        type: "intent_create",
+        route: body.route,
+        orderId: body.order_id,
+        deviceId: body.device_id,
+        lifetimeMs: body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000,
+        confirmsMoneyMayHaveMoved: body.confirms_money_may_have_moved,
+      },
+    })
+    .catch(withoutSettlement);
+  const intent = requireIntent(response);
+  if (!wasAskedFor(intent, body)) throw new Refusal("idempotency_key_reused");
+  return created(createdIntentJson(intent));
+};
+
+/** `order_unknown` is an answer of the payment seam, after a guest may have paid; before a collection it is `not_found`. */
+function withoutSettlement(error: unknown): never {
+  if (!(error instanceof Refusal) || error.code !== "order_unknown") throw error;
+  throw new Refusal("not_found", { detail: "There is no such order at this station." });
+}
+
+/**
+ * A repeated key is answered with the first intent. That intent has all that a body determines, so another body under the
+ * same key shows here, and the service keeps no copy of bodies.
+ */
+function wasAskedFor(intent: PaymentIntent, body: CreateIntentBody): boolean {
+  if (intent.orderId !== body.order_id || intent.route !== body.route) return false;
+  if (body.device_id !== undefined && body.route === "smart_pos" && intent.deviceId !== body.device_id) return false;
+  const lifetimeMs = intent.expiresAtMs - intent.createdAtMs;
+  return body.lifetime_seconds === undefined || lifetimeMs === body.lifetime_seconds * 1_000;
+}
+
+/** The active intent first, then the recently ended ones: as many as the station's bounded state holds. */
+const listIntents: SessionHandler = async (context) => {
+  const station = await ownStation(context);
+  const { deps } = context;
+  const facts = { station, switches: deps.switches(), nowMs: deps.nowMs() };
+  const intents = station.intent === null ? station.ended : [station.intent, ...station.ended];
+  return ok({ intents: intents.map((intent) => intentJson(intent, facts)) });
+};
+
+/** The settlement service has the intents that have left the station's state. Error: `intent_unknown`. */
+const getIntent: SessionHandler = async (context) => {
+  const station = await ownStation(context);
+  const { deps } = context;
+  const facts = { station, switches: deps.switches(), nowMs: deps.nowMs() };
+  const intentId = context.id("intent_id");
+  const recent = findIntent(station, intentId);
+  if (recent !== undefined) return ok(intentJson(recent, facts));
+  const { intent } = await deps.bus.call(findEndedIntent, { stationId: station.stationId, intentId });
+  if (intent === null) throw new Refusal("intent_unknown");
+  return ok(intentJson(intent as unknown as PaymentIntent, facts));
+};
+
+/**
+ * Settles, the only step that does (contract, "Rules" 2–4), and answers once the payment seam has answered. Errors:
+ * `evidence_required`, `reference_required`, `order_changed`, `order_already_paid`, `order_voided`, `money_already_used`,
+ * `reference_already_used`, `money_may_have_moved` with `reason` and `earlier_intent_id`, `settlement_in_progress`,
+ * `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`, `idempotency_key_reused`.
+ */
+const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (context) => {
+  const { deps, body } = context;
+  const station = await ownStation(context);
+  const { stationId } = station;
+  const intentId = context.id("intent_id");
+  const {
+    reference,
+    confirms_reference_already_used: confirms,
+    confirms_money_may_have_moved: confirmsMoneyMayHaveMoved,
+  } = body;
+  const response = await deps.bus.command(stationId, {
+    // The station repeats its answer to an attestation, `reference_already_used` too: confirming is another command.
+    commandId: sessionCommandId(context, confirms === true ? "intent_attest_confirmed" : "intent_attest", intentId),
+    actor: cashierActor(context),
+    command: {
+      type: "intent_attest",
+      intentId,
+      reference,
+      confirmsReferenceAlreadyUsed: confirms,
+      confirmsMoneyMayHaveMoved,
+    },
+  });
+  const intent = requireIntent(response);
+  if (isOtherBody(context, intent, reference)) throw new Refusal("idempotency_key_reused");
+  return ok(decidedIntentJson(intent, station, deps.nowMs()));
+};
+
+/**
+ * A repeated key is answered with the first attestation. Its reference shows another body only where the typed reference
+ * is what was attested. On the other routes the device's or the provider's own reference is attested, and a settled payment
+ * must never be answered with an error.
+ */
+function isOtherBody(
+  context: SessionContext<unknown, unknown>,
+  intent: PaymentIntent,
+  typed: string | undefined,
+): boolean {
+  const isKeyed = idempotencyKey(context) !== undefined;
+  return isKeyed && isAttestedDirectly(intent.route) && typed !== undefined && intent.attestation?.reference !== typed;
+}
+
+/** Ends it without settling. Errors: `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`. */
+const cancelIntent: SessionHandler = async (context) => {
+  const station = await ownStation(context);
+  const { stationId } = station;
+  const intentId = context.id("intent_id");
+  const response = await context.deps.bus.command(stationId, {
+    commandId: sessionCommandId(context, "intent_cancel", intentId),
+    actor: cashierActor(context),
+    command: { type: "intent_cancel", intentId },
+  });
+  return ok(decidedIntentJson(requireIntent(response), station, context.deps.nowMs()));
+};
+
+/** A station answers an accepted command about an intent with that intent; anything else is a fault of this program. */
+function requireIntent(response: AcceptedResponse): PaymentIntent {
+  if (response.intent === null) throw new Error("A station answered a command about an intent without the intent.");
+  return response.intent;
+}
+
+const intents = "/api/cashier/v1/stations/{station_id}/intents/";
+const intent = `${intents}{intent_id}/` as const;
+const who = session("payments.collect");
+const tag = "cashier";
+const headers = idempotencyHeaderSchema;
+const intentReply = { 200: { description: "The intent after this.", schema: intentSchema } };
+
+export const intentRoutes: readonly Route[] = [
+  route({
+    method: "POST",
+    path: intents,
+    operation: "createIntent",
+    tag,
+    summary: "Begin a collection",
+    description:
+      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route` and `lifetime_seconds` have to be what the collection was begun with, and on `smart_pos` also `device_id`. A member that is left out is not compared, nor is `confirms_money_may_have_moved`.",
+    who,
+    headers,
+    body: createIntentBodySchema,
+    replies: { 201: { description: "The intent.", schema: intentSchema } },
+    errors: [
+      "not_found",
+      "lease_required",
+      "station_leased",
+      "collection_active",
+      "route_not_offered",
+      "money_may_have_moved",
+      "order_changed",
+      "order_already_paid",
+      "order_voided",
+      "amount_not_collectable",
+      "idempotency_key_reused",
+    ],
+    handler: createIntent,
+  }),
+  route({
+    method: "GET",
+    path: intents,
+    operation: "listIntents",
+    tag,
+    summary: "List the station's recent collections",
+    description: "The few that the station still has at hand; for older ones there is `GET` of the intent itself.",
+    who,
+    replies: {
+      200: { description: "The active one first, then the ended ones, newest first.", schema: intentsSchema },
+    },
+    errors: ["not_found"],
+    handler: listIntents,
+  }),
+  route({
+    method: "GET",
+    path: intent,
+    operation: "getIntent",
+    tag,
+    summary: "Read a collection with its reports",
+    description:
+      "Read it about once a second while a device is at work: `processing` says that there is something to attest. An operator's attribution of money pays an order under an intent id that no station ever collected: it is `intent_unknown` here, and `GET /api/backoffice/v1/intents/{intent_id}/timeline/` tells it.",
+    who,
+    replies: { 200: { description: "The intent.", schema: intentSchema } },
+    errors: ["not_found", "intent_unknown"],
+    handler: getIntent,
+  }),
+  route({
+    method: "POST",
+    path: `${intent}attest/`,
+    operation: "attestIntent",
+    tag,
+    summary: "Attest the payment",
+    description:
+      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, which terminals use again each day, only with those of the last 20 hours. When an earlier collection of the order has got a reason why its money may have moved since this one was created, attesting is refused with `money_may_have_moved`, which has `reason` and `earlier_intent_id`, until `confirms_money_may_have_moved` confirms it; `confirmation_needed` of the intent names it before.",
+    who,
+    headers,
+    body: attestBodySchema,
+    bodyOptional: true,
+    replies: intentReply,
+    errors: [
+      "not_found",
+      "intent_unknown",
+      "intent_not_actionable",
+      "evidence_required",
+      "reference_required",
+      "settlement_in_progress",
+      "order_changed",
+      "order_already_paid",
+      "order_voided",
+      "order_unknown",
+      "money_already_used",
+      "reference_already_used",
+      "money_may_have_moved",
+      "lease_required",
+      "station_leased",
+      "idempotency_key_reused",
+    ],
+    handler: attestIntent,
+  }),
+  route({
+    method: "POST",
+    path: `${intent}cancel/`,
+    operation: "cancelIntent",
+    tag,
+    summary: "Cancel the collection",
+    description:
+      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused. `money_may_have_moved` gives the reason at the moment of the cancellation, and a repetition says the same; read the collection for what was learned since, also from a late report.",
+    who,
+    headers,
+    replies: intentReply,
+    errors: [
+      "not_found",
+      "intent_unknown",
+      "intent_not_actionable",
+      "settlement_in_progress",
+      "lease_required",
+      "station_leased",
+    ],
+    handler: cancelIntent,
+  }),
+];

@@ -1,0 +1,145 @@
+/** What a cashier's screen shows of one station, sent over a WebSocket on each change (`gateway/live/`) or read once (design §5). */
+import { z } from "zod";
+import { formatAmount } from "../../../machines/currency.ts";
+import { blockedReason } from "../../../machines/standing.ts";
+import type { ShownOrder, StationState } from "../../../machines/station/state.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { blockedReasonSchema } from "../backoffice/devices.ts";
+import { stationStatusSchema } from "../backoffice/stations.ts";
+import { intentJson, intentSchema } from "./intent-json.ts";
+import { leaseHolderJson, leaseHolderSchema, lostLeaseJson, lostLeaseSchema } from "./leases.ts";
+import { orderStatusSchema } from "./orders.ts";
+import { companionSchema, type RoutesFacts, readinessOf, routeOfferSchema, routesJson } from "./routes.ts";
+import { UNCLEAR_DESCRIPTION, unclearCollectionSchema, unclearCollections } from "./unclear-collections.ts";
+
+/** The open order that the station shows; its lines are at `cashier_get_order`. */
+const shownOrderSchema = z
+  .object({
+    order_id: idSchema,
+    order_display_number: idSchema,
+    status: orderStatusSchema,
+    revision: idSchema,
+    total: amountSchema,
+    currency: currencySchema,
+  })
+  .meta({ id: "ShownOrder" });
+
+export const liveStateSchema = z
+  .object({
+    type: z.literal("state"),
+    station_id: idSchema,
+    name: z.string(),
+    status: stationStatusSchema,
+    blocked_reason: blockedReasonSchema.meta({ description: "Why the station is blocked now; empty when it is not." }),
+    routes: z.array(routeOfferSchema),
+    companions: z.array(companionSchema),
+    lease: leaseHolderSchema.nullable(),
+    lost_lease: lostLeaseSchema.nullable().meta({
+      description:
+        "The last lease that another person ended; `mine` says that it is the reader's, who was driving the station until then. Null once the free station was taken again.",
+    }),
+    order: shownOrderSchema.nullable(),
+    active_intent: intentSchema.nullable(),
+    last_ended_intent: intentSchema.nullable().meta({ description: "What became of the collection before." }),
+    unclear_collections: z.array(unclearCollectionSchema).meta({ description: UNCLEAR_DESCRIPTION }),
+    server_time: timestampSchema,
+  })
+  .meta({ id: "LiveState" });
+
+/** The gateway has lost its feed, or the bus the station's log: the states sent before are not to be trusted until the next one. */
+const liveStaleSchema = z.object({ type: z.literal("stale"), server_time: timestampSchema }).meta({ id: "LiveStale" });
+
+export const liveMessageSchema = z
+  .discriminatedUnion("type", [liveStateSchema, liveStaleSchema])
+  .meta({ id: "LiveMessage" });
+type LiveState = z.infer<typeof liveStateSchema>;
+
+const LIVE_DESCRIPTION = [
+  "Upgraded to a WebSocket, the path sends one JSON message at once and one on each change: `state` with all that a cashier's screen shows, so that no message depends on an earlier one, and `stale` when the gateway has lost its feed, or the bus the station's log, and the last `state` is not to be believed until the next one. A client that reads slowly gets the newest state and skips the ones between; it must answer pings, as browsers and libraries do by themselves, and sends nothing itself.",
+  "The session is checked as for any request: a bearer token, or the cookie from the service's own pages. It is watched: the socket ends with 4401 when the session does, with 4404 when the registry says that there is no such station, with 1008 when the client sends a message or answers no ping for 24 s, and with 1001 when the gateway stops; then connect again. One session has eight sockets at most.",
+  "A plain GET answers the newest `state` once.",
+].join("\n\n");
+
+export interface LiveFacts extends RoutesFacts {
+  /** The reader: `mine` of a lease is about them. */
+  readonly userId: number;
+}
+
+export function liveJson(state: StationState, facts: LiveFacts): LiveState {
+  const { organizationId, stationId, status: stationStatus, intent, ended } = state;
+  const { nowMs, switches } = facts;
+  const [last] = ended;
+  const intentFacts = { station: state, switches, nowMs };
+  return {
+    type: "state",
+    station_id: stationId,
+    name: state.name,
+    status: stationStatus,
+    blocked_reason: blockedReason({ organizationId, stationId, stationStatus }, switches),
+    ...routesJson(state, facts),
+    lease: leaseHolderJson(state.lease, facts),
+    lost_lease: lostLeaseJson(state.lostLease, facts),
+    order: state.order === null ? null : shownOrderJson(state.order),
+    active_intent: intent === null ? null : intentJson(intent, intentFacts),
+    last_ended_intent: last === undefined ? null : intentJson(last, intentFacts),
+    unclear_collections: [...unclearCollections(state)],
+    server_time: toTimestamp(nowMs),
+  };
+}
+
+function shownOrderJson(order: ShownOrder): NonNullable<LiveState["order"]> {
+  return {
+    order_id: order.orderId,
+    order_display_number: order.orderDisplayNumber,
+    status: order.status,
+    revision: order.revision,
+    total: formatAmount(order.amountMinor, order.currency),
+    currency: order.currency,
+  };
+}
+
+/** From this moment on the same state is shown differently, as a lease or an intent lapses or a companion stops polling. */
+export function liveValidUntilMs(state: StationState, { polledAtMs, nowMs }: LiveFacts): number {
+  const { intent, lease, devices } = state;
+  const moments = [
+    lease?.expiresAtMs,
+    intent?.expiresAtMs,
+    ...devices.map((device) => readinessOf(state, device, polledAtMs(device.deviceId), nowMs).validUntilMs),
+  ];
+  return Math.min(...moments.flatMap((moment) => (moment === undefined || moment <= nowMs ? [] : [moment])));
+}
+
+/** Equal for two states that a screen shows alike: neither the time of sending nor a companion's last poll counts. */
+export function liveIdentity(view: LiveState): string {
+  return JSON.stringify(view, (name, value: unknown) =>
+    name === "server_time" || name === "last_polled_at" ? undefined : value,
+  );
+}
+
+const followLive: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const state = await ownStation(context);
+  const { polledAtMs } = deps;
+  return ok(liveJson(state, { switches: deps.switches(), polledAtMs, nowMs: deps.nowMs(), userId: caller.userId }));
+};
+
+export const liveRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/cashier/v1/stations/{station_id}/live/",
+    operation: "followLive",
+    tag: "cashier",
+    summary: "Follow a station",
+    description: LIVE_DESCRIPTION,
+    who: session("payments.collect"),
+    upgrades: true,
+    replies: {
+      200: { description: "A plain GET: the newest state, once, as `state`.", schema: liveMessageSchema },
+    },
+    errors: ["not_found", "csrf_refused", "throttled"],
+    handler: followLive,
+  }),
+];

@@ -1,0 +1,309 @@
+/** Orders as the cashier writes and reads them. Every amount that a device ever shows comes from an order. */
+import { z } from "zod";
+import { amountFitsWire, currencyExponent, formatAmount, parseAmount } from "../../../machines/currency.ts";
+import { ORDER_STATUSES, type StationState } from "../../../machines/station/state.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
+import * as orders from "../../../services/bus/messages/orders.ts";
+import type { FieldError } from "../../../services/bus/refusals.ts";
+import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
+import { created, type HandlerDeps, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
+import { hasMoreBefore, pageBeforeQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import {
+  amountSchema,
+  currencySchema,
+  idSchema,
+  nameSchema,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
+import { paymentRouteSchema } from "./intent-json.ts";
+import { UNCLEAR_DESCRIPTION, unclearCollectionSchema, unclearCollections } from "./unclear-collections.ts";
+
+export const orderStatusSchema = z.enum(ORDER_STATUSES).meta({ id: "OrderStatus" });
+
+/** A price as the cashier types it: no sign, at most two decimals, and no more than the currency has. */
+const priceSchema = z
+  .string()
+  .regex(/^\d{1,10}(?:\.\d{1,2})?$/, "Must be an amount such as 12.50.")
+  .meta({
+    format: "decimal",
+    description: "A price without a sign, with two decimals at most, such as 12.50.",
+    examples: ["12.50"],
+  });
+
+export const orderLinesBodySchema = z
+  .strictObject({
+    lines: z
+      .array(
+        z.strictObject({
+          name: nameSchema.meta({ examples: ["Soup of the day"] }),
+          quantity: z
+            .int()
+            .min(1)
+            .max(BOUNDS.lineQuantity)
+            .meta({ examples: [2] }),
+          unit_amount: priceSchema,
+        }),
+      )
+      .max(BOUNDS.orderLines),
+  })
+  .meta({
+    id: "OrderLines",
+    examples: [{ lines: [{ name: "Soup of the day", quantity: 2, unit_amount: "12.50" }] }],
+  });
+
+const transactionSchema = z
+  .object({
+    transaction_id: idSchema,
+    intent_id: idSchema,
+    route: paymentRouteSchema,
+    amount: amountSchema,
+    currency: currencySchema,
+    reference: z.string(),
+    settled_at: timestampSchema,
+  })
+  .meta({ id: "Transaction" });
+
+/** Order truth: every amount that a device ever shows comes from here. */
+export const orderSchema = z
+  .object({
+    order_id: idSchema,
+    order_display_number: idSchema,
+    station_id: idSchema,
+    status: orderStatusSchema,
+    revision: idSchema.meta({ description: "Grows with each change." }),
+    currency: currencySchema,
+    total: amountSchema,
+    lines: z.array(
+      z.object({ name: z.string(), quantity: z.int().min(1), unit_amount: amountSchema, line_amount: amountSchema }),
+    ),
+    transaction: transactionSchema.nullable().meta({ description: "The one sale that paid the order." }),
+    unclear_collections: z.array(unclearCollectionSchema).meta({ description: UNCLEAR_DESCRIPTION }),
+    opened_at: timestampSchema,
+  })
+  .meta({
+    id: "Order",
+    examples: [
+      {
+        order_id: 1200,
+        order_display_number: 17,
+        station_id: 1,
+        status: "open",
+        revision: 2,
+        currency: "EUR",
+        total: "25.00",
+        lines: [{ name: "Soup of the day", quantity: 2, unit_amount: "12.50", line_amount: "25.00" }],
+        transaction: null,
+        unclear_collections: [],
+        opened_at: "2026-11-20T12:00:00.000Z",
+      },
+    ],
+  });
+
+export const ordersSchema = z.object({ orders: z.array(orderSchema), has_more: hasMoreBefore });
+
+export const ordersQuerySchema = z.strictObject({
+  status: orderStatusSchema.optional(),
+  ...pageBeforeQuery,
+});
+
+type OrderJson = z.infer<typeof orderSchema>;
+
+/**
+ * An order in JSON. The unclear collections are read from its `station`, which is undefined for an order without a
+ * collection yet and where the replica does not have the station: then none is listed.
+ */
+export function orderJson(order: orders.Order, station?: StationState): OrderJson {
+  const unclear = station === undefined ? [] : unclearCollections(station);
+  return {
+    order_id: order.orderId,
+    order_display_number: order.orderDisplayNumber,
+    station_id: order.stationId,
+    status: order.status,
+    revision: order.revision,
+    currency: order.currency,
+    total: formatAmount(order.totalMinor, order.currency),
+    lines: order.lines.map((line) => ({
+      name: line.name,
+      quantity: line.quantity,
+      unit_amount: formatAmount(line.unitAmountMinor, order.currency),
+      line_amount: formatAmount(BigInt(line.unitAmountMinor) * BigInt(line.quantity), order.currency),
+    })),
+    transaction: order.transaction === null ? null : transactionJson(order.transaction),
+    unclear_collections: unclear.filter(({ order_id }) => order_id === order.orderId),
+    opened_at: toTimestamp(order.openedAtMs),
+  };
+}
+
+function transactionJson(transaction: NonNullable<orders.Order["transaction"]>): OrderJson["transaction"] {
+  return {
+    transaction_id: transaction.transactionId,
+    intent_id: transaction.intentId,
+    route: transaction.route,
+    amount: formatAmount(transaction.amountMinor, transaction.currency),
+    currency: transaction.currency,
+    reference: transaction.reference,
+    settled_at: toTimestamp(transaction.settledAtMs),
+  };
+}
+
+/**
+ * Typed lines as minor units of the order's currency. Throws `invalid_request` with a pointer to each price that this
+ * currency cannot have, so the service never rounds.
+ */
+export function orderLinesOf(
+  { lines }: z.infer<typeof orderLinesBodySchema>,
+  currency: string,
+): z.infer<typeof orders.orderLineInputSchema>[] {
+  const errors: FieldError[] = [];
+  const inputs = lines.map((line, index) => {
+    const unitAmountMinor = parseAmount(line.unit_amount, currency);
+    if (unitAmountMinor === undefined || !amountFitsWire(unitAmountMinor, currency)) {
+      const detail = `${currency} has ${currencyExponent(currency) ?? 0} decimals.`;
+      errors.push({ pointer: `/lines/${index}/unit_amount`, detail });
+    }
+    return { name: line.name, quantity: line.quantity, unitAmountMinor: String(unitAmountMinor ?? 0n) };
+  });
+  if (errors.length > 0) throw new Refusal("invalid_request", { errors });
+  return inputs;
+}
+
+const openOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
+  const { stationId, currency } = await ownStation(context);
+  const { order } = await context.deps.bus.call(orders.openOrder, {
+    caller: context.caller,
+    stationId,
+    lines: orderLinesOf(context.body, currency),
+    idempotencyKey: idempotencyKey(context) && sessionCommandId(context, "order_open", stationId),
+  });
+  return created(orderJson(order));
+};
+
+const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
+  const station = await ownStation(context);
+  const { stationId } = station;
+  const { caller, deps, query } = context;
+  const { status, before_id: beforeId, limit } = query;
+  const { orders: page, hasMore } = await deps.bus.call(orders.listOrders, {
+    caller,
+    stationId,
+    status,
+    beforeId,
+    limit,
+  });
+  return ok({ orders: page.map((order) => orderJson(order, station)), has_more: hasMore });
+};
+
+const getOrder: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { order } = await deps.bus.call(orders.getOrder, { caller, orderId: context.id("order_id") });
+  return ok(orderJson(order, deps.station(order.stationId)));
+};
+
+/**
+ * Replaces the lines. A collection under way goes on, and attesting it is refused with `order_changed`. Errors: `conflict`
+ * (paid or voided), `station_suspended`, `station_closed`.
+ */
+const changeOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
+  const { caller, deps, body } = context;
+  const orderId = context.id("order_id");
+  // The typed prices need the order's currency, which never changes.
+  const { order: before } = await deps.bus.call(orders.getOrder, { caller, orderId });
+  const lines = orderLinesOf(body, before.currency);
+  const { order } = await deps.bus.call(orders.changeOrder, { caller, orderId, lines });
+  return ok(changedOrderJson(deps, order));
+};
+
+/** Error: `conflict` for a paid order. */
+const voidOrder: SessionHandler = async (context) => {
+  const { caller, deps } = context;
+  const { order } = await deps.bus.call(orders.voidOrder, { caller, orderId: context.id("order_id") });
+  return ok(changedOrderJson(deps, order));
+};
+
+/** The answer to a change, which must not fail: a station that is not fresh is left out. */
+function changedOrderJson(deps: HandlerDeps, order: orders.Order): OrderJson {
+  return orderJson(order, deps.isFresh(order.stationId) ? deps.station(order.stationId) : undefined);
+}
+
+const root = "/api/cashier/v1";
+const stationOrders = `${root}/stations/{station_id}/orders/` as const;
+const order = `${root}/orders/{order_id}/` as const;
+const who = session("payments.collect");
+const tag = "cashier";
+const orderReply = { 200: { description: "The order after this.", schema: orderSchema } };
+
+export const orderRoutes: readonly Route[] = [
+  route({
+    method: "POST",
+    path: stationOrders,
+    operation: "openOrder",
+    tag,
+    summary: "Open an order",
+    description:
+      "Writing orders needs no lease of the station: the lease guards collections only. A suspended or closed station takes no order.",
+    who,
+    headers: idempotencyHeaderSchema,
+    body: orderLinesBodySchema,
+    replies: { 201: { description: "The order.", schema: orderSchema } },
+    errors: ["not_found", "station_suspended", "station_closed", "idempotency_key_reused"],
+    awaitsEffect: true,
+    handler: openOrder,
+  }),
+  route({
+    method: "GET",
+    path: stationOrders,
+    operation: "listOrders",
+    tag,
+    summary: "List a station's orders",
+    description: "Without `before_id` the newest ones.",
+    who,
+    query: ordersQuerySchema,
+    replies: { 200: { description: "Newest first.", schema: ordersSchema } },
+    errors: ["not_found"],
+    handler: listOrders,
+  }),
+  route({
+    method: "GET",
+    path: order,
+    operation: "getOrder",
+    tag,
+    summary: "Read an order",
+    description: "Of any station of the organization. `transaction` tells how it was paid.",
+    who,
+    replies: { 200: { description: "The order.", schema: orderSchema } },
+    errors: ["not_found"],
+    handler: getOrder,
+  }),
+  route({
+    method: "PUT",
+    path: `${order}lines/`,
+    operation: "changeOrder",
+    tag,
+    summary: "Replace an order's lines",
+    description:
+      "Needs no lease of the station: the lease guards collections only. A collection under way keeps the amount that the guest was shown; attesting it is then refused. An order at a suspended or closed station cannot be changed.",
+    who,
+    body: orderLinesBodySchema,
+    replies: orderReply,
+    errors: ["not_found", "conflict", "station_suspended", "station_closed"],
+    awaitsEffect: true,
+    handler: changeOrder,
+  }),
+  route({
+    method: "POST",
+    path: `${order}void/`,
+    operation: "voidOrder",
+    tag,
+    summary: "Void an order",
+    description:
+      "Needs no lease of the station: the lease guards collections only. Possible at a suspended or closed station too, so that nothing is left open there.",
+    who,
+    replies: orderReply,
+    errors: ["not_found", "conflict"],
+    awaitsEffect: true,
+    handler: voidOrder,
+  }),
+];

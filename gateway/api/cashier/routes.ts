@@ -1,0 +1,164 @@
+/** The routes offered at a station now, the reason for each that is not, and the companions behind `smart_pos`. */
+import { z } from "zod";
+import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
+import { WITHDRAWAL_REASONS } from "../../../machines/station/reply.ts";
+import type { StationDevice, StationState } from "../../../machines/station/state.ts";
+import { companionOffers, routeOffers } from "../../../machines/views/routes.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { ownStation } from "../../http/own-station.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { idSchema, optionalTimestamp, timestampSchema } from "../../http/shared-schemas.ts";
+import { LIMITS } from "../../limits.ts";
+import { blockedReasonSchema, livenessJson, livenessSchema } from "../backoffice/devices.ts";
+import { paymentRouteSchema } from "./intent-json.ts";
+
+const withdrawalReasonSchema = z.enum(WITHDRAWAL_REASONS).meta({
+  id: "WithdrawalReason",
+  description:
+    "`no_companion`: the station has none. `device_offline`: the companion sends no heartbeat. `device_not_enrolled`: its enrollment code was not claimed. `capability_missing`: it lacks `handoff_present` or `outcome_report`. `provider_not_configured`: no payment provider serves the station. `provider_frozen`: it is frozen by a kill switch. The others as in `BlockedReason`.",
+});
+
+export const routeOfferSchema = z
+  .object({
+    route: paymentRouteSchema,
+    offered: z.boolean(),
+    reason: withdrawalReasonSchema.nullable().meta({
+      description:
+        "Why it is not offered; null when it is. Where several companions are there, `smart_pos` names the first of: one that went offline; one that is online and blocked; one that was never online; one that is offline and blocked; one that is not enrolled; one without the capabilities.",
+    }),
+    since: timestampSchema.nullable().meta({ description: "Since when the reason holds, where that is known." }),
+  })
+  .meta({ id: "RouteOffer" });
+
+const READINESS = ["ready", "not_polling", "offline"] as const;
+
+/** A device of the companion's kind, whether or not a smart POS collection can be handed to it now. */
+export const companionSchema = z
+  .object({
+    device_id: idSchema,
+    name: z.string(),
+    liveness: livenessSchema,
+    readiness: z.enum(READINESS).meta({
+      id: "CompanionReadiness",
+      description:
+        "`not_polling`: it is heard, but has not asked for its assignment for 35 seconds outside of a collection; a collection handed to it would wait. `ready` does not look at what blocks it.",
+    }),
+    last_polled_at: timestampSchema
+      .nullable()
+      .meta({ description: "When it last asked for its assignment, noted every 10 seconds; null when never." }),
+    blocked_reason: blockedReasonSchema,
+    offered: z.boolean().meta({ description: "Whether a smart POS collection can be handed to it now." }),
+    reason: withdrawalReasonSchema.nullable().meta({ description: "Why none can be handed to it; null when one can." }),
+  })
+  .meta({ id: "Companion" });
+
+export const routesSchema = z.object({ routes: z.array(routeOfferSchema), companions: z.array(companionSchema) }).meta({
+  id: "RoutesOffered",
+  examples: [
+    {
+      routes: [
+        { route: "smart_pos", offered: false, reason: "device_offline", since: "2026-11-20T12:00:00.000Z" },
+        { route: "dynamic_qr", offered: false, reason: "provider_not_configured", since: null },
+        { route: "attested_terminal", offered: true, reason: null, since: null },
+        { route: "cash", offered: true, reason: null, since: null },
+      ],
+      companions: [
+        {
+          device_id: 42,
+          name: "Companion",
+          liveness: { online: false, last_seen_at: "2026-11-20T11:59:35.000Z", since: "2026-11-20T12:00:00.000Z" },
+          readiness: "offline",
+          last_polled_at: "2026-11-20T11:59:34.000Z",
+          blocked_reason: "",
+          offered: false,
+          reason: "device_offline",
+        },
+      ],
+    },
+  ],
+});
+
+export interface RoutesFacts {
+  readonly switches: KillSwitches;
+  readonly polledAtMs: (deviceId: number) => number | null;
+  readonly nowMs: number;
+}
+
+export function routesJson(state: StationState, facts: RoutesFacts): z.infer<typeof routesSchema> {
+  const { switches, nowMs } = facts;
+  const { organizationId, stationId, status: stationStatus } = state;
+  return {
+    routes: routeOffers(state, switches).map(({ route: name, reason, sinceMs }) => ({
+      route: name,
+      offered: reason === null,
+      reason,
+      since: optionalTimestamp(sinceMs),
+    })),
+    companions: companionOffers(state, switches).map(({ device, reason }) => ({
+      device_id: device.deviceId,
+      name: device.name,
+      liveness: livenessJson(device.liveness),
+      readiness: readinessOf(state, device, facts.polledAtMs(device.deviceId), nowMs).readiness,
+      last_polled_at: optionalTimestamp(facts.polledAtMs(device.deviceId)),
+      blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
+      offered: reason === null,
+      reason,
+    })),
+  };
+}
+
+/** Whether a companion would take a collection now: it sends heartbeats, and it asks for its assignments. */
+export interface CompanionReadiness {
+  readonly readiness: (typeof READINESS)[number];
+  /** From this moment on the same facts give another answer; infinity when only new facts change it. */
+  readonly validUntilMs: number;
+}
+
+/**
+ * A companion need not poll during a collection (contract, "GET assignment"). While a collection that it has fetched is
+ * under way, it is ready; after the end it has as long to come back as between two polls.
+ */
+export function readinessOf(
+  state: Pick<StationState, "intent" | "ended">,
+  device: Pick<StationDevice, "deviceId" | "liveness">,
+  polledAtMs: number | null,
+  nowMs: number,
+): CompanionReadiness {
+  if (device.liveness.state === "offline") return { readiness: "offline", validUntilMs: Number.POSITIVE_INFINITY };
+  const isCollecting = state.intent?.deviceId === device.deviceId && state.intent.status !== "created";
+  if (isCollecting) return { readiness: "ready", validUntilMs: Number.POSITIVE_INFINITY };
+  // A companion that has never polled is not ready, whatever was collected without it.
+  if (polledAtMs === null) return { readiness: "not_polling", validUntilMs: Number.POSITIVE_INFINITY };
+  const busyUntilMs = Math.max(0, ...state.ended.filter(wasFetchedBy(device)).map(({ endedAtMs }) => endedAtMs ?? 0));
+  const dueMs = Math.max(polledAtMs, busyUntilMs) + LIMITS.pollSilenceMs;
+  return dueMs > nowMs
+    ? { readiness: "ready", validUntilMs: dueMs }
+    : { readiness: "not_polling", validUntilMs: Number.POSITIVE_INFINITY };
+}
+
+const wasFetchedBy =
+  ({ deviceId }: Pick<StationDevice, "deviceId">) =>
+  (intent: PaymentIntent): boolean =>
+    intent.deviceId === deviceId && intent.presentedAtMs !== null;
+
+const listRoutes: SessionHandler = async (context) => {
+  const { deps } = context;
+  const state = await ownStation(context);
+  return ok(routesJson(state, { switches: deps.switches(), polledAtMs: deps.polledAtMs, nowMs: deps.nowMs() }));
+};
+
+export const routeOfferRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/cashier/v1/stations/{station_id}/routes/",
+    operation: "listRoutes",
+    tag: "cashier",
+    summary: "See the routes offered now",
+    description: "Each route that is not offered says why. A freeze withdraws all but cash.",
+    who: session("payments.collect"),
+    replies: { 200: { description: "The routes and the companions behind `smart_pos`.", schema: routesSchema } },
+    errors: ["not_found"],
+    handler: listRoutes,
+  }),
+];

@@ -1,0 +1,83 @@
+/** The stations of the cashier's organization: what each is, whether it may collect, and who drives it. */
+import { z } from "zod";
+import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
+import type { StationState } from "../../../machines/station/state.ts";
+import * as bus from "../../../services/bus/messages/stations.ts";
+import { ok, type SessionHandler } from "../../http/handler-context.ts";
+import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
+import { type Route, route, session } from "../../http/route.ts";
+import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
+import { blockedReasonSchema } from "../backoffice/devices.ts";
+import { stationStatusSchema } from "../backoffice/stations.ts";
+import { leaseHolderJson, leaseHolderSchema } from "./leases.ts";
+
+const stationSchema = z
+  .object({
+    station_id: idSchema,
+    filial_id: idSchema,
+    name: z.string(),
+    currency: currencySchema,
+    status: stationStatusSchema,
+    sandbox: z.boolean().meta({
+      description:
+        "Whether it is of the sandbox organization, for trying things out: its QR provider is one of mode `test`, never `live`, and every other station takes one of mode `live`.",
+    }),
+    blocked_reason: blockedReasonSchema.meta({ description: "Why the station is blocked now; empty when it is not." }),
+    lease: leaseHolderSchema.nullable(),
+    active_intent_id: idSchema.nullable(),
+  })
+  .meta({ id: "CashierStation" });
+
+export const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
+const stationsQuerySchema = z.strictObject(pageAfterQuery);
+
+/** `state` is undefined while this gateway has not received the station's first commit. */
+function stationJson(
+  station: bus.Station,
+  state: StationState | undefined,
+  facts: { readonly switches: KillSwitches; readonly userId: number; readonly nowMs: number; organizationId: number },
+): z.infer<typeof stationSchema> {
+  const { stationId, status: stationStatus } = station;
+  return {
+    station_id: stationId,
+    filial_id: station.filialId,
+    name: station.name,
+    currency: station.currency,
+    status: stationStatus,
+    sandbox: station.sandbox,
+    blocked_reason: blockedReason({ organizationId: facts.organizationId, stationId, stationStatus }, facts.switches),
+    lease: leaseHolderJson(state?.lease ?? null, facts),
+    active_intent_id: state?.intent?.intentId ?? null,
+  };
+}
+
+const listStations: SessionHandler<undefined, z.infer<typeof stationsQuerySchema>> = async ({
+  caller,
+  deps,
+  query,
+}) => {
+  const { since_id: sinceId, limit } = query;
+  const { stations, hasMore } = await deps.bus.call(bus.listStations, { caller, sinceId, limit });
+  const { userId, organizationId } = caller;
+  const facts = { switches: deps.switches(), nowMs: deps.nowMs(), userId, organizationId };
+  return ok({
+    stations: stations.map((station) => stationJson(station, deps.station(station.stationId), facts)),
+    has_more: hasMore,
+  });
+};
+
+export const stationRoutes: readonly Route[] = [
+  route({
+    method: "GET",
+    path: "/api/cashier/v1/stations/",
+    operation: "listStations",
+    tag: "cashier",
+    summary: "List the stations",
+    description: "All stations of the organization, with who drives each and what it is collecting.",
+    who: session("payments.collect"),
+    query: stationsQuerySchema,
+    replies: { 200: { description: "By id.", schema: stationsSchema } },
+    errors: [],
+    handler: listStations,
+  }),
+];

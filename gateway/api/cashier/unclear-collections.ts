@@ -1,0 +1,79 @@
+/** Collections that may have moved money without settling: the reason of each, and the list of a station. */
+import { z } from "zod";
+import { DOUBT_REASONS, type DoubtReason, isEnded, type PaymentIntent } from "../../../machines/payment-intent.ts";
+import { STATE_LIMITS } from "../../../machines/settings.ts";
+import { strongestDoubt } from "../../../machines/station/doubts.ts";
+import type { StationState } from "../../../machines/station/state.ts";
+import { idSchema } from "../../http/shared-schemas.ts";
+
+/** What each reason means to a cashier; a missing one does not compile. */
+const REASON_MEANINGS: Readonly<Record<DoubtReason, string>> = {
+  outcome_unknown: "a device reported that it does not know",
+  success_reported: "a device reported a success",
+  qr_presented: "its QR was shown and it ended unpaid",
+  provider_confirmed: "the provider has the money, and it could not be settled",
+  late_evidence: "a device reported after its end, or while it was blocked, that it does not know",
+  late_success: "a device reported a success after its end, or while it was blocked",
+  late_money: "the provider's money came after its end",
+  money_differs:
+    "the provider tells of money of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and its QR is shown no longer. End the collection; the next one of this order asks for confirmation",
+  handoff_presented:
+    "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
+};
+export const REASON_DESCRIPTION = [
+  "Why money may have moved without being settled; empty where nothing says so. It stays when another collection pays the order: then the guest may have paid twice. A collection that has left its station's state keeps it too, and later evidence counts as before; it is read from the audit log then, which may be a moment behind.",
+  ...Object.entries(REASON_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
+].join(" ");
+
+export const unclearReasonSchema = z.enum(DOUBT_REASONS).meta({
+  id: "MoneyMayHaveMovedReason",
+  description: "Why the money of an earlier collection may have moved; `MoneyMayHaveMoved` explains the words.",
+});
+
+/** An ended collection that may have moved money without settling. */
+export const unclearCollectionSchema = z
+  .object({ intent_id: idSchema, order_id: idSchema, reason: unclearReasonSchema })
+  .meta({ id: "UnclearCollection" });
+export const UNCLEAR_DESCRIPTION = [
+  "Ended collections that may have moved money without settling, the newest first, also of an order that another collection has paid: there the guest may have been charged twice, and `late_success` or `late_money` says that a payment was reported. A person finds out and refunds where it is due.",
+  `Listed are those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long), those that ask for a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones those of which least is known leave the list first, then the oldest: a reported payment stays until ${STATE_LIMITS.olderReasons} newer ones of the same weight have come, because nothing marks it as dealt with.`,
+  "A collection that is not listed any more still has its reason in `money_may_have_moved`, and its timeline has all evidence, late reports too.",
+].join(" ");
+
+/**
+ * Why money may have moved without being settled; empty where nothing says so. An active intent carries its own reason; one
+ * that ended unpaid has the strongest of those known at its end and since. The reason stays when another collection pays
+ * the order, because the guest may have paid twice.
+ */
+export function unclearReason(
+  intent: PaymentIntent,
+  { doubts, olderReasons }: Pick<StationState, "doubts" | "olderReasons">,
+): DoubtReason | "" {
+  const { intentId, orderId, status, moneyMayHaveMoved, reasonSinceEnd } = intent;
+  if (status === "succeeded") return "";
+  if (!isEnded(status)) return moneyMayHaveMoved;
+  const said = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
+  // Of an intent that has left its state, the station may have a newer reason than the audit log.
+  const known = [...olderReasons, ...doubts].filter((other) => other.intentId === intentId);
+  return strongestDoubt([...said, ...known])?.reason ?? "";
+}
+
+export type UnclearCollection = z.infer<typeof unclearCollectionSchema>;
+
+/** Newest first: those in the state, then those that have left it and of which the station has kept a reason. */
+export function unclearCollections(
+  station: Pick<StationState, "ended" | "doubts" | "olderReasons">,
+): readonly UnclearCollection[] {
+  const recent = station.ended.flatMap((intent) => {
+    const reason = isEnded(intent.status) ? unclearReason(intent, station) : "";
+    return reason === "" ? [] : [{ intent_id: intent.intentId, order_id: intent.orderId, reason }];
+  });
+  const known = new Set(station.ended.map(({ intentId }) => intentId));
+  const older = [...station.doubts, ...station.olderReasons].filter(({ intentId }) => !known.has(intentId));
+  const olderIds = [...new Set(older.map(({ intentId }) => intentId))].toSorted((a, b) => b - a);
+  const others = olderIds.flatMap((id) => {
+    const doubt = strongestDoubt(older.filter(({ intentId }) => intentId === id));
+    return doubt === undefined ? [] : [{ intent_id: id, order_id: doubt.orderId, reason: doubt.reason }];
+  });
+  return [...recent, ...others];
+}

@@ -1,0 +1,89 @@
+/** A device claims its enrollment code once, and its credential is shown once (contract, "POST enroll"). */
+import { z } from "zod";
+import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
+import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot.ts";
+import * as codes from "../../../services/bus/messages/enrollment-codes.ts";
+import type { ReplyOf } from "../../../services/bus/operation.ts";
+import { type Handler, Refusal } from "../../http/handler-context.ts";
+import { anyone, DEVICE_SCOPES, type Route, route } from "../../http/route.ts";
+import { serverTime } from "../../read-model/polls.ts";
+import { ENROLL_RATE, throttleHeaders } from "../../read-model/throttles.ts";
+import { deviceSnapshotSchema, SNAPSHOT_EXAMPLE } from "./self.ts";
+
+const CREDENTIAL_EXAMPLE = "dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8";
+const SCOPES_EXAMPLE = ["device:read", "device:heartbeat", "assignment:read", "assignment:report"];
+const deviceScopeSchema = z.enum(DEVICE_SCOPES).meta({ id: "DeviceScope" });
+
+/** Unknown fields are ignored, so that newer devices can talk to an older service. */
+const enrollBodySchema = z
+  .looseObject({
+    code: z
+      .string()
+      .meta({ description: "The one-time code; case and hyphen do not matter.", examples: ["7K3QX-9M2TB"] }),
+  })
+  .meta({ id: "Enroll", examples: [{ code: "7K3QX-9M2TB" }] });
+
+const enrollmentSchema = z
+  .object({
+    credential: z.string().meta({
+      description: "The bearer credential; shown this once.",
+      examples: [CREDENTIAL_EXAMPLE],
+    }),
+    scopes: z.array(deviceScopeSchema),
+    device: deviceSnapshotSchema,
+  })
+  .meta({
+    id: "Enrollment",
+    examples: [{ credential: CREDENTIAL_EXAMPLE, scopes: SCOPES_EXAMPLE, device: SNAPSHOT_EXAMPLE }],
+  });
+
+const enrollDevice: Handler<z.infer<typeof enrollBodySchema>> = async (context) => {
+  const { deps, body } = context;
+  const retryAfterMs = deps.enrollThrottle.take(context.address, deps.nowMs());
+  if (retryAfterMs > 0) {
+    throw new Refusal("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
+  }
+  // A gateway that could not show the device must not spend its code.
+  deps.requireFresh();
+  const switches = deps.switches();
+  const { credential, scopes, ...claimed } = await deps.bus.call(codes.enrollDevice, { code: body.code });
+  const device = { ...snapshotOf(claimed, switches), server_time: serverTime(deps.nowMs()) };
+  return { status: 201, body: { credential, scopes, device }, headers: { "Cache-Control": "no-store" } };
+};
+
+type Claimed = Pick<ReplyOf<typeof codes.enrollDevice>, "organizationId" | "device" | "station">;
+
+/** The snapshot is made from the claim, because the credential is shown once and the replica may not have the device yet. */
+function snapshotOf({ organizationId, device, station }: Claimed, switches: KillSwitches): DeviceSnapshotView {
+  const { stationId, status: stationStatus } = station;
+  return {
+    device_id: device.deviceId,
+    name: device.name,
+    kind: device.kind,
+    capabilities: device.capabilities,
+    status: device.status,
+    station_name: station.name,
+    station_status: stationStatus,
+    handoff_target: device.handoffTarget,
+    blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
+  };
+}
+
+export const enrollmentRoutes: readonly Route[] = [
+  route({
+    method: "POST",
+    path: "/api/payments/v1/devices/enroll/",
+    operation: "enrollDevice",
+    operationId: "payments_device_enroll",
+    tag: "device",
+    summary: "Claim an enrollment code",
+    description:
+      "The code is the secret of this anonymous call and is spent by it. Unknown, spent, expired, revoked and malformed codes answer identically. Throttled by client address.",
+    who: anyone,
+    body: enrollBodySchema,
+    replies: { 201: { description: "The credential, shown this once.", schema: enrollmentSchema } },
+    errors: ["enrollment_code_invalid", "throttled", "replica_stale"],
+    awaitsEffect: true,
+    handler: enrollDevice,
+  }),
+];
