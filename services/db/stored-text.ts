@@ -32,3 +32,8 @@ function readPart(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, readPart(part)]));
 }
+
+/** A key for a text column. JSON's escapes keep any two different keys different. */
+export function keyText(key: string): string {
+  return JSON.stringify(key).slice(1, -1);
+}

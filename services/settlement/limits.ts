@@ -1,6 +1,6 @@
 /** Every limit and wait of the settlement service, with its reason. */
 export const SETTLEMENT_LIMITS = {
-  /** How long an order's writer waits for the relay to tell the station: the display is a moment late rather than the cashier. */
+  /** How long an order's writer waits for the relay to notify the station: the display may be late, the cashier not. */
   flushTimeoutMs: 1_000,
   /** How long the answer to an opening is kept for a repetition: far longer than any client retries. */
   openingRetentionDays: 30,
@@ -8,12 +8,10 @@ export const SETTLEMENT_LIMITS = {
   intentRecordRetentionDays: 30,
   /** Reads of an idempotency key that another request writes at the same moment: the first read after it sees it. */
   drawAttempts: 3,
-  /** When to ask again about an intent whose end is not copied yet; the copy is a moment behind the log. */
+  /** `Retry-After` for an intent whose end is not copied yet: the copy is a moment behind the log. */
   copyRetryMs: 1_000,
-  /** How often answers past their retention are removed. */
-  purgeIntervalMs: 3_600_000,
-  /** Rows removed by one statement, so that it holds no lock for long. */
-  purgeBatchRows: 5_000,
+  /** How often the retention job runs, and the rows of one statement, so that it holds no lock for long. */
+  retention: { everyMs: 3_600_000, rowsPerBatch: 5_000 },
   /** A longer reference is compared by its hash, so that an index entry with it stays small. */
   referenceKeyCharacters: 200,
   /**

@@ -33,7 +33,7 @@ function lineErrors(line: OrderLine, index: number, currency: string): readonly 
   return errors;
 }
 
-/** Both are asked: the table knows the currency's decimals, the pattern is the contract's own word. */
+/** The table has the currency's decimals; the pattern is the contract's. */
 function fitsContract(amountMinor: bigint, currency: string): boolean {
   return amountFitsWire(amountMinor, currency) && AMOUNT_PATTERN.test(formatAmount(amountMinor, currency));
 }
@@ -41,9 +41,4 @@ function fitsContract(amountMinor: bigint, currency: string): boolean {
 /** PostgreSQL's text has no NUL, and a half of a surrogate pair is no character. */
 export function isStorableText(text: string): boolean {
   return !text.includes("\0") && text.isWellFormed();
-}
-
-/** A text that must be stored whatever it holds: what is no text becomes the replacement character. */
-export function storableText(text: string): string {
-  return text.replaceAll("\0", "\uFFFD").toWellFormed();
 }

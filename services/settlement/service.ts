@@ -1,4 +1,4 @@
-/** The settlement service: orders, and the payment seam through which all money is recorded (I2). */
+/** The settlement service: orders, intents, and the payment seam through which all payments are recorded (I2). */
 import { SETTLEMENT_REFUSALS } from "../../machines/station/command.ts";
 import { announceOrders } from "../bus/messages/announce.ts";
 import { settlementHealth } from "../bus/messages/health.ts";
@@ -9,17 +9,15 @@ import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { addCount } from "../runtime/metrics.ts";
+import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
-import { announce } from "./announce.ts";
-import { changeLines, voidOpenOrder } from "./change-order.ts";
 import type { SettlementDeps } from "./deps.ts";
+import * as intents from "./intents.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
-import { open } from "./open-order.ts";
-import { findIntent, prepare } from "./prepare-intent.ts";
-import { startPurge } from "./purge.ts";
-import { get, list } from "./read-order.ts";
-import { settleOnce } from "./settle.ts";
+import * as orders from "./orders.ts";
+import * as seam from "./payment-seam.ts";
+import { keyRetention } from "./retention.ts";
 
 const NAME = "settlement";
 
@@ -38,32 +36,32 @@ export async function startSettlementService({
   });
   const settlements = addCount(metrics, {
     name: "settlement_answers_total",
-    help: "Answers of the payment seam by result; a repeated question counts again.",
+    help: "Answers of the payment seam by result; a repeated request counts again.",
     labels: { result: ["settled", ...SETTLEMENT_REFUSALS] },
   });
   const deps: SettlementDeps = { bus, database, log };
   const responder = { nc: bus.nc, log, queue: NAME, claim: requestClaims(database) };
   const serving = [
-    serve(responder, openOrder, (request) => open(deps, request)),
-    serve(responder, getOrder, (request) => get(deps, request)),
-    serve(responder, listOrders, (request) => list(deps, request)),
-    serve(responder, changeOrder, (request) => changeLines(deps, request)),
-    serve(responder, voidOrder, (request) => voidOpenOrder(deps, request)),
-    serve(responder, prepareIntent, (request) => prepare(deps, request)),
-    serve(responder, findEndedIntent, (request) => findIntent(deps, request)),
+    serve(responder, openOrder, (request) => orders.openOrder(deps, request)),
+    serve(responder, getOrder, (request) => orders.getOrder(deps, request)),
+    serve(responder, listOrders, (request) => orders.listOrders(deps, request)),
+    serve(responder, changeOrder, (request) => orders.changeOrder(deps, request)),
+    serve(responder, voidOrder, (request) => orders.voidOrder(deps, request)),
+    serve(responder, announceOrders, (request) => orders.announceOrders(deps, request)),
+    serve(responder, prepareIntent, (request) => intents.prepareIntent(deps, request)),
+    serve(responder, findEndedIntent, (request) => intents.findEndedIntent(deps, request)),
     serve(responder, settleIntent, async (request) => {
-      const outcome = await settleOnce(deps, request);
+      const outcome = await seam.settleIntent(deps, request);
       settlements.add({ result: outcome.settled ? "settled" : outcome.code });
       return outcome;
     }),
     serve(responder, settlementHealth, databaseHealth(responder.nc, database)),
-    serve(responder, announceOrders, (request) => announce(deps, request)),
   ];
-  const purge = startPurge(deps);
+  const retention = startRetention(keyRetention(deps), log);
   return {
     async stop() {
       await Promise.all(serving.map((served) => served.drain()));
-      await purge.stop();
+      await retention.stop();
       await closeDatabase(database);
     },
   };

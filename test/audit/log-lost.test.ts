@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { getTimeline } from "../../services/bus/messages/audit.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { findIntent } from "../../services/settlement/prepare-intent.ts";
+import { findEndedIntent } from "../../services/settlement/intents.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { type AuditWorld, committedEvents, copiedEvents, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
@@ -135,7 +135,7 @@ describe("an intent that only the lost commits knew", () => {
       bus: world.bus,
       log: createLog({ service: "settlement", level: "silent" }),
     };
-    const recall = async (intentId: number) => (await findIntent(deps, { stationId, intentId })).intent;
+    const recall = async (intentId: number) => (await findEndedIntent(deps, { stationId, intentId })).intent;
     // The station has it still, so the caller has lost it: how it ends is not known yet.
     await expect(recall(402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
 

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findEndedIntent, prepareIntent } from "../../services/bus/messages/intents.ts";
 import { openOrder, voidOrder } from "../../services/bus/messages/orders.ts";
-import { purgeOnce } from "../../services/settlement/purge.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
+import { keyRetention } from "../../services/settlement/retention.ts";
 import { refusalOf, type SettlementWorld, startSettlementWorld } from "./settlement-world.ts";
 
 let world: SettlementWorld;
@@ -137,6 +138,6 @@ test("records: those past their retention are deleted, the others stay", async (
   await world.ask(prepareIntent, { stationId, orderId, commandId: "old" });
   await world.database`update intent_records set created_at = now() - interval '31 days' where station_id = ${stationId}`;
   await world.ask(prepareIntent, { stationId, orderId, commandId: "new" });
-  await purgeOnce(world);
+  await removeExpired(keyRetention(world), { info: () => undefined });
   expect((await recordsOf(stationId)).map((row) => row.command_id)).toEqual(["new"]);
 });

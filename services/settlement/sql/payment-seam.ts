@@ -1,12 +1,17 @@
-/** What the payment seam asks of the database. */
-
+/** The payment seam in PostgreSQL: the SQL function `settle_intent` alone writes transactions. */
 import type { EarlierSale } from "../../../machines/payment-intent.ts";
 import type { SettlementRefusal } from "../../../machines/station/command.ts";
-import type { settleIntent as settleOperation } from "../../bus/messages/intents.ts";
+import type * as intents from "../../bus/messages/intents.ts";
 import type { RequestOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";
-import { storedText } from "../../db/stored-text.ts";
-import type { ComparedReference } from "../reference-key.ts";
+import { keyText, storedText } from "../../db/stored-text.ts";
+
+/** The reference of a slip, as the payment seam compares it. */
+export interface ComparedReference {
+  readonly key: string;
+  /** How far back it is compared; undefined is without end. */
+  readonly withinHours: number | undefined;
+}
 
 export type SeamAnswer =
   | { readonly settledAs: number }
@@ -19,7 +24,7 @@ export type SeamAnswer =
  */
 export async function settleIntent(
   database: Database,
-  intent: RequestOf<typeof settleOperation>,
+  intent: RequestOf<typeof intents.settleIntent>,
   compared: ComparedReference | undefined,
 ): Promise<SeamAnswer> {
   const [row] = await database<
@@ -61,9 +66,4 @@ export async function findEarlierSale(database: Database, transactionId: number)
       settledAtMs: row.settled_at_ms,
     }
   );
-}
-
-/** A key for a text column: JSON's escapes keep every two different keys different, whatever they hold. */
-export function keyText(key: string): string {
-  return JSON.stringify(key).slice(1, -1);
 }

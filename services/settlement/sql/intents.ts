@@ -1,11 +1,11 @@
-/** Intents beyond a station's bounded state. One SQL operation per function. */
+/** Intents beyond a station's bounded state, in PostgreSQL. One SQL operation per function. */
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
-import type { prepareIntent } from "../../bus/messages/intents.ts";
+import type * as intents from "../../bus/messages/intents.ts";
 import type { RequestOf } from "../../bus/operation.ts";
 import type { Database } from "../../db/pool.ts";
-import { keyText } from "./payment-seam.ts";
+import { keyText } from "../../db/stored-text.ts";
 
-export interface Drawn {
+interface PreparedIntent {
   /** The same for the same command, fresh otherwise; undefined where another request has just written the key. */
   readonly intentId: number | undefined;
   /** The order that the key was used for first; it is the order that was asked for where there is no key. */
@@ -17,7 +17,10 @@ export interface Drawn {
 }
 
 /** Draws the intent for a creation and keeps how the station's newest ended intent ended. One round trip. */
-export async function drawIntent(database: Database, request: RequestOf<typeof prepareIntent>): Promise<Drawn> {
+export async function prepareIntent(
+  database: Database,
+  request: RequestOf<typeof intents.prepareIntent>,
+): Promise<PreparedIntent> {
   const { stationId, orderId, commandId, ended } = request;
   const key = commandId === undefined ? null : keyText(commandId);
   const [row] = await database<
@@ -72,8 +75,8 @@ export async function drawIntent(database: Database, request: RequestOf<typeof p
   };
 }
 
-/** How the station's intent ended, as the station has passed it on; undefined while it has not. */
-export async function findEnded(
+/** How the intent ended, as its station passed it on; undefined before that. */
+export async function findEndedIntent(
   database: Database,
   key: { readonly stationId: number; readonly intentId: number },
 ): Promise<string | undefined> {
@@ -94,7 +97,7 @@ export async function findOrderStatus(
 }
 
 /** Removes a batch of records that are past their retention, and returns how many there were. */
-export async function deleteIntentRecords(
+export async function removeIntentRecords(
   database: Database,
   bounds: { readonly olderThanDays: number; readonly rows: number },
 ): Promise<number> {

@@ -1,0 +1,244 @@
+/**
+ * Orders. Each operation checks the permission and the organization; writing needs a station that is open for sale, and no
+ * lease: the lease guards collections, and a waiter may write orders while a cashier collects.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { Actor } from "../../machines/actor.ts";
+import type { StationStatus } from "../../machines/standing.ts";
+import { requirePermission } from "../bus/access.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import { flushKeys } from "../bus/flush-outbox.ts";
+import type * as announce from "../bus/messages/announce.ts";
+import type { Barrier, Caller } from "../bus/messages/caller.ts";
+import type * as orders from "../bus/messages/orders.ts";
+import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { RefusedError } from "../bus/refusals.ts";
+import { insertOutbox, stationKey } from "../db/outbox.ts";
+import type { Transaction } from "../db/pool.ts";
+import type { SettlementDeps } from "./deps.ts";
+import { SETTLEMENT_LIMITS } from "./limits.ts";
+import { isStorableText, type OrderLine, orderTotal } from "./order-total.ts";
+import * as sql from "./sql/orders.ts";
+
+type OpenOrder = RequestOf<typeof orders.openOrder>;
+
+/** Another request with the same key was faster; its answer is the answer. */
+class KeyTakenError extends Error {}
+
+/**
+ * Opens an order at a station; with an idempotency key the same request opens it once (I6). Refuses with
+ * `permission_denied`, `not_found` (the station), `station_suspended`, `station_closed`, `invalid_request` (an amount that
+ * the contract cannot carry) or `idempotency_key_reused`.
+ */
+export async function openOrder(deps: SettlementDeps, request: OpenOrder): Promise<ReplyOf<typeof orders.openOrder>> {
+  requirePermission(request.caller, "payments.collect");
+  requireUsableKey(request.idempotencyKey);
+  const order = (await findOpening(deps, request)) ?? (await openNow(deps, request));
+  return { order, barrier: await notifyStation(deps, order.stationId) };
+}
+
+async function openNow(deps: SettlementDeps, request: OpenOrder): Promise<orders.Order> {
+  try {
+    return await deps.database.begin((transaction) => insertNew(transaction, request));
+  } catch (error) {
+    if (!(error instanceof KeyTakenError)) throw error;
+    const earlier = await findOpening(deps, request);
+    if (earlier === undefined) throw error;
+    return earlier;
+  }
+}
+
+async function insertNew(transaction: Transaction, request: OpenOrder): Promise<orders.Order> {
+  const { caller, stationId, lines, idempotencyKey } = request;
+  const { organizationId, userId } = caller;
+  const { currency } = await requireOpenStation(transaction, { organizationId, stationId });
+  const totalMinor = requireTotal(lines, currency);
+  const order = await sql.openOrder(transaction, {
+    organizationId,
+    stationId,
+    currency,
+    lines,
+    totalMinor,
+    openedBy: userId,
+  });
+  if (idempotencyKey !== undefined) {
+    const isFirst = await sql.insertOpening(transaction, { userId, idempotencyKey, order });
+    if (!isFirst) throw new KeyTakenError();
+  }
+  await insertNotice(transaction, order, actorOf(caller));
+  return order;
+}
+
+/** What the same key opened before. Refuses when that was another request. */
+async function findOpening(deps: SettlementDeps, request: OpenOrder): Promise<orders.Order | undefined> {
+  const { caller, stationId, lines, idempotencyKey } = request;
+  if (idempotencyKey === undefined) return undefined;
+  const earlier = await sql.findOpening(deps.database, { userId: caller.userId, idempotencyKey });
+  if (earlier === undefined) return undefined;
+  if (earlier.stationId === stationId && isDeepStrictEqual(earlier.lines, lines)) return earlier;
+  throw new RefusedError({ code: "idempotency_key_reused" });
+}
+
+function requireUsableKey(key: string | undefined): void {
+  if (key === undefined) return;
+  if (key.length > 0 && key.length <= BOUNDS.idempotencyKeyCharacters && isStorableText(key)) return;
+  const detail = `an idempotency key has 1 to ${BOUNDS.idempotencyKeyCharacters} characters`;
+  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "", detail }] });
+}
+
+/** Refuses with `permission_denied`, or with `not_found`, also for another organization's order. */
+export async function getOrder(
+  deps: SettlementDeps,
+  { caller, orderId }: RequestOf<typeof orders.getOrder>,
+): Promise<ReplyOf<typeof orders.getOrder>> {
+  requirePermission(caller, "payments.collect", "organization.manage");
+  const order = await sql.getOrder(deps.database, { organizationId: caller.organizationId, orderId });
+  if (order === undefined) throw new RefusedError({ code: "not_found" });
+  return { order };
+}
+
+/** Newest first; empty for a station that is unknown or another organization's. Refuses with `permission_denied`. */
+export async function listOrders(
+  deps: SettlementDeps,
+  { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof orders.listOrders>,
+): Promise<ReplyOf<typeof orders.listOrders>> {
+  requirePermission(caller, "payments.collect", "organization.manage");
+  const { organizationId } = caller;
+  const filter = { organizationId, stationId, status, beforeId, limit: limit + 1 };
+  const { page, hasMore } = firstPage(await sql.listOrders(deps.database, filter), limit);
+  return { orders: page, hasMore };
+}
+
+/**
+ * Replaces the lines, also while a collection of the order is under way: the payment seam then refuses to settle it. The
+ * same lines again change nothing, so a repetition is harmless. Refuses with `permission_denied`, `not_found`, `conflict`
+ * (paid or voided), `station_suspended`, `station_closed` or `invalid_request`.
+ */
+export async function changeOrder(
+  deps: SettlementDeps,
+  request: RequestOf<typeof orders.changeOrder>,
+): Promise<ReplyOf<typeof orders.changeOrder>> {
+  const { caller, orderId, lines } = request;
+  requirePermission(caller, "payments.collect");
+  const { organizationId } = caller;
+  const order = await deps.database.begin(async (transaction) => {
+    const before = await lockOrder(transaction, { organizationId, orderId });
+    if (before.status !== "open") throw closedOrder(before);
+    if (isDeepStrictEqual(before.lines, lines)) return before;
+    await requireOpenStation(transaction, { organizationId, stationId: before.stationId });
+    const totalMinor = requireTotal(lines, before.currency);
+    const changed = await sql.changeOrder(transaction, before, { lines, totalMinor });
+    await insertNotice(transaction, changed, actorOf(caller));
+    return changed;
+  });
+  return { order, barrier: await notifyStation(deps, order.stationId) };
+}
+
+/**
+ * Voids the order, also at a suspended or closed station, so that nothing is left open there; voiding it again changes
+ * nothing. Refuses with `permission_denied`, `not_found` or `conflict` (paid).
+ */
+export async function voidOrder(
+  deps: SettlementDeps,
+  { caller, orderId }: RequestOf<typeof orders.voidOrder>,
+): Promise<ReplyOf<typeof orders.voidOrder>> {
+  requirePermission(caller, "payments.collect");
+  const order = await deps.database.begin(async (transaction) => {
+    const before = await lockOrder(transaction, { organizationId: caller.organizationId, orderId });
+    if (before.status === "voided") return before;
+    if (before.status === "paid") throw closedOrder(before);
+    const voided = await sql.voidOrder(transaction, before);
+    await insertNotice(transaction, voided, actorOf(caller));
+    return voided;
+  });
+  return { order, barrier: await notifyStation(deps, order.stationId) };
+}
+
+async function lockOrder(
+  transaction: Transaction,
+  key: { readonly organizationId: number; readonly orderId: number },
+): Promise<orders.Order> {
+  const order = await sql.lockOrder(transaction, key);
+  if (order === undefined) throw new RefusedError({ code: "not_found" });
+  return order;
+}
+
+function closedOrder(order: orders.Order): RefusedError {
+  const detail = order.status === "paid" ? "This order is paid." : "This order is voided.";
+  return new RefusedError({ code: "conflict", detail });
+}
+
+/** Throws `not_found`, `station_suspended` or `station_closed`: such a station sells nothing new. */
+async function requireOpenStation(
+  transaction: Transaction,
+  key: { readonly organizationId: number; readonly stationId: number },
+): Promise<{ readonly currency: string; readonly status: StationStatus }> {
+  const station = await sql.findStation(transaction, key);
+  if (station === undefined) throw new RefusedError({ code: "not_found" });
+  if (station.status === "suspended") throw new RefusedError({ code: "station_suspended" });
+  if (station.status === "closed") throw new RefusedError({ code: "station_closed" });
+  return station;
+}
+
+/** The lines' total in minor units. Throws `invalid_request`. */
+function requireTotal(lines: readonly OrderLine[], currency: string): bigint {
+  const total = orderTotal(lines, currency);
+  if ("errors" in total) throw new RefusedError({ code: "invalid_request", errors: [...total.errors] });
+  return total.totalMinor;
+}
+
+/** The caller as the station log names them. */
+function actorOf(caller: Caller): Actor {
+  return caller.role === "owner"
+    ? { kind: "owner", id: caller.userId }
+    : { kind: "cashier", id: caller.userId, name: caller.name };
+}
+
+/** Writes the outbox row from which the relay notifies the station. Comes last in its transaction, as every such row. */
+async function insertNotice(transaction: Transaction, order: orders.Order, actor: Actor): Promise<void> {
+  const { orderId, orderDisplayNumber, stationId, currency, status } = order;
+  await insertOutbox(transaction, {
+    key: stationKey(stationId),
+    kind: "station_command",
+    stationId,
+    command: {
+      type: "order_put",
+      order: { orderId, orderDisplayNumber, amountMinor: order.totalMinor, currency, status, revision: order.revision },
+    },
+    actor,
+  });
+}
+
+/**
+ * Asks the relay, once and for a bounded time, to deliver the row now, so that callers read what they wrote. When the relay
+ * does not in time, the barrier says so, and the row is delivered later.
+ */
+async function notifyStation({ bus, log }: SettlementDeps, stationId: number): Promise<Barrier> {
+  const { flushTimeoutMs: timeoutMs } = SETTLEMENT_LIMITS;
+  return await flushKeys({ nc: bus.nc, log, timeoutMs }, [stationKey(stationId)]);
+}
+
+/**
+ * The truth about each station's orders and about the intents that it has not ended, for a bus that has lost its newest
+ * data. Only the relay asks.
+ */
+export async function announceOrders(
+  { database }: Pick<SettlementDeps, "database">,
+  { stations }: RequestOf<typeof announce.announceOrders>,
+): Promise<ReplyOf<typeof announce.announceOrders>> {
+  const stationIds = stations.map(({ stationId }) => stationId);
+  const [believed, sales] = await Promise.all([
+    sql.selectBelievedOrders(database, { stationIds, orderIds: stations.flatMap(({ orderIds }) => orderIds) }),
+    sql.selectSales(database, { stationIds, intentIds: stations.flatMap(({ intentIds }) => intentIds) }),
+  ]);
+  const ordersOf = Map.groupBy(believed, ({ stationId }) => stationId);
+  const salesOf = Map.groupBy(sales, ({ stationId }) => stationId);
+  return {
+    stations: stationIds.map((stationId) => ({
+      stationId,
+      orders: (ordersOf.get(stationId) ?? []).map(({ order }) => order),
+      sales: (salesOf.get(stationId) ?? []).map(({ sale }) => sale),
+    })),
+  };
+}
