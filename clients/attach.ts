@@ -28,7 +28,7 @@ export interface Attached {
 /** Throws `DeviceStopped` with what to do when neither the stored credential nor the code is accepted. */
 export async function attach(deps: AttachDeps): Promise<Attached> {
   const { settings, transport, signal } = deps;
-  // With a code at hand the device enrolls anew, which writes the file anew.
+  // With a code at hand the device enrolls again, which writes a new file.
   const onDamaged = (): void => deps.log.warn({ file: settings.credentialFile }, "the credential file is damaged");
   const stored = await loadCredential(
     settings.credentialFile,

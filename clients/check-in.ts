@@ -3,9 +3,9 @@ import type { DeviceClient } from "./device-client.ts";
 import type { DeviceSnapshot } from "./device-contract.ts";
 
 export interface CheckIn {
-  /** The newest name that the service told. */
+  /** The newest name that the service has reported. */
   name(): string;
-  /** One heartbeat; or one look at the own snapshot, which makes nobody live, when the name asks for silence. */
+  /** One heartbeat. When the name asks for silence: one read of the device's snapshot, which makes no device live. */
   once(signal: AbortSignal): Promise<DeviceSnapshot>;
   /** From now on the device plays offline for that long: no heartbeat is due. */
   beQuiet(forMs: number): void;

@@ -65,7 +65,7 @@ async function report(deps: CompanionDeps, intentId: number, behaviour: Behaviou
     deps.log.info({ intentId, behaviour }, "reporting nothing");
     return;
   }
-  // Nobody who knows nothing of the payment knows its reference.
+  // A companion that knows nothing of the payment does not know its reference.
   const providerReference = magic.outcome === "reported_unknown" ? "" : virtualReference(intentId);
   const input = {
     intent_id: intentId,
@@ -98,9 +98,9 @@ function sentence(outcome: string, providerReference: string): string {
 async function staySilent(
   { log, signal, checkIn }: CompanionDeps,
   expiresAt: string,
-  told: DeviceSnapshot,
+  snapshot: DeviceSnapshot,
 ): Promise<void> {
-  const leftMs = Date.parse(expiresAt) - Date.parse(told.server_time);
+  const leftMs = Date.parse(expiresAt) - Date.parse(snapshot.server_time);
   const silentMs = Number.isFinite(leftMs) ? Math.min(Math.max(leftMs, 0), clientLimits.silenceMaxMs) : 0;
   log.info({ silentMs }, "going offline until the collection has ended");
   checkIn.beQuiet(silentMs + clientLimits.returnAfterMs);

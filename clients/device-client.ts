@@ -2,7 +2,7 @@
  * The device API as functions (contract, "Endpoints"). Reads remember their ETag, so an unchanged answer costs no body;
  * a report is repeated with the same key until the service has answered it.
  *
- * Every function throws `ServiceRefusal` for an error body and `ServiceUnreachable` when nobody answered.
+ * Every function throws `ServiceRefusal` for an error body and `ServiceUnreachable` when no answer came.
  */
 import type { z } from "zod";
 import {
@@ -35,9 +35,9 @@ export async function enroll(
 }
 
 export interface DeviceClient {
-  /** Tells the service that the device is there; `summary` is free telemetry. */
+  /** Reports to the service that the device is there; `summary` is free telemetry. */
   heartbeat(summary: Record<string, unknown>, signal: AbortSignal): Promise<DeviceSnapshot>;
-  /** The device's own snapshot. Unlike a heartbeat it makes nobody live. */
+  /** The device's snapshot. Unlike a heartbeat, reading it does not make the device live. */
   me(signal: AbortSignal): Promise<DeviceSnapshot>;
   /** The collection to make, null when there is none, or undefined when nothing changed since the last call. */
   assignment(signal: AbortSignal): Promise<Assignment | null | undefined>;

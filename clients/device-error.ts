@@ -26,7 +26,7 @@ export class ServiceRefusal extends Error {
   }
 }
 
-/** Nobody answered, or not in the words of this service: whether the request took effect is unknown. */
+/** No answer came, or none of this service: whether the request took effect is unknown. */
 export class ServiceUnreachable extends Error {
   override readonly name = "ServiceUnreachable";
 }
@@ -44,7 +44,7 @@ export function isRetryable(error: unknown): boolean {
   );
 }
 
-/** A failure in one word for logs: the service's code, or that nobody answered. */
+/** A failure in one word for logs: the service's code, or that no answer came. */
 export function failureReason(error: unknown): string {
   return error instanceof ServiceRefusal ? error.code : "unreachable";
 }

@@ -130,7 +130,7 @@ function createTroubles(log: DeviceLog): Troubles {
 /** What a failure means for the loop; one that it cannot live with is thrown on. */
 function describeFailure(error: unknown): { reason: string; sentence: string; isBlocked: boolean } {
   if (error instanceof ServiceRefusal && error.httpStatus === 401) throw needsCode(true);
-  // Standing can come back, so a blocked device keeps its heartbeat and looks again (design §4, "blocked device").
+  // Standing can come back, so a blocked device keeps its heartbeat and checks again (design §4, "blocked device").
   if (error instanceof ServiceRefusal && error.httpStatus === 403)
     return { reason: error.code, sentence: `blocked: ${error.message}`, isBlocked: true };
   if (!isRetryable(error)) throw error;

@@ -30,7 +30,7 @@ export interface DeviceTransport {
 
 export function createTransport(deps: {
   readonly baseUrl: string;
-  /** Which of the service's APIs; the devices' unless told. */
+  /** Which of the service's APIs; the devices' by default. */
   readonly api?: "payments" | "backoffice" | "robotics";
   readonly pace: (signal: AbortSignal) => Promise<void>;
 }): DeviceTransport {

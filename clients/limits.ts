@@ -16,7 +16,7 @@ export const clientLimits = {
   returnAfterMs: 1_000,
   /** A deadline further away than this is not believed; the service grants half an hour at most. */
   silenceMaxMs: 31 * 60_000,
-  /** A blocked device has nothing to do; it looks again slowly, so that it is back soon after it is unblocked. */
+  /** A blocked device has nothing to do; it checks again slowly, so that it is back soon after it is unblocked. */
   blockedPollMs: 5_000,
   /** The server answers within its own five-second time-out, or not at all. */
   requestTimeoutMs: 10_000,
@@ -28,14 +28,14 @@ export const clientLimits = {
   unknownMaxMs: 5_000,
   /** A longer Retry-After than this is not believed. */
   retryAfterMaxMs: 5 * 60_000,
-  /** Tries of one report; with the back-off this spans about a minute, then the next poll decides anew. */
+  /** Tries of one report; with the back-off this spans about a minute, then the next poll decides. */
   reportTries: 6,
   /** Answers are a few hundred bytes; a larger one is not from this service. */
   responseMaxBytes: 256 * 1024,
 
   /** The robotics command, between two requests: the service lets a consumer make five a second. */
   roboticsGapMs: 250,
-  /** How often `listen` looks for new deliveries: a developer waits for them. */
+  /** How often `listen` polls for new deliveries: a developer waits for them. */
   listenPollMs: 1_000,
   /** Deliveries asked for at once: some 80 KB, well within what is read of an answer. */
   deliveriesPerPage: 200,
@@ -47,7 +47,7 @@ export const clientLimits = {
   triggerTries: 4,
   /** The shortest life that the service gives an offer. */
   shortestOfferSeconds: 5,
-  /** How long `trigger` waits for an offer to expire, and how often it looks. */
+  /** How long `trigger` waits for an offer to expire, and how often it polls. */
   expiryWaitMs: 30_000,
   expiryLookMs: 500,
 } as const;

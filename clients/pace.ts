@@ -1,7 +1,7 @@
 /** Waiting: the gap between two requests, the growing pause after failures, and a sleep that an abort ends. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Sleeps; resolves early when the signal is aborted, for the caller's loop looks at the signal itself. */
+/** Sleeps; resolves early when the signal is aborted, because the caller's loop checks the signal. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (ms <= 0) return;
   await sleep(ms, undefined, { signal }).catch((error: unknown) => {

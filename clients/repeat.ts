@@ -9,7 +9,7 @@ export async function repeatUntilAnswered<T>(
   options: {
     readonly signal: AbortSignal;
     readonly maxTries: number;
-    /** Told of each failure that is followed by another try. */
+    /** Called with each failure that is followed by another try. */
     readonly onRetry?: (error: unknown) => void;
   },
 ): Promise<T> {

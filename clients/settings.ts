@@ -1,4 +1,4 @@
-/** What a virtual device is told by its environment. */
+/** The settings of a virtual device, from its environment. */
 import { z } from "zod";
 import { DeviceStopped } from "./device-error.ts";
 

@@ -42,7 +42,7 @@ export async function runDevice(kind: DeviceKind, run: DeviceRun): Promise<void>
 }
 
 /**
- * Runs until SIGTERM, SIGINT or the end of the parent process; tells a parent
+ * Runs until SIGTERM, SIGINT or the end of the parent process; notifies a parent
  * `{ready: true}` once the device is live, or `{ready: false, code, message}` when it cannot go on.
  */
 export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
@@ -74,7 +74,7 @@ export async function runVirtualDevice(kind: DeviceKind): Promise<void> {
   if (process.connected) process.disconnect();
 }
 
-/** A parent that ends in this very moment cannot be told any more; the `disconnect` that follows says all there is to say. */
+/** A parent that ends at this moment can no longer be notified; the `disconnect` that follows ends this process. */
 function tellParent(message: object): void {
   if (process.connected) process.send?.(message, () => undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * Tells whether a webhook comes from this service. One file that needs nothing but Node's own crypto: copy it. How to take
- * it without TypeScript stands in `docs/webhooks.md`; what it must say, in `webhook-vectors.json`.
+ * Checks whether a webhook comes from this service. One file that needs nothing but Node's own crypto: copy it. How to take
+ * it without TypeScript is in `docs/webhooks.md`; what it must return, in `webhook-vectors.json`.
  *
  *   const verdict = verifyWebhook({ header: request.headers["x-service-robotics-signature"], body, secrets: [secret] });
  *   if (verdict !== "valid") return answer(401);
@@ -16,7 +16,7 @@ export const WEBHOOK_VERDICTS = [
   "header_missing",
   /** It is not `t=<unix seconds>,v1=<hex>`, with further `v1=` at most. */
   "header_malformed",
-  /** Nobody who knows one of the secrets has signed this body at this time. */
+  /** This body was not signed with one of the secrets at this time. */
   "signature_wrong",
   /** Signed rightly, but longer ago than is tolerated: perhaps somebody sends again what they have once seen. */
   "too_old",
@@ -32,14 +32,14 @@ export interface WebhookToVerify {
   readonly body: string | Uint8Array;
   /** The live secrets as they were shown, `whsec_` and all: one, or two while one takes the other's place. */
   readonly secrets: readonly string[];
-  /** How far the signature's time may lie from now, to either side; five minutes unless told. */
+  /** How far the signature's time may lie from now, to either side; five minutes by default. */
   readonly toleranceSeconds?: number;
-  /** Now, in milliseconds since 1970; the clock's unless told. */
+  /** Now, in milliseconds since 1970; the clock's by default. */
   readonly nowMs?: number;
 }
 
 const TOLERANCE_SECONDS = 300;
-/** Two secrets make two signatures; a header with more than a few is nobody's, and each costs an HMAC for each secret. */
+/** Two secrets make two signatures; a header with more than a few is refused, because each costs an HMAC for each secret. */
 const MAX_HEADER_CHARACTERS = 1_024;
 const MAX_SIGNATURES = 8;
 /** Exactly this, so that no two headers mean the same. Versions other than `v1` are for the future and are passed over. */
@@ -55,7 +55,7 @@ export function verifyWebhook(webhook: WebhookToVerify): WebhookVerdict {
   const read = readHeader(header);
   if (read === undefined) return "header_malformed";
   const { t, signatures } = read;
-  // Every signature is held against every secret, whatever the first ones say: how long it takes tells nothing.
+  // Every signature is compared with every secret, so that the duration reveals nothing.
   let isSigned = false;
   for (const secret of secrets) {
     const expected = createHmac("sha256", secret).update(`${t}.`).update(body).digest();
@@ -70,7 +70,7 @@ export function verifyWebhook(webhook: WebhookToVerify): WebhookVerdict {
 
 /** The time as it is written, for it is signed as it is written, and the signatures. */
 function readHeader(header: string | readonly string[]): { t: string; signatures: readonly Buffer[] } | undefined {
-  // Several headers of this name are nobody's, either.
+  // Several headers of this name are refused, too.
   if (typeof header !== "string" || header.length > MAX_HEADER_CHARACTERS) return undefined;
   const [, t, rest] = HEADER.exec(header) ?? [];
   if (t === undefined || rest === undefined) return undefined;

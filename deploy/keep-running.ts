@@ -1,6 +1,6 @@
 /**
  * Keeps one part of the system running: what ended by itself is started again after a pause, each time with one line for
- * the person who looks on. A part that keeps ending, or that says why it cannot go on, is given up.
+ * the person who watches. A part that keeps ending, or that reports why it cannot continue, is abandoned.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
@@ -68,7 +68,7 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
   let running = await launch(stopping);
   const policy = options.policy ?? new RestartPolicy(performance.now());
 
-  /** Starts it again until that succeeds; undefined when it is given up or nobody wants it any more. */
+  /** Starts it again until that succeeds; undefined when it is abandoned or no longer needed. */
   const startAgain = async (ending: Ending): Promise<Running | undefined> => {
     const endedAtMs = performance.now();
     let what = describeExit(ending.exit);

@@ -8,7 +8,7 @@ const portsSchema = z.record(z.string(), z.int().min(1).max(65_535));
 
 /**
  * A free port on this machine that the next start takes again: what was given out with it, such as a QR code that a guest
- * has on the phone, is still good then. It stands in `ports.json` of the data folder. When somebody else listens on it by
+ * has on the phone, is still good then. It is stored in `ports.json` of the data folder. When another process listens on it by
  * now, or the file is damaged, another one is chosen and kept.
  */
 export async function keptPort(dataDir: string, name: string): Promise<number> {

@@ -12,7 +12,7 @@ export const deployLimits = {
   postgresInitMs: 60_000,
   /** After kill -9 of the postmaster its children hold the shared memory for a moment longer. */
   postgresRetryMs: 10_000,
-  /** How often readiness is looked at. */
+  /** How often readiness is checked. */
   readyPollMs: 20,
   /** A server given by URL either answers within this time or is not there. */
   externalServerMs: 5_000,

@@ -9,7 +9,7 @@ import { sandboxProviderSettingsSchema } from "../services/sandbox-provider/sett
 import { readStationsSettings } from "../services/stations/settings.ts";
 import { readSignerSettings } from "../services/webhook-signer/settings.ts";
 
-/** Stands for a key that `npm start` makes when the operator sets none. */
+/** In place of a key that `npm start` makes when the operator sets none. */
 const MADE_KEY = Buffer.alloc(32).toString("base64url");
 /** What `npm start` sets by itself where the operator has set nothing. */
 const MADE: NodeJS.ProcessEnv = {

@@ -10,7 +10,7 @@ export type RestartLimits = Pick<
 export type Verdict = { afterMs: number } | { giveUp: string };
 
 /**
- * Decides when a part that ended by itself is started again. It is told of every start and every end, a start that did
+ * Decides when a part that ended by itself is started again. It is called with every start and every end, a start that did
  * not succeed included; the times are those of one clock that never goes back.
  */
 export class RestartPolicy {

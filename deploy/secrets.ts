@@ -10,7 +10,7 @@ const secretsSchema = z.record(z.string(), z.string());
 
 /** Generated secrets of one data folder, kept in `secrets.json` (mode 0600), so that a restart finds the same ones. */
 export interface Secrets {
-  /** The secret of that name, so many random bytes as base64url (24 unless told); made and stored at its first use. */
+  /** The secret of that name, so many random bytes as base64url (24 by default); made and stored at its first use. */
   value: (name: string, bytes?: number) => string;
 }
 

@@ -8,7 +8,7 @@ import { deployLimits } from "./limits.ts";
 import type { LogSpec } from "./log-files.ts";
 import type { StepControl } from "./supervisor.ts";
 
-/** What a service process tells its parent over IPC, once: that it is ready, or in one sentence why it ends. */
+/** What a service process reports to its parent over IPC, once: that it is ready, or in one sentence why it ends. */
 const messageSchema = z.discriminatedUnion("ready", [
   z.looseObject({ ready: z.literal(true) }),
   z.object({ ready: z.literal(false), code: z.string(), message: z.string() }),
@@ -94,7 +94,7 @@ async function lastWords(child: Child, ownSentence: OwnSentence): Promise<Ending
   return { exit, reason: ownSentence.error };
 }
 
-/** Resolves, in words, when the time for starting is over or the signal says that nobody waits any more. */
+/** Resolves, in words, when the time for starting is over or the signal ends the wait. */
 async function patienceOver(signal: AbortSignal): Promise<string> {
   const seconds = deployLimits.serviceReadyMs / 1000;
   const late = `was not ready within ${seconds} s`;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { deployLimits } from "./limits.ts";
 
 /**
- * A shell that outlives its parent by seconds. It reads which processes to look after from a pipe; the pipe closes when
+ * A shell that outlives its parent by seconds. It reads which processes to watch from a pipe; the pipe closes when
  * the parent ends, however it ends, kill -9 included. It then sends each process its signal, and kills what is left
  * after the grace time. A shell, because every system with a terminal has one, and it costs next to nothing.
  */

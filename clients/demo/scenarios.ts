@@ -210,7 +210,7 @@ function enroll(actor: Actor, deviceId: number): Step[] {
   ];
 }
 
-/** The cashier takes the lease and ends what an earlier demo may have left, which would stand in the way. */
+/** The cashier takes the lease and ends what an earlier demo may have left, which would block the next collection. */
 function openOrder(path: string, line: object): Step[] {
   return [
     {

@@ -20,7 +20,7 @@ export interface Access {
   readonly certificateFile: string | undefined;
   readonly credential: string | undefined;
   readonly owner: { readonly email: string; readonly password: string } | undefined;
-  /** Where the sandbox's facts were looked for, for a person who lacks one. */
+  /** Where the sandbox's facts were searched, for an error's sentence. */
   readonly lookedIn: string;
   /** The sandbox's own consumer. */
   readonly consumerId: number | undefined;

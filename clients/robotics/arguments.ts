@@ -1,4 +1,4 @@
-/** What the robotics command is told on its command line. */
+/** The arguments of the robotics command. */
 import { parseArgs } from "node:util";
 import { CommandError } from "./command-error.ts";
 

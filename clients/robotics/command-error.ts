@@ -1,4 +1,4 @@
-/** Ends the command; `message` is one sentence for whoever typed it. */
+/** Ends the command; `message` is one sentence for the person who typed it. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }

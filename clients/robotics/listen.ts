@@ -32,7 +32,7 @@ export interface ListenDeps {
   readonly secret: string;
   readonly sinceId: number | undefined;
   readonly signal: AbortSignal;
-  /** Tells a person; one line. */
+  /** Prints one line for a person. */
   readonly say: (line: string) => void;
 }
 

@@ -19,7 +19,7 @@ export async function checkLocalTarget(text: string): Promise<URL> {
   return url;
 }
 
-/** Only the name that means this machine is looked up: any other could mean another one a moment later. */
+/** Only the name of this machine is resolved: any other name could mean another machine a moment later. */
 async function addressesOf(host: string): Promise<readonly string[]> {
   if (host !== "localhost") return [];
   return (await lookup(host, { all: true })).map(({ address }) => address);

@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 
 export const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
 
-/** A secret that looks like one of the service's. */
+/** A secret in the form of the service's. */
 export const newSecret = (): string => `whsec_${randomBytes(32).toString("base64url")}`;
 
 export function sign(secret: string, { body, nowMs }: { readonly body: string; readonly nowMs: number }): string {

@@ -10,7 +10,7 @@ export interface TriggerDeps {
   /** Whose event; undefined when there is only one consumer. */
   readonly consumerId: number | undefined;
   readonly signal: AbortSignal;
-  /** Tells a person; one line. */
+  /** Prints one line for a person. */
   readonly say: (line: string) => void;
 }
 
@@ -28,7 +28,7 @@ const HAPPENINGS: Readonly<Record<Trigger, Happening>> = {
     await untilExpired(deps, taskId);
   },
   "robotics.paused": async ({ owner, say }, { filial_id: filialId }) => {
-    // Pausing what is paused would change nothing and tell nobody.
+    // Pausing what is paused would change nothing and send no event.
     if (await owner.isPaused(filialId)) {
       await owner.resume(filialId);
       say(`Resumed robotics at filial ${filialId}, where it was paused already.`);

@@ -14,7 +14,7 @@ const STAMP = join("node_modules", ".device-payments-lock");
 const INSTALL = ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
 /** Outside node_modules, because `npm ci` removes that folder first. */
 const INSTALL_LOCK = join(".cache", "install.lock");
-/** Said before anything else: whoever waits wants to know for what. Measured: 720 MB, 36 s on two cores. */
+/** Printed before anything else, so that a person knows what they wait for. Measured: 720 MB, 36 s on two cores. */
 const FIRST_START =
   "The first start installs about 700 MB into node_modules, which takes about a minute; later ones do not.\n";
 /** An installation on a slow line takes minutes; a second start waits for it this long. */
@@ -83,7 +83,7 @@ async function install(checkout) {
   if (isFirst) process.stderr.write(FIRST_START);
   await withProgress(title, () => runNpm(checkout, INSTALL));
   if (pinnedNodeRuns(checkout)) return;
-  // It comes from an install script. Where npm was told to run none, this one is needed all the same, and is run by name.
+  // It comes from an install script. Where npm runs no install scripts, this one is still needed, and is run by name.
   await withProgress("Fetching the pinned Node", async () => {
     const rebuilt = await runNpm(checkout, ["rebuild", "node", "--ignore-scripts=false"]);
     return { ok: rebuilt.ok && pinnedNodeRuns(checkout), sentence: installScriptSentence(rebuilt) };

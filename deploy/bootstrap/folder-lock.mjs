@@ -21,7 +21,7 @@ export const LOCK_LIMITS = {
   refreshMs: 2_000,
   /** A lock from another machine or container, whose processes cannot be seen, counts as left over when untouched this long: some missed touches. */
   foreignStaleMs: 15_000,
-  /** How often a waiting process looks again. */
+  /** How often a waiting process checks again. */
   pollMs: 200,
 };
 

@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 
 /** Where the full output of the last npm run is kept, relative to the checkout. */
 const NPM_LOG = join(".cache", "npm.log");
-/** npm's output is kept in memory for the sentence and the log; more than this of it helps nobody. */
+/** npm's output is kept in memory for the sentence and the log; more than this of it does not help. */
 const MAX_OUTPUT_CHARS = 1_000_000;
 const PROGRESS_MS = 1_000;
 

@@ -27,7 +27,7 @@ export interface FindNatsServerOptions {
   say: (line: string) => void;
   /** Ends a download. */
   signal?: AbortSignal;
-  /** Where to look after PATH. */
+  /** Where to search after PATH. */
   systemFolders?: readonly string[];
   /** For tests: where the package comes from, and which keys verify it. */
   mirrors?: readonly string[];

@@ -11,7 +11,7 @@ import { listenError } from "../port-check.ts";
 const FIRST_PORT = 20_000;
 const LAST_PORT = 29_999;
 
-/** A port on that address of this machine that nobody listens on at this moment. Throws UserError `no_free_port`. */
+/** A port on that address of this machine that no process listens on at this moment. Throws UserError `no_free_port`. */
 export async function freePort(host = "127.0.0.1"): Promise<number> {
   for (let attempt = 0; attempt < deployLimits.portTries; attempt += 1) {
     const port = randomInt(FIRST_PORT, LAST_PORT + 1);

@@ -47,7 +47,7 @@ export interface SandboxFacts {
   readonly links: Readonly<Record<"apiPage" | "openapi" | "health" | "readiness" | "magicAmounts", string>>;
 }
 
-/** Writes the facts for programs. They hold passwords and codes, so nobody else on the machine may read them. */
+/** Writes the facts for programs. They hold passwords and codes, so no other user of the machine may read them. */
 export function writeFacts(dataDir: string, facts: SandboxFacts): string {
   const path = join(dataDir, "sandbox.json");
   writeFileSync(`${path}.new`, `${JSON.stringify(facts, null, 2)}\n`, { mode: 0o600 });

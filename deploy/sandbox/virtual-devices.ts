@@ -42,7 +42,7 @@ export function virtualDevicesStep(context: ApplicationContext, readFacts: () =>
   };
 }
 
-/** A device that ends later is started again; one that is given up is told in one sentence and takes nothing else with it. */
+/** A device that ends later is started again; one that is abandoned is reported in one sentence and ends nothing else. */
 async function startDevice(
   context: ApplicationContext,
   control: StepControl,
