@@ -1,9 +1,13 @@
-/** What each handler of the registry gets beside its request. */
+/** What each handler of the registry gets beside its request, and the wait for the delivery of what it wrote. */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import type { z } from "zod";
+import { flushKeys } from "../bus/flush-outbox.ts";
+import type { Barrier } from "../bus/messages/caller.ts";
 import type { FailureLog, Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { OutboxKey } from "../db/outbox.ts";
 import type { Database } from "../db/pool.ts";
+import { REGISTRY_LIMITS } from "./limits.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import type { RegistryMetrics } from "./metrics.ts";
 import type { Passwords } from "./passwords.ts";
@@ -31,3 +35,11 @@ export type RegistryHandler<TOperation extends Operation<z.ZodType, z.ZodType>> 
   deps: RegistryDeps,
   request: RequestOf<TOperation>,
 ) => Promise<ReplyOf<TOperation>>;
+
+/** Asks the relay to deliver these keys now. Resolves to how far the replicas must come to show it. */
+export async function flush(
+  { nc, log }: Pick<RegistryDeps, "nc" | "log">,
+  ...keys: readonly OutboxKey[]
+): Promise<Barrier> {
+  return await flushKeys({ nc, log, timeoutMs: REGISTRY_LIMITS.flushTimeoutMs }, keys);
+}

@@ -1,7 +1,9 @@
 /** Devices: the owner registers each at one station for good. It works once it has claimed an enrollment code. */
 import { z } from "zod";
 import type { Actor } from "../../machines/actor.ts";
+import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { type DeviceStandingEvent, type DeviceStatus, deviceStandingMachine } from "../../machines/standing.ts";
 import type { Capability, DeviceKind } from "../../machines/station/state.ts";
 import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
@@ -12,14 +14,12 @@ import { LIVENESS } from "../bus/streams.ts";
 import { heartbeatSubject } from "../bus/subjects.ts";
 import { credentialKey, insertOutbox, insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { flush } from "./announce.ts";
-import type { RegistryDeps, RegistryHandler } from "./deps.ts";
+import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import * as sql from "./sql/devices.ts";
 import { revokeEnrollmentCodes } from "./sql/enrollment-codes.ts";
 import { recordEvent } from "./sql/events.ts";
 import { getStation, lockStation } from "./sql/stations.ts";
-import { deviceAfter } from "./standing.ts";
 
 /** A device as its station's actor knows it. */
 export const deviceDescription = (row: sql.DeviceRow) => ({
@@ -154,12 +154,19 @@ export const changeDevice: RegistryHandler<typeof devices.changeDevice> = async 
   return { device: deviceMessage(device), barrier: await flush(deps, stationKey(device.station_id)) };
 };
 
+/** The status after a move; throws `conflict` where the device's machine does not take the move in this status. */
+export function deviceAfter(status: DeviceStatus, move: DeviceStandingEvent["type"], done: string): DeviceStatus {
+  const next = take(deviceStandingMachine, { value: status, context: {} }, { type: move });
+  if (next === undefined) throw new RefusedError({ code: "conflict", detail: `A ${status} device cannot be ${done}.` });
+  return next.value as DeviceStatus;
+}
+
 /** `to` is null where a device that already has the status is moved again: a reset also revokes the code of a pending device. */
 const MOVES = {
-  SUSPEND: { to: "suspended", action: "device_suspended", endsAccess: false },
-  RESUME: { to: "active", action: "device_resumed", endsAccess: false },
-  RESET: { to: null, action: "device_reset", endsAccess: true },
-  REVOKE: { to: "revoked", action: "device_revoked", endsAccess: true },
+  SUSPEND: { to: "suspended", done: "suspended", endsAccess: false },
+  RESUME: { to: "active", done: "resumed", endsAccess: false },
+  RESET: { to: null, done: "reset", endsAccess: true },
+  REVOKE: { to: "revoked", done: "revoked", endsAccess: true },
 } as const;
 
 /**
@@ -169,16 +176,16 @@ const MOVES = {
  */
 export const moveDevice: RegistryHandler<typeof devices.moveDevice> = async (deps, { caller, deviceId, move }) => {
   requirePermission(caller, "organization.manage");
-  const { to, action, endsAccess } = MOVES[move];
+  const { to, done, endsAccess } = MOVES[move];
   const device = await deps.sql.begin(async (tx) => {
     const before = existing(await sql.lockDevice(tx, caller.organizationId, deviceId));
     if (before.status === to) return before;
-    const status = deviceAfter(before.status, move);
+    const status = deviceAfter(before.status, move, done);
     const row = await sql.moveDevice(tx, deviceId, status);
     if (endsAccess) await revokeEnrollmentCodes(tx, deviceId);
     const hashes = endsAccess ? await sql.revokeCredentials(tx, deviceId) : [];
     const data = { from: before.status, to: status };
-    await recordEvent(tx, ownerEvent(caller, action, { kind: "device", id: deviceId }, data));
+    await recordEvent(tx, ownerEvent(caller, `device_${done}`, { kind: "device", id: deviceId }, data));
     const put = devicePut(row, { kind: "owner", id: caller.userId });
     await insertOutboxRows(tx, [...credentialDeletes(deviceId, hashes), put]);
     return row;

@@ -16,9 +16,8 @@ import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { credentialKey, insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { flush } from "./announce.ts";
-import type { RegistryHandler } from "./deps.ts";
-import { credentialDeletes, deviceMessage, devicePut } from "./devices.ts";
+import { flush, type RegistryHandler } from "./deps.ts";
+import { credentialDeletes, deviceAfter, deviceMessage, devicePut } from "./devices.ts";
 import { OPERATOR, ownerEvent, userActor } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { hashSecret } from "./secrets.ts";
@@ -26,7 +25,6 @@ import * as devices from "./sql/devices.ts";
 import * as sql from "./sql/enrollment-codes.ts";
 import { type RegistryActor, type RegistryEvent, recordEvent } from "./sql/events.ts";
 import { getStation } from "./sql/stations.ts";
-import { deviceAfter } from "./standing.ts";
 import { stationMessage } from "./stations.ts";
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -184,7 +182,7 @@ async function claimCode(tx: Transaction, hash: Buffer) {
   const claimable = await sql.lockDeviceOfClaimableCode(tx, hash);
   if (claimable === undefined || !(await sql.spendEnrollmentCode(tx, claimable.code_id))) return undefined;
 
-  const status = deviceAfter(claimable.status, "CLAIM");
+  const status = deviceAfter(claimable.status, "CLAIM", "enrolled");
   const row = await devices.enrollDevice(tx, claimable.device_id, status);
   const { device_id: deviceId, station_id: stationId, organization_id: organizationId, name } = row;
   const earlier = await devices.revokeCredentials(tx, deviceId);

@@ -7,8 +7,7 @@ import type { ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { insertOutboxRows, type OutboxKey, type OutboxRow, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { flush, sessionDeletes } from "./announce.ts";
-import type { RegistryDeps, RegistryHandler } from "./deps.ts";
+import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { capabilitiesFor, devicePut } from "./devices.ts";
 import { issueCode } from "./enrollment-codes.ts";
 import { OPERATOR } from "./events.ts";
@@ -22,6 +21,7 @@ import { endSessions } from "./sql/sessions.ts";
 import { createStation, getSeededStation } from "./sql/stations.ts";
 import { createUser, getUserByEmail, setPasswordHash } from "./sql/users.ts";
 import { stationPut } from "./stations.ts";
+import { sessionDeletes } from "./users.ts";
 
 interface SandboxUser {
   readonly email: string;

@@ -8,8 +8,7 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { type OutboxKey, type OutboxRow, sessionKey } from "../db/outbox.ts";
-import { announceSessionEnds, flush } from "./announce.ts";
-import type { RegistryDeps, RegistryHandler } from "./deps.ts";
+import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { organizationParty, type Party } from "./passwords.ts";
@@ -18,7 +17,7 @@ import { recordEvent } from "./sql/events.ts";
 import * as sql from "./sql/sessions.ts";
 import { getStation } from "./sql/stations.ts";
 import { getUser, getUserAtPlace, lockUsers, setPasswordHash, type UserAtPlace, type UserRow } from "./sql/users.ts";
-import { permissionsOf, userMessage } from "./users.ts";
+import { announceSessionEnds, permissionsOf, userMessage } from "./users.ts";
 
 /** The entry by which a gateway knows an open session. */
 function sessionEntry(

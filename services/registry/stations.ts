@@ -1,7 +1,9 @@
 /** Stations as their owner sets them up. Each change goes to the station's actor by the outbox. */
 import type { Actor } from "../../machines/actor.ts";
 import { currencyExponent } from "../../machines/currency.ts";
+import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { type StationStatus, stationStandingMachine } from "../../machines/standing.ts";
 import type { StationDescription } from "../../machines/station/state.ts";
 import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
@@ -10,8 +12,7 @@ import type * as stations from "../bus/messages/stations.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { insertOutbox, type OutboxRow, stationKey } from "../db/outbox.ts";
-import { flush } from "./announce.ts";
-import type { RegistryHandler } from "./deps.ts";
+import { flush, type RegistryHandler } from "./deps.ts";
 import { deviceDescription } from "./devices.ts";
 import { ownerEvent } from "./events.ts";
 import { announceDevices } from "./sql/devices.ts";
@@ -19,7 +20,6 @@ import { revokeEnrollmentCodesOfStation } from "./sql/enrollment-codes.ts";
 import { recordEvent } from "./sql/events.ts";
 import { getFilial } from "./sql/filials.ts";
 import * as sql from "./sql/stations.ts";
-import { stationAfter } from "./standing.ts";
 
 /** A station as its actor knows it. */
 const stationDescription = (row: sql.StationRow): StationDescription => ({
@@ -96,9 +96,9 @@ export const renameStation: RegistryHandler<typeof stations.renameStation> = asy
 };
 
 const MOVES = {
-  SUSPEND: { to: "suspended", action: "station_suspended" },
-  RESUME: { to: "active", action: "station_resumed" },
-  CLOSE: { to: "closed", action: "station_closed" },
+  SUSPEND: { to: "suspended", done: "suspended" },
+  RESUME: { to: "active", done: "resumed" },
+  CLOSE: { to: "closed", done: "closed" },
 } as const;
 
 /**
@@ -107,15 +107,19 @@ const MOVES = {
  */
 export const moveStation: RegistryHandler<typeof stations.moveStation> = async (deps, { caller, stationId, move }) => {
   requirePermission(caller, "organization.manage");
-  const { to, action } = MOVES[move];
+  const { to, done } = MOVES[move];
   const station = await deps.sql.begin(async (tx) => {
     const before = existing(await sql.lockStation(tx, caller.organizationId, stationId));
     if (before.status === to) return before;
-    const status = stationAfter(before.status, move);
+    const next = take(stationStandingMachine, { value: before.status, context: {} }, { type: move });
+    if (next === undefined) {
+      throw new RefusedError({ code: "conflict", detail: `A ${before.status} station cannot be ${done}.` });
+    }
+    const status = next.value as StationStatus;
     const row = await sql.moveStation(tx, stationId, status);
     if (status === "closed") await revokeEnrollmentCodesOfStation(tx, stationId);
     const data = { from: before.status, to: status };
-    await recordEvent(tx, ownerEvent(caller, action, { kind: "station", id: stationId }, data));
+    await recordEvent(tx, ownerEvent(caller, `station_${done}`, { kind: "station", id: stationId }, data));
     await insertOutbox(tx, stationPut(row, { kind: "owner", id: caller.userId }));
     return row;
   });

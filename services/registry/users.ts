@@ -1,20 +1,20 @@
 /** The people of an organization and their access. A change of access ends sessions at every gateway and frees stations. */
+import type { Actor } from "../../machines/actor.ts";
 import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
-import type { Permission, Role } from "../bus/messages/caller.ts";
+import type { Caller, Permission, Role } from "../bus/messages/caller.ts";
 import type * as users from "../bus/messages/users.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
-import { type OutboxKey, sessionKey } from "../db/outbox.ts";
+import { insertOutboxRows, type OutboxKey, type OutboxRow, sessionKey, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { announceSessionEnds, flush } from "./announce.ts";
-import type { RegistryHandler } from "./deps.ts";
+import { flush, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { organizationParty } from "./passwords.ts";
 import { recordEvent } from "./sql/events.ts";
-import { type EndedSession, endSessions } from "./sql/sessions.ts";
+import { type EndedSession, endSessions, unbindStations } from "./sql/sessions.ts";
 import * as sql from "./sql/users.ts";
 
 /** One role, one duty: an owner, who registers devices, cannot collect payments, and a cashier cannot register devices. */
@@ -169,4 +169,55 @@ async function keysOf(
   ended: readonly EndedSession[],
 ): Promise<readonly OutboxKey[]> {
   return [...new Set([sessionKey(userId), ...(await announceSessionEnds(tx, { userId, ended, by: caller }))])];
+}
+
+interface SessionEnd {
+  readonly userId: number;
+  readonly ended: readonly EndedSession[];
+  /** Who ended them: the person, or the owner. */
+  readonly by: Pick<Caller, "userId" | "name" | "role">;
+  /** Rows that have to be written with them. */
+  readonly more?: readonly OutboxRow[];
+}
+
+/**
+ * Writes the outbox rows of ended sessions, so that each gateway and each station that a session drives receives the end,
+ * whatever crashes. Returns the keys that wait for delivery. Comes last in a transaction, as every outbox row.
+ */
+export async function announceSessionEnds(
+  tx: Transaction,
+  { userId, ended, by, more = [] }: SessionEnd,
+): Promise<OutboxKey[]> {
+  const sessionIds = ended.map(({ session_id }) => session_id);
+  const bound = ended.length === 0 ? [] : await unbindStations(tx, sessionIds);
+  const rows: OutboxRow[] = [
+    ...sessionDeletes(userId, ended),
+    ...bound.map(({ station_id: stationId, session_ids }) => ({
+      key: stationKey(stationId),
+      kind: "station_command" as const,
+      stationId,
+      actor: stationActor(by),
+      command: { type: "sessions_ended" as const, sessionIds: session_ids },
+    })),
+    ...more,
+  ];
+  await insertOutboxRows(tx, rows);
+  return [...new Set(rows.map(({ key }) => key))];
+}
+
+/** Takes ended sessions out of the gateways. */
+export function sessionDeletes(userId: number, ended: readonly EndedSession[]): OutboxRow[] {
+  return ended.map(({ hash }) => ({ key: sessionKey(userId), kind: "session_delete", hash }));
+}
+
+/** The person as a station's log names them. */
+function stationActor({ userId, name, role }: SessionEnd["by"]): Actor {
+  switch (role) {
+    case "owner":
+      return { kind: "owner", id: userId, name };
+    case "cashier":
+      return { kind: "cashier", id: userId, name };
+    case "reconciliation_operator":
+      return { kind: "registry", id: 0 };
+  }
 }
