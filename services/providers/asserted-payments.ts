@@ -5,7 +5,6 @@
  * Called by callback-recording.ts and tasks.ts; calls issue-recording.ts. The caller starts the returned task after its
  * commit.
  */
-
 import type { Transaction } from "../db/pool.ts";
 import type { AssertedPayment } from "./adapters/adapter.ts";
 import {

@@ -5,7 +5,6 @@
  *
  * Calls issues.ts and sql; called by service.ts only.
  */
-
 import { randomUUID } from "node:crypto";
 import type { SettlementRefusal } from "../../machines/station/command.ts";
 import type { OrderSnapshot } from "../../machines/station/state.ts";

@@ -3,7 +3,6 @@
  * arrived, so that a rotation counts at once. One reading at a time serves all callbacks that wait for it, so a flood costs
  * PostgreSQL one short query after another and no more.
  */
-
 import type { Database } from "../db/pool.ts";
 import type { Keyring } from "../runtime/keyring.ts";
 import { CALLBACK_SECRET } from "./adapters/adapter.ts";

@@ -2,7 +2,6 @@
  * Recording a callback whose signature is right: the record, the answer and the effect are one transaction. Called by
  * callbacks.ts only; decides about payments through asserted-payments.ts.
  */
-
 import { createHash } from "node:crypto";
 import type { Transaction } from "../db/pool.ts";
 import type { CallbackEvent, Decline } from "./adapters/adapter.ts";

@@ -6,7 +6,6 @@
  * Who calls whom: callbacks → callback-recording → asserted-payments → issue-recording → sql. Nothing here calls a task or
  * an issue's handler: a recording returns the task that it has written, and the task runner starts it after the commit.
  */
-
 import { randomBytes } from "node:crypto";
 import type * as bus from "../bus/messages/callbacks.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";

@@ -3,7 +3,6 @@
  * station begins as such; the announcement writes an outbox row for each. After the bus has lost data, the recovery marks
  * all stations again.
  */
-
 import { setTimeout as delay } from "node:timers/promises";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type { Barrier } from "../bus/messages/caller.ts";

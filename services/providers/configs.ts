@@ -2,7 +2,6 @@
  * Provider configs: which provider serves a filial's stations. Lists, creates, changes and seeds them, and rotates their
  * secrets. A reply names the stored secrets and never shows them.
  */
-
 import { isDeepStrictEqual } from "node:util";
 import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";

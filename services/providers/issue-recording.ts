@@ -4,7 +4,6 @@
  *
  * Called by asserted-payments.ts and tasks.ts; calls sql only. The caller starts the returned task after its commit.
  */
-
 import { createHash } from "node:crypto";
 import { moneyName } from "../bus/messages/intents.ts";
 import type { IssueEvidence } from "../bus/messages/issues.ts";

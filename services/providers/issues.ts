@@ -5,7 +5,6 @@
  *
  * Called by attributions.ts; calls sql only and starts tasks through the task runner. issue-recording.ts raises the issues.
  */
-
 import { amountFitsWire } from "../../machines/currency.ts";
 import { requirePermission } from "../bus/access.ts";
 import { comparableReference } from "../bus/messages/intents.ts";

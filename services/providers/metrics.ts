@@ -1,5 +1,4 @@
 /** The metrics of the providers service. Every label has a closed list of values. */
-
 import type { Registry } from "prom-client";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";

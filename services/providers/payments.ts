@@ -4,7 +4,6 @@
  *
  * Calls sql and the adapters. tasks.ts polls and withdraws what is registered here.
  */
-
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { KillSwitches } from "../../machines/standing.ts";

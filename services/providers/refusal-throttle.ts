@@ -6,7 +6,6 @@
  * that an answer does not show which one exists. Records are counted by process, and those for configs that do not exist
  * have a small budget apart, so that they cannot use up the records of real configs.
  */
-
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { addressBlock } from "../bus/address-block.ts";
 import { CALLBACK_REFUSAL_RATE } from "../bus/messages/callbacks.ts";

@@ -1,5 +1,4 @@
 /** The secrets of provider configs: stored sealed, read for each use so that a rotation counts at once, one config's only. */
-
 import { createHash, timingSafeEqual } from "node:crypto";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Queryable, Transaction } from "../db/pool.ts";

@@ -4,7 +4,6 @@
  *
  * Calls sql only; service.ts passes `run` (tasks.ts). Every other part starts tasks through `ProvidersDeps.tasks`.
  */
-
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "../db/pool.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";

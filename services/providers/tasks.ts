@@ -6,7 +6,6 @@
  * Calls asserted-payments.ts, issue-recording.ts and payments.ts; called by the task runner only, which service.ts joins with
  * `runTask`.
  */
-
 import { z } from "zod";
 import { PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../machines/station/command.ts";

@@ -5,17 +5,17 @@ export const SANDBOX_LIMITS = {
   /** A client that is slower with its request is cut off. */
   requestMs: 10_000,
   connections: 256,
-  /** How long a question that must hang is left open: longer than any client waits. */
+  /** How long a request that must hang is left open: longer than any client waits. */
   hangMs: 30_000,
   /** How long the answer is held back so that its callback overtakes it. */
   overtakenMs: 1_000,
-  /** Accounts of one sandbox: each is opened by a test config, and nobody closes them. */
+  /** Accounts of one sandbox: each is opened by a test config and never closed. */
   accounts: 1_000,
   /** How far ahead a payment may expire. */
   longestPaymentMs: 24 * 3_600_000,
-  /** After a rotation callbacks carry a signature with the old secret too, for as long as anybody may still take it. */
+  /** After a rotation callbacks carry a signature with the old secret too, for as long as the old one may be accepted. */
   secretOverlapMs: 24 * 3_600_000,
-  /** How often decisions and callbacks that are due are looked for. */
+  /** How often due decisions and callbacks are polled. */
   workIntervalMs: 50,
   decisionsPerTurn: 50,
   callbacksAtOnce: 32,
@@ -28,14 +28,13 @@ export const SANDBOX_LIMITS = {
   callbackAttempts: 60,
   /** The pause between the callbacks of one payment, where a scenario sends several. */
   callbackGapMs: 150,
-  /** How long after a cancellation or the deadline late money comes, or a payment that nobody made expires. */
+  /** How long after a cancellation or the deadline late money comes, or an unpaid payment expires. */
   lateMs: 1_000,
   /** Lines of one page of the statement. */
   statementLines: { default: 100, max: 1_000 },
   /** Payments, with their callbacks, are kept this long. */
   retentionDays: 30,
-  housekeepingIntervalMs: 3_600_000,
-  rowsPerRemoval: 500,
+  retention: { everyMs: 3_600_000, rowsPerBatch: 500 },
   databaseConnections: 6,
   drainTimeoutMs: 3_000,
 } as const;

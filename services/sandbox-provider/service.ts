@@ -5,10 +5,10 @@
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
+import { apiKeyHash } from "./accounts.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { startHttpServer } from "./http/server.ts";
 import { SANDBOX_LIMITS } from "./limits.ts";
-import { apiKeyHash } from "./secrets.ts";
+import { startHttpServer } from "./server.ts";
 import { sandboxProviderSettingsSchema } from "./settings.ts";
 import { startWork } from "./work.ts";
 

@@ -1,19 +1,23 @@
-/** What the sandbox provider does by itself: deciding payments and delivering callbacks, from PostgreSQL alone. */
+/** What the sandbox provider does without a request: decides payments, delivers callbacks, and deletes old payments. */
 import { setTimeout as delay } from "node:timers/promises";
+import type { Agent } from "undici";
+import { type Repeated, repeat } from "../runtime/repeat.ts";
+import { type Retention, startRetention } from "../runtime/retention.ts";
 import { agentTrusting } from "../runtime/trusted-certificate.ts";
-import { decideDue } from "./deciding.ts";
-import { startDueCallbacks } from "./deliver-callbacks.ts";
+import { callbackSecret, signatureHeader } from "./accounts.ts";
+import { decideDue } from "./decisions.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { SANDBOX_LIMITS } from "./limits.ts";
-import { deleteOldPayments } from "./sql/payments.ts";
+import {
+  type CallbackRow,
+  deleteOldPayments,
+  findAccount,
+  finishCallback,
+  postponeCallback,
+  takeDueCallbacks,
+} from "./sql.ts";
 
-export interface Work {
-  stop(): Promise<void>;
-}
-
-export function startWork(deps: SandboxDeps): Work {
-  const stopping = new AbortController();
-  const { signal } = stopping;
+export function startWork(deps: SandboxDeps): Repeated {
   const connections = SANDBOX_LIMITS.callbacksAtOnce;
   const agent = agentTrusting(deps.certificateFile, { connections, pipelining: 1 });
   const atWork = new Set<Promise<void>>();
@@ -24,42 +28,76 @@ export function startWork(deps: SandboxDeps): Work {
       atWork.add(tracked);
     }
   };
-  const run = async (): Promise<void> => {
-    let lastReason = "";
-    while (!signal.aborted) {
-      try {
-        await turn();
-        lastReason = "";
-      } catch (error) {
-        // Told once and not at each turn: PostgreSQL may be away for hours.
-        const reason = String(error);
-        if (reason !== lastReason && !signal.aborted) deps.log.warn({ err: error }, "the sandbox provider cannot work");
-        lastReason = reason;
-      }
-      await delay(SANDBOX_LIMITS.workIntervalMs, undefined, { signal }).catch(() => undefined);
-    }
-  };
-  const running = run();
-  const housekeeping = setInterval(() => void removeOld(deps), SANDBOX_LIMITS.housekeepingIntervalMs);
-  housekeeping.unref();
+  const options = { everyMs: SANDBOX_LIMITS.workIntervalMs, what: "the work of the sandbox provider", log: deps.log };
+  const work = repeat(options, turn);
+  const retention = startRetention(paymentRetention(deps), deps.log);
   return {
     async stop() {
-      stopping.abort();
-      clearInterval(housekeeping);
       const timeout = delay(SANDBOX_LIMITS.drainTimeoutMs, undefined, { ref: false });
-      await Promise.race([running.then(() => Promise.allSettled(atWork)), timeout]);
+      await Promise.race([work.stop().then(() => Promise.allSettled(atWork)), timeout]);
+      await retention.stop();
       await agent.destroy();
     },
   };
 }
 
-/** Never rejects: what fails now is done an hour later. */
-async function removeOld({ database, log }: SandboxDeps): Promise<void> {
-  const { retentionDays: olderThanDays, rowsPerRemoval: rows } = SANDBOX_LIMITS;
+/** Starts up to `room` due callbacks; each promise ends with its attempt. */
+async function startDueCallbacks(deps: SandboxDeps, agent: Agent, room: number): Promise<Promise<void>[]> {
+  if (room <= 0) return [];
+  const due = await takeDueCallbacks(deps.database, room, SANDBOX_LIMITS.callbackClaimMs);
+  return due.map((callback) => deliver(deps, agent, callback));
+}
+
+async function deliver(deps: SandboxDeps, agent: Agent, callback: CallbackRow): Promise<void> {
   try {
-    let removed: number = rows;
-    while (removed === rows) removed = await database.begin((sql) => deleteOldPayments(sql, { olderThanDays, rows }));
+    const answer = await attempt(deps, agent, callback);
+    const isTaken = /^2\d\d$/.test(answer);
+    if (isTaken || callback.attempts >= SANDBOX_LIMITS.callbackAttempts) {
+      await finishCallback(deps.database, callback, answer);
+    } else {
+      const { callbackPauseMs, longestCallbackPauseMs } = SANDBOX_LIMITS;
+      const inMs = Math.min(callbackPauseMs * 2 ** Math.min(callback.attempts - 1, 20), longestCallbackPauseMs);
+      await postponeCallback(deps.database, callback, { inMs, answer });
+    }
+    deps.log.info({ callbackId: callback.callback_id, attempts: callback.attempts, answer }, "sandbox callback");
   } catch (error) {
-    log.error({ err: error }, "old sandbox payments could not be removed");
+    // It is due again when the claim is over.
+    deps.log.warn({ err: error, callbackId: callback.callback_id }, "a sandbox callback could not be worked on");
   }
+}
+
+/** The answer's status, or why there was none. */
+async function attempt(deps: SandboxDeps, agent: Agent, callback: CallbackRow): Promise<string> {
+  const account = await findAccount(deps.database, callback.account_id);
+  if (account === undefined) throw new Error("A callback has no account.");
+  const { account_id: accountId, secret_generation: generation, has_previous_secret: hasPrevious } = account;
+  const generations = hasPrevious ? [generation, generation - 1] : [generation];
+  const secrets = generations.map((number) => callbackSecret(deps.key, accountId, number));
+  const url = new URL(callback.callback_url);
+  try {
+    const response = await agent.request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "x-provider-signature": signatureHeader(callback.body, secrets, Date.now()),
+      },
+      body: callback.body,
+      signal: AbortSignal.timeout(SANDBOX_LIMITS.callbackMs),
+    });
+    await response.body.dump();
+    return String(response.statusCode);
+  } catch (error) {
+    return error instanceof Error && error.name === "TimeoutError" ? "timed out" : "unreachable";
+  }
+}
+
+function paymentRetention({ database }: SandboxDeps): Retention {
+  const { retentionDays, retention } = SANDBOX_LIMITS;
+  return {
+    what: "old sandbox payments",
+    ...retention,
+    removals: { payments: (rows) => database.begin((tx) => deleteOldPayments(tx, retentionDays, rows)) },
+  };
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { liveSecrets } from "../../services/providers/secrets.ts";
 import { createKeyring } from "../../services/runtime/keyring.ts";
-import { callbackSecret } from "../../services/sandbox-provider/secrets.ts";
+import { callbackSecret } from "../../services/sandbox-provider/accounts.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 import { waitFor } from "./waiting.ts";
 

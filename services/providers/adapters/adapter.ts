@@ -2,7 +2,6 @@
  * What the service needs of a payment provider. An adapter speaks to one kind of provider and knows nothing of stations,
  * intents or PostgreSQL. It decides nothing: it asks, checks the shape of the answer, and returns it in these terms.
  */
-
 import type { EndReason } from "../../../machines/payment-intent.ts";
 import type { ProviderKind } from "../../bus/messages/provider-configs.ts";
 import type { SignedCallback, Verdict } from "./callback-signature.ts";

@@ -2,7 +2,6 @@
  * The signature of a callback: `x-provider-signature: t=<unix seconds>,v1=<hex>`, where `v1` is HMAC-SHA256 over
  * `<t>.<raw body>`. During a rotation a header may have several `v1`, and several secrets are accepted.
  */
-
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { PROVIDER_LIMITS } from "../limits.ts";
 

@@ -2,7 +2,6 @@
  * The merchant-presented payload of one payment (EMVCo QR Code Specification for Payment Systems, merchant-presented
  * mode), and the merchant data that an owner gives for it. Lengths are those of the specification.
  */
-
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 

@@ -2,7 +2,6 @@
  * Reads what owners and providers send. Nothing that is signed is refused for its shape: what cannot be read is missing,
  * does not match, and becomes an issue with the provider's text as evidence.
  */
-
 import type { z } from "zod";
 import { amountFitsWire, parseAmount } from "../../../machines/currency.ts";
 import { comparableReference } from "../../bus/messages/intents.ts";

@@ -1,5 +1,5 @@
 /**
- * `sandbox`: calls the sandbox provider over HTTP, as any other outside party. `services/sandbox-provider/http/api.ts` describes
+ * `sandbox`: calls the sandbox provider over HTTP, as any other outside party. `services/sandbox-provider/server.ts` describes
  * its API; here is only what the adapter needs.
  */
 import { z } from "zod";

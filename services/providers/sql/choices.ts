@@ -1,5 +1,4 @@
 /** Which config a filial's stations use, which stations are marked as not announced, and the recovery of a bus that has lost data. */
-
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { ConfigRow } from "./configs.ts";
 

@@ -1,5 +1,4 @@
 /** Issues and their attributions, and what an attribution reads of orders, which belong to the settlement service. */
-
 import type { Caller } from "../../bus/messages/caller.ts";
 import { moneyKey } from "../../bus/messages/intents.ts";
 import type { ISSUE_KINDS, IssueEvidence } from "../../bus/messages/issues.ts";

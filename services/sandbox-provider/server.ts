@@ -1,16 +1,22 @@
-/** The HTTP server of the sandbox provider: which path is what, who may ask, and the bounds of a request. */
-import { timingSafeEqual } from "node:crypto";
+/**
+ * The HTTP server of the sandbox provider. Bearer key, JSON, amounts as decimal strings.
+ *
+ *   POST /v1/accounts                                  {name}            opens an account; its secrets are shown this once (the installation's key)
+ *   POST /v1/account/callback-secret                   {}                a new callback secret
+ *   POST /v1/payments                                  a payment         idempotent by reference
+ *   GET  /v1/payments/by-reference/{reference}                           what became of it
+ *   POST /v1/payments/by-reference/{reference}/cancel  {}                cancels it, unless it is paid
+ *   GET  /magic-amounts                                (no key)          which amount does what
+ *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { UserError } from "../../runtime/user-error.ts";
-import type { SandboxDeps } from "../deps.ts";
-import { SANDBOX_LIMITS } from "../limits.ts";
-import { MAGIC_AMOUNTS } from "../magic-amounts.ts";
-import { apiKeyHash } from "../secrets.ts";
-import { type AccountRow, findAccountByKey } from "../sql/accounts.ts";
-import * as api from "./api.ts";
-import { decideAsGuest, refuseForeignPage, showGuestPage } from "./guest-page.ts";
-import { ApiError, type Reply } from "./reply.ts";
-import { statement } from "./statement.ts";
+import { UserError } from "../runtime/user-error.ts";
+import * as accounts from "./accounts.ts";
+import { decideAsGuest, refuseForeignPage, showGuestPage } from "./decisions.ts";
+import { ApiError, type Reply, type SandboxDeps } from "./deps.ts";
+import { SANDBOX_LIMITS } from "./limits.ts";
+import { MAGIC_AMOUNTS } from "./magic-amounts.ts";
+import * as payments from "./payments.ts";
 
 export interface HttpServer {
   readonly port: number;
@@ -78,49 +84,31 @@ async function route(deps: SandboxDeps, request: IncomingMessage): Promise<Reply
   if (what === "GET /magic-amounts") return { status: 200, json: { magic_amounts: MAGIC_AMOUNTS } };
   if (what === "GET /healthz") return { status: 200, json: { status: "ok" } };
   if (what === "POST /v1/accounts") {
-    requireInstallation(deps, request);
-    return await api.openAccount(deps, await jsonOf(request));
+    accounts.requireInstallation(deps, request);
+    return await accounts.openAccount(deps, await jsonOf(request));
   }
   if (!url.pathname.startsWith("/v1/")) throw noSuchPath();
-  const account = await accountOf(deps, request);
+  const account = await accounts.accountOf(deps, request);
   if (what === "POST /v1/account/callback-secret") {
-    return await api.renewCallbackSecret(deps, account, await jsonOf(request));
+    return await accounts.renewCallbackSecret(deps, account, await jsonOf(request));
   }
-  if (what === "POST /v1/payments") return await api.createPayment(deps, account, await jsonOf(request));
+  if (what === "POST /v1/payments") return await payments.createPayment(deps, account, await jsonOf(request));
   for (const format of ["json", "csv"] as const) {
     const query = url.searchParams;
-    if (what === `GET /v1/statement.${format}`) return await statement(deps, account, { format, query });
+    if (what === `GET /v1/statement.${format}`) return await payments.getStatement(deps, account, { format, query });
   }
   const [, reference, cancel] = BY_REFERENCE.exec(url.pathname) ?? [];
   if (reference !== undefined && cancel === undefined && request.method === "GET") {
-    return await api.getPayment(deps, account, reference);
+    return await payments.getPayment(deps, account, reference);
   }
   if (reference !== undefined && cancel !== undefined && request.method === "POST") {
-    return await api.cancelPayment(deps, account, { reference, body: await jsonOf(request) });
+    return await payments.cancelPayment(deps, account, { reference, body: await jsonOf(request) });
   }
   throw noSuchPath();
 }
 
 function noSuchPath(): ApiError {
   return new ApiError(404, "not_found", "This API has no such path.");
-}
-
-/** Accounts are opened by the installation alone. Hashes are compared, so that the time tells nothing of the key. */
-function requireInstallation({ installationKeyHash }: SandboxDeps, request: IncomingMessage): void {
-  const key = bearerOf(request);
-  if (key !== undefined && timingSafeEqual(apiKeyHash(key), installationKeyHash)) return;
-  throw new ApiError(401, "installation_key_invalid", "An account is opened with the installation's key only.");
-}
-
-function bearerOf(request: IncomingMessage): string | undefined {
-  return /^Bearer (\S{1,300})$/.exec(request.headers.authorization ?? "")?.[1];
-}
-
-async function accountOf(deps: SandboxDeps, request: IncomingMessage): Promise<AccountRow> {
-  const apiKey = bearerOf(request);
-  const account = apiKey === undefined ? undefined : await findAccountByKey(deps.database, apiKeyHash(apiKey));
-  if (account === undefined) throw new ApiError(401, "api_key_invalid", "There is no account with this API key.");
-  return account;
 }
 
 async function jsonOf(request: IncomingMessage): Promise<unknown> {
