@@ -9,7 +9,7 @@ import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { insertOutboxRows, type OutboxKey, type OutboxRow, sessionKey, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { flush, type RegistryHandler } from "./deps.ts";
+import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { organizationParty } from "./passwords.ts";
@@ -67,44 +67,44 @@ interface Changed {
   readonly keys: readonly OutboxKey[];
 }
 
+async function changed(deps: RegistryDeps, change: (tx: Transaction) => Promise<Changed>) {
+  const { user, keys } = await deps.sql.begin(change);
+  return { user: userMessage(user), barrier: await flush(deps, ...keys) };
+}
+
 /**
  * Changes a person's name, e-mail address and role. Another role ends their sessions, and with them their leases. Open
  * sessions keep the name that they began with. What is as it was changes nothing.
  */
 export const changeUser: RegistryHandler<typeof users.changeUser> = async (deps, request) => {
-  requirePermission(request.caller, "organization.manage");
-  const { user, keys } = await deps.sql.begin((tx) => change(tx, request));
-  return { user: userMessage(user), barrier: await flush(deps, ...keys) };
-};
-
-async function change(tx: Transaction, request: RequestOf<typeof users.changeUser>): Promise<Changed> {
   const { caller, userId } = request;
-  // Owners as well: of two owners who leave the role at once one stays.
-  const held = await sql.lockUsers(tx, caller.organizationId, [caller.userId, userId], { withOwners: true });
-  const owners = held.filter(({ role, status }) => role === "owner" && status === "active");
-  if (!owners.some((owner) => owner.user_id === caller.userId)) throw new RefusedError({ code: "permission_denied" });
-  const before = existing(held.find((user) => user.user_id === userId));
-  const from = descriptionOf(before);
-  const to = {
-    name: request.name ?? from.name,
-    email: request.email === undefined ? from.email : sql.canonicalEmail(request.email),
-    role: request.role ?? from.role,
-  };
-  // A name or an e-mail address is published nowhere.
-  const keys = request.role === undefined ? [] : [sessionKey(userId)];
-  if (from.name === to.name && from.email === to.email && from.role === to.role) return { user: before, keys };
-  if (to.role !== "owner" && owners.every((owner) => owner.user_id === userId)) {
-    const detail = "An organization keeps one owner; give another person the role first.";
-    throw new RefusedError({ code: "conflict", detail });
-  }
-  const user = await sql.changeUser(tx, userId, to);
-  if (user === undefined) throw new RefusedError({ code: "already_exists" });
-  const ended = to.role === from.role ? [] : await endSessions(tx, userId);
-  await recordEvent(tx, ownerEvent(caller, "user_changed", { kind: "user", id: userId }, { from, to }));
-  return { user, keys: to.role === from.role ? keys : await keysOf(tx, request, ended) };
-}
-
-const descriptionOf = ({ name, email, role }: sql.UserRow) => ({ name, email, role });
+  requirePermission(caller, "organization.manage");
+  return changed(deps, async (tx) => {
+    // Owners as well: of two owners who leave the role at once one stays.
+    const held = await sql.lockUsers(tx, caller.organizationId, [caller.userId, userId], { withOwners: true });
+    const owners = held.filter(({ role, status }) => role === "owner" && status === "active");
+    if (!owners.some((owner) => owner.user_id === caller.userId)) throw new RefusedError({ code: "permission_denied" });
+    const before = existing(held.find((user) => user.user_id === userId));
+    const from = { name: before.name, email: before.email, role: before.role };
+    const to = {
+      name: request.name ?? from.name,
+      email: request.email === undefined ? from.email : sql.canonicalEmail(request.email),
+      role: request.role ?? from.role,
+    };
+    // Without a role in the request there is nothing to wait for: gateways do not follow names and e-mail addresses.
+    const keys = request.role === undefined ? [] : [sessionKey(userId)];
+    if (from.name === to.name && from.email === to.email && from.role === to.role) return { user: before, keys };
+    if (to.role !== "owner" && owners.every((owner) => owner.user_id === userId)) {
+      const detail = "An organization keeps one owner; give another person the role first.";
+      throw new RefusedError({ code: "conflict", detail });
+    }
+    const user = await sql.changeUser(tx, userId, to);
+    if (user === undefined) throw new RefusedError({ code: "already_exists" });
+    const ended = to.role === from.role ? [] : await endSessions(tx, userId);
+    await recordEvent(tx, ownerEvent(caller, "user_changed", { kind: "user", id: userId }, { from, to }));
+    return { user, keys: to.role === from.role ? keys : await keysOf(tx, request, ended) };
+  });
+};
 
 const MOVES = {
   SUSPEND: { status: "suspended", action: "user_suspended" },
@@ -116,7 +116,7 @@ export const moveUser: RegistryHandler<typeof users.moveUser> = async (deps, req
   const { caller, userId, move } = request;
   const { status, action } = MOVES[move];
   requirePermission(caller, "organization.manage");
-  const { user, keys } = await deps.sql.begin(async (tx): Promise<Changed> => {
+  return changed(deps, async (tx) => {
     const before = await lockOtherUser(tx, request, "Nobody suspends or resumes themselves.");
     if (before.status === status) return { user: before, keys: [sessionKey(userId)] };
     const row = await sql.moveUser(tx, userId, status);
@@ -125,7 +125,6 @@ export const moveUser: RegistryHandler<typeof users.moveUser> = async (deps, req
     await recordEvent(tx, ownerEvent(caller, action, { kind: "user", id: userId }, data));
     return { user: row, keys: await keysOf(tx, request, ended) };
   });
-  return { user: userMessage(user), barrier: await flush(deps, ...keys) };
 };
 
 export const resetUserPassword: RegistryHandler<typeof users.resetUserPassword> = async (deps, request) => {
@@ -134,14 +133,13 @@ export const resetUserPassword: RegistryHandler<typeof users.resetUserPassword> 
   // Hashing takes a while, so it is done before a row is locked.
   const party = organizationParty(caller.organizationId);
   const passwordHash = await deps.passwords.hold(party, (checks) => checks.hash(password));
-  const { user, keys } = await deps.sql.begin(async (tx): Promise<Changed> => {
+  return changed(deps, async (tx) => {
     const before = await lockOtherUser(tx, request, "Change your own password with your old one.");
     await sql.setPasswordHash(tx, userId, passwordHash);
     const ended = await endSessions(tx, userId);
     await recordEvent(tx, ownerEvent(caller, "user_password_reset", { kind: "user", id: userId }));
     return { user: before, keys: await keysOf(tx, request, ended) };
   });
-  return { user: userMessage(user), barrier: await flush(deps, ...keys) };
 };
 
 type ByOwner = Pick<RequestOf<typeof users.moveUser>, "caller" | "userId">;
