@@ -1,10 +1,10 @@
 /**
  * One command on one station: load → gather → `step()` → append → answer.
  *
- * The append is conditional on the station's newest commit, so that whoever else may believe to own the station, one
- * commit follows another (I5). Nothing is answered before it is in the log (I4). What is answered without a commit and holds
- * only for the newest state is answered when the log has confirmed that this state is the newest (M59). After an append with unknown outcome the
- * log is read back; where that fails too, the station is watched until the outcome is known (unknown-appends.ts).
+ * The append is conditional on the station's newest commit, so that commits follow one another even when two hosts believe
+ * that they own the station (I5). The runner answers nothing before it is in the log (I4). An answer without a commit that
+ * holds for the newest state only waits until the log confirms that this state is the newest (M59). After an append with an
+ * unknown outcome the runner reads the log back; where that fails too, `unknown-appends.ts` finds the outcome out.
  */
 import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
@@ -22,12 +22,12 @@ import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { isShort } from "../runtime/disk-watch.ts";
 import type { Log } from "../runtime/log.ts";
 import type { ConfirmationChecks } from "./confirmation-checks.ts";
-import { type HostFigures, resultOf, typeOf } from "./figures.ts";
 import { type Gathered, gather, recallIntent } from "./gather.ts";
 import { STATION_LIMITS } from "./limits.ts";
+import { type HostMetrics, resultOf, typeOf } from "./metrics.ts";
 import type { KnownStation, StateCache } from "./state-cache.ts";
 import type { StationLog, StoredCommit } from "./station-log.ts";
-import type { UnknownAppends } from "./unknown-appends.ts";
+import type { UnknownAppend } from "./unknown-appends.ts";
 import { BUSY, type HostCommand, NO_SPACE, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
 
 export interface CommandRunnerDeps {
@@ -39,47 +39,59 @@ export interface CommandRunnerDeps {
   readonly cache: StateCache;
   readonly switches: SwitchesReplica;
   readonly settings: MachineSettings;
-  readonly figures: HostFigures;
+  readonly metrics: HostMetrics;
   /** Whether this host may append for the station now. */
   readonly isServed: (stationId: number) => boolean;
-  /** Whether the station is this host's, also while its lease is not renewed. */
+  /** Whether the host holds the station's partition, also while the lease is not renewed. */
   readonly isHeld: (stationId: number) => boolean;
-  /** Called with each state that was read or committed, before anything is answered from it. */
+  /** Called with each state that was read or committed, before the runner answers from it. */
   readonly onKnown: (stationId: number, known: KnownStation) => void;
-  readonly unknownAppends: Pick<UnknownAppends, "has" | "watch">;
+  /** Called when the outcome of an append is unknown. The station takes no other command until `admit`. */
+  readonly onUnknownAppend: (stationId: number, append: UnknownAppend) => void;
   readonly confirmations: Pick<ConfirmationChecks, "find">;
-  /** Lets the work wait for the settlement that its intent is in; false when it cannot. */
-  readonly awaitSettlement: (stationId: number, work: Work) => boolean;
 }
+
+/** Instead of an answer: the end of the station's settlement gives it. */
+const SETTLING = Symbol("settling");
+type RunResult = StationAnswer | typeof SETTLING;
 
 type CommitResult = { readonly known: KnownStation; readonly reply: StationReply } | "conflict" | "failed";
 
 export class CommandRunner {
   readonly #deps: CommandRunnerDeps;
   readonly #isMeasured = new WeakSet<Work>();
+  /** Stations whose newest append has an unknown outcome. */
+  readonly #unknown = new Set<number>();
 
   constructor(deps: CommandRunnerDeps) {
     this.#deps = deps;
   }
 
-  /** Does the work and answers it, unless it waits for a settlement, whose end answers it. Never rejects. */
-  async perform(stationId: number, asked: Work): Promise<void> {
+  /** The outcome of the station's append is known, or is another host's to find out: commands are taken again. */
+  admit(stationId: number): void {
+    this.#unknown.delete(stationId);
+  }
+
+  /** Does the work and answers it. Work that waits for the end of the station's settlement is returned unanswered. Never rejects. */
+  async perform(stationId: number, asked: Work): Promise<Work | undefined> {
     const work = this.#measured(asked);
     try {
-      const answer = await this.#run(stationId, work);
-      if (answer !== undefined) work.answer(answer);
+      const result = await this.#run(stationId, work);
+      if (result === SETTLING) return work;
+      work.answer(result);
     } catch (error) {
-      // What is known may be wrong after an error of any kind.
+      // After an error of any kind the cached state may be wrong.
       this.#deps.cache.delete(stationId);
       this.#deps.log.warn({ err: error, stationId, commandId: work.commandId }, "a command could not be done");
       work.answer(isBusy(error) ? BUSY : UNAVAILABLE);
     }
+    return undefined;
   }
 
   /** Work whose answer is counted, with the time since its first turn: one that waits for a settlement has several. */
   #measured(work: Work): Work {
     if (this.#isMeasured.has(work)) return work;
-    const { commands, commandSeconds } = this.#deps.figures;
+    const { commands, commandSeconds } = this.#deps.metrics;
     const startedAtMs = performance.now();
     const answer = (given: StationAnswer): void => {
       const type = typeOf(work);
@@ -92,19 +104,19 @@ export class CommandRunner {
     return measured;
   }
 
-  async #run(stationId: number, work: Work): Promise<StationAnswer | undefined> {
-    if (this.#deps.unknownAppends.has(stationId) && work.isAboutUnknown !== true) return UNAVAILABLE;
+  async #run(stationId: number, work: Work): Promise<RunResult> {
+    if (this.#unknown.has(stationId) && work.isAboutUnknown !== true) return UNAVAILABLE;
     for (let attempt = 0; attempt < STATION_LIMITS.conflictAttempts; attempt += 1) {
       const known = await this.#know(stationId, attempt > 0 || work.isAboutUnknown === true);
-      const answer = await this.#attempt(stationId, work, known);
-      if (answer !== "conflict") return answer;
+      const result = await this.#attempt(stationId, work, known);
+      if (result !== "conflict") return result;
       await new Promise((resolve) => setTimeout(resolve, attempt * STATION_LIMITS.conflictPauseMs));
     }
     return UNAVAILABLE;
   }
 
-  /** The answer, or undefined when a settlement's end gives it; `conflict` when `known` is not the newest state. */
-  async #attempt(stationId: number, work: Work, known: KnownStation): Promise<StationAnswer | undefined | "conflict"> {
+  /** One attempt on the station as `known`; `conflict` when that is not its newest state. */
+  async #attempt(stationId: number, work: Work, known: KnownStation): Promise<RunResult | "conflict"> {
     const { state, sequence } = known;
     const command = typeof work.command === "function" ? state && work.command(state, sequence) : work.command;
     if (command === undefined || command === null) return { reply: NOTHING_DONE, intent: null, sequence };
@@ -114,13 +126,13 @@ export class CommandRunner {
     const { commandId, actor } = work;
     const kept = state && keptReply(state, { commandId, actor, command, atMs: this.#nowMs(known) });
     if (kept) {
-      // A repeated lease command is answered with the lease as it is now, any other one with the answer of then.
+      // A repeated lease command gets the lease as it is now, any other one its first answer.
       if (isOfLease(command)) return await this.#answerNewest(stationId, known, { command, reply: kept });
       return await this.#answer(known, kept);
     }
-    if (isOfSettlement(known, work, command)) return this.#wait(stationId, work);
+    if (isOfSettlement(known, work, command)) return SETTLING;
 
-    // Anew after a conflict: what was gathered belongs to one state, and this very command may be in the log by now.
+    // Gathered again after a conflict: it belongs to one state, and this command may be in the log by now.
     const gathered: Gathered =
       state === null
         ? ({ command } as Gathered)
@@ -129,8 +141,8 @@ export class CommandRunner {
     if ("answer" in gathered) return { ...gathered.answer, sequence };
     const atMs = this.#nowMs(known);
     const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
-    // A freeze that this host has not heard of withdraws every route but cash, which goes on through every freeze. Nothing
-    // is waited for between this check and the step: the switches could be read anew meanwhile, and seem to be off.
+    // A freeze that this host has not received withdraws every route but cash. There is no await between this check and the
+    // step: the switches could be read again meanwhile, and seem to be off.
     const isElectronic = command.type === "intent_create" && command.route !== "cash";
     if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
     const result = step(state, {
@@ -149,10 +161,10 @@ export class CommandRunner {
       const isRepeated = "repeated" in result && result.repeated;
       if (isRepeated) return await this.#answer(known, reply, gathered);
       const answer = await this.#answerNewest(stationId, known, { command, reply, gathered });
-      if (answer !== "conflict" && isLeftOut(command, reply)) this.#deps.figures.lateEvidenceLeftOut.add({});
+      if (answer !== "conflict" && isLeftOut(command, reply)) this.#deps.metrics.lateEvidenceLeftOut.add({});
       return answer;
     }
-    // On a full disk those under way are completed with the space that is left, and none begins. A repetition has its answer.
+    // On a full disk no collection begins; those under way are completed with the space that is left.
     if (command.type === "intent_create" && isShort(diskOf(this.#deps.nc), "full")) return NO_SPACE;
     const committed = await this.#commit(stationId, known, {
       machineVersion: MACHINE_VERSION,
@@ -167,7 +179,7 @@ export class CommandRunner {
     if (committed === "failed") return UNAVAILABLE;
     if (committed === "conflict") return "conflict";
     this.#learn(stationId, committed.known);
-    if (isOfSettlement(committed.known, work, command)) return this.#wait(stationId, work);
+    if (isOfSettlement(committed.known, work, command)) return SETTLING;
     return await this.#answer(committed.known, committed.reply, gathered);
   }
 
@@ -189,11 +201,11 @@ export class CommandRunner {
   }
 
   /**
-   * Appends until it is certain whether the commit is in the log. Where that stays unknown, the station is watched from then
-   * on. A station that was handed over meanwhile is left alone: its next host has read already what is to be completed there.
+   * Appends until it is certain whether the commit is in the log. A station that was handed over meanwhile is left to its
+   * next host, which has read the log.
    */
   async #commit(stationId: number, known: KnownStation, commit: Commit): Promise<CommitResult> {
-    for (let attempt = 0; attempt < STATION_LIMITS.doubtAttempts; attempt += 1) {
+    for (let attempt = 0; attempt < STATION_LIMITS.appendAttempts; attempt += 1) {
       if (!this.#deps.isServed(stationId)) {
         // Nothing of this commit is under way before the first attempt.
         if (attempt === 0 || !this.#deps.isHeld(stationId)) return this.#abandon(stationId);
@@ -204,8 +216,8 @@ export class CommandRunner {
         const { state, version, atMs, reply } = commit;
         return { known: { state, version, atMs, sequence: outcome.sequence }, reply };
       }
-      this.#deps.figures[outcome.kind === "conflict" ? "conflicts" : "doubts"].add({});
-      // A conflict after a doubt may well be with this very commit.
+      this.#deps.metrics[outcome.kind === "conflict" ? "conflicts" : "unknownAppends"].add({});
+      // After an unknown outcome the conflict may be with this very commit.
       if (outcome.kind === "conflict" && attempt === 0) return "conflict";
       const last = await this.#readBack(stationId);
       if (last === undefined) continue;
@@ -214,7 +226,8 @@ export class CommandRunner {
         return { known: toKnown(last), reply: last.commit.reply };
       }
     }
-    this.#deps.unknownAppends.watch(stationId, { commandId: commit.commandId, expectedSequence: known.sequence });
+    this.#unknown.add(stationId);
+    this.#deps.onUnknownAppend(stationId, { commandId: commit.commandId, expectedSequence: known.sequence });
     return this.#abandon(stationId);
   }
 
@@ -227,12 +240,7 @@ export class CommandRunner {
     return await this.#deps.stationLog.load(stationId).catch(() => undefined);
   }
 
-  #wait(stationId: number, work: Work): StationAnswer | undefined {
-    // The attestation is in the log already, so this is no "busy", which would say that nothing happened.
-    return this.#deps.awaitSettlement(stationId, work) ? undefined : UNAVAILABLE;
-  }
-
-  /** An answer that no commit proves: where it holds for the newest state only, the log confirms first that this is the one. */
+  /** An answer without a commit. Where it holds for the newest state only, the log first confirms that this is the newest. */
   async #answerNewest(
     stationId: number,
     known: KnownStation,
@@ -241,7 +249,7 @@ export class CommandRunner {
     const { command, reply, gathered } = given;
     if (needsNewestState(command, reply)) {
       const confirmation = await this.#deps.stationLog.confirm(stationId, known.sequence);
-      this.#deps.figures.confirmations.add({ result: confirmation });
+      this.#deps.metrics.confirmations.add({ result: confirmation });
       if (confirmation === "outdated") return "conflict";
       if (confirmation === "unknown") return UNAVAILABLE;
     }
@@ -255,7 +263,7 @@ export class CommandRunner {
     return rendered === undefined ? UNAVAILABLE : { ...rendered, sequence };
   }
 
-  /** A kept reply about an intent that the state has dropped since. */
+  /** A kept reply about an intent that the state has dropped meanwhile. */
   async #renderOld(state: StationState, reply: StationReply): Promise<RenderedReply | undefined> {
     if (!reply.ok || !("intentId" in reply)) return undefined;
     const { intentId } = reply;
@@ -273,8 +281,8 @@ function toKnown(stored: StoredCommit | null): KnownStation {
 }
 
 /**
- * Whether what is being settled is this very attestation, or the money that this confirmation speaks of: it is answered
- * when the seam has spoken.
+ * Whether the settlement under way is of this very attestation, or of the payment that this confirmation is about: the work
+ * is answered when the payment seam has answered.
  */
 function isOfSettlement(known: KnownStation, work: Work, command: HostCommand): boolean {
   const intent = known.state?.intent;
@@ -293,7 +301,7 @@ function isOfLease({ type }: HostCommand): boolean {
   return type === "lease_acquire" || type === "lease_release" || type === "lease_break";
 }
 
-/** Whether a report was refused without anything of it being kept: it was said before, or is one too many. */
+/** Whether the station kept nothing of a refused report: a repetition, or one too many. */
 function isLeftOut(command: HostCommand, reply: StationReply): boolean {
   if (command.type !== "intent_report" || reply.ok) return false;
   return reply.code === "intent_not_actionable" || BLOCKED_REASONS.some((reason) => reason === reply.code);

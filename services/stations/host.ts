@@ -1,27 +1,26 @@
-/** The actor host: owns partitions, takes their commands, keeps their deadlines, and sees their settlements and QR payments through. */
-import type { Msg } from "nats";
+/**
+ * The station host: owns partitions, takes their commands, keeps their deadlines, and completes their settlements and QR
+ * payments. Calls go down; what the runner finds out comes up as events, which answer nothing:
+ *
+ *   host ──► partitions ──► mailboxes ──► command runner ──► station log
+ *    └──► sagas: settlement, provider, withdrawals, unknown appends ──► mailboxes
+ *   events to the host: a state was read or committed, an append has an unknown outcome
+ */
 import { PARTITION_COUNT, partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
-import { countLate, dropLate, requestIdOf } from "../bus/deadline.ts";
-import { issueSentence } from "../bus/issue-sentence.ts";
-import { stationRequestSchema } from "../bus/messages/station-commands.ts";
-import { invalidRequest } from "../bus/operation.ts";
+import { countLate } from "../bus/deadline.ts";
 import type { StationLogs } from "../bus/station-logs.ts";
 import { LEASES } from "../bus/streams.ts";
-import { parseStationId } from "../bus/subjects.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
-import { turnPublisher } from "../bus/turn-publisher.ts";
 import type { Log } from "../runtime/log.ts";
-import { currentRequestId, forRequest } from "../runtime/request-context.ts";
+import { forRequest } from "../runtime/request-context.ts";
 import { CommandRunner } from "./command-runner.ts";
 import { ConfirmationChecks } from "./confirmation-checks.ts";
-import type { HostFigures } from "./figures.ts";
 import { STATION_LIMITS } from "./limits.ts";
-import type { LogPlace } from "./log-leases.ts";
-import { Mailboxes } from "./mailboxes.ts";
-import { OwnWork } from "./own-work.ts";
-import { Ownership } from "./ownership.ts";
-import { Partition } from "./partition.ts";
+import { LocalCommands, Mailboxes } from "./mailboxes.ts";
+import type { HostMetrics } from "./metrics.ts";
+import { type LogPlace, Ownership } from "./ownership.ts";
+import { Partition, STATION_COMMAND } from "./partition.ts";
 import { ProviderSaga } from "./provider-saga.ts";
 import { type ScanDeps, scanHeartbeats, scanStations } from "./scan.ts";
 import type { StationsSettings } from "./settings.ts";
@@ -30,10 +29,7 @@ import { type KnownStation, StateCache } from "./state-cache.ts";
 import { StationLog } from "./station-log.ts";
 import { UnknownAppends } from "./unknown-appends.ts";
 import { Withdrawals } from "./withdrawals.ts";
-import { type StationAnswer, UNAVAILABLE } from "./work.ts";
-
-/** The name of commands in the count of late requests. */
-const OPERATION = "station.command";
+import { UNAVAILABLE, type Work } from "./work.ts";
 
 /** All hosts' records are in one bucket. */
 const LEASE_PLACES: readonly LogPlace[] = [
@@ -46,7 +42,7 @@ const LEASE_PLACES: readonly LogPlace[] = [
 
 export interface HostDeps {
   readonly bus: Bus;
-  /** A connection for nothing but leases: the server works a connection off in order, and a renewal must not wait for a read. */
+  /** A connection for leases alone: a server handles a connection in order, and a renewal must not wait for a read. */
   readonly leaseBus: Bus;
   /** A connection for reading whole streams, which takes the server seconds. */
   readonly scanBus: Bus;
@@ -55,7 +51,7 @@ export interface HostDeps {
   readonly hostId: string;
   readonly switches: SwitchesReplica;
   readonly settings: StationsSettings;
-  readonly figures: HostFigures;
+  readonly metrics: HostMetrics;
 }
 
 export class StationHost {
@@ -64,41 +60,33 @@ export class StationHost {
   readonly #cache = new StateCache();
   readonly #stationLog: StationLog;
   readonly #mailboxes: Mailboxes;
-  readonly #ownWork: OwnWork;
+  readonly #runner: CommandRunner;
+  readonly #localCommands: LocalCommands;
   readonly #unknownAppends: UnknownAppends;
   readonly #confirmations: ConfirmationChecks;
-  readonly #saga: SettlementSaga;
+  readonly #settlements: SettlementSaga;
   readonly #providers: ProviderSaga;
   readonly #withdrawals: Withdrawals;
   readonly #ownership: Ownership;
   readonly #scans = new AbortController();
   readonly #ticker: NodeJS.Timeout;
   readonly #stopListening: () => void;
-  /** Commits that came after a scan and may be the host's before, by station: the newest one's sequence. */
+  /** Commits that came after a scan and may be the previous host's, by station: the newest one's sequence. */
   readonly #lateCommits = new Map<number, number>();
-  /** Of the server that everything known was read from; another one after each start of it. */
+  /** Of the server that the known states were read from; each start of a server makes a new one. */
   #serverId: string | undefined;
 
   constructor(deps: HostDeps) {
     this.#deps = deps;
     this.#serverId = deps.bus.nc.info?.server_id;
-    const { bus, log, settings, switches, figures } = deps;
+    const { bus, log, settings, switches, metrics } = deps;
     this.#stationLog = new StationLog(bus, deps.logs);
-    this.#mailboxes = new Mailboxes((stationId, work) =>
-      forRequest(work.requestId, () => runner.perform(stationId, work)),
-    );
-    this.#ownWork = new OwnWork(this.#mailboxes);
-    this.#unknownAppends = new UnknownAppends({
-      log,
-      ownWork: this.#ownWork,
-      canAppend: (stationId) => bus.isUp() && this.#isServed(stationId),
-    });
     this.#confirmations = new ConfirmationChecks({
       nc: bus.nc,
       log,
-      tick: (stationId) => this.#partitions.get(partitionOf(stationId))?.look(stationId),
+      tick: (stationId) => this.#partitions.get(partitionOf(stationId))?.check(stationId),
     });
-    const runner = new CommandRunner({
+    this.#runner = new CommandRunner({
       nc: bus.nc,
       clock: bus.clock,
       log,
@@ -106,15 +94,24 @@ export class StationHost {
       cache: this.#cache,
       switches,
       settings: settings.machine,
-      figures,
+      metrics,
       isServed: (stationId) => this.#isServed(stationId),
       isHeld: (stationId) => this.#partitions.has(partitionOf(stationId)),
-      onKnown: (stationId, known) => this.#observe(stationId, known),
-      unknownAppends: this.#unknownAppends,
       confirmations: this.#confirmations,
-      awaitSettlement: (stationId, work) => this.#saga.await(stationId, work),
+      onKnown: (stationId, known) => this.#observe(stationId, known),
+      onUnknownAppend: (stationId, append) => this.#unknownAppends.watch(stationId, append),
     });
-    this.#saga = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, figures });
+    this.#mailboxes = new Mailboxes((stationId, work) =>
+      forRequest(work.requestId, () => this.#perform(stationId, work)),
+    );
+    this.#localCommands = new LocalCommands(this.#mailboxes);
+    this.#unknownAppends = new UnknownAppends({
+      log,
+      localCommands: this.#localCommands,
+      canAppend: (stationId) => bus.isUp() && this.#isServed(stationId),
+      admit: (stationId) => this.#runner.admit(stationId),
+    });
+    this.#settlements = new SettlementSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, metrics });
     this.#withdrawals = new Withdrawals({ nc: bus.nc, log, mailboxes: this.#mailboxes });
     this.#providers = new ProviderSaga({ nc: bus.nc, log, mailboxes: this.#mailboxes, switches });
     this.#ownership = new Ownership(LEASE_PLACES, {
@@ -134,7 +131,7 @@ export class StationHost {
   }
 
   async start(): Promise<void> {
-    countLate(this.#deps.bus.nc, OPERATION);
+    countLate(this.#deps.bus.nc, STATION_COMMAND);
     await this.#ownership.start();
     await this.#deps.bus.nc.flush();
   }
@@ -155,7 +152,7 @@ export class StationHost {
     return new Set([...this.#partitions.keys()].filter((index) => this.#ownership.isCurrent(index)));
   }
 
-  /** How many states are kept decoded: what a resident station costs, as opposed to a passive one. */
+  /** How many states are in memory. */
   residentStates(): number {
     return this.#cache.size;
   }
@@ -175,7 +172,7 @@ export class StationHost {
   }
 
   oldestSettlingAgeMs(): number {
-    return this.#saga.oldestAgeMs(this.#deps.bus.clock.nowMs());
+    return this.#settlements.oldestAgeMs(this.#deps.bus.clock.nowMs());
   }
 
   /** Commands refused because a queue was full. */
@@ -188,26 +185,11 @@ export class StationHost {
     return this.#ownership.heldByAnyHost()?.size;
   }
 
-  #receive(message: Msg): void {
-    const answer = (given: StationAnswer): void => {
-      if (message.reply !== undefined) turnPublisher(this.#deps.bus.nc).publish(message.reply, JSON.stringify(given));
-    };
-    if (dropLate({ nc: this.#deps.bus.nc, log: this.#deps.log }, message, OPERATION)) return;
-    const stationId = parseStationId(message.subject);
-    if (!this.#ownership.isCurrent(partitionOf(stationId))) return answer(UNAVAILABLE);
-    let body: unknown;
-    try {
-      body = message.json();
-    } catch {
-      body = undefined;
-    }
-    const parsed = stationRequestSchema.safeParse(body, { error: issueSentence });
-    if (!parsed.success) {
-      const { errors = [] } = invalidRequest(parsed.error);
-      this.#deps.log.error({ subject: message.subject, errors }, "a command was not understood");
-      return answer({ failure: "invalid_request", errors });
-    }
-    this.#mailboxes.submit(stationId, { ...parsed.data, answer, requestId: currentRequestId() });
+  async #perform(stationId: number, work: Work): Promise<void> {
+    const settling = await this.#runner.perform(stationId, work);
+    if (settling === undefined || this.#settlements.await(stationId, settling)) return;
+    // The attestation is in the log already, so the answer is not "busy", which would say that nothing happened.
+    settling.answer(UNAVAILABLE);
   }
 
   #isServed(stationId: number): boolean {
@@ -218,10 +200,10 @@ export class StationHost {
   #observe(stationId: number, { state }: KnownStation): void {
     if (state === null) return;
     const partition = this.#partitions.get(partitionOf(stationId));
-    // A command that ends after its partition was given up must not leave anything behind.
+    // A command that ends after the release of its partition must leave nothing behind.
     if (partition === undefined) return this.#cache.delete(stationId);
     partition.observe(stationId, state);
-    if (state.intent?.status === "settling") this.#saga.start(stationId, state.intent);
+    if (state.intent?.status === "settling") this.#settlements.start(stationId, state.intent);
     this.#providers.observe(stationId, state);
     this.#withdrawals.observe(stationId, state);
   }
@@ -233,16 +215,18 @@ export class StationHost {
         new Partition(index, {
           nc: this.#deps.bus.nc,
           clock: this.#deps.bus.clock,
-          ownWork: this.#ownWork,
+          log: this.#deps.log,
+          mailboxes: this.#mailboxes,
+          localCommands: this.#localCommands,
           deviceSilenceMs: this.#deps.settings.machine.deviceSilenceMs,
-          onRequest: (message) => forRequest(requestIdOf(message), () => this.#receive(message)),
+          isCurrent: () => this.#ownership.isCurrent(index),
         }),
       );
     }
     const opened = indexes.map((index) => this.#partitions.get(index)).filter((partition) => partition !== undefined);
-    // Log by log: one that does not answer must not keep the stations of the others.
+    // Log by log: one that does not answer must not delay the stations of the others.
     for (const [log, ofLog] of Map.groupBy(opened, ({ index }) => this.#deps.logs.ofPartition(index))) {
-      void this.#insistOnScan("wake-ups", ofLog, async (still) => {
+      void this.#retryScan("wake-ups", ofLog, async (still) => {
         await scanStations(this.#scanDeps(), log, still, this.#scans.signal);
         for (const index of still) this.#partitions.get(index)?.finishScan();
         await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
@@ -251,7 +235,7 @@ export class StationHost {
     }
   }
 
-  /** A planned hand-over: what has arrived is finished, then the partitions are nobody's. */
+  /** A planned hand-over: the host finishes what has arrived, then releases the partitions. */
   async #release(indexes: readonly number[]): Promise<void> {
     const { bus } = this.#deps;
     const released = new Set(indexes);
@@ -270,7 +254,7 @@ export class StationHost {
       this.#partitions.get(index)?.close();
       this.#partitions.delete(index);
       this.#mailboxes.refuse(index);
-      this.#saga.abandon(index);
+      this.#settlements.abandon(index);
       this.#providers.abandon(index);
       this.#withdrawals.abandon(index);
       this.#unknownAppends.abandon(index);
@@ -280,12 +264,12 @@ export class StationHost {
   }
 
   #isBusy(partitions: ReadonlySet<number>): boolean {
-    return this.#mailboxes.isBusy(partitions) || this.#saga.isBusy(partitions);
+    return this.#mailboxes.isBusy(partitions) || this.#settlements.isBusy(partitions);
   }
 
   /**
-   * After an outage heartbeats may have been missed: they are read again. A single server that was started anew may have lost
-   * the newest commits: nothing that is known of a station counts any more. In a cluster the others give them back.
+   * After an outage the host reads the heartbeats again, because it may have missed some. A single server that was restarted
+   * may have lost the newest commits, so the host also forgets all states. In a cluster the other servers have them.
    */
   #onBusChange(isUp: boolean): void {
     const opened = [...this.#partitions.values()];
@@ -298,7 +282,7 @@ export class StationHost {
     }
     for (const partition of opened) partition.presence.setMayJudge(false);
     if (!isUp) return;
-    void this.#insistOnScan("heartbeats", opened, async (still) => {
+    void this.#retryScan("heartbeats", opened, async (still) => {
       await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
       for (const index of still) this.#partitions.get(index)?.presence.setMayJudge(true);
     });
@@ -315,7 +299,7 @@ export class StationHost {
   }
 
   /** Repeats a scan until it succeeds, for those of the partitions that are still the same. */
-  async #insistOnScan(
+  async #retryScan(
     what: string,
     opened: readonly Partition[],
     scan: (still: readonly number[]) => Promise<void>,
@@ -344,8 +328,8 @@ export class StationHost {
   }
 
   /**
-   * A commit that was under way when its host gave the partition up, and was stored after the scan: nobody else sees its
-   * collection through. Those of this host are known by the time of a tick, or when what is being done at the station ends.
+   * A commit that was under way when its host released the partition, and was stored after the scan: only this host can
+   * complete its collection. This host's own commits are known by the next tick, or when the station's work ends.
    */
   #takeUpLateCommits(): void {
     for (const [stationId, sequence] of this.#lateCommits) {
@@ -355,7 +339,7 @@ export class StationHost {
       const knownSequence = this.#cache.get(stationId)?.sequence ?? 0;
       if (partition === undefined || knownSequence >= sequence) continue;
       this.#cache.delete(stationId);
-      partition.look(stationId);
+      partition.check(stationId);
     }
   }
 }

@@ -1,6 +1,6 @@
+/** Every queue, cache, retry and wait of the station host, each with its reason. Milliseconds unless named otherwise. */
 import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/provider-payments.ts";
 
-/** Every queue, cache, retry and wait of the actor host, in one place, each with its reason. Milliseconds unless named otherwise. */
 export const STATION_LIMITS = {
   // Leases (design §2.3).
   /** How often a host renews its record, with all partitions it holds in one message. */
@@ -20,7 +20,7 @@ export const STATION_LIMITS = {
   countedGapMs: 700,
   /** A record that is older when a host starts is of a dead host, whatever the server's clock is worth: it is removed at once. */
   forgottenMs: 10_000,
-  /** How often ownership is looked at when nothing happens. */
+  /** How often the host reviews ownership when nothing happens. */
   reviewMs: 100,
   /** How long a partition that is handed over may finish what it has begun; the whole hand-over stays below 500 ms. */
   handOverMs: 300,
@@ -30,20 +30,20 @@ export const STATION_LIMITS = {
   mailboxLength: 32,
   /** Waiting commands of the whole host: bounds its memory at some 10 MB when a burst hits many stations. */
   hostQueueLength: 8_192,
-  /** What a requester is told to wait when a queue is full. */
+  /** `retryAfterMs` of the answer when a queue is full. */
   busyRetryMs: 200,
-  /** What a requester is told to wait when something this host depends on does not answer. */
+  /** `retryAfterMs` of the answer when something this host depends on does not answer. */
   unavailableRetryMs: 1_000,
   /** Attempts of one command against commits of others; two hosts that both believe they own a partition alternate at worst. */
   conflictAttempts: 8,
   /** Pause before an attempt after a conflict, times the attempt, so that two hosts do not stay in step. */
   conflictPauseMs: 5,
-  /** An append not acknowledged by then is in doubt and read back. */
+  /** An append that is not acknowledged by then has an unknown outcome: the host reads the log back. */
   appendMs: 1_000,
   /** How often appends are checked for that. */
   appendSweepMs: 100,
   /** Attempts of the identical append while its outcome is unknown; the requester repeats the command after that. */
-  doubtAttempts: 3,
+  appendAttempts: 3,
   /** First and longest pause between checks of an append with unknown outcome: its station takes no commands meanwhile. */
   unknownPauseMs: 50,
   unknownLongestPauseMs: 500,
@@ -90,8 +90,8 @@ export const STATION_LIMITS = {
   dueAtOnce: 100,
   /** Pause before a deadline or a liveness change that could not be committed is tried again. */
   retryMs: 500,
-  /** Commands of the host's own (deadlines, liveness, recovery) under way at once, so that a take-over does not starve requesters. */
-  ownConcurrency: 64,
+  /** Commands that the host gives itself (deadlines, liveness, recovery), under way at once: a take-over must not starve requesters. */
+  localConcurrency: 64,
   /** A consumer of one partition makes the server search the whole stream, so from this many partitions on it is read as a whole. */
   scanWholeFrom: 16,
   /** Consumers of single partitions at once. */

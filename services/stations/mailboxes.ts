@@ -1,7 +1,10 @@
-/** A bounded queue in front of each station, and one worker per station that has something in it. */
+/**
+ * A bounded queue in front of each station with one worker per station that has work, and the queue of the commands that the
+ * host gives itself.
+ */
 import { partitionOf } from "../../machines/partition.ts";
 import { STATION_LIMITS } from "./limits.ts";
-import { BUSY, UNAVAILABLE, type Work } from "./work.ts";
+import { BUSY, isFailure, type StationAnswer, SYSTEM, UNAVAILABLE, type Work } from "./work.ts";
 
 interface Mailbox {
   waiting: Work[];
@@ -82,5 +85,56 @@ export class Mailboxes {
       await this.#perform(stationId, work);
     }
     this.#boxes.delete(stationId);
+  }
+}
+
+interface LocalCommand {
+  readonly stationId: number;
+  readonly commandId: string;
+  readonly command: Work["command"];
+  readonly isAboutUnknown?: boolean;
+  /** True when the partition was released meanwhile: its next owner knows what is due. */
+  readonly isVoid: () => boolean;
+  /** Called with the answer, or with undefined after a failure, which the caller retries. */
+  readonly done: (answer: Exclude<StationAnswer, { failure: string }> | undefined) => void;
+}
+
+/** The host's own commands, a bounded number at a time: after a take-over tens of thousands of them may be due at once. */
+export class LocalCommands {
+  readonly #mailboxes: Mailboxes;
+  /** One entry at most for each station or device with something due, because each waits for `done`. */
+  #waiting: LocalCommand[] = [];
+  #next = 0;
+  #underWay = 0;
+
+  constructor(mailboxes: Mailboxes) {
+    this.#mailboxes = mailboxes;
+  }
+
+  submit(local: LocalCommand): void {
+    this.#waiting.push(local);
+    this.#advance();
+  }
+
+  #advance(): void {
+    while (this.#underWay < STATION_LIMITS.localConcurrency) {
+      const local = this.#waiting[this.#next];
+      if (local === undefined) {
+        this.#waiting = [];
+        this.#next = 0;
+        return;
+      }
+      this.#next += 1;
+      if (local.isVoid()) continue;
+      this.#underWay += 1;
+      const { stationId, commandId, command, isAboutUnknown = false, done } = local;
+      const answer = (given: StationAnswer): void => {
+        this.#underWay -= 1;
+        done(isFailure(given) ? undefined : given);
+        // Not at once: answers may come synchronously, and a long queue must not grow the stack.
+        queueMicrotask(() => this.#advance());
+      };
+      this.#mailboxes.submit(stationId, { commandId, actor: SYSTEM, command, isAboutUnknown, answer });
+    }
   }
 }

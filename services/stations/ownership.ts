@@ -1,6 +1,249 @@
-/** What this host owns, over all logs: each log has leases of its own, so that one that elects stops its own stations alone. */
-import { type LeaseDeps, LogLeases, type LogPlace } from "./log-leases.ts";
+/**
+ * Which partitions this host owns (design §2.3). Ownership only decides which host answers; the conditional append decides
+ * what is true. Each log has leases of its own, so that an election in one log stops its own stations alone.
+ *
+ *   assigned to this host, held by no host ──► claim: write it into the own record
+ *        claim has come back, no other host has claimed it before ──► acquire
+ *   held, assigned to another host ──► finish, then release
+ *   own record not acknowledged for 1.5 s ──► answer `unavailable`, hold everything
+ *        acknowledged again ──► go on          removed by another host meanwhile ──► drop everything
+ *   SIGTERM ──► finish, release everything, remove the record
+ */
+import { PARTITION_COUNT } from "../../machines/partition.ts";
+import type { Bus } from "../bus/connection.ts";
+import type { Log } from "../runtime/log.ts";
+import { LeaseBoard, type LeasePlace } from "./lease-board.ts";
+import { STATION_LIMITS } from "./limits.ts";
 
+export interface LeaseDeps {
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly hostId: string;
+  /** Whether commands can reach this host at all; a host that cannot serve must not hold on to its lease. */
+  readonly canServe: () => boolean;
+  /** Starts serving these partitions. */
+  readonly acquire: (partitions: readonly number[]) => void;
+  /** Stops serving them; resolves when what was begun is finished, within `handOverMs`. */
+  readonly release: (partitions: readonly number[]) => Promise<void>;
+  /** Stops serving them at once: another host may do so already. */
+  readonly drop: (partitions: readonly number[]) => void;
+  /** Takes no more commands for them, because another host may take them over soon; or takes them again. */
+  readonly setListening: (partitions: readonly number[], isListening: boolean) => void;
+}
+
+export interface LogPlace extends LeasePlace {
+  readonly partitions: readonly number[];
+}
+
+export class LogLeases {
+  readonly #deps: LeaseDeps;
+  readonly #place: LogPlace;
+  readonly #board: LeaseBoard;
+  readonly #held = new Set<number>();
+  readonly #releasing = new Set<number>();
+  /** Claims, with the count of the record that contains them first. */
+  readonly #claims = new Map<number, number>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #stopListening: () => void;
+  /** When the newest acknowledged renewal was sent, by this host's monotonic clock. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
+  /** After a lapse: the renewal that has to come back first, so that what other hosts did meanwhile is known. */
+  #mustSeeSentAt = Number.NEGATIVE_INFINITY;
+  #isStarted = false;
+  #isListening = true;
+  #hasWarned = false;
+  #isRenewing = false;
+  #mustRenewAgain = false;
+  #isLeaving = false;
+
+  constructor(place: LogPlace, deps: LeaseDeps) {
+    this.#deps = deps;
+    this.#place = place;
+    const { bus, log, hostId } = deps;
+    this.#board = new LeaseBoard({ bus, log, hostId, place, onChange: () => this.#review() });
+    this.#stopListening = deps.bus.onChange((isUp) => {
+      if (isUp) void this.#renew();
+    });
+  }
+
+  /** Resolves when this host takes part; what is free by then, it owns. */
+  async start(): Promise<void> {
+    await this.#board.ready;
+    this.#isStarted = true;
+    this.#timers.push(setInterval(() => void this.#renew(), STATION_LIMITS.renewMs));
+    this.#timers.push(setInterval(() => this.#review(), STATION_LIMITS.reviewMs));
+    await this.#renew();
+    const deadline = performance.now() + STATION_LIMITS.renewTimeoutMs;
+    while (performance.now() < deadline) {
+      if (this.#board.seenCount() > 0) {
+        this.#review();
+        if (this.#claims.size === 0 && !this.#board.isRemoving()) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+
+  /** Whether this host may act for the partitions it holds. Cheap: asked with every command. */
+  isCurrent(): boolean {
+    return (
+      performance.now() - this.#renewedAt < STATION_LIMITS.selfStopMs &&
+      this.#board.seenSentAtMs() >= this.#mustSeeSentAt
+    );
+  }
+
+  get stream(): string {
+    return this.#place.stream;
+  }
+
+  /** How long ago the newest renewal was sent that the log has acknowledged. */
+  renewalAgeMs(): number {
+    return performance.now() - this.#renewedAt;
+  }
+
+  /** What this host and the others hold together. */
+  heldByAnyHost(): ReadonlySet<number> {
+    return new Set([...this.#held, ...this.#heldByOthers()]);
+  }
+
+  /** Hands everything over and leaves. */
+  async stop(): Promise<void> {
+    this.#isLeaving = true;
+    this.#stopListening();
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#claims.clear();
+    await this.#deps.release([...this.#held]);
+    this.#held.clear();
+    // The removal must come after every renewal that is still under way.
+    while (this.#isRenewing) await new Promise((resolve) => setTimeout(resolve, 1));
+    await this.#board.leave().catch((error: unknown) => {
+      this.#deps.log.warn({ err: error }, "the lease could not be removed; others take over when it has grown old");
+    });
+    this.#board.stop();
+  }
+
+  #heldByOthers(): Set<number> {
+    return new Set(this.#board.others().flatMap((record) => [...record.holds]));
+  }
+
+  #review(): void {
+    if (!this.#isStarted || this.#isLeaving) return;
+    if (!this.isCurrent()) return this.#wait();
+    this.#listen(true);
+    this.#board.removeSilent();
+    if (this.#board.hasLateHost() && performance.now() - this.#renewedAt >= STATION_LIMITS.reviewMs) void this.#renew();
+    this.#settleClaims();
+    const { hostId } = this.#deps;
+    const others = this.#board.others();
+    const candidates = others.filter((record) => !record.isLeaving).map((record) => record.hostId);
+    const owners = assignPartitions([...candidates, hostId]);
+    const heldByOthers = this.#heldByOthers();
+    const released: number[] = [];
+    let hasClaimed = false;
+    for (const partition of this.#place.partitions) {
+      const isWanted = owners[partition] === hostId;
+      const isHeld = this.#held.has(partition);
+      if (isWanted && !isHeld && !this.#claims.has(partition) && !heldByOthers.has(partition)) {
+        this.#claims.set(partition, this.#board.sentCount() + 1);
+        hasClaimed = true;
+      }
+      if (!isWanted && isHeld && !this.#releasing.has(partition)) released.push(partition);
+    }
+    if (hasClaimed) void this.#renew();
+    if (released.length > 0) void this.#release(released);
+  }
+
+  /**
+   * A claim that has come back is decided: claims that were stored before it are known, and the first one counts. A renewal
+   * that was under way when the claim was made does not contain it; the next one does.
+   */
+  #settleClaims(): void {
+    const heldByOthers = this.#heldByOthers();
+    const acquired: number[] = [];
+    let hasLost = false;
+    for (const [partition, count] of this.#claims) {
+      if (this.#board.seenCount() < count) continue;
+      this.#claims.delete(partition);
+      if (heldByOthers.has(partition)) hasLost = true;
+      else acquired.push(partition);
+    }
+    if (hasLost) void this.#renew();
+    if (acquired.length === 0) return;
+    for (const partition of acquired) this.#held.add(partition);
+    this.#deps.log.info({ count: acquired.length, held: this.#held.size }, "partitions acquired");
+    this.#deps.acquire(acquired);
+  }
+
+  async #release(partitions: readonly number[]): Promise<void> {
+    for (const partition of partitions) this.#releasing.add(partition);
+    await this.#deps.release(partitions);
+    for (const partition of partitions) {
+      this.#releasing.delete(partition);
+      this.#held.delete(partition);
+    }
+    this.#deps.log.info({ count: partitions.length, held: this.#held.size }, "partitions released");
+    await this.#renew();
+  }
+
+  /** The lease is not renewed: after a while another host may take over, and this one's answers would only hide the other's. */
+  #wait(): void {
+    if (!this.#isRenewing) void this.#renew();
+    if (performance.now() - this.#renewedAt >= STATION_LIMITS.takeOverMs) this.#listen(false);
+  }
+
+  #listen(isListening: boolean): void {
+    if (this.#isListening === isListening) return;
+    this.#isListening = isListening;
+    this.#deps.setListening([...this.#held], isListening);
+  }
+
+  /** Another host has removed this one, and may hold what it held. */
+  #dropAll(): void {
+    this.#claims.clear();
+    const dropped = [...this.#held].filter((partition) => !this.#releasing.has(partition));
+    for (const partition of dropped) this.#held.delete(partition);
+    this.#isListening = true;
+    this.#deps.log.warn({ count: dropped.length }, "another host has taken over; all partitions are dropped");
+    if (dropped.length > 0) this.#deps.drop(dropped);
+  }
+
+  async #renew(): Promise<void> {
+    if (!this.#deps.canServe()) return;
+    if (this.#isRenewing) {
+      this.#mustRenewAgain = true;
+      return;
+    }
+    this.#isRenewing = true;
+    try {
+      do {
+        this.#mustRenewAgain = false;
+        const sentAt = performance.now();
+        const holds = new Set([...this.#held, ...this.#claims.keys()]);
+        const outcome = await this.#board.renew({ holds, isLeaving: this.#isLeaving });
+        if (outcome === "removed") {
+          this.#dropAll();
+          this.#mustRenewAgain = true;
+        } else this.#noteRenewal(sentAt);
+      } while (this.#mustRenewAgain && !this.#isLeaving);
+    } catch (error) {
+      if (!this.#hasWarned) this.#deps.log.warn({ err: error }, "the lease is not renewed; it is tried again");
+      this.#hasWarned = true;
+    } finally {
+      this.#isRenewing = false;
+    }
+  }
+
+  #noteRenewal(sentAt: number): void {
+    if (sentAt - this.#renewedAt >= STATION_LIMITS.selfStopMs) this.#mustSeeSentAt = sentAt;
+    if (this.#hasWarned) {
+      const forMs = Math.round(sentAt - this.#renewedAt);
+      this.#deps.log.info({ forMs, held: this.#held.size }, "the lease is renewed again");
+    }
+    this.#hasWarned = false;
+    this.#renewedAt = sentAt;
+  }
+}
+
+/** What this host owns, over all logs. */
 export class Ownership {
   readonly #leases: readonly LogLeases[];
   readonly #byPartition = new Map<number, LogLeases>();
@@ -39,4 +282,39 @@ export class Ownership {
   async stop(): Promise<void> {
     await Promise.all(this.#leases.map((leases) => leases.stop()));
   }
+}
+
+/**
+ * The owner of each partition by rendezvous hashing: when a host comes or goes, only the partitions that it gets or had
+ * change hands. Empty when nobody is alive.
+ */
+export function assignPartitions(hostIds: readonly string[]): readonly string[] {
+  const seeds = hostIds.toSorted().map((hostId) => ({ hostId, seed: hashText(hostId) }));
+  if (seeds.length === 0) return [];
+  return Array.from({ length: PARTITION_COUNT }, (_, partition) => {
+    let owner = "";
+    let highest = -1;
+    for (const { hostId, seed } of seeds) {
+      const weight = mix(seed ^ Math.imul(partition + 1, 0x9e3779b1));
+      if (weight <= highest) continue;
+      highest = weight;
+      owner = hostId;
+    }
+    return owner;
+  });
+}
+
+/** FNV-1a, 32 bits. */
+function hashText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  return hash >>> 0;
+}
+
+/** The finalizer of MurmurHash3: neighbouring partitions get unrelated weights. */
+function mix(value: number): number {
+  let hash = value;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }

@@ -1,24 +1,43 @@
 /**
- * One owned partition: its subscriptions, the deadlines of its stations and the presence of its devices. What a passive
- * station costs this host is at most an entry among the deadlines.
+ * One owned partition: its subscriptions, the deadlines of its stations and the presence of its devices. It puts commands
+ * into the stations' mailboxes. A passive station costs the host at most an entry among the deadlines.
  */
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
-import { parseHeartbeatSubject, partitionCommandsSubject, partitionStoredHeartbeatsSubject } from "../bus/subjects.ts";
+import { dropLate, requestIdOf } from "../bus/deadline.ts";
+import { issueSentence } from "../bus/issue-sentence.ts";
+import { stationRequestSchema } from "../bus/messages/station-commands.ts";
+import { invalidRequest } from "../bus/operation.ts";
+import {
+  parseHeartbeatSubject,
+  parseStationId,
+  partitionCommandsSubject,
+  partitionStoredHeartbeatsSubject,
+} from "../bus/subjects.ts";
+import { turnPublisher } from "../bus/turn-publisher.ts";
+import type { Log } from "../runtime/log.ts";
+import { currentRequestId, forRequest } from "../runtime/request-context.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { STATION_LIMITS } from "./limits.ts";
-import type { OwnWork } from "./own-work.ts";
+import type { LocalCommands, Mailboxes } from "./mailboxes.ts";
 import { Presence } from "./presence.ts";
-import type { Wake } from "./wake.ts";
+import type { Wake } from "./station-log.ts";
+import { type StationAnswer, UNAVAILABLE } from "./work.ts";
+
+/** The name of commands in the count of late requests. */
+export const STATION_COMMAND = "station.command";
 
 export interface PartitionDeps {
   readonly nc: NatsConnection;
   readonly clock: Pick<BusClock, "nowMs">;
-  readonly ownWork: OwnWork;
+  readonly log: Log;
+  readonly mailboxes: Pick<Mailboxes, "submit">;
+  readonly localCommands: LocalCommands;
   readonly deviceSilenceMs: number;
-  readonly onRequest: (message: Msg) => void;
+  /** Whether this host may act for the partition now. */
+  readonly isCurrent: () => boolean;
 }
 
 export class Partition {
@@ -49,8 +68,8 @@ export class Partition {
   }
 
   /**
-   * Takes commands, or takes none for a while, so that callers learn at once that this host does not answer. There is no queue
-   * group: a host that is stalled would be given every second command of the host that has taken over.
+   * Takes commands, or none for a while, so that callers get an error at once. There is no queue group: with one, a stalled
+   * host would get every second command of the host that has taken over.
    */
   setListening(isListening: boolean): void {
     if (!isListening) {
@@ -59,13 +78,13 @@ export class Partition {
     } else if (this.#commands === undefined && !this.#isClosed) {
       this.#commands = this.#deps.nc.subscribe(partitionCommandsSubject(this.index), {
         callback: (error, message) => {
-          if (error === null) this.#deps.onRequest(message);
+          if (error === null) forRequest(requestIdOf(message), () => this.#receive(message));
         },
       });
     }
   }
 
-  /** Takes over what a state that was read or committed says about deadlines and devices. */
+  /** Notes the deadlines and devices of a state that was read or committed. */
   observe(stationId: number, state: StationState): void {
     this.#known?.add(stationId);
     const dueMs = nextDeadlineMs(state);
@@ -75,29 +94,29 @@ export class Partition {
     this.presence.observe(stationId, state);
   }
 
-  /** Takes over what the scan of the log says about a station; `undefined` means that its state has to be looked at. */
+  /** Notes what the scan of the log has about a station; without a `wake` the host reads the state. */
   noteWake(stationId: number, wake: Wake | undefined): void {
     if (this.#known?.has(stationId) === true) return;
-    if (wake === undefined || wake.isAsking) return this.look(stationId);
+    if (wake === undefined || wake.isAsking) return this.check(stationId);
     this.#setDeadline(stationId, wake.dueMs);
     this.presence.noteOnline(stationId, wake.onlineDevices);
   }
 
-  /** The scan is over: every station with something to come is known. */
+  /** The scan is over: every station with a deadline or a call under way is known. */
   finishScan(): void {
     this.#known = undefined;
     this.presence.finishScan();
   }
 
   tick(nowMs: number): void {
-    for (const stationId of this.#deadlines.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) this.look(stationId);
+    for (const stationId of this.#deadlines.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) this.check(stationId);
     this.presence.tick(nowMs);
   }
 
-  /** Applies due deadlines; reading the state also finds a settlement to see through and sets the next deadline. */
-  look(stationId: number): void {
+  /** Applies due deadlines. Reading the state also starts a settlement that was not completed, and sets the next deadline. */
+  check(stationId: number): void {
     const commandId = `tick:${this.#deps.clock.nowMs()}`;
-    this.#deps.ownWork.submit({
+    this.#deps.localCommands.submit({
       stationId,
       commandId,
       command: { type: "tick" },
@@ -110,7 +129,7 @@ export class Partition {
     });
   }
 
-  /** Acts for nobody from here on. Commands that the server has sent already still come and are taken while it drains. */
+  /** Acts no more. Commands that the server has sent already still come and are taken while it drains. */
   async drain(): Promise<void> {
     this.#end();
     // Without a connection there is nothing to drain.
@@ -121,6 +140,28 @@ export class Partition {
   close(): void {
     this.#end();
     this.setListening(false);
+  }
+
+  #receive(message: Msg): void {
+    const { nc, log, mailboxes } = this.#deps;
+    const answer = (given: StationAnswer): void => {
+      if (message.reply !== undefined) turnPublisher(nc).publish(message.reply, JSON.stringify(given));
+    };
+    if (dropLate({ nc, log }, message, STATION_COMMAND)) return;
+    if (!this.#deps.isCurrent()) return answer(UNAVAILABLE);
+    let body: unknown;
+    try {
+      body = message.json();
+    } catch {
+      body = undefined;
+    }
+    const parsed = stationRequestSchema.safeParse(body, { error: issueSentence });
+    if (!parsed.success) {
+      const { errors = [] } = invalidRequest(parsed.error);
+      log.error({ subject: message.subject, errors }, "a command was not understood");
+      return answer({ failure: "invalid_request", errors });
+    }
+    mailboxes.submit(parseStationId(message.subject), { ...parsed.data, answer, requestId: currentRequestId() });
   }
 
   #end(): void {

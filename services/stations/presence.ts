@@ -9,7 +9,7 @@ import { findDevice, type StationState } from "../../machines/station/state.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { STATION_LIMITS } from "./limits.ts";
-import type { OwnWork } from "./own-work.ts";
+import type { LocalCommands } from "./mailboxes.ts";
 import type { HostCommand } from "./work.ts";
 
 interface Device {
@@ -20,7 +20,7 @@ interface Device {
 }
 
 export class Presence {
-  readonly #ownWork: OwnWork;
+  readonly #localCommands: LocalCommands;
   readonly #silenceMs: number;
   readonly #clock: Pick<BusClock, "nowMs">;
   readonly #devices = new Map<number, Device>();
@@ -32,12 +32,12 @@ export class Presence {
   #isClosed = false;
 
   constructor(deps: {
-    readonly ownWork: OwnWork;
+    readonly localCommands: LocalCommands;
     readonly deviceSilenceMs: number;
     readonly clock: Pick<BusClock, "nowMs">;
   }) {
     this.#clock = deps.clock;
-    this.#ownWork = deps.ownWork;
+    this.#localCommands = deps.localCommands;
     this.#silenceMs = deps.deviceSilenceMs;
   }
 
@@ -125,7 +125,7 @@ export class Presence {
   #arrive(stationId: number, deviceId: number, atMs: number): void {
     const device: Device = { stationId, heardAtMs: atMs, isOnline: false };
     this.#devices.set(deviceId, device);
-    this.#ownWork.submit({
+    this.#localCommands.submit({
       stationId,
       commandId: `seen:${deviceId}:${atMs}`,
       isVoid: () => this.#isClosed,
@@ -146,7 +146,7 @@ export class Presence {
       const lastSeenAtMs = Math.max(device.heardAtMs, committed.liveness.lastSeenAtMs ?? 0);
       return { type: "device_silent", deviceId, lastSeenAtMs };
     };
-    this.#ownWork.submit({
+    this.#localCommands.submit({
       stationId: device.stationId,
       commandId: `silent:${deviceId}:${device.heardAtMs}`,
       isVoid: () => this.#isClosed,

@@ -11,7 +11,7 @@ import { HEARTBEATS_ALL, parseHeartbeatSubject, parseStationId, partitionHeartbe
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Partition } from "./partition.ts";
-import { decodeWake, WAKE_HEADER } from "./wake.ts";
+import { decodeWake, WAKE_HEADER } from "./station-log.ts";
 
 export interface ScanDeps {
   /** A connection for nothing else: a scan would delay every answer that shares its connection. */

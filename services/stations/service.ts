@@ -1,4 +1,4 @@
-/** Starts the actor host as a service. */
+/** The stations service: one station host. */
 import { randomUUID } from "node:crypto";
 import { connectBus } from "../bus/connection.ts";
 import { stationsHealth } from "../bus/messages/health.ts";
@@ -6,8 +6,8 @@ import { serve } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
-import { addHostFigures, addHostGauges } from "./figures.ts";
 import { StationHost } from "./host.ts";
+import { addHostGauges, addHostMetrics } from "./metrics.ts";
 import { readStationsSettings } from "./settings.ts";
 
 /** Resolves when the host takes part in the ownership of partitions; alone, it owns all of them by then. */
@@ -20,7 +20,7 @@ export async function startStationsService(deps: ServiceDeps): Promise<Service> 
     connectBus({ url, access, name: "stations scan", log, awaitsQuorum: true }),
   ]);
   const switches = await followSwitches(bus, log);
-  const figures = addHostFigures(deps.metrics);
+  const metrics = addHostMetrics(deps.metrics);
   const host = new StationHost({
     bus,
     leaseBus,
@@ -30,7 +30,7 @@ export async function startStationsService(deps: ServiceDeps): Promise<Service> 
     hostId: randomUUID(),
     switches,
     settings,
-    figures,
+    metrics,
   });
   await host.start();
   addHostGauges(deps.metrics, host);

@@ -1,7 +1,7 @@
 /**
  * The settlement saga: a committed `settling` leads to one call of the payment seam and one commit of its answer
- * (design §2.4). The seam is idempotent by intent, so the saga may be started again by any host at any time: it is, on
- * each first look at a station that is found settling.
+ * (design §2.4). The seam is idempotent by intent, so any host may start the saga again at any time, and does when it reads
+ * a station that is settling.
  *
  *   settling committed ──► settlement.settleIntent ──► settlement_succeeded | settlement_refused committed ──► attestation answered
  *                              └── no answer: pause, again ──┘
@@ -14,16 +14,16 @@ import type { ReplyOf } from "../bus/operation.ts";
 import { call } from "../bus/operation.ts";
 import type { Log } from "../runtime/log.ts";
 import { currentRequestId } from "../runtime/request-context.ts";
-import type { HostFigures } from "./figures.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
-import { isFailure, type OwnCommand, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
+import type { HostMetrics } from "./metrics.ts";
+import { isFailure, type LocalCommand, type StationAnswer, UNAVAILABLE, type Work } from "./work.ts";
 
 export interface SettlementSagaDeps {
   readonly nc: NatsConnection;
   readonly log: Log;
   readonly mailboxes: Mailboxes;
-  readonly figures: HostFigures;
+  readonly metrics: HostMetrics;
 }
 
 interface Settlement {
@@ -45,7 +45,7 @@ export class SettlementSaga {
     this.#deps = deps;
   }
 
-  /** Sees a settlement through; does nothing when it is under way already. */
+  /** Starts a settlement and completes it; does nothing when it is under way already. */
   start(stationId: number, intent: PaymentIntent): void {
     const { intentId } = intent;
     const { commandId: attestationId, atMs: attestedAtMs } = attestationOf(intent);
@@ -56,7 +56,7 @@ export class SettlementSaga {
     void this.#run(stationId, settlement, intent);
   }
 
-  /** Lets an attestation wait for the end of the settlement; false when too many do, or none is under way. */
+  /** Lets work wait for the end of the settlement; false when too much waits already, or no settlement is under way. */
   await(stationId: number, work: Work): boolean {
     const settlement = this.#settlements.get(stationId);
     if (settlement === undefined || settlement.waiting.size >= STATION_LIMITS.settleWaiters) return false;
@@ -92,21 +92,21 @@ export class SettlementSaga {
 
   async #run(stationId: number, settlement: Settlement, intent: PaymentIntent): Promise<void> {
     const startedAtMs = Date.now();
-    const outcome = await this.#insist(settlement, () => this.#callSeam(stationId, intent));
+    const outcome = await this.#retry(settlement, () => this.#callSeam(stationId, intent));
     if (outcome === undefined) return;
     const { intentId } = intent;
     const attestationId = attestationOf(intent).commandId;
-    const command: OwnCommand = outcome.settled
+    const command: LocalCommand = outcome.settled
       ? { type: "settlement_succeeded", intentId, transactionId: outcome.transactionId }
       : { type: "settlement_refused", intentId, code: outcome.code, attestationId, earlier: outcome.earlier };
-    const committed = await this.#insist(settlement, () => this.#commit(stationId, command));
+    const committed = await this.#retry(settlement, () => this.#commit(stationId, command));
     if (committed === undefined) return;
     const { settled } = outcome;
-    this.#deps.figures.settlements.add({ result: outcome.settled ? "succeeded" : outcome.code });
+    this.#deps.metrics.settlements.add({ result: outcome.settled ? "succeeded" : outcome.code });
     this.#deps.log.info({ stationId, intentId, settled, tookMs: Date.now() - startedAtMs }, "settlement ended");
     if (this.#settlements.get(stationId) === settlement) this.#settlements.delete(stationId);
-    // The commit holds the attestation's answer now, so whoever waits is answered like any repetition, before all others:
-    // a full mailbox must not tell them "busy", which would say that nothing happened.
+    // The commit has the attestation's answer now, so the work that waits is answered like a repetition, and first: a full
+    // mailbox must not answer "busy", which would say that nothing happened.
     for (const work of this.#takeWaiting(settlement)) this.#deps.mailboxes.submitFirst(stationId, work);
   }
 
@@ -119,7 +119,7 @@ export class SettlementSaga {
     return await call(this.#deps.nc, settleIntent, { ...asked, ...moneyOf(intent) }, STATION_LIMITS.settleMs);
   }
 
-  async #commit(stationId: number, command: OwnCommand): Promise<StationAnswer> {
+  async #commit(stationId: number, command: LocalCommand): Promise<StationAnswer> {
     const intentId = "intentId" in command ? command.intentId : 0;
     const answer = await new Promise<StationAnswer>((resolve) => {
       this.#deps.mailboxes.submitFirst(stationId, {
@@ -134,14 +134,14 @@ export class SettlementSaga {
     return answer;
   }
 
-  /** Repeats with growing pauses until it succeeds; undefined when the partition was given up meanwhile. */
-  async #insist<T>(settlement: Settlement, attempt: () => Promise<T>): Promise<T | undefined> {
+  /** Repeats with growing pauses until it succeeds; undefined when the partition was released meanwhile. */
+  async #retry<T>(settlement: Settlement, attempt: () => Promise<T>): Promise<T | undefined> {
     let pauseMs: number = STATION_LIMITS.settlePauseMs;
     while (!settlement.isAbandoned) {
       try {
         return await attempt();
       } catch (error) {
-        this.#deps.figures.settlementRetries.add({});
+        this.#deps.metrics.settlementRetries.add({});
         this.#deps.log.warn({ err: error, intentId: settlement.intentId, pauseMs }, "a settlement has to wait");
       }
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -160,7 +160,7 @@ export class SettlementSaga {
   }
 }
 
-/** The provider's money, named as all name it, whoever attested: it pays once (design §2.4). */
+/** The payment key of the provider's payment, the same whoever attested: it pays once (design §2.4). */
 function moneyOf({ intentId, provider }: PaymentIntent): { readonly moneyKey?: string } {
   if (provider === null) return {};
   const { configId, providerReference } = provider;

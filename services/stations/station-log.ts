@@ -2,11 +2,12 @@
 
 import { createInbox, headers, type Msg, type MsgHdrs, type Subscription } from "nats";
 import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
+import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
+import type { StationState } from "../../machines/station/state.ts";
 import { type Bus, BusDownError } from "../bus/connection.ts";
 import type { StationLogs } from "../bus/station-logs.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import { STATION_LIMITS } from "./limits.ts";
-import { encodeWake, WAKE_HEADER, wakeOf } from "./wake.ts";
 
 export interface StoredCommit {
   readonly commit: Commit;
@@ -175,4 +176,50 @@ function readAcknowledgement(message: Msg): AppendOutcome {
   } catch (cause) {
     return { kind: "unknown", cause };
   }
+}
+
+/**
+ * What a passive station still has to be woken for, as a header of its last commit. A host that takes over a partition reads
+ * headers only: it gets every deadline, call under way and online device without decoding a state.
+ */
+export const WAKE_HEADER = "Station-Wake";
+
+export interface Wake {
+  /** When the state changes by itself, or null. */
+  readonly dueMs: number | null;
+  /**
+   * Whether a call is under way whose answer is not committed: to the payment seam, to a provider for a QR, or to the
+   * providers service about the end of one.
+   */
+  readonly isAsking: boolean;
+  readonly onlineDevices: readonly number[];
+}
+
+function wakeOf(state: StationState): Wake {
+  const onlineDevices: number[] = [];
+  for (const device of state.devices) if (device.liveness.state === "online") onlineDevices.push(device.deviceId);
+  return { dueMs: nextDeadlineMs(state), isAsking: isAsking(state), onlineDevices };
+}
+
+function isAsking({ intent, untoldEnds }: StationState): boolean {
+  if (untoldEnds.length > 0) return true;
+  return intent?.status === "settling" || (intent?.status === "created" && intent.route === "dynamic_qr");
+}
+
+/** `<due or 0> <1 when asking> <online devices, comma separated>` */
+export function encodeWake(wake: Wake): string {
+  return `${wake.dueMs ?? 0} ${wake.isAsking ? 1 : 0} ${wake.onlineDevices.join(",")}`;
+}
+
+/** Undefined for a commit without a readable header: the host reads its state instead. */
+export function decodeWake(text: string | undefined): Wake | undefined {
+  const match = /^(\d+) ([01])(?: ([\d,]*))?$/.exec(text ?? "");
+  if (match === null) return undefined;
+  const dueMs = Number(match[1]);
+  const devices = match[3] ?? "";
+  return {
+    dueMs: dueMs === 0 ? null : dueMs,
+    isAsking: match[2] === "1",
+    onlineDevices: devices === "" ? [] : devices.split(",").map(Number),
+  };
 }

@@ -1,7 +1,7 @@
 /**
- * Appends with unknown outcome: the host sent a commit, got no acknowledgement, and could not read the log back. The commit
- * may be stored, or may be stored later. Until the outcome is known, the station's commands are answered `unavailable`:
- * whatever else the host said of the station would be a guess.
+ * Appends with an unknown outcome: the host sent a commit, got no acknowledgement, and could not read the log back. The
+ * commit may be stored, or may be stored later. Until the outcome is known, the station's commands are answered
+ * `unavailable`: any other answer would be a guess.
  *
  *   unknown ──► read the newest commit ──► a newer one than expected: what it brings about starts now
  *                   └── still the old one: commit `command_ruled_out` in its place, so that the other can never be stored
@@ -10,12 +10,14 @@
 import { partitionOf } from "../../machines/partition.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
-import type { OwnWork } from "./own-work.ts";
-import type { OwnCommand } from "./work.ts";
+import type { LocalCommands } from "./mailboxes.ts";
+import type { LocalCommand } from "./work.ts";
 
 export interface UnknownAppendsDeps {
   readonly log: Log;
-  readonly ownWork: OwnWork;
+  readonly localCommands: LocalCommands;
+  /** Called when a station may take commands again. */
+  readonly admit: (stationId: number) => void;
   /** Whether this host may append to the station's log now. */
   readonly canAppend: (stationId: number) => boolean;
 }
@@ -48,10 +50,6 @@ export class UnknownAppends {
     return this.#watches.size;
   }
 
-  has(stationId: number): boolean {
-    return this.#watches.has(stationId);
-  }
-
   /** Reads the station until the outcome is known. */
   watch(stationId: number, append: UnknownAppend): void {
     // The append that rules another one out had no answer either; the first one's condition decides for both.
@@ -80,10 +78,10 @@ export class UnknownAppends {
   #check(watch: Watch): void {
     if (!this.#deps.canAppend(watch.stationId)) return this.#checkLater(watch);
     const { stationId, expectedSequence, commandId } = watch;
-    this.#deps.ownWork.submit({
+    this.#deps.localCommands.submit({
       stationId,
       commandId: `rule_out:${commandId}`,
-      command: (_state, sequence): OwnCommand | undefined =>
+      command: (_state, sequence): LocalCommand | undefined =>
         sequence === expectedSequence ? { type: "rule_out", commandId } : undefined,
       isAboutUnknown: true,
       isVoid: () => watch.isOver,
@@ -106,5 +104,6 @@ export class UnknownAppends {
     watch.isOver = true;
     clearTimeout(watch.timer);
     this.#watches.delete(watch.stationId);
+    this.#deps.admit(watch.stationId);
   }
 }

@@ -7,7 +7,7 @@ import type { RequestedCommand, StationFailure, StationResponse } from "../bus/m
 import { STATION_LIMITS } from "./limits.ts";
 
 /** Commands that only the host gives. */
-export type OwnCommand = Extract<
+export type LocalCommand = Extract<
   StationCommand,
   {
     type:
@@ -21,7 +21,7 @@ export type OwnCommand = Extract<
       | "device_silent";
   }
 >;
-export type HostCommand = RequestedCommand | OwnCommand;
+export type HostCommand = RequestedCommand | LocalCommand;
 export type StationAnswer = StationResponse | StationFailure;
 
 export interface Work {

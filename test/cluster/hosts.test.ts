@@ -21,8 +21,8 @@ import { LEASES } from "../../services/bus/streams.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { addHostFigures } from "../../services/stations/figures.ts";
 import { StationHost } from "../../services/stations/host.ts";
+import { addHostMetrics } from "../../services/stations/metrics.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
@@ -59,7 +59,7 @@ async function startHost(): Promise<StationHost> {
   const [hostBus, leaseBus, scanBus] = [await connect(), await connect(), await connect()];
   const switches = await followSwitches(hostBus, SILENT);
   const settings = readStationsSettings({ STATION_PASSIVATE_MS: "0" });
-  const figures = addHostFigures(new Registry());
+  const metrics = addHostMetrics(new Registry());
   const deps = {
     bus: hostBus,
     leaseBus,
@@ -69,7 +69,7 @@ async function startHost(): Promise<StationHost> {
     hostId: "host",
     switches,
     settings,
-    figures,
+    metrics,
   };
   const started = new StationHost(deps);
   await started.start();

@@ -6,7 +6,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { LEASES } from "../../services/bus/streams.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
-import { LogLeases, type LogPlace } from "../../services/stations/log-leases.ts";
+import { LogLeases, type LogPlace } from "../../services/stations/ownership.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually, pause } from "./station-world.ts";
 

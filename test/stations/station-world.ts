@@ -21,8 +21,8 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
-import { addHostFigures, addHostGauges } from "../../services/stations/figures.ts";
 import { StationHost } from "../../services/stations/host.ts";
+import { addHostGauges, addHostMetrics } from "../../services/stations/metrics.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { keepBucketsTold } from "../support/buckets-told.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
@@ -145,11 +145,11 @@ export async function startStationWorld(
         connectBus({ url: leaseUrl, name: "leases", log: SILENT }),
         connect("scan"),
       ]);
-      const metrics = new Registry();
-      const figures = addHostFigures(metrics);
-      const facts = { log: SILENT, logs: ONE_LOG, hostId: randomUUID(), switches, settings, figures };
+      const registry = new Registry();
+      const metrics = addHostMetrics(registry);
+      const facts = { log: SILENT, logs: ONE_LOG, hostId: randomUUID(), switches, settings, metrics };
       const host = new StationHost({ bus: hostBus, leaseBus, scanBus, ...facts });
-      addHostGauges(metrics, host);
+      addHostGauges(registry, host);
       await host.start();
       const stop = once(async () => {
         await host.stop();
@@ -157,7 +157,7 @@ export async function startStationWorld(
         await Promise.all([hostBus, leaseBus, scanBus].map((each) => each.close()));
       });
       hostStops.push(stop);
-      return { host, bus: hostBus, scanBus, metrics, stop };
+      return { host, bus: hostBus, scanBus, metrics: registry, stop };
     },
     async startTwins() {
       const leases = await startNats();

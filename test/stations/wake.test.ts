@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeWake, encodeWake } from "../../services/stations/wake.ts";
+import { decodeWake, encodeWake } from "../../services/stations/station-log.ts";
 
 describe("the wake header of a commit", () => {
   it("reads back as what was written", () => {

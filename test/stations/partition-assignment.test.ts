@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
-import { assignPartitions } from "../../services/stations/rendezvous.ts";
+import { assignPartitions } from "../../services/stations/ownership.ts";
 
 const hostsOf = (count: number): string[] => Array.from({ length: count }, () => randomUUID());
 

@@ -1,4 +1,4 @@
-/** What an actor host counts, for its metrics. */
+/** What a station host counts and shows as metrics. */
 import type { Registry } from "prom-client";
 import { SETTLEMENT_REFUSALS, type StationCommandType } from "../../machines/station/command.ts";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
@@ -12,7 +12,6 @@ import {
   type Count,
   type Duration,
 } from "../runtime/metrics.ts";
-import type { StationHost } from "./host.ts";
 import { isFailure, type StationAnswer, type Work } from "./work.ts";
 
 /** Each type of work; the compiler asks for a new one. */
@@ -48,19 +47,19 @@ const TYPES = Object.keys({
 } satisfies Record<StationCommandType | "liveness", true>);
 const FAILURES = ["busy", "storage_low", "unavailable", "invalid_request"] satisfies StationFailure["failure"][];
 
-export interface HostFigures {
+export interface HostMetrics {
   readonly commands: Count<"type" | "result">;
   readonly commandSeconds: Duration<"type">;
   readonly lateEvidenceLeftOut: Count<never>;
   readonly conflicts: Count<never>;
-  readonly doubts: Count<never>;
+  readonly unknownAppends: Count<never>;
   readonly confirmations: Count<"result">;
   readonly settlements: Count<"result">;
   readonly settlementRetries: Count<never>;
 }
 
 /** Added before the host starts, because it counts from its first command on. */
-export function addHostFigures(metrics: Registry | undefined): HostFigures {
+export function addHostMetrics(metrics: Registry | undefined): HostMetrics {
   return {
     commands: addCount(metrics, {
       name: "stations_commands_total",
@@ -80,7 +79,7 @@ export function addHostFigures(metrics: Registry | undefined): HostFigures {
       name: "stations_append_conflicts_total",
       help: "Appends that the log refused because somebody else's commit was first.",
     }),
-    doubts: addCount(metrics, {
+    unknownAppends: addCount(metrics, {
       name: "stations_append_doubts_total",
       help: "Appends that were not acknowledged in time and were read back.",
     }),
@@ -101,8 +100,18 @@ export function addHostFigures(metrics: Registry | undefined): HostFigures {
   };
 }
 
-/** What is read from a running host when somebody asks. */
-export function addHostGauges(metrics: Registry | undefined, host: StationHost): void {
+/** What the gauges read from a running host at each scrape. */
+interface HostReadings {
+  owned(): ReadonlySet<number>;
+  residentStates(): number;
+  waitingCommands(): number;
+  stationsWithUnknownAppend(): number;
+  leaseAges(): readonly { readonly log: string; readonly ageMs: number }[];
+  oldestSettlingAgeMs(): number;
+  busyRefusals(): Readonly<Record<"station" | "host", number>>;
+}
+
+export function addHostGauges(metrics: Registry | undefined, host: HostReadings): void {
   addGauge(metrics, "stations_partitions_owned", "Partitions that this host serves.", () => host.owned().size);
   addGauge(metrics, "stations_resident_states", "Station states kept decoded.", () => host.residentStates());
   addGauge(metrics, "stations_commands_waiting", "Commands waiting in mailboxes.", () => host.waitingCommands());
@@ -138,12 +147,12 @@ export function addHostGauges(metrics: Registry | undefined, host: StationHost):
   );
 }
 
-/** The type of a piece of work; what heartbeats lead to is only decided when its turn has come. */
+/** The type of a piece of work. What follows from heartbeats is decided when its turn has come. */
 export function typeOf({ command }: Work): StationCommandType | "liveness" {
   return typeof command === "function" ? "liveness" : command.type;
 }
 
-/** What came of a piece of work, in one word. */
+/** The result of a piece of work, in one word. */
 export function resultOf(answer: StationAnswer): string {
   if (isFailure(answer)) return answer.failure;
   return answer.reply.ok ? "accepted" : answer.reply.code;
