@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitForLock } from "./folder-lock.mjs";
 import { installScriptSentence, progress, runNpm } from "./npm.mjs";
@@ -8,8 +8,11 @@ import { SetupError } from "./setup-error.mjs";
 
 /** The Node that everything runs on, inside the checkout. */
 export const PINNED_NODE = join("node_modules", "node", "bin", "node");
-/** Holds the hash of the lock file that node_modules was installed from, and the machine it was installed for. */
+/** Holds the hash of the lock file and the patches that node_modules was made from, and the machine it was made for. */
 const STAMP = join("node_modules", ".device-payments-lock");
+const PATCHES = "patches";
+/** What npm runs after each installation: applies the patches, or finds them applied. */
+const APPLY_PATCHES = ["run", "--if-present", "postinstall"];
 /** Everything that the lock file names, whatever npm's own settings on this machine leave out. */
 const INSTALL = ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
 /** Outside node_modules, because `npm ci` removes that folder first. */
@@ -28,10 +31,20 @@ const readOr = (path, fallback) => {
   }
 };
 
-/** What the stamp must say for node_modules to be current. node_modules holds binaries, so the machine is part of it. */
+function filesIn(folder) {
+  try {
+    return readdirSync(folder).sort();
+  } catch {
+    return [];
+  }
+}
+
+/** The content of a current stamp. node_modules holds binaries, so the machine is part of it. */
 function wantedStamp(checkout) {
-  const lock = readOr(join(checkout, "package-lock.json"), readOr(join(checkout, "package.json"), ""));
-  return `${createHash("sha256").update(lock).digest("hex")} ${process.platform}-${process.arch}\n`;
+  const hash = createHash("sha256");
+  hash.update(readOr(join(checkout, "package-lock.json"), readOr(join(checkout, "package.json"), "")));
+  for (const file of filesIn(join(checkout, PATCHES))) hash.update(readOr(join(checkout, PATCHES, file), ""));
+  return `${hash.digest("hex")} ${process.platform}-${process.arch}\n`;
 }
 
 function isExecutable(path) {
@@ -82,8 +95,10 @@ async function install(checkout) {
   const title = isFirst ? "Installing the dependencies" : "Updating the dependencies";
   if (isFirst) process.stderr.write(FIRST_START);
   await withProgress(title, () => runNpm(checkout, INSTALL));
+  // npm may have been told to run no scripts; the pinned Node and the patches are needed all the same.
+  const patched = await runNpm(checkout, APPLY_PATCHES);
+  if (!patched.ok) throw new SetupError(patched.sentence);
   if (pinnedNodeRuns(checkout)) return;
-  // It comes from an install script. Where npm runs no install scripts, this one is still needed, and is run by name.
   await withProgress("Fetching the pinned Node", async () => {
     const rebuilt = await runNpm(checkout, ["rebuild", "node", "--ignore-scripts=false"]);
     return { ok: rebuilt.ok && pinnedNodeRuns(checkout), sentence: installScriptSentence(rebuilt) };
@@ -111,7 +126,9 @@ export async function prepareDependencies(checkout) {
   }
   try {
     if (isCurrent(checkout)) return;
-    if (!wasInstalledByHand(checkout)) await install(checkout);
+    // Patches that have changed since do not apply; then the packages are installed again.
+    const isReady = wasInstalledByHand(checkout) && (await runNpm(checkout, APPLY_PATCHES)).ok;
+    if (!isReady) await install(checkout);
     writeFileSync(join(checkout, STAMP), wantedStamp(checkout));
   } finally {
     lock.release();

@@ -3,18 +3,18 @@
  * arrive as numbers, because every id and every count of ours stays far below 2^53.
  */
 import type { Socket } from "node:net";
-import type postgresTypes from "postgres";
+import postgres from "postgres";
+import { UserError } from "../runtime/user-error.ts";
 import { Dialer, DialGate, type DialTarget } from "./dialer.ts";
-import { postgres } from "./driver.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { watchDatabase } from "./watched-database.ts";
 
 /** A pool of connections; each statement may run on another one. */
-export type Database = postgresTypes.Sql<{ int8: number }>;
+export type Database = postgres.Sql<{ int8: number }>;
 /** One transaction, as `database.begin` hands it to its callback. */
-export type Transaction = postgresTypes.TransactionSql<{ int8: number }>;
+export type Transaction = postgres.TransactionSql<{ int8: number }>;
 /** What a function of one SQL operation takes: it runs alone on a pool or within a transaction. */
-export type Queryable = postgresTypes.ISql<{ int8: number }>;
+export type Queryable = postgres.ISql<{ int8: number }>;
 
 export interface DatabaseOptions {
   readonly url: string;
@@ -46,10 +46,15 @@ export function openPools(): Iterable<PoolFacts> {
 const INT8_OID = 20;
 
 /**
- * Opens a pool; connections are made when they are first needed, so this never fails by itself. Each call ends within
- * `statementDeadlineMs`, a transaction within `transactionDeadlineMs` more, with `DatabaseDeadlineError` at the latest.
+ * Opens a pool; connections are made when they are first needed. Each call ends within `statementDeadlineMs`, a
+ * transaction within `transactionDeadlineMs` more, with `DatabaseDeadlineError` at the latest. Throws UserError
+ * `driver_unpatched`.
  */
 export function openDatabase(options: DatabaseOptions): Database {
+  if (!("isPatched" in postgres)) {
+    const sentence = "The package postgres in node_modules lacks the patch in patches/: run `npm ci`, and start again.";
+    throw new UserError(sentence, { code: "driver_unpatched" });
+  }
   const gate = new DialGate();
   const { name = "device-payments", maxConnections = DATABASE_LIMITS.maxConnections } = options;
   const facts: PoolFacts = { name, maxConnections, connections: 0, calls: 0 };

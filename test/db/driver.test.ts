@@ -1,4 +1,4 @@
-/** What breaks with a connection to PostgreSQL, and what must not: see `services/db/driver.ts`. */
+/** What breaks with a connection to PostgreSQL, and what must not: see `patches/README.md`. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeDatabase, type Database, openDatabase, type Transaction } from "../../services/db/pool.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";

@@ -1,6 +1,7 @@
 /** No call waits for good, whatever the server does. The server stands still, which no time-out of its own can tell. */
+
+import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { postgres as driver } from "../../services/db/driver.ts";
 import { closeDatabase, type Database } from "../../services/db/pool.ts";
 import { watchDatabase } from "../../services/db/watched-database.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
@@ -24,7 +25,7 @@ function open(connections: number): { sql: Database; replacements: () => number 
   const sql = watchDatabase({
     open: () => {
       replacements += 1;
-      return driver(server.url, {
+      return postgres(server.url, {
         max: connections,
         onnotice: () => undefined,
         types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },

@@ -206,6 +206,33 @@ describe("the bootstrap", () => {
     expect(program.output()).toContain("Fetching the pinned Node: done");
   });
 
+  test("applies the patches where scripts are switched off, and again to new packages when they change", {
+    timeout: NPM_MS,
+  }, async () => {
+    const manifest = join(project, "package.json");
+    const original = readFileSync(manifest, "utf8");
+    // As patch-package does it: the patch applies once, and another one does not apply to what is patched.
+    const apply = `const fs = require("node:fs");
+const wanted = fs.readFileSync("patches/some.patch", "utf8");
+const file = "node_modules/patched";
+const is = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : wanted;
+if (is !== wanted) process.exit(1);
+fs.writeFileSync(file, wanted);
+`;
+    writeFileSync(join(project, "apply.cjs"), apply);
+    writeFileSync(manifest, JSON.stringify({ ...JSON.parse(original), scripts: { postinstall: "node apply.cjs" } }));
+    mkdirSync(join(project, "patches"));
+    for (const patch of ["1", "2"]) {
+      writeFileSync(join(project, "patches", "some.patch"), patch);
+      const program = start([], { npm_config_ignore_scripts: "true" });
+      expect(await program.ended, program.output()).toBe(0);
+      expect(readFileSync(join(project, "node_modules", "patched"), "utf8")).toBe(patch);
+    }
+    rmSync(join(project, "patches"), { recursive: true });
+    writeFileSync(manifest, original);
+    expect(await start().ended).toBe(0);
+  });
+
   test("works for a person without a home", { timeout: NPM_MS }, async () => {
     rmSync(join(project, "node_modules"), { recursive: true, force: true });
     const program = start([], { HOME: "" });

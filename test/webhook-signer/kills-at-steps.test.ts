@@ -4,8 +4,8 @@
  * the short form a thousand events pass, with KILLS_EVENTS=10000 ten thousand. `processes.test.ts` kills at random.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { postgres } from "../../services/db/driver.ts";
 import { type Fleet, type SignerProcess, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 1_000);
