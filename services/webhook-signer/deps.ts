@@ -1,12 +1,14 @@
 /** What the parts of the webhook signer work with. */
+import type { z } from "zod";
 import type { Bus } from "../bus/connection.ts";
+import type { Operation, ReplyOf, RequestOf } from "../bus/operation.ts";
 import type { Database } from "../db/pool.ts";
 import type { Keyring } from "../runtime/keyring.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Clock } from "./clock.ts";
-import type { TestPlaces } from "./endpoints/test-places.ts";
-import type { SignerFigures } from "./figures.ts";
 import type { Sender } from "./http/send-result.ts";
+import type { SignerMetrics } from "./metrics.ts";
+import type { TestPlaces } from "./sending/slots.ts";
 
 export interface SignerDeps {
   readonly bus: Bus;
@@ -17,11 +19,15 @@ export interface SignerDeps {
   readonly sender: Sender;
   /** Whether endpoints of `test` consumers may be on a loopback address. */
   readonly allowLoopback: boolean;
-  /** How long a delivery that is done with can be read again. */
-  readonly retentionDays: number;
-  readonly figures: SignerFigures;
-  /** Tells all processes that these owners may have something to send. */
+  readonly metrics: SignerMetrics;
+  /** Notifies all processes that these owners may have something to send. */
   readonly wake: (organizationIds: readonly number[]) => void;
   /** Places for owners' tests under way. */
   readonly tests: TestPlaces;
 }
+
+/** Answers one operation. Throws `RefusedError`. */
+export type SignerHandler<TOperation extends Operation<z.ZodType, z.ZodType>> = (
+  deps: SignerDeps,
+  request: RequestOf<TOperation>,
+) => Promise<ReplyOf<TOperation>>;

@@ -129,9 +129,8 @@ export const SIGNER_LIMITS = {
   eventRetentionDays: 3,
   /** Secrets sealed anew in one transaction. */
   secretsPerReseal: 100,
-  /** Old rows removed by one statement, and how often. */
-  rowsPerRemoval: 1_000,
-  housekeepingIntervalMs: 10 * MINUTE_MS,
+  /** How often the retention job of each process runs, and how many rows one statement deletes. */
+  retention: { everyMs: 10 * MINUTE_MS, rowsPerBatch: 1_000 },
   /** Connections to PostgreSQL: requests, reads and outcomes side by side. */
   databaseConnections: 12,
   /**

@@ -1,54 +1,37 @@
-/** The webhook signer: events become deliveries, deliveries become signed requests, and what came of each stays on record. */
-
+/** The webhook signer: events become deliveries, deliveries become signed requests, and each attempt is recorded. */
+import type { z } from "zod";
 import { diskOf } from "../bus/disk-gate.ts";
 import { webhookSignerHealth } from "../bus/messages/health.ts";
-import {
-  getWebhookDelivery,
-  listConsumerWebhookDeliveries,
-  listWebhookDeliveries,
-  redeliverWebhook,
-} from "../bus/messages/webhook-deliveries.ts";
-import {
-  changeWebhookEndpoint,
-  deleteWebhookEndpoint,
-  getWebhookEndpoint,
-  listWebhookEndpoints,
-  registerWebhookEndpoint,
-  rotateWebhookSecret,
-  testWebhookEndpoint,
-} from "../bus/messages/webhook-endpoints.ts";
-import { serve } from "../bus/operation.ts";
+import * as deliveryMessages from "../bus/messages/webhook-deliveries.ts";
+import * as endpointMessages from "../bus/messages/webhook-endpoints.ts";
+import { type Operation, type Serving, serve } from "../bus/operation.ts";
 import { WEBHOOKS_DUE } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
-import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { isShort } from "../runtime/disk-watch.ts";
-import { createKeyring } from "../runtime/keyring.ts";
+import { createKeyring, type Keyring } from "../runtime/keyring.ts";
+import type { Log } from "../runtime/log.ts";
 import { repeat } from "../runtime/repeat.ts";
+import { startRetention } from "../runtime/retention.ts";
 import { sample } from "../runtime/sample.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { requireDatabaseUrl } from "../runtime/settings.ts";
 import { type Clock, startClock } from "./clock.ts";
-import { getOwn, list, listOwn } from "./deliveries/read-deliveries.ts";
-import { redeliver } from "./deliveries/redeliver.ts";
+import * as deliveries from "./deliveries.ts";
 import type { SignerDeps } from "./deps.ts";
-import * as changing from "./endpoints/change-endpoint.ts";
-import { get, listEndpoints } from "./endpoints/read-endpoints.ts";
-import { register } from "./endpoints/register-endpoint.ts";
-import { test } from "./endpoints/test-endpoint.ts";
-import { TestPlaces } from "./endpoints/test-places.ts";
-import { addSignerFigures } from "./figures.ts";
-import { removeOldRows } from "./housekeeping.ts";
+import { testWebhookEndpoint } from "./endpoint-tests.ts";
+import * as endpoints from "./endpoints.ts";
 import { createSender } from "./http/sender.ts";
-import { followEvents } from "./intake/follow-events.ts";
-import { createSweep } from "./intake/sweep.ts";
-import { takeEvents } from "./intake/take-events.ts";
+import { createSweep, followEvents, takeEvents } from "./intake.ts";
 import { SIGNER_LIMITS } from "./limits.ts";
-import { openSecrets } from "./secrets/endpoint-secrets.ts";
-import { resealSecrets } from "./secrets/reseal.ts";
-import { startOwners } from "./sending/owners.ts";
+import { addSignerMetrics } from "./metrics.ts";
+import { signerRetention } from "./retention.ts";
+import { type Owners, startOwners } from "./sending/owners.ts";
+import { TestPlaces } from "./sending/slots.ts";
 import { readSignerSettings } from "./settings.ts";
-import { summarizeDue } from "./sql/housekeeping.ts";
+import { openSecrets, resealSecrets } from "./signing.ts";
+import { summarizeDue } from "./sql/owners.ts";
 
 const NAME = "webhook-signer";
 
@@ -58,74 +41,34 @@ export async function startWebhookSignerService({
   log,
   settings,
   environment,
-  metrics,
+  metrics: registry,
   connections = SIGNER_LIMITS.databaseConnections,
 }: ServiceDeps): Promise<Service> {
-  const own = readSignerSettings(environment);
-  const keyring = createKeyring(own.WEBHOOK_SECRETS_KEY, own.WEBHOOK_SECRETS_OLD_KEYS);
-  const allowLoopback = own.WEBHOOK_ALLOW_LOOPBACK;
+  const signer = readSignerSettings(environment);
+  const keyring = createKeyring(signer.WEBHOOK_SECRETS_KEY, signer.WEBHOOK_SECRETS_OLD_KEYS);
+  const allowLoopback = signer.WEBHOOK_ALLOW_LOOPBACK;
   if (allowLoopback) {
     log.warn(
       "WEBHOOK_ALLOW_LOOPBACK is on: webhooks of test consumers may go to this machine itself. For development only.",
     );
   }
-  const database = openDatabase({
-    url: requireDatabaseUrl(settings),
-    name: NAME,
-    maxConnections: connections,
-  });
-  let clock: Clock;
-  try {
-    clock = await startClock(database, log);
-    const resealed = await resealSecrets(database, keyring);
-    if (resealed > 0) log.info({ resealed }, "webhook secrets are sealed with the current key");
-  } catch (error) {
-    await closeDatabase(database);
-    throw error;
-  }
+  const database = openDatabase({ url: requireDatabaseUrl(settings), name: NAME, maxConnections: connections });
+  const clock = await prepare(database, keyring, log);
   const sender = createSender({
-    dnsServers: own.WEBHOOK_DNS_SERVERS,
-    caFile: own.WEBHOOK_CA_FILE,
-    ownNetworks: own.WEBHOOK_OWN_NETWORKS,
+    dnsServers: signer.WEBHOOK_DNS_SERVERS,
+    caFile: signer.WEBHOOK_CA_FILE,
+    ownNetworks: signer.WEBHOOK_OWN_NETWORKS,
     nowMs: clock.nowMs,
   });
   const due = sample(() => summarizeDue(database, SIGNER_LIMITS.summaryRows), SIGNER_LIMITS.summaryMs);
-  const figures = addSignerFigures(metrics, { owners: () => owners.size(), due });
+  const metrics = addSignerMetrics(registry, { owners: () => owners.size(), due });
   const wake = (organizationIds: readonly number[]): void => {
-    // To all processes, this one included: one of them holds the owner. A word that is lost is made up for by the next look.
+    // To all processes, this one included: one of them holds the owner. A lost message is made up for by the next poll.
     if (organizationIds.length > 0 && bus.isUp()) bus.nc.publish(WEBHOOKS_DUE, JSON.stringify(organizationIds));
   };
-  const retentionDays = own.WEBHOOK_RETENTION_DAYS;
   const tests = new TestPlaces();
-  const deps: SignerDeps = {
-    bus,
-    database,
-    log,
-    clock,
-    keyring,
-    sender,
-    allowLoopback,
-    retentionDays,
-    figures,
-    wake,
-    tests,
-  };
-  const owners = startOwners({
-    // Each attempt is written down, so deliveries wait while the disk is short: they are due longer than others.
-    isPaused: () => isShort(diskOf(bus.nc), "reserve"),
-    database,
-    log,
-    clock,
-    sender,
-    allowLoopback,
-    random: Math.random,
-    secretsOf: (endpointIds) => openSecrets(deps, endpointIds),
-    onAttempt: ({ outcome, tookMs, lagMs }) => {
-      figures.attempts.add({ outcome });
-      figures.attemptSeconds.observe({ outcome }, tookMs / 1_000);
-      figures.startLagSeconds.observe({}, lagMs / 1_000);
-    },
-  });
+  const deps: SignerDeps = { bus, database, log, clock, keyring, sender, allowLoopback, metrics, wake, tests };
+  const owners = startSending(deps);
   const woken = bus.nc.subscribe(WEBHOOKS_DUE, {
     callback: (error, message) => {
       if (error === null) owners.wake(message.json<number[]>());
@@ -136,16 +79,16 @@ export async function startWebhookSignerService({
     log,
     take: async (published) => {
       const taken = await takeEvents(database, published);
-      figures.events.add({}, taken.events);
-      figures.deliveries.add({}, taken.deliveries);
+      metrics.events.add({}, taken.events);
+      metrics.deliveries.add({}, taken.deliveries);
       wake(taken.organizationIds);
     },
   });
   const serving = serveAll(deps);
-  const { sweepIntervalMs, housekeepingIntervalMs, clockIntervalMs, ownerTurnMs } = SIGNER_LIMITS;
+  const { sweepIntervalMs, clockIntervalMs, ownerTurnMs } = SIGNER_LIMITS;
   const repeated = [
     repeat({ everyMs: sweepIntervalMs, what: "looking for lost events", log }, createSweep(deps)),
-    repeat({ everyMs: housekeepingIntervalMs, what: "removing old deliveries", log }, () => removeOldRows(deps)),
+    startRetention(signerRetention(database, signer.WEBHOOK_RETENTION_DAYS), log),
     repeat({ everyMs: clockIntervalMs, what: "comparing clocks", log }, clock.look),
     repeat({ everyMs: ownerTurnMs, what: "looking whether the machine has slept", log }, clock.lookIfMoved),
   ];
@@ -161,20 +104,60 @@ export async function startWebhookSignerService({
   };
 }
 
-function serveAll(deps: SignerDeps): ReturnType<typeof serve>[] {
-  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
+/** Compares the clocks, and seals with the current key what an older one has sealed. Closes the database when either fails. */
+async function prepare(database: Database, keyring: Keyring, log: Log): Promise<Clock> {
+  try {
+    const clock = await startClock(database, log);
+    const resealed = await resealSecrets(database, keyring);
+    if (resealed > 0) log.info({ resealed }, "webhook secrets are sealed with the current key");
+    return clock;
+  } catch (error) {
+    await closeDatabase(database);
+    throw error;
+  }
+}
+
+function startSending(deps: SignerDeps): Owners {
+  const { bus, database, log, clock, sender, allowLoopback, metrics } = deps;
+  return startOwners({
+    // Each attempt is recorded, so deliveries wait while the disk is short: they are due longer than others.
+    isPaused: () => isShort(diskOf(bus.nc), "reserve"),
+    database,
+    log,
+    clock,
+    sender,
+    allowLoopback,
+    random: Math.random,
+    secretsOf: (endpointIds) => openSecrets(deps, endpointIds),
+    onAttempt: ({ outcome, tookMs, lagMs }) => {
+      metrics.attempts.add({ outcome });
+      metrics.attemptSeconds.observe({ outcome }, tookMs / 1_000);
+      metrics.startLagSeconds.observe({}, lagMs / 1_000);
+    },
+  });
+}
+
+/** Every operation that the signer answers, with its handler. */
+function serveAll(deps: SignerDeps): readonly Serving[] {
+  const { nc } = deps.bus;
+  const responder = { nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
+  const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    operation: Operation<TRequest, TReply>,
+    handle: (deps: SignerDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
+  ): Serving => serve(responder, operation, (request) => handle(deps, request));
+
   return [
-    serve(responder, webhookSignerHealth, databaseHealth(deps.bus.nc, deps.database)),
-    serve(responder, listWebhookEndpoints, (request) => listEndpoints(deps, request)),
-    serve(responder, getWebhookEndpoint, (request) => get(deps, request)),
-    serve(responder, registerWebhookEndpoint, (request) => register(deps, request)),
-    serve(responder, changeWebhookEndpoint, (request) => changing.change(deps, request)),
-    serve(responder, rotateWebhookSecret, (request) => changing.rotate(deps, request)),
-    serve(responder, deleteWebhookEndpoint, (request) => changing.remove(deps, request)),
-    serve(responder, testWebhookEndpoint, (request) => test(deps, request)),
-    serve(responder, listWebhookDeliveries, (request) => listOwn(deps, request)),
-    serve(responder, getWebhookDelivery, (request) => getOwn(deps, request)),
-    serve(responder, listConsumerWebhookDeliveries, (request) => list(deps, request)),
-    serve(responder, redeliverWebhook, (request) => redeliver(deps, request)),
+    serve(responder, webhookSignerHealth, databaseHealth(nc, deps.database)),
+    on(endpointMessages.listWebhookEndpoints, endpoints.listWebhookEndpoints),
+    on(endpointMessages.getWebhookEndpoint, endpoints.getWebhookEndpoint),
+    on(endpointMessages.registerWebhookEndpoint, endpoints.registerWebhookEndpoint),
+    on(endpointMessages.changeWebhookEndpoint, endpoints.changeWebhookEndpoint),
+    on(endpointMessages.rotateWebhookSecret, endpoints.rotateWebhookSecret),
+    on(endpointMessages.deleteWebhookEndpoint, endpoints.deleteWebhookEndpoint),
+    on(endpointMessages.testWebhookEndpoint, testWebhookEndpoint),
+    on(deliveryMessages.listWebhookDeliveries, deliveries.listWebhookDeliveries),
+    on(deliveryMessages.getWebhookDelivery, deliveries.getWebhookDelivery),
+    on(deliveryMessages.listConsumerWebhookDeliveries, deliveries.listConsumerWebhookDeliveries),
+    on(deliveryMessages.redeliverWebhook, deliveries.redeliverWebhook),
   ];
 }

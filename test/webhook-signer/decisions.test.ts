@@ -1,11 +1,10 @@
 /** What is decided without a network or a database: what is read ahead, who finds a place, what is signed. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { envelope } from "../../services/webhook-signer/deliveries/envelope.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { EndpointWork, type Waiting } from "../../services/webhook-signer/sending/endpoint-work.ts";
 import { type Pace, Slots } from "../../services/webhook-signer/sending/slots.ts";
-import { signatureHeader } from "../../services/webhook-signer/signing.ts";
+import { envelope, signatureHeader } from "../../services/webhook-signer/signing.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
 
 describe("what is read ahead", () => {

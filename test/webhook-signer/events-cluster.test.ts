@@ -4,7 +4,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { type EventFollower, followEvents } from "../../services/webhook-signer/intake/follow-events.ts";
+import { type EventFollower, followEvents } from "../../services/webhook-signer/intake.ts";
 import { NatsCluster, NODES, type NodeName } from "../cluster/nats-cluster.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";

@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rotateWebhookSecretBodySchema } from "../../gateway/api/backoffice/webhook-endpoints.ts";
 import { registerWebhookEndpoint, rotateWebhookSecret } from "../../services/bus/messages/webhook-endpoints.ts";
+import { removeExpired } from "../../services/runtime/retention.ts";
 import { parseSettings } from "../../services/runtime/settings.ts";
-import { removeOldRows } from "../../services/webhook-signer/housekeeping.ts";
+import { signerRetention } from "../../services/webhook-signer/retention.ts";
 import { signerSettingsSchema } from "../../services/webhook-signer/settings.ts";
 import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -68,7 +69,7 @@ test("that an event was taken is known for as long as the outbox has it, and thr
   await age(2.9, [young]);
   // The outbox has let go of one that is old, and of the one that is not.
   await world.database`delete from outbox where outbox_id = any(${[old, young]}::bigint[])`;
-  await removeOldRows({ database: world.database, log: world.serviceDeps.log, retentionDays: 30 });
+  await removeExpired(signerRetention(world.database, 30), world.serviceDeps.log);
   const left = await world.database<{ event_id: number }[]>`
     select event_id from webhook_events where filial_id = ${fleet.filialId} order by event_id`;
   expect(left.map((row) => row.event_id)).toEqual([kept, young]);

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { takeEvents } from "../../services/webhook-signer/intake/take-events.ts";
-import { listAfter } from "../../services/webhook-signer/sql/deliveries.ts";
+import { takeEvents } from "../../services/webhook-signer/intake.ts";
+import { listConsumerWebhookDeliveries } from "../../services/webhook-signer/sql/deliveries.ts";
 import { type Fleet, type SignerWorld, startSignerWorld } from "./signer-world.ts";
 
 const WRITERS = 50;
@@ -26,7 +26,7 @@ async function readOn({ consumerId }: Fleet, isOver: () => boolean): Promise<Set
   let sinceId = 0;
   for (let last = false; ; ) {
     const page = { consumerId, sinceId, limit: 100, eventType: undefined, status: undefined };
-    const rows = await listAfter(world.database, page);
+    const rows = await listConsumerWebhookDeliveries(world.database, page);
     for (const { delivery_id: deliveryId } of rows) {
       seen.add(deliveryId);
       sinceId = deliveryId;

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { releaseOwners, takeOwners } from "../../services/webhook-signer/sql/owner-leases.ts";
+import { releaseOwners, takeOwners } from "../../services/webhook-signer/sql/owners.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 const OWNERS = 2_000;

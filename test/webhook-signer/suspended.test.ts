@@ -1,7 +1,7 @@
 /** A suspended consumer: nothing is sent to it, and nothing is lost for it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { summarizeDue } from "../../services/webhook-signer/sql/housekeeping.ts";
+import { summarizeDue } from "../../services/webhook-signer/sql/owners.ts";
 import { begunAfter, type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
 let world: SignerWorld;

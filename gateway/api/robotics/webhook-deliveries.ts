@@ -11,7 +11,7 @@ import {
 import { idempotencyHeaderSchema, idempotencyKey } from "../../http/command-id.ts";
 import { type ConsumerHandler, ok } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
-import { consumer, type Route, route } from "../../http/route.ts";
+import { type Route, route, consumer as who } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema } from "../../http/shared-schemas.ts";
 import { endedTaskSchema, filialPayloadSchema, offeredTaskSchema, testPayloadSchema } from "./webhook-events.ts";
 
@@ -118,7 +118,7 @@ export const consumerWebhookDeliveryRoutes: readonly Route[] = [
     summary: "Read the deliveries again",
     description:
       "All that this consumer was told or should have been, whether it arrived or not, in the order in which it was committed: whoever goes on behind the last id misses none. Ids have gaps, which say nothing; an event has a delivery of its own for each endpoint. Kept for thirty days unless the operator says otherwise.",
-    who: consumer,
+    who,
     quiet: true,
     query: deliveriesQuerySchema,
     replies: { 200: { description: "By id, oldest first.", schema: deliveriesSchema } },
@@ -133,7 +133,7 @@ export const consumerWebhookDeliveryRoutes: readonly Route[] = [
     summary: "Have a delivery sent once more",
     description:
       "One attempt now, with the same delivery id and body and a fresh signature: after the one under way, if there is one, and past an open breaker, as its probe. What waits for its next attempt keeps its time when this one fails. An offer is not sent after its expiry, an owner's test not again (`conflict`), nor one that had no endpoint (`endpoint_id` null): it goes to none that came later; it is read with `since_id`.",
-    who: consumer,
+    who,
     headers: redeliveryHeadersSchema,
     replies: { 202: { description: "It will be sent.", schema: deliverySchema } },
     errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],

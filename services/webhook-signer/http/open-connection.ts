@@ -1,9 +1,8 @@
-/** A connection to one of a target's checked addresses: TCP, a look at who is there, and TLS. */
+/** A connection to one of a target's checked addresses: TCP, a check of the address that answered, and TLS; all with deadlines. */
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import { TARGET_LIMITS } from "../limits.ts";
-import { AttemptFailure } from "./attempt-failure.ts";
-import { startDeadline } from "./deadline.ts";
+import { AttemptFailure } from "./send-result.ts";
 
 export interface ConnectionTarget {
   /** As in the certificate: a name, or an address without brackets. */
@@ -136,4 +135,36 @@ async function settled(
     socket.off("close", closed).off(event, resolve);
     signal.removeEventListener("abort", abort);
   }
+}
+
+export interface Deadline {
+  /** Aborts with `reason` at the end of the time, and with an outer signal's reason when that aborts. */
+  readonly signal: AbortSignal;
+  /** Ends the watch. The caller calls it in any case. */
+  clear(): void;
+}
+
+/**
+ * Not `AbortSignal.any` of `AbortSignal.timeout`: both leave something behind at an outer signal that lives as long as the
+ * process, or until a timer that nobody needs any more.
+ */
+export function startDeadline(
+  afterMs: number,
+  outer: readonly AbortSignal[],
+  reason: () => Error = () => new AttemptFailure("timed_out"),
+): Deadline {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(reason()), afterMs);
+  const stop = (event: Event): void => controller.abort((event.target as AbortSignal).reason);
+  for (const signal of outer) {
+    if (signal.aborted) controller.abort(signal.reason);
+    else signal.addEventListener("abort", stop, { once: true });
+  }
+  return {
+    signal: controller.signal,
+    clear() {
+      clearTimeout(timer);
+      for (const signal of outer) signal.removeEventListener("abort", stop);
+    },
+  };
 }

@@ -1,8 +1,8 @@
 /** One request on an open connection, and as much of the answer as a record needs. */
 import { errors } from "undici";
-import { TARGET_LIMITS } from "../limits.ts";
-import { AttemptFailure } from "./attempt-failure.ts";
-import type { Connection } from "./connection.ts";
+import { SIGNER_LIMITS, TARGET_LIMITS } from "../limits.ts";
+import type { Connection } from "./connections.ts";
+import { AttemptFailure } from "./send-result.ts";
 
 export interface Post {
   /** Path and query. */
@@ -108,4 +108,31 @@ function failureOf(cause: Error): Error {
     // What undici calls these: an answer to nothing, 100 to a request that did not ask for it, a change of protocol.
     (cause instanceof errors.SocketError && /^bad (?:response|upgrade)$/.test(cause.message));
   return new AttemptFailure(isAnswerWrong ? "answer_invalid" : "connection_closed", { cause });
+}
+
+/** PostgreSQL's text holds no NUL; the others would move a terminal's cursor or turn the text around it. */
+const UNSEEN = /(?![\n\t])[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/** At most `excerptBytes` of UTF-8; what is no UTF-8 becomes U+FFFD, what cannot be seen a space. */
+export function answerText(body: Uint8Array): string {
+  if (body.length === 0) return "";
+  const text = new TextDecoder().decode(body.subarray(0, TARGET_LIMITS.excerptBytes)).replace(UNSEEN, " ");
+  // U+FFFD takes more room than the byte that it stands for, so the text is measured again.
+  const room = new Uint8Array(TARGET_LIMITS.excerptBytes);
+  const { read } = new TextEncoder().encodeInto(text, room);
+  return text.slice(0, read);
+}
+
+/** How long the target wants to be left alone, at most `longestRetryAfterMs`; null where that cannot be understood. */
+export function retryAfterMs(header: string | readonly string[] | undefined, nowMs: number): number | null {
+  const text = (typeof header === "object" ? header[0] : header)?.trim();
+  if (text === undefined) return null;
+  const waitMs = /^\d{1,10}$/.test(text) ? Number(text) * 1_000 : dateOf(text) - nowMs;
+  if (Number.isNaN(waitMs)) return null;
+  return Math.min(Math.max(waitMs, 0), SIGNER_LIMITS.longestRetryAfterMs);
+}
+
+/** Only the form that is to be sent (IMF-fixdate); `Date.parse` alone takes much that is no date. */
+function dateOf(text: string): number {
+  return /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text) ? Date.parse(text) : Number.NaN;
 }

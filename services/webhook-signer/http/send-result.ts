@@ -1,6 +1,6 @@
 /** What is sent, and what comes of one attempt as its record has it. */
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
-import type { LoopbackRule, TargetRefusal } from "../target/refusal.ts";
+import type { LoopbackRule, TargetRefusal } from "../target/check-url.ts";
 
 export interface SendRequest {
   readonly url: string;
@@ -64,4 +64,15 @@ export interface Sender {
   ): Promise<TargetCheck>;
   /** Ends all connections. What is under way rejects, because nobody knows any more what the target did. */
   close(): Promise<void>;
+}
+
+/** The cause is for a debugger's eyes; nothing of it goes into a record, because it may tell of our network. */
+export class AttemptFailure extends Error {
+  readonly error: AttemptError;
+
+  constructor(error: AttemptError, options?: ErrorOptions) {
+    super(`The attempt failed: ${error}.`, options);
+    this.name = "AttemptFailure";
+    this.error = error;
+  }
 }

@@ -5,23 +5,14 @@
 import { isIP } from "node:net";
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 import { TARGET_LIMITS } from "../limits.ts";
-import { isLoopbackAddress, isPublicAddress, isWithin } from "../target/address-rule.ts";
+import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "../settings.ts";
+import { createOwnAddresses, isLoopbackAddress, isPublicAddress, isWithin } from "../target/address-rule.ts";
 import { checkTargetUrl, hostOf, isLoopbackHost } from "../target/check-url.ts";
-import { createOwnAddresses } from "../target/own-addresses.ts";
 import { type ResolverSettings, resolveTarget } from "../target/resolve-target.ts";
-import { answerText } from "./answer-text.ts";
-import { AttemptFailure } from "./attempt-failure.ts";
-import { type Connection, createConnection } from "./connection.ts";
-import { type Deadline, startDeadline } from "./deadline.ts";
-import { createIdleConnections } from "./idle-connections.ts";
-import { type ConnectionTimes, openConnection } from "./open-connection.ts";
-import { type Answer, noAnswer, type Post, post } from "./post.ts";
-import { remember } from "./remember.ts";
-import { retryAfterMs } from "./retry-after.ts";
-import { EndedBeforeSending, type Sender, type SendResult } from "./send-result.ts";
-import { checkedNameServers, ownNetworkBlocks, trustedRoots } from "./sender-settings.ts";
-
-export type { Sender };
+import { type Connection, createConnection, createIdleConnections } from "./connections.ts";
+import { type ConnectionTimes, type Deadline, openConnection, startDeadline } from "./open-connection.ts";
+import { type Answer, answerText, noAnswer, type Post, post, retryAfterMs } from "./post.ts";
+import { AttemptFailure, EndedBeforeSending, type Sender, type SendResult } from "./send-result.ts";
 
 export interface SenderSettings {
   /** Name servers as `address` or `address:port`, IPv6 in brackets; the system's when left out. */
@@ -254,3 +245,16 @@ const rounded = (ms: number | null): number | null => (ms === null ? null : Math
 
 /** An address and this machine's own name need no name server. */
 const isLookedUp = (host: string): boolean => isIP(host) === 0 && !isLoopbackHost(host);
+
+/** Calls `answer` once for each text. With `most` texts all are forgotten, so that many targets cost time and not memory. */
+export function remember<T>(most: number, answer: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const found = known.get(text);
+    if (found !== undefined) return found;
+    if (known.size >= most) known.clear();
+    const answered = answer(text);
+    known.set(text, answered);
+    return answered;
+  };
+}

@@ -4,9 +4,9 @@ import type { Log } from "../../runtime/log.ts";
 import type { Clock } from "../clock.ts";
 import { EndedBeforeSending, type Sender, type SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
-import type { DueRow } from "../sql/due.ts";
 import type { OutcomeRow } from "../sql/outcomes.ts";
-import type { LoopbackRule } from "../target/refusal.ts";
+import type { DueRow } from "../sql/owners.ts";
+import type { LoopbackRule } from "../target/check-url.ts";
 
 export interface AttemptDeps {
   readonly sender: Pick<Sender, "send">;

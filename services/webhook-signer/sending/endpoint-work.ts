@@ -1,8 +1,8 @@
 /** What a process knows of one endpoint while it sends for its owner: its breaker, and what it has in hand. */
 import { afterFailure, type BreakerState, CLOSED, disabledBy, roomOf } from "../../../machines/webhook-breaker.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
-import type { DueEndpointRow, DueRow } from "../sql/due.ts";
 import type { EndpointOutcomeRow } from "../sql/outcomes.ts";
+import type { DueEndpointRow, DueRow } from "../sql/owners.ts";
 import type { Pace } from "./slots.ts";
 
 export interface Waiting extends DueRow {

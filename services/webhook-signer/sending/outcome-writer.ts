@@ -4,7 +4,6 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "../../db/pool.ts";
-import { recordRoboticsTrail, SYSTEM_ACTOR } from "../../db/robotics-trail.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import {
@@ -141,7 +140,9 @@ export class OutcomeWriter {
   async #store(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[]): Promise<readonly DisabledRow[]> {
     const { database, signerId } = this.#deps;
     const decided = batch.map((ended) => ended.decided);
-    const disabling = endpoints.filter((row) => row.disabled_reason !== null);
+    const disabling = endpoints.flatMap(({ endpoint_id, generation, disabled_reason }) =>
+      disabled_reason === null ? [] : [{ endpoint_id, generation, disabled_reason }],
+    );
     try {
       if (disabling.length === 0) {
         await database.begin((sql) => writeDecided(sql, { decided, endpoints, signerId }));
@@ -154,11 +155,6 @@ export class OutcomeWriter {
       // First, because it locks the endpoints. What is still under way then is written all the same.
       const disabled = await disableEndpoints(sql, disabling, signerId);
       await writeOutcomes(sql, { outcomes: decided.map(({ outcome }) => outcome), endpoints, signerId });
-      for (const { endpoint_id: id, organization_id: organizationId, url, disabled_reason: reason } of disabled) {
-        const subject = { kind: "webhook_endpoint", id } as const;
-        const action = "webhook_endpoint_disabled";
-        await recordRoboticsTrail(sql, { organizationId, actor: SYSTEM_ACTOR, action, subject, data: { url, reason } });
-      }
       return disabled;
     });
   }

@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
-import { forgetSigners, type OwnersShared, releaseOwners, renewOwners, takeOwners } from "../sql/owner-leases.ts";
+import { forgetSigners, type OwnersShared, releaseOwners, renewOwners, takeOwners } from "../sql/owners.ts";
 import { OutcomeWriter } from "./outcome-writer.ts";
 import { OwnerSender, type OwnerSenderDeps } from "./owner-sender.ts";
 import { Slots } from "./slots.ts";

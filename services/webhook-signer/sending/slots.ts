@@ -3,6 +3,7 @@
  * target nobody knows yet, so that however many slow ones there are, neither waits for them. Who finds no place is called
  * when one is free, in the order in which they asked.
  */
+import { SIGNER_LIMITS } from "../limits.ts";
 
 /** How the target answered the last time: within `promptMs` and well; not yet, or not since it was left alone; otherwise. */
 export type Pace = "prompt" | "untried" | "slow";
@@ -72,4 +73,33 @@ export interface SlotsShape {
   readonly count: number;
   readonly keptForPrompt: number;
   readonly keptForUntried: number;
+}
+
+/** Places for owners' tests under way in this process: one endpoint, and one owner, take only so many of them. */
+export class TestPlaces {
+  readonly #endpoints = new Set<number>();
+  readonly #ofOwner = new Map<number, number>();
+
+  /** Whether there was one; the caller that took it gives it back. */
+  take(owner: TestOwner): boolean {
+    const { organizationId, endpointId } = owner;
+    const own = this.#ofOwner.get(organizationId) ?? 0;
+    const isFull = this.#endpoints.size >= SIGNER_LIMITS.testsAtOnce || own >= SIGNER_LIMITS.testsAtOncePerOwner;
+    if (isFull || this.#endpoints.has(endpointId)) return false;
+    this.#endpoints.add(endpointId);
+    this.#ofOwner.set(organizationId, own + 1);
+    return true;
+  }
+
+  give({ organizationId, endpointId }: TestOwner): void {
+    this.#endpoints.delete(endpointId);
+    const left = (this.#ofOwner.get(organizationId) ?? 1) - 1;
+    if (left === 0) this.#ofOwner.delete(organizationId);
+    else this.#ofOwner.set(organizationId, left);
+  }
+}
+
+interface TestOwner {
+  readonly organizationId: number;
+  readonly endpointId: number;
 }

@@ -77,7 +77,7 @@ const filtered = (sql: Queryable, { eventType, status }: DeliveryFilters) => sql
   ${status === undefined ? sql`` : sql`and status = ${status}`}`;
 
 /** A consumer's, behind an id, in the order of the ids, which is that of the commits. */
-export async function listAfter(
+export async function listConsumerWebhookDeliveries(
   sql: Queryable,
   page: DeliveryFilters & { readonly consumerId: number; readonly sinceId: number; readonly limit: number },
 ): Promise<readonly DeliveryRow[]> {
@@ -87,7 +87,7 @@ export async function listAfter(
     order by delivery_id limit ${page.limit}`;
 }
 
-export interface OwnPage extends DeliveryFilters {
+export interface OwnerPage extends DeliveryFilters {
   readonly organizationId: number;
   readonly endpointId: number | undefined;
   readonly consumerId: number | undefined;
@@ -96,7 +96,7 @@ export interface OwnPage extends DeliveryFilters {
 }
 
 /** An organization's, newest first: the newest of each of its consumers, and of those the newest. */
-export async function listBefore(sql: Queryable, page: OwnPage): Promise<readonly DeliveryRow[]> {
+export async function listWebhookDeliveries(sql: Queryable, page: OwnerPage): Promise<readonly DeliveryRow[]> {
   const { endpointId, consumerId, beforeId } = page;
   return await sql<DeliveryRow[]>`
     select own.* from robotics_consumers c cross join lateral (
@@ -112,7 +112,7 @@ export async function listBefore(sql: Queryable, page: OwnPage): Promise<readonl
     order by own.delivery_id desc limit ${page.limit}`;
 }
 
-export async function findOwn(
+export async function getWebhookDelivery(
   sql: Queryable,
   { organizationId, deliveryId }: { readonly organizationId: number; readonly deliveryId: number },
 ): Promise<DeliveryRow | undefined> {
@@ -126,11 +126,11 @@ export async function findOwn(
  * The delivery's endpoint; undefined where there is none, or it was deleted. Nothing about it changes before the transaction
  * ends; it is held before its deliveries, as by whoever writes outcomes.
  */
-export async function holdEndpointOf(
+export async function lockEndpointOf(
   sql: Transaction,
   { consumerId, deliveryId }: { readonly consumerId: number; readonly deliveryId: number },
-): Promise<HeldEndpointRow | undefined> {
-  const [row] = await sql<HeldEndpointRow[]>`
+): Promise<LockedEndpointRow | undefined> {
+  const [row] = await sql<LockedEndpointRow[]>`
     select endpoint_id, status from webhook_endpoints
     where deleted_at is null and endpoint_id = (
       select endpoint_id from webhook_deliveries where consumer_id = ${consumerId} and delivery_id = ${deliveryId})
@@ -138,7 +138,7 @@ export async function holdEndpointOf(
   return row;
 }
 
-export interface HeldEndpointRow {
+export interface LockedEndpointRow {
   readonly endpoint_id: number;
   readonly status: "active" | "paused" | "disabled";
 }
@@ -183,13 +183,13 @@ export async function insertRedelivery(
   return result.count === 1;
 }
 
-/** Writes that one more attempt is requested; the delivery is locked. */
-export async function storeRequest(
+/** Writes that one more attempt is requested, as the machine has decided; the delivery is locked. */
+export async function redeliverWebhook(
   sql: Transaction,
   deliveryId: number,
   { context: { requests, before, plannedAtMs, dueAtMs } }: DeliveryStep,
-): Promise<DeliveryRow | undefined> {
-  const [row] = await sql<DeliveryRow[]>`
+): Promise<DeliveryRow> {
+  const [row] = await sql<[DeliveryRow]>`
     update webhook_deliveries set status = 'pending', asked = ${requests}, manual_of = ${before},
       planned_at = to_timestamp(${plannedAtMs}::float8 / 1e3::float8),
       due_at = to_timestamp(${dueAtMs}::float8 / 1e3::float8)
@@ -220,4 +220,16 @@ export async function listAttempts(sql: Queryable, deliveryId: number, limit: nu
     select attempt_id, started_at, address, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, status, error,
       response_body, is_truncated, is_manual
     from webhook_attempts where delivery_id = ${deliveryId} order by attempt_id desc limit ${limit}`;
+}
+
+/** What waits for these endpoints never will be sent; what had been delivered before, and was to be sent again, was delivered. */
+export async function endPending(sql: Transaction, endpointIds: readonly number[]): Promise<void> {
+  if (endpointIds.length === 0) return;
+  await sql`
+    with waiting as materialized (
+      select delivery_id from webhook_deliveries
+      where endpoint_id = any(${[...endpointIds]}::bigint[]) and status = 'pending'
+      order by delivery_id for no key update
+    )
+    update webhook_deliveries set ${endedAs(sql, "failed")} where delivery_id in (select delivery_id from waiting)`;
 }

@@ -1,5 +1,6 @@
-/** Endpoints. Each is looked for within an organization, so that a foreign one is not there. */
-import type { Queryable, Transaction } from "../../db/pool.ts";
+/** Endpoints and their sealed secrets. Each endpoint is read within an organization, so that a foreign one does not exist. */
+import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import type { SealedSecret } from "../../runtime/keyring.ts";
 
 export interface EndpointRow {
   readonly endpoint_id: number;
@@ -27,7 +28,7 @@ const columns = (sql: Queryable) => sql`
   e.endpoint_id, e.organization_id, e.consumer_id, e.filial_id, c.mode, c.status as consumer_status, e.url, e.status, e.disabled_reason,
   e.consecutive_failures, e.open_until, e.last_success_at, e.last_failure_at, e.created_at`;
 
-export async function findEndpoint(
+export async function getWebhookEndpoint(
   sql: Queryable,
   { organizationId, endpointId }: EndpointKey,
 ): Promise<EndpointRow | undefined> {
@@ -59,7 +60,7 @@ export interface EndpointPage {
   readonly limit: number;
 }
 
-export async function listEndpoints(sql: Queryable, page: EndpointPage): Promise<readonly EndpointRow[]> {
+export async function listWebhookEndpoints(sql: Queryable, page: EndpointPage): Promise<readonly EndpointRow[]> {
   const ofConsumer = page.consumerId === undefined ? sql`` : sql`and e.consumer_id = ${page.consumerId}`;
   return await sql<EndpointRow[]>`
     select ${columns(sql)} from webhook_endpoints e join robotics_consumers c using (consumer_id)
@@ -99,7 +100,7 @@ export async function findConsumerMode(
   return row?.mode;
 }
 
-export async function insertEndpoint(
+export async function registerWebhookEndpoint(
   sql: Transaction,
   endpoint: {
     readonly organizationId: number;
@@ -137,9 +138,82 @@ export async function resetBreaker(sql: Queryable, endpointId: number): Promise<
     where endpoint_id = ${endpointId} and deleted_at is null`;
 }
 
+/** Which start of the endpoint this is; undefined when it is deleted. */
+export async function findGeneration(sql: Queryable, endpointId: number): Promise<number | undefined> {
+  const [row] = await sql<{ generation: number }[]>`
+    select generation from webhook_endpoints where endpoint_id = ${endpointId} and deleted_at is null`;
+  return row?.generation;
+}
+
 /** What was sent stays readable. */
-export async function deleteEndpoint(sql: Transaction, endpointId: number): Promise<void> {
+export async function deleteWebhookEndpoint(sql: Transaction, endpointId: number): Promise<void> {
   await sql`
     update webhook_endpoints set deleted_at = now(), generation = generation + 1 where endpoint_id = ${endpointId}`;
   await sql`delete from webhook_secrets where endpoint_id = ${endpointId}`;
+}
+
+export interface SecretRow {
+  readonly secret_id: number;
+  readonly endpoint_id: number;
+  readonly key_id: string;
+  readonly nonce: Uint8Array;
+  readonly sealed: Uint8Array;
+  readonly created_at: Date;
+  readonly expires_at: Date | null;
+}
+
+/** Those that sign now, the newest of each endpoint first. */
+export async function listLiveSecrets(sql: Queryable, endpointIds: readonly number[]): Promise<readonly SecretRow[]> {
+  return await sql<SecretRow[]>`
+    select secret_id, endpoint_id, key_id, nonce, sealed, created_at, expires_at from webhook_secrets
+    where endpoint_id = any(${[...endpointIds]}::bigint[]) and (expires_at is null or expires_at > now())
+    order by endpoint_id, secret_id desc`;
+}
+
+export async function insertSecret(
+  sql: Transaction,
+  { endpointId, keyId, nonce, sealed }: SealedSecret & { readonly endpointId: number },
+): Promise<void> {
+  await sql`
+    insert into webhook_secrets (endpoint_id, key_id, nonce, sealed)
+    values (${endpointId}, ${keyId}, ${nonce}, ${sealed})`;
+}
+
+/** The current secret signs for this long beside the one that takes its place. */
+export async function expireCurrentSecret(sql: Transaction, endpointId: number, overlapMs: number): Promise<void> {
+  await sql`
+    update webhook_secrets set expires_at = now() + ${overlapMs}::float8 * interval '1 millisecond'
+    where endpoint_id = ${endpointId} and expires_at is null`;
+}
+
+/** Those whose overlap is not over end now. */
+export async function endOldSecrets(sql: Transaction, endpointId: number): Promise<void> {
+  await sql`
+    update webhook_secrets set expires_at = now()
+    where endpoint_id = ${endpointId} and expires_at is not null and expires_at > now()`;
+}
+
+/** Up to `limit` that another key has sealed. */
+export async function lockSecretsOfOtherKeys(
+  sql: Transaction,
+  keyId: string,
+  limit: number,
+): Promise<readonly SecretRow[]> {
+  return await sql<SecretRow[]>`
+    select secret_id, endpoint_id, key_id, nonce, sealed, created_at, expires_at from webhook_secrets
+    where key_id <> ${keyId} order by secret_id limit ${limit} for update skip locked`;
+}
+
+export async function resealSecret(sql: Transaction, secretId: number, sealed: SealedSecret): Promise<void> {
+  await sql`
+    update webhook_secrets set key_id = ${sealed.keyId}, nonce = ${sealed.nonce}, sealed = ${sealed.sealed}
+    where secret_id = ${secretId}`;
+}
+
+/** Nothing signs with them any more. */
+export async function deleteExpiredSecrets(sql: Database, limit: number): Promise<number> {
+  const result = await sql`
+    delete from webhook_secrets where secret_id in (
+      select secret_id from webhook_secrets where expires_at <= now() limit ${limit})`;
+  return result.count;
 }

@@ -5,8 +5,9 @@
 import type { DisabledReason } from "../../../machines/webhook-breaker.ts";
 import { type DeliveryEvent, type DeliveryStep, nextDelivery } from "../../../machines/webhook-delivery.ts";
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
-import type { Database, Transaction } from "../../db/pool.ts";
-import { deliveryStep, endedAs, type StepRow, stepColumns } from "./deliveries.ts";
+import type { Transaction } from "../../db/pool.ts";
+import { recordRoboticsTrail, SYSTEM_ACTOR } from "../../db/robotics-trail.ts";
+import { deliveryStep, endPending, type StepRow, stepColumns } from "./deliveries.ts";
 
 /** One attempt, as its record has it and as the machine is asked about it. */
 export interface OutcomeRow {
@@ -222,6 +223,12 @@ async function writeBreakers(sql: Transaction, { endpoints, signerId = null }: E
     where e.endpoint_id = i.endpoint_id and e.generation = i.generation and ${sql.unsafe(IS_LAST_HOLDER)}`;
 }
 
+export interface DisablingRow {
+  readonly endpoint_id: number;
+  readonly generation: number;
+  readonly disabled_reason: DisabledReason;
+}
+
 export interface DisabledRow {
   readonly endpoint_id: number;
   readonly organization_id: number;
@@ -230,12 +237,12 @@ export interface DisabledRow {
 }
 
 /**
- * Holds and disables those that were not disabled before; what waits for them will not be sent. That one has failed for
- * too long is for the owner's last holder to say; that it is gone, for whoever was told so.
+ * Locks and disables those that were not disabled before, ends what waits for them, and writes it to the audit log. Only
+ * the owner's last holder disables an endpoint because it fails; any process does so that has received a 410.
  */
 export async function disableEndpoints(
   sql: Transaction,
-  endpoints: readonly EndpointOutcomeRow[],
+  endpoints: readonly DisablingRow[],
   signerId: string | null = null,
 ): Promise<readonly DisabledRow[]> {
   if (endpoints.length === 0) return [];
@@ -245,28 +252,21 @@ export async function disableEndpoints(
     select from webhook_endpoints where endpoint_id = any(${ids}::bigint[]) order by endpoint_id for update`;
   const disabled = await sql<DisabledRow[]>`
     update webhook_endpoints e set status = 'disabled', disabled_reason = i.disabled_reason
-    from jsonb_to_recordset(${sql.json(endpoints.map((row) => endpointAsJson(row, signerId)))}) as i (
+    from jsonb_to_recordset(${sql.json(endpoints.map((row) => ({ ...row, signer_id: signerId })))}) as i (
       endpoint_id bigint, generation integer, disabled_reason text, signer_id uuid)
     where e.endpoint_id = i.endpoint_id and e.generation = i.generation and e.status <> 'disabled'
       and (i.disabled_reason = 'gone' or ${sql.unsafe(IS_LAST_HOLDER)})
     returning e.endpoint_id, e.organization_id, e.url, e.disabled_reason`;
-  await failPending(
+  await endPending(
     sql,
     disabled.map((row) => row.endpoint_id),
   );
+  for (const { endpoint_id: id, organization_id: organizationId, url, disabled_reason: reason } of disabled) {
+    const subject = { kind: "webhook_endpoint", id } as const;
+    const action = "webhook_endpoint_disabled";
+    await recordRoboticsTrail(sql, { organizationId, actor: SYSTEM_ACTOR, action, subject, data: { url, reason } });
+  }
   return disabled;
-}
-
-/** What waits for these endpoints never will be sent; what had been delivered before, and was to be sent again, was delivered. */
-export async function failPending(sql: Transaction | Database, endpointIds: readonly number[]): Promise<void> {
-  if (endpointIds.length === 0) return;
-  await sql`
-    with waiting as materialized (
-      select delivery_id from webhook_deliveries
-      where endpoint_id = any(${[...endpointIds]}::bigint[]) and status = 'pending'
-      order by delivery_id for no key update
-    )
-    update webhook_deliveries set ${endedAs(sql, "failed")} where delivery_id in (select delivery_id from waiting)`;
 }
 
 const endpointAsJson = (row: EndpointOutcomeRow, signerId: string | null) => ({

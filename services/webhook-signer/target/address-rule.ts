@@ -4,6 +4,7 @@
  * `ipaddr.js` as well, which know some blocks that we do not name and miss some that we do.
  */
 import { isIP } from "node:net";
+import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
 export type Block = ReturnType<typeof ipaddr.parseCIDR>;
@@ -97,4 +98,20 @@ function parseAddress(text: string): ReturnType<typeof ipaddr.parse> | undefined
 /** ISATAP (RFC 5214) can stand below any prefix: the interface id is 0000:5efe or 0200:5efe and an IPv4 address. */
 function isIsatap(bytes: readonly number[]): boolean {
   return (bytes[8] === 0 || bytes[8] === 2) && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
+}
+
+/** Tells of an address whether a network interface of this machine has it, or had within the last `goodForMs`. */
+export function createOwnAddresses(goodForMs: number): (address: string) => boolean {
+  let own: ReadonlySet<string | undefined> = new Set();
+  let readAt = Number.NEGATIVE_INFINITY;
+  return (address) => {
+    const now = performance.now();
+    if (now - readAt > goodForMs) {
+      own = new Set(
+        Object.values(networkInterfaces()).flatMap((each) => each?.map((one) => canonicalAddress(one.address))),
+      );
+      readAt = now;
+    }
+    return own.has(canonicalAddress(address));
+  };
 }

@@ -5,8 +5,7 @@
 import { Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
 import { TARGET_LIMITS } from "../limits.ts";
-import { isLoopbackHost } from "./check-url.ts";
-import type { TargetRefusal } from "./refusal.ts";
+import { isLoopbackHost, type TargetRefusal } from "./check-url.ts";
 
 export interface ResolverSettings {
   /** Name servers as `address` or `address:port`, IPv6 in brackets; empty for the system's. */

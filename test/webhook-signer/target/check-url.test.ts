@@ -1,8 +1,11 @@
 /** The address of a target as it is written, and as it is read. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkTargetUrl } from "../../../services/webhook-signer/target/check-url.ts";
-import { TARGET_REFUSAL_SENTENCES, TARGET_REFUSALS } from "../../../services/webhook-signer/target/refusal.ts";
+import {
+  checkTargetUrl,
+  TARGET_REFUSAL_SENTENCES,
+  TARGET_REFUSALS,
+} from "../../../services/webhook-signer/target/check-url.ts";
 import { REFUSED_URLS } from "./refused-targets.ts";
 
 const reasonOf = (raw: string, loopback: "refused" | "allowed" = "refused"): string => {

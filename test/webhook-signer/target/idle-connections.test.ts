@@ -2,8 +2,11 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Connection, createConnection } from "../../../services/webhook-signer/http/connection.ts";
-import { createIdleConnections } from "../../../services/webhook-signer/http/idle-connections.ts";
+import {
+  type Connection,
+  createConnection,
+  createIdleConnections,
+} from "../../../services/webhook-signer/http/connections.ts";
 import type { SenderSettings } from "../../../services/webhook-signer/http/sender.ts";
 import { TARGET_LIMITS } from "../../../services/webhook-signer/limits.ts";
 import { answering, OK, type RawTarget, removeFolder, senderWith, sendHere, startTarget } from "./raw-target.ts";

@@ -1,11 +1,11 @@
-/** What the webhook signer tells about its work. */
+/** The metrics of the webhook signer. */
 import type { Registry } from "prom-client";
 import { ATTEMPT_ERRORS } from "../bus/messages/webhook-deliveries.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/sample.ts";
-import type { DueSummary } from "./sql/housekeeping.ts";
+import type { DueSummary } from "./sql/owners.ts";
 
-export interface SignerFigures {
+export interface SignerMetrics {
   readonly events: Count<never>;
   readonly deliveries: Count<never>;
   /** By outcome: `delivered`, or why not. */
@@ -15,10 +15,10 @@ export interface SignerFigures {
   readonly startLagSeconds: Duration<never>;
 }
 
-export function addSignerFigures(
+export function addSignerMetrics(
   metrics: Registry | undefined,
   facts: { readonly owners: () => number; readonly due: Sample<DueSummary> },
-): SignerFigures {
+): SignerMetrics {
   addGauge(metrics, "webhook_owners_held", "Owners that this process sends for.", facts.owners);
   const read = async (of: (known: DueSummary) => number): Promise<number> => {
     const known = await facts.due();

@@ -1,26 +1,6 @@
-/** Looking at the whole, and keeping it bounded. */
+/** What the retention job deletes, a bounded number of rows at a time. Each returns how many. */
 import type { Database } from "../../db/pool.ts";
 import { endedAs } from "./deliveries.ts";
-
-export interface DueSummary {
-  readonly rows: number;
-  readonly oldestAgeMs: number;
-}
-
-/** How many deliveries could be sent now, counted to `limit`, and how long the oldest of those counted has been due. */
-export async function summarizeDue(sql: Database, limit: number): Promise<DueSummary> {
-  const [row] = await sql<[{ rows: number; oldest_age_ms: number }]>`
-    select count(*)::int as rows,
-      coalesce(extract(epoch from clock_timestamp() - min(due_at)) * 1000, 0)::float8 as oldest_age_ms
-    from (
-      select d.due_at from webhook_deliveries d join webhook_endpoints e using (endpoint_id)
-        join robotics_consumers c on c.consumer_id = e.consumer_id
-      where d.status = 'pending' and d.due_at <= now() and e.status = 'active' and c.status = 'active'
-        and (e.open_until is null or e.open_until <= now())
-      limit ${limit}
-    ) as due`;
-  return { rows: row.rows, oldestAgeMs: row.oldest_age_ms };
-}
 
 /** Deliveries that are done with, and with them their attempts. Returns how many. */
 export async function deleteOldDeliveries(
@@ -42,7 +22,7 @@ export async function deleteOldDeliveries(
 }
 
 /** What has waited for a paused endpoint, or one of a suspended consumer, for as long as what is done with is kept. Returns how many. */
-export async function failForgottenDeliveries(
+export async function endForgottenDeliveries(
   sql: Database,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
 ): Promise<number> {

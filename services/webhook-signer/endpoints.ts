@@ -1,0 +1,210 @@
+/** The owner's webhook endpoints. Each operation refuses with `permission_denied`, and with `not_found` for a foreign one. */
+import { requirePermission } from "../bus/access.ts";
+import { BOUNDS } from "../bus/bounds.ts";
+import type { Caller } from "../bus/messages/caller.ts";
+import type * as messages from "../bus/messages/webhook-endpoints.ts";
+import type { RequestOf } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import type { Queryable, Transaction } from "../db/pool.ts";
+import { personActor, recordRoboticsTrail } from "../db/robotics-trail.ts";
+import type { SignerDeps, SignerHandler } from "./deps.ts";
+import { SIGNER_LIMITS, TARGET_LIMITS } from "./limits.ts";
+import { loopbackRule } from "./sending/attempt.ts";
+import { newSecret, secretPlace } from "./signing.ts";
+import { endPending } from "./sql/deliveries.ts";
+import * as sql from "./sql/endpoints.ts";
+import { TARGET_REFUSAL_SENTENCES } from "./target/check-url.ts";
+
+function endpointMessage(row: sql.EndpointRow, secrets: readonly sql.SecretRow[]): messages.WebhookEndpoint {
+  return {
+    endpointId: row.endpoint_id,
+    consumerId: row.consumer_id,
+    filialId: row.filial_id,
+    url: row.url,
+    status: row.status,
+    disabledReason: row.disabled_reason,
+    openUntilMs: row.open_until?.getTime() ?? null,
+    consecutiveFailures: row.consecutive_failures,
+    lastSuccessAtMs: row.last_success_at?.getTime() ?? null,
+    lastFailureAtMs: row.last_failure_at?.getTime() ?? null,
+    secrets: secrets
+      .filter((secret) => secret.endpoint_id === row.endpoint_id)
+      .map((secret) => ({
+        createdAtMs: secret.created_at.getTime(),
+        expiresAtMs: secret.expires_at?.getTime() ?? null,
+      })),
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+async function withSecrets(using: Queryable, rows: readonly sql.EndpointRow[]): Promise<messages.WebhookEndpoint[]> {
+  const ids = rows.map((row) => row.endpoint_id);
+  const secrets = ids.length === 0 ? [] : await sql.listLiveSecrets(using, ids);
+  return rows.map((row) => endpointMessage(row, secrets));
+}
+
+async function withItsSecrets(using: Queryable, row: sql.EndpointRow): Promise<messages.WebhookEndpoint> {
+  return endpointMessage(row, await sql.listLiveSecrets(using, [row.endpoint_id]));
+}
+
+export const listWebhookEndpoints: SignerHandler<typeof messages.listWebhookEndpoints> = async (
+  { database },
+  { caller, consumerId, sinceId = 0, limit = BOUNDS.listedUnlessAsked },
+) => {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  // One more than the limit shows whether there are more.
+  const rows = await sql.listWebhookEndpoints(database, { organizationId, consumerId, sinceId, limit: limit + 1 });
+  const { page, hasMore } = firstPage(await withSecrets(database, rows), limit);
+  return { endpoints: page, hasMore };
+};
+
+export const getWebhookEndpoint: SignerHandler<typeof messages.getWebhookEndpoint> = async ({ database }, request) => ({
+  endpoint: await withItsSecrets(database, await findEndpoint(database, request)),
+});
+
+/** An owner's endpoint. */
+export async function findEndpoint(
+  database: Queryable,
+  { caller, endpointId }: RequestOf<typeof messages.getWebhookEndpoint>,
+): Promise<sql.EndpointRow> {
+  requirePermission(caller, "organization.manage");
+  return existing(await sql.getWebhookEndpoint(database, { organizationId: caller.organizationId, endpointId }));
+}
+
+/** Refuses with `webhook_target_refused`, and with `conflict` beyond the consumer's number of endpoints. */
+export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebhookEndpoint> = async (
+  deps,
+  { caller, consumerId, url: requestedUrl },
+) => {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  const mode = existing(await sql.findConsumerMode(deps.database, { organizationId, consumerId }));
+  const url = await checkTarget(deps, { url: requestedUrl, mode });
+  const secret = newSecret();
+  return await deps.database.begin(async (tx) => {
+    const consumer = existing(await sql.lockConsumer(tx, { organizationId, consumerId }));
+    if (consumer.endpoints >= SIGNER_LIMITS.endpointsPerConsumer) {
+      const detail = `A consumer has ${SIGNER_LIMITS.endpointsPerConsumer} endpoints at most; delete one first.`;
+      throw new RefusedError({ code: "conflict", detail });
+    }
+    const { filial_id: filialId } = consumer;
+    const endpointId = await sql.registerWebhookEndpoint(tx, { organizationId, consumerId, filialId, url });
+    await sql.insertSecret(tx, { endpointId, ...deps.keyring.seal(secretPlace(endpointId), secret) });
+    const data = { url, consumer_id: consumerId };
+    await record(tx, { caller, endpointId, action: "webhook_endpoint_registered", data });
+    const row = existing(await sql.getWebhookEndpoint(tx, { organizationId, endpointId }));
+    return { endpoint: await withItsSecrets(tx, row), secret };
+  });
+};
+
+/** Pauses or activates. Refuses with `webhook_target_refused` when an endpoint is activated whose address is not public any more. */
+export const changeWebhookEndpoint: SignerHandler<typeof messages.changeWebhookEndpoint> = async (
+  deps,
+  { caller, endpointId, status },
+) => {
+  const known = await findEndpoint(deps.database, { caller, endpointId });
+  if (status === "active") await checkTarget(deps, known);
+  const endpoint = await changing(deps, { caller, endpointId }, async (tx, row) => {
+    if (row.status === status) return;
+    if (status === "active") await sql.activateEndpoint(tx, endpointId);
+    else await sql.pauseEndpoint(tx, endpointId);
+    const action = `webhook_endpoint_${status === "active" ? "activated" : "paused"}`;
+    await record(tx, { caller, endpointId, action });
+  });
+  deps.wake([caller.organizationId]);
+  return { endpoint };
+};
+
+/** Both secrets sign until the overlap is over. Refuses with `conflict` while there are two already. */
+export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSecret> = async (
+  deps,
+  { caller, endpointId, overlapMs },
+) => {
+  const secret = newSecret();
+  const endpoint = await changing(deps, { caller, endpointId }, async (tx) => {
+    const live = await sql.listLiveSecrets(tx, [endpointId]);
+    if (live.length >= SIGNER_LIMITS.liveSecrets && overlapMs > 0) {
+      const detail =
+        "The secret before the last one still signs; wait until its overlap is over, or rotate without overlap.";
+      throw new RefusedError({ code: "conflict", detail });
+    }
+    await sql.expireCurrentSecret(tx, endpointId, overlapMs);
+    // The owner rotates without an overlap when a secret has leaked: no older one signs any more.
+    if (overlapMs === 0) await sql.endOldSecrets(tx, endpointId);
+    await sql.insertSecret(tx, { endpointId, ...deps.keyring.seal(secretPlace(endpointId), secret) });
+    await record(tx, { caller, endpointId, action: "webhook_secret_rotated", data: { overlap_ms: overlapMs } });
+  });
+  // The process that sends to it signs with the new one from now on.
+  deps.wake([caller.organizationId]);
+  return { endpoint, secret };
+};
+
+export const deleteWebhookEndpoint: SignerHandler<typeof messages.deleteWebhookEndpoint> = async (
+  deps,
+  { caller, endpointId },
+) => {
+  requirePermission(caller, "organization.manage");
+  await deps.database.begin(async (tx) => {
+    const { url } = existing(await sql.lockEndpoint(tx, { organizationId: caller.organizationId, endpointId }));
+    await sql.deleteWebhookEndpoint(tx, endpointId);
+    await endPending(tx, [endpointId]);
+    await record(tx, { caller, endpointId, action: "webhook_endpoint_deleted", data: { url } });
+  });
+  // The process that sends to it drops what it has in hand.
+  deps.wake([caller.organizationId]);
+  return {};
+};
+
+/** Changes a locked endpoint, and returns it as it is then. */
+async function changing(
+  { database }: Pick<SignerDeps, "database">,
+  { caller, endpointId }: { readonly caller: Caller; readonly endpointId: number },
+  work: (tx: Transaction, row: sql.EndpointRow) => Promise<void>,
+): Promise<messages.WebhookEndpoint> {
+  requirePermission(caller, "organization.manage");
+  const { organizationId } = caller;
+  return await database.begin(async (tx) => {
+    await work(tx, existing(await sql.lockEndpoint(tx, { organizationId, endpointId })));
+    return await withItsSecrets(tx, existing(await sql.getWebhookEndpoint(tx, { organizationId, endpointId })));
+  });
+}
+
+/**
+ * The guard of every delivery, for an owner's request (I13). Returns the address as it will be called. Throws
+ * `webhook_target_refused` with the reason.
+ */
+async function checkTarget(
+  deps: Pick<SignerDeps, "sender" | "allowLoopback" | "log">,
+  target: { readonly url: string; readonly mode: "test" | "live" },
+): Promise<string> {
+  const loopback = loopbackRule(deps, target.mode);
+  const signal = AbortSignal.timeout(TARGET_LIMITS.dnsMs + TARGET_LIMITS.connectMs);
+  const checked = await deps.sender.check(target.url, { loopback, signal });
+  if (!checked.ok && checked.error === "dns_failed") {
+    const detail = "The host's address could not be found.";
+    throw new RefusedError({ code: "webhook_target_refused", reason: "dns_failed", detail });
+  }
+  if (!checked.ok) {
+    const { reason } = checked;
+    throw new RefusedError({ code: "webhook_target_refused", reason, detail: TARGET_REFUSAL_SENTENCES[reason] });
+  }
+  if (loopback === "allowed") {
+    deps.log.warn({ host: checked.url.host }, "WEBHOOK_ALLOW_LOOPBACK lets this test endpoint be on this machine");
+  }
+  return checked.url.href;
+}
+
+interface AuditEntry {
+  readonly caller: Caller;
+  readonly endpointId: number;
+  readonly action: string;
+  readonly data?: Readonly<Record<string, string | number>>;
+}
+
+async function record(tx: Transaction, { caller, endpointId, action, data = {} }: AuditEntry): Promise<void> {
+  const subject = { kind: "webhook_endpoint", id: endpointId } as const;
+  const { organizationId } = caller;
+  await recordRoboticsTrail(tx, { organizationId, actor: personActor(caller), action, subject, data });
+}

@@ -1,0 +1,267 @@
+/**
+ * Events become deliveries, event and deliveries in one transaction; each event once, however often it comes. One durable
+ * consumer, which all processes share, follows the stream: while one batch is written the next one gathers, and an event is
+ * acknowledged when it is written, so a process that dies leaves it to the others. A sweep takes from the outbox the events
+ * that the bus has lost, and ends the offers that expired while they waited.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { AckPolicy, type ConsumerMessages, type JsMsg, jetstream } from "@nats-io/jetstream";
+import { nanos } from "nats";
+import type { Bus } from "../bus/connection.ts";
+import {
+  type PublishedRoboticsEvent,
+  publishedRoboticsEventSchema,
+  roboticsEventSchema,
+} from "../bus/messages/robotics-events.ts";
+import { ROBOTICS_EVENTS } from "../bus/streams.ts";
+import type { Database, Transaction } from "../db/pool.ts";
+import type { Log } from "../runtime/log.ts";
+import type { SignerDeps } from "./deps.ts";
+import { SIGNER_LIMITS } from "./limits.ts";
+import { envelope } from "./signing.ts";
+import {
+  holdEndpoints,
+  insertDeliveries,
+  insertEvents,
+  insertUnreadableEvent,
+  lapseOffers,
+  listConsumers,
+  listLostEvents,
+  type NewDelivery,
+  takeDeliveryIds,
+} from "./sql/intake.ts";
+
+const DURABLE = "webhook-signer";
+
+export interface EventFollower {
+  stop(): Promise<void>;
+}
+
+export interface FollowOptions {
+  readonly bus: Bus;
+  readonly log: Log;
+  /** Writes events down; when it rejects they come again. */
+  readonly take: (events: readonly PublishedRoboticsEvent[]) => Promise<void>;
+}
+
+interface Arrived {
+  readonly message: JsMsg;
+  readonly published: PublishedRoboticsEvent;
+}
+
+/** Rejects when the stream cannot be followed at first; later it is followed anew, whatever happens to it. */
+export async function followEvents({ bus, log, take }: FollowOptions): Promise<EventFollower> {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let messages = await consume(bus);
+  const run = async (): Promise<void> => {
+    let isTold = false;
+    while (!signal.aborted) {
+      try {
+        await follow(messages, { log, take });
+        isTold = false;
+      } catch (error) {
+        if (!isTold && !signal.aborted) log.warn({ err: error }, "the events of robotics cannot be followed now");
+        isTold = true;
+      }
+      if (signal.aborted) return;
+      await delay(SIGNER_LIMITS.followPauseMs, undefined, { signal }).catch(() => undefined);
+      // A bus that lost its data has lost the consumer as well; the stream is made anew by whoever publishes.
+      messages = await consume(bus).catch(() => messages);
+      if (signal.aborted) await messages.close();
+    }
+  };
+  const running = run();
+  return {
+    async stop() {
+      stopping.abort();
+      await messages.close();
+      await running;
+    },
+  };
+}
+
+async function consume({ jsm, nc }: Bus): Promise<ConsumerMessages> {
+  await jsm.consumers.add(ROBOTICS_EVENTS.name, {
+    durable_name: DURABLE,
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: nanos(SIGNER_LIMITS.ackWaitMs),
+    max_ack_pending: SIGNER_LIMITS.eventsPerBatch * 4,
+  });
+  // The client asks for the consumer again when its server falls silent, and waits for the answer as long as this.
+  const js = jetstream(nc, { timeout: SIGNER_LIMITS.consumerAnswerMs });
+  const consumer = await js.consumers.get(ROBOTICS_EVENTS.name, DURABLE);
+  return await consumer.consume({
+    max_messages: SIGNER_LIMITS.eventsPerBatch,
+    expires: SIGNER_LIMITS.pullExpiresMs,
+    idle_heartbeat: SIGNER_LIMITS.pullHeartbeatMs,
+    abort_on_missing_resource: true,
+  });
+}
+
+/** Until the messages end; rejects when what they come from is gone. */
+async function follow(messages: ConsumerMessages, { log, take }: Pick<FollowOptions, "log" | "take">): Promise<void> {
+  const waiting: Arrived[] = [];
+  let writing: Promise<void> | undefined;
+  const write = async (): Promise<void> => {
+    // What has arrived in the same turn of the event loop goes together.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      await writeBatch(waiting.splice(0, SIGNER_LIMITS.eventsPerBatch), { log, take });
+    }
+    writing = undefined;
+  };
+  try {
+    for await (const message of messages) {
+      const published = read(message, log);
+      if (published === undefined) continue;
+      waiting.push({ message, published });
+      writing ??= write();
+    }
+  } finally {
+    await writing;
+  }
+}
+
+function read(message: JsMsg, log: Log): PublishedRoboticsEvent | undefined {
+  try {
+    return publishedRoboticsEventSchema.parse(message.json());
+  } catch (error) {
+    // It would never become readable, and must not keep the others from being sent.
+    log.error({ err: error, sequence: message.seq }, "an event of robotics is not of its shape and is left out");
+    message.term();
+    return undefined;
+  }
+}
+
+async function writeBatch(
+  batch: readonly Arrived[],
+  { log, take }: Pick<FollowOptions, "log" | "take">,
+): Promise<void> {
+  try {
+    await take(batch.map(({ published }) => published));
+    for (const { message } of batch) message.ack();
+  } catch (error) {
+    log.warn({ err: error, events: batch.length }, "events could not be written down now and come again");
+    for (const { message } of batch) message.nak(SIGNER_LIMITS.eventPauseMs);
+  }
+}
+
+export interface EventsTaken {
+  readonly events: number;
+  readonly deliveries: number;
+  /** Owners with something to send. */
+  readonly organizationIds: readonly number[];
+}
+
+export async function takeEvents(
+  database: Database,
+  published: readonly PublishedRoboticsEvent[],
+): Promise<EventsTaken> {
+  if (published.length === 0) return { events: 0, deliveries: 0, organizationIds: [] };
+  return await database.begin(async (sql) => {
+    const inserted = await insertEvents(sql, published);
+    const fresh = published.filter(isFirst(inserted));
+    const targets = await targetsOf(sql, fresh);
+    const wanted = fresh.flatMap((one) => targets.filter(concernedBy(one)).map((target) => ({ one, target })));
+    const consumerIds = wanted.map(({ target }) => target.consumerId);
+    const ids = wanted.length === 0 ? [] : await takeDeliveryIds(sql, { consumerIds, count: wanted.length });
+    const deliveries = wanted.map(({ one, target }, index) => deliveryOf(one, target, ids[index] ?? 0));
+    await insertDeliveries(sql, deliveries);
+    const pending = deliveries.filter((delivery) => delivery.status === "pending");
+    const organizationIds = [...new Set(pending.map((delivery) => delivery.organizationId))];
+    return { events: fresh.length, deliveries: deliveries.length, organizationIds };
+  });
+}
+
+/** Whether the event is new; the same one twice in a batch counts once. */
+function isFirst(inserted: ReadonlySet<number>): (one: PublishedRoboticsEvent) => boolean {
+  const left = new Set(inserted);
+  return ({ eventId }) => left.delete(eventId);
+}
+
+interface EventTarget {
+  readonly consumerId: number;
+  readonly filialId: number;
+  /** Null for a consumer without an endpoint. */
+  readonly endpointId: number | null;
+  readonly isDisabled: boolean;
+}
+
+async function targetsOf(sql: Transaction, fresh: readonly PublishedRoboticsEvent[]): Promise<readonly EventTarget[]> {
+  const consumers = await listConsumers(sql, {
+    consumerIds: fresh.flatMap(({ event }) => event.consumerId ?? []),
+    filialIds: fresh.flatMap(({ event }) => (event.consumerId === null ? event.filialId : [])),
+  });
+  const endpoints = await holdEndpoints(
+    sql,
+    consumers.map((consumer) => consumer.consumer_id),
+  );
+  return consumers.flatMap<EventTarget>(({ consumer_id: consumerId, filial_id: filialId }) => {
+    const own = endpoints.filter((endpoint) => endpoint.consumer_id === consumerId);
+    if (own.length === 0) return [{ consumerId, filialId, endpointId: null, isDisabled: false }];
+    return own.map(({ endpoint_id: endpointId, status }) => {
+      return { consumerId, filialId, endpointId, isDisabled: status === "disabled" };
+    });
+  });
+}
+
+function concernedBy({ event }: PublishedRoboticsEvent): (target: EventTarget) => boolean {
+  const { consumerId, filialId } = event;
+  return (target) => (consumerId === null ? target.filialId === filialId : target.consumerId === consumerId);
+}
+
+function deliveryOf({ eventId, event }: PublishedRoboticsEvent, target: EventTarget, deliveryId: number): NewDelivery {
+  const { organizationId, eventType, createdAt, payload } = event;
+  // What comes while an endpoint is paused waits for it; nothing is sent to one that was disabled.
+  const isSent = target.endpointId !== null && !target.isDisabled;
+  return {
+    deliveryId,
+    organizationId,
+    consumerId: target.consumerId,
+    endpointId: target.endpointId,
+    eventId,
+    eventType,
+    body: envelope({ deliveryId, eventType, createdAt, payload }),
+    status: isSent ? "pending" : "unsent",
+    lapsesAt: event.eventType === "serving_task.offered" ? event.payload.expires_at : null,
+  };
+}
+
+type SweepDeps = Pick<SignerDeps, "database" | "log" | "metrics" | "wake">;
+
+/** What is to be done now and then. Now and then it looks at everything that the outbox has, at first at once. */
+export function createSweep(deps: SweepDeps): () => Promise<void> {
+  let wholeAtMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    await lapseOffers(deps.database, SIGNER_LIMITS.lapsedPerSweep);
+    const startedAtMs = performance.now();
+    const isWhole = startedAtMs - wholeAtMs >= SIGNER_LIMITS.wholeSweepIntervalMs;
+    const isDone = await sweepLostEvents(deps, isWhole ? undefined : SIGNER_LIMITS.sweepWindowMs);
+    if (isWhole && isDone) wholeAtMs = startedAtMs;
+  };
+}
+
+/** Whether there are no more. */
+async function sweepLostEvents(deps: SweepDeps, withinMs: number | undefined): Promise<boolean> {
+  const { lostAfterMs: olderThanMs, lostPerSweep: limit } = SIGNER_LIMITS;
+  const rows = await listLostEvents(deps.database, { olderThanMs, withinMs, limit });
+  const lost: PublishedRoboticsEvent[] = [];
+  for (const { outbox_id: eventId, event } of rows) {
+    const parsed = roboticsEventSchema.safeParse(event);
+    if (parsed.success) lost.push({ eventId, event: parsed.data });
+    else {
+      deps.log.error({ err: parsed.error, eventId }, "an event of robotics is not of its shape and is left out");
+      await insertUnreadableEvent(deps.database, eventId);
+    }
+  }
+  for (let at = 0; at < lost.length; at += SIGNER_LIMITS.eventsPerBatch) {
+    const taken = await takeEvents(deps.database, lost.slice(at, at + SIGNER_LIMITS.eventsPerBatch));
+    if (taken.events === 0) continue;
+    deps.log.warn({ events: taken.events }, "the bus has lost events of robotics; they were taken from the outbox");
+    deps.metrics.events.add({}, taken.events);
+    deps.metrics.deliveries.add({}, taken.deliveries);
+    deps.wake(taken.organizationIds);
+  }
+  return rows.length < limit;
+}

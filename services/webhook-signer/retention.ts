@@ -1,0 +1,24 @@
+/** What the webhook signer deletes, each after its retention, and the deliveries that it ends because nobody resumed their endpoint. */
+import type { Database } from "../db/pool.ts";
+import type { Retention } from "../runtime/retention.ts";
+import { SIGNER_LIMITS } from "./limits.ts";
+import { deleteExpiredSecrets } from "./sql/endpoints.ts";
+import * as sql from "./sql/retention.ts";
+
+/** Several processes may run it at once. `retentionDays`: how long a delivery that has ended can be read. */
+export function signerRetention(
+  database: Database,
+  retentionDays: number,
+): Retention<"forgotten" | "deliveries" | "events" | "secrets"> {
+  const { eventRetentionDays, retention } = SIGNER_LIMITS;
+  return {
+    what: "old webhook records",
+    ...retention,
+    removals: {
+      forgotten: (rows) => sql.endForgottenDeliveries(database, { olderThanDays: retentionDays, rows }),
+      deliveries: (rows) => sql.deleteOldDeliveries(database, { olderThanDays: retentionDays, rows }),
+      events: (rows) => sql.deleteOldEvents(database, { olderThanDays: eventRetentionDays, rows }),
+      secrets: (rows) => deleteExpiredSecrets(database, rows),
+    },
+  };
+}
