@@ -16,9 +16,9 @@ export const REGISTRY_LIMITS = {
   retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
   /** Time enough to walk to the device and type ten characters (design §4, "enrollment code"). */
   enrollmentCodeLifetimeMs: 15 * 60_000,
-  /** A sandbox code may wait a day for whoever tries the service; each start issues a fresh one. */
+  /** A day for the person who tries the service; each start issues a fresh one. */
   sandboxCodeLifetimeMs: 24 * 3_600_000,
-  /** Characters of a claimed code that are looked at; a real one has ten and a hyphen. */
+  /** A longer text is no code; a real one has ten characters and a hyphen. */
   enrollmentCodeInputLength: 64,
   /** Filials of one organization: no chain has as many, and a looping script is stopped while counting is still cheap. */
   filials: 10_000,

@@ -32,11 +32,8 @@ const stationDescription = (row: sql.StationRow): StationDescription => ({
 });
 
 export const stationMessage = (row: sql.StationRow): stations.Station => ({
+  ...stationDescription(row),
   stationId: row.station_id,
-  filialId: row.filial_id,
-  name: row.name,
-  currency: row.currency,
-  status: row.status,
   sandbox: row.sandbox,
   createdAtMs: row.created_at.getTime(),
 });

@@ -1,6 +1,6 @@
 /**
- * What the registry and the settlement service know, page by page, so that the relay can tell it to a bus that has lost
- * its newest data (design §3). Asked by the relay only. Hashes are SHA-256 in lower-case hex.
+ * What PostgreSQL has, page by page: the relay publishes it again on a bus that has lost its newest data (design §3). Only
+ * the relay calls these operations of the registry and the settlement service. Hashes are SHA-256 in lower-case hex.
  */
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
@@ -16,7 +16,7 @@ import {
 
 const id = z.int().positive();
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
-/** Things after this id, in the order of their ids. A page may be shorter than `limit` although there are more. */
+/** Rows after this id, by id. A page may be shorter than `limit` although `hasMore`. */
 const page = z.object({ sinceId: z.int().min(0), limit: id });
 
 /** Stations with their devices as they are now: the newest revoked ones first, then those that are not revoked. */
@@ -36,7 +36,7 @@ export const announceStations = defineOperation(
   }),
 );
 
-/** Every credential that there ever was; one without an entry is revoked and opens nothing. */
+/** All credentials ever issued; one without an entry is revoked. */
 export const announceCredentials = defineOperation(
   "registry.announceCredentials",
   "repeatable",
@@ -47,7 +47,7 @@ export const announceCredentials = defineOperation(
   }),
 );
 
-/** Every session that has not expired; one without an entry was ended before its time. */
+/** All sessions that have not expired; one without an entry was ended earlier. */
 export const announceSessions = defineOperation(
   "registry.announceSessions",
   "repeatable",
@@ -58,7 +58,7 @@ export const announceSessions = defineOperation(
   }),
 );
 
-/** Every kill switch that was ever thrown, whether it is on or off. */
+/** All kill switches that were ever on, whether they are on or off now. */
 export const announceSwitches = defineOperation(
   "registry.announceSwitches",
   "repeatable",
@@ -67,8 +67,8 @@ export const announceSwitches = defineOperation(
 );
 
 /**
- * The truth about what stations believe: the orders that each takes for open, as they are now, with the newest open one
- * last, also when the station does not know it; and the transactions of the intents that it has not ended.
+ * For each station: the orders that its log has as open, as they are in PostgreSQL now, and the newest open one last, also
+ * when the log does not have it; and the transactions of the intents that the log has not ended.
  */
 export const announceOrders = defineOperation(
   "settlement.announceOrders",

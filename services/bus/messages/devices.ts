@@ -1,4 +1,7 @@
-/** Devices as their owner registered them. A foreign id is `not_found`. */
+/**
+ * Devices as their owner registered them. All operations need `organization.manage`; another organization's id is
+ * `not_found`.
+ */
 import { z } from "zod";
 import { DEVICE_STATUSES } from "../../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
@@ -7,34 +10,30 @@ import { defineOperation } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
+import { deviceDescriptionSchema } from "./station-commands.ts";
 
 const id = z.int().positive();
 const handoffTarget = z.string().max(BOUNDS.handoffTargetCharacters);
 
-export const deviceSchema = z.object({
-  deviceId: id,
+/** What the station's actor gets of a device, and what only the registry has. */
+export const deviceSchema = deviceDescriptionSchema.omit({ revision: true }).extend({
   stationId: id,
-  name: z.string(),
-  kind: z.enum(DEVICE_KINDS),
-  capabilities: z.array(z.enum(CAPABILITIES)),
-  status: z.enum(DEVICE_STATUSES),
-  handoffTarget: z.string(),
   createdAtMs: z.number(),
-  /** When the device last claimed a code; null while it never has. */
+  /** When the device last claimed a code; null before its first claim. */
   enrolledAtMs: z.number().nullable(),
 });
 export type Device = z.infer<typeof deviceSchema>;
 
 const deviceReply = z.object({ device: deviceSchema, barrier: barrierSchema });
 const capabilities = z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length);
-/** By id, of every status unless one is named. */
+/** By id; of all statuses unless one is named, and of all stations unless one is named. */
 export const listDevices = defineOperation(
   "registry.listDevices",
   "repeatable",
   z.object({ caller, stationId: id.optional(), status: z.enum(DEVICE_STATUSES).optional(), ...pageAfter }),
   z.object({ devices: z.array(deviceSchema), hasMore: z.boolean() }),
 );
-/** The device and the summary of its last heartbeat, read from the LIVENESS stream; null when it was never heard. */
+/** The device with its last heartbeat, which is null when it has sent none. */
 export const getDevice = defineOperation(
   "registry.getDevice",
   "repeatable",
@@ -44,7 +43,10 @@ export const getDevice = defineOperation(
     lastHeartbeat: z.object({ atMs: z.number(), summary: z.record(z.string(), z.unknown()) }).nullable(),
   }),
 );
-/** Capabilities left out are those of the kind. A smart POS companion carries a `handoffTarget`, which may be blank. */
+/**
+ * The new device is pending. Without `capabilities` it has those of its kind. `handoffTarget` is for a smart POS companion.
+ * Refuses with `invalid_request`, with `conflict` at a closed station, and with `device_limit_reached`.
+ */
 export const registerDevice = defineOperation(
   "registry.registerDevice",
   "once",
@@ -58,6 +60,7 @@ export const registerDevice = defineOperation(
   }),
   deviceReply,
 );
+/** Changes the fields that are given. A revoked device is `conflict`. */
 export const changeDevice = defineOperation(
   "registry.changeDevice",
   "once",
@@ -70,7 +73,10 @@ export const changeDevice = defineOperation(
   }),
   deviceReply,
 );
-/** SUSPEND, RESUME, RESET (revokes credential and codes; the device must enroll again), REVOKE (for good). One that is as asked stays so. */
+/**
+ * RESET revokes credential and codes, and the device must enroll again; REVOKE is final. A device that already has the
+ * status keeps it; a move that its machine does not take is `conflict`.
+ */
 export const moveDevice = defineOperation(
   "registry.moveDevice",
   "once",

@@ -18,7 +18,10 @@ export const enrollmentCodeSchema = z.object({
 });
 export type EnrollmentCode = z.infer<typeof enrollmentCodeSchema>;
 
-/** The code is returned once, as XXXXX-XXXXX. A newer code of the same device revokes the open one. */
+/**
+ * The code is returned once, as XXXXX-XXXXX. It revokes the open code of the device. A device that is not pending, or is at
+ * a closed station, is `conflict`.
+ */
 export const issueEnrollmentCode = defineOperation(
   "registry.issueEnrollmentCode",
   "once",
@@ -36,6 +39,7 @@ export const listEnrollmentCodes = defineOperation(
   z.object({ caller, deviceId: id, ...pageBefore }),
   z.object({ enrollmentCodes: z.array(enrollmentCodeSchema), hasMore: z.boolean() }),
 );
+/** A revoked code stays so; a spent or expired one is `conflict`. */
 export const revokeEnrollmentCode = defineOperation(
   "registry.revokeEnrollmentCode",
   "repeatable",
@@ -52,7 +56,7 @@ export const enrollDevice = defineOperation(
     credential: z.string(),
     scopes: z.array(z.string()),
     organizationId: id,
-    /** As the claim left them: the answer must not depend on how far a replica has come, for it is given once. */
+    /** As they are after the claim: the answer is given once, so it must not depend on how far a replica has come. */
     device: deviceSchema,
     station: stationSchema,
     barrier: barrierSchema,

@@ -1,4 +1,7 @@
-/** Filials: the branches of an organization. Lists are of the caller's organization; a foreign id is `not_found`. */
+/**
+ * Filials: the branches of an organization. All operations need `organization.manage`; another organization's id is
+ * `not_found`.
+ */
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
 import { pageAfter } from "../page.ts";
@@ -16,13 +19,13 @@ export const listFilials = defineOperation(
   z.object({ caller, ...pageAfter }),
   z.object({ filials: z.array(filialSchema), hasMore: z.boolean() }),
 );
+/** `conflict` when the organization has as many filials as it may. */
 export const createFilial = defineOperation(
   "registry.createFilial",
   "once",
   z.object({ caller, name }),
   z.object({ filial: filialSchema }),
 );
-
 export const getFilial = defineOperation(
   "registry.getFilial",
   "repeatable",

@@ -1,6 +1,6 @@
 /**
  * Kill switches: what is frozen, by whom and why. Freezing what is frozen, or unfreezing what is not, changes nothing and
- * is answered as it stands, so that a repetition is harmless and leaves one entry in the audit trail.
+ * returns the switch as it is, so that a repetition leaves one entry in the audit log.
  */
 import { z } from "zod";
 import { defineOperation } from "../operation.ts";
@@ -13,7 +13,7 @@ const id = z.int().positive();
 export const SWITCH_SUBJECTS = ["platform", "organization", "station", "device", "provider"] as const;
 export type SwitchSubjectKind = (typeof SWITCH_SUBJECTS)[number];
 
-/** Why a switch was thrown, as one line of text for people. */
+/** Why a switch was changed, as one line of text for people. */
 export const switchReasonSchema = nameSchema;
 
 export const killSwitchSchema = z.object({
@@ -30,7 +30,7 @@ export type KillSwitch = z.infer<typeof killSwitchSchema>;
 const switchReply = z.object({ killSwitch: killSwitchSchema, barrier: barrierSchema });
 const isOn = z.boolean();
 
-/** Of the caller's own organization, or a station, device or provider config of it. Needs `organization.manage`. */
+/** Of the caller's organization, or a station, device or provider config of it. Needs `organization.manage`. */
 export const setKillSwitch = defineOperation(
   "registry.setKillSwitch",
   "once",
@@ -48,7 +48,7 @@ export const setKillSwitch = defineOperation(
   switchReply,
 );
 
-/** The whole platform. The gateway has checked the platform key; `by` is who holds it. */
+/** The whole platform. The gateway has checked the platform key; `by` names the person who used it. */
 export const setPlatformKillSwitch = defineOperation(
   "registry.setPlatformKillSwitch",
   "once",
@@ -56,7 +56,7 @@ export const setPlatformKillSwitch = defineOperation(
   switchReply,
 );
 
-/** Those that are on and concern the caller: the organization's own, and the platform's. By id. */
+/** By id: those of the caller's organization that are on, and the platform's when it is on. Needs `organization.manage`. */
 export const listKillSwitches = defineOperation(
   "registry.listKillSwitches",
   "repeatable",
@@ -64,7 +64,7 @@ export const listKillSwitches = defineOperation(
   z.object({ killSwitches: z.array(killSwitchSchema), hasMore: z.boolean() }),
 );
 
-/** The platform's switch; null when it was never thrown. */
+/** The platform's switch; null when it was never on. */
 export const getKillSwitch = defineOperation(
   "registry.getKillSwitch",
   "repeatable",
@@ -76,7 +76,7 @@ export const getKillSwitch = defineOperation(
 export const switchEntrySchema = z.object({
   key: z.string().regex(/^(?:platform|(?:organization|station|device|provider)\.[1-9]\d*)$/),
   isOn: z.boolean(),
-  /** Of two entries under one key the one with the higher revision stands, in whatever order they come. */
+  /** Of two entries under one key the one with the higher revision counts, in whatever order they arrive. */
   revision: z.int().positive(),
 });
 export type SwitchEntry = z.infer<typeof switchEntrySchema>;

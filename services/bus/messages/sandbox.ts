@@ -7,9 +7,9 @@ import { newPasswordSchema } from "./users.ts";
 const id = z.int().positive();
 
 /**
- * Seeds the sandbox, idempotently: organization, filial, two stations with a companion and a display each, an owner, a
- * cashier, and a reconciliation operator when a password for one is given. Served on the bus only, for whoever operates the installation. Passwords and open codes are returned each
- * time the caller passes the ones to keep or they had to be made anew.
+ * Makes what is missing of the sandbox: organization, filial, two stations with a companion and a display each, an owner, a
+ * cashier, and a reconciliation operator where a password for one is given. Sets the given passwords. For the operator of
+ * the installation, on the bus only.
  */
 export const seedSandbox = defineOperation(
   "registry.seedSandbox",
@@ -17,7 +17,7 @@ export const seedSandbox = defineOperation(
   z.object({
     ownerPassword: newPasswordSchema,
     cashierPassword: newPasswordSchema,
-    /** Without it there is no reconciliation operator, or the one that there is stays as it is. */
+    /** Without it no reconciliation operator is made, and an existing one stays as it is. */
     operatorPassword: newPasswordSchema.optional(),
   }),
   z.object({
@@ -35,7 +35,7 @@ export const seedSandbox = defineOperation(
             deviceId: id,
             name: z.string(),
             kind: z.enum(DEVICE_KINDS),
-            /** A fresh code when the device still has to enroll, else null. */
+            /** A fresh code when the device is pending, else null. */
             enrollmentCode: z.string().nullable(),
           }),
         ),

@@ -1,20 +1,20 @@
-/** Stations as their owner set them up. A foreign id is `not_found`. */
+/**
+ * Stations as their owner set them up. Reads need `organization.manage` or `payments.collect`, changes the former. Another
+ * organization's id is `not_found`.
+ */
 import { z } from "zod";
-import { STATION_STATUSES } from "../../../machines/standing.ts";
 import { BOUNDS } from "../bounds.ts";
 import { defineOperation } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { nameSchema as name } from "./name.ts";
+import { stationDescriptionSchema } from "./station-commands.ts";
 
 const id = z.int().positive();
 
-export const stationSchema = z.object({
+/** What the station's actor gets of a station, and what only the registry has. */
+export const stationSchema = stationDescriptionSchema.omit({ organizationId: true, revision: true }).extend({
   stationId: id,
-  filialId: id,
-  name: z.string(),
-  currency: z.string(),
-  status: z.enum(STATION_STATUSES),
   sandbox: z.boolean(),
   createdAtMs: z.number(),
 });
@@ -33,6 +33,7 @@ export const getStation = defineOperation(
   z.object({ caller, stationId: id }),
   z.object({ station: stationSchema }),
 );
+/** `invalid_request` where `currency` is no active ISO 4217 code. */
 export const createStation = defineOperation(
   "registry.createStation",
   "once",
@@ -45,7 +46,7 @@ export const renameStation = defineOperation(
   z.object({ caller, stationId: id, name }),
   stationReply,
 );
-/** Moves a station's standing. One that is as asked stays so; a step that its machine does not have is `conflict`. */
+/** A station that already has the status keeps it; a move that its machine does not take is `conflict`. */
 export const moveStation = defineOperation(
   "registry.moveStation",
   "once",
