@@ -1,4 +1,4 @@
-/** Attempts to log in: guessing is stopped, and who has logged in before is not locked out by those who guess. */
+/** Attempts to log in: guesses are stopped, and they do not lock out a person who has logged in before. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
@@ -24,7 +24,7 @@ afterAll(() => fixture.stop());
 
 const OWNER = "owner@sandbox.example";
 let addresses = 0;
-/** An address of which nothing is known yet. */
+/** An address that is not known. */
 const newAddress = (): string => {
   addresses += 1;
   return `198.18.${addresses >> 8}.${addresses & 255}`;
@@ -37,7 +37,7 @@ interface TestPerson {
   readonly userId: number;
 }
 
-/** A cashier of whom no address is known yet, with the owner's password, so that none needs to be hashed. */
+/** A cashier without a known address, with the owner's password, so that none needs to be hashed. */
 async function newPerson(): Promise<TestPerson> {
   people += 1;
   const email = `person-${people}@sandbox.example`;
@@ -65,7 +65,7 @@ const codeOfTry = (tried: Promise<unknown>): Promise<string> =>
     () => "counted",
     async (error: unknown) => (await refusalOf(Promise.reject(error))).code,
   );
-/** What the throttle says to attempts, without the password checks, which take their time. */
+/** The throttle's results for attempts, without the password checks, which take long. */
 async function attempts(count: number, of: (index: number) => Partial<LoginAttempt>): Promise<string[]> {
   const codes: string[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -128,7 +128,7 @@ describe("guesses at passwords", () => {
     expect(countOf(codes, "counted")).toBe(most);
   });
 
-  test("at one account from many addresses: stopped, alike for an account that there is and one that there is not", async () => {
+  test("at one account from many addresses: stopped, alike for an account that exists and one that does not", async () => {
     const { email, password } = await newPerson();
     for (const guessed of [email, "spread@nowhere.example"]) {
       expect(new Set(await guessFromEverywhere(guessed))).toEqual(new Set(["counted"]));
@@ -276,7 +276,7 @@ describe("a person in a browser where they have logged in before", () => {
     expect((await refusalOf(throttle.consume({ ...attempt, browserHash }))).code).toBe("login_throttled");
   });
 
-  test("another account's or an invented browser: counts for nothing", async () => {
+  test("another account's browser, or an invented one: does not count as known", async () => {
     const [person, other] = [await newPerson(), await newPerson()];
     const { browserToken } = await inBrowser(other.email, other.password, newAddress());
     await guessFromEverywhere(person.email);
@@ -393,7 +393,7 @@ describe("a flood of wrong passwords", () => {
   });
 });
 
-test("what is stored of attempts and of known addresses names neither addresses nor people, and is removed when it is over", async () => {
+test("stored attempts and known addresses: name neither addresses nor people, and are deleted after their retention", async () => {
   const { email, password, userId } = await newPerson();
   await refusalOf(logIn("private@sandbox.example", "wrong", "2001:db8::1"));
   await logIn(email, password, "203.0.113.77");

@@ -13,7 +13,7 @@ afterAll(() => fixture.stop());
 
 const OWNER = "owner@sandbox.example";
 let addresses = 0;
-/** An address that has not tried anything yet. */
+/** An address without an attempt so far. */
 const newAddress = (): string => `198.51.100.${(addresses += 1)}`;
 const logIn = (
   email: string,
@@ -49,17 +49,17 @@ describe("a log-in", () => {
     });
   });
 
-  test("takes an e-mail address however it is written", async () => {
+  test("an e-mail address in other letters and spaces: logs the same person in", async () => {
     expect((await logIn(" Owner@SANDBOX.example ", OWNER_PASSWORD)).user.email).toBe(OWNER);
   });
 
-  test("is refused alike for a wrong password and for an unknown user", async () => {
+  test("a wrong password and an unknown user: refused alike", async () => {
     expect(await refusalOf(logIn(OWNER, "wrong"))).toEqual({ code: "login_failed" });
     expect(await refusalOf(logIn("nobody@sandbox.example", OWNER_PASSWORD))).toEqual({ code: "login_failed" });
     expect(await refusalOf(logIn("", ""))).toEqual({ code: "login_failed" });
   });
 
-  test("is refused to who may not do what it is for, and makes no session", async () => {
+  test("a person without the permission: refused, and no session begins", async () => {
     const before = await countSessions();
     const denied = logIn(OWNER, OWNER_PASSWORD, newAddress(), "payments.collect");
     expect(await refusalOf(denied)).toEqual({ code: "permission_denied" });
@@ -69,7 +69,7 @@ describe("a log-in", () => {
     expect(await countSessions()).toBe(before);
   });
 
-  test("costs an unknown user the time of a known one", async () => {
+  test("an unknown user: refused after the same time as a known one", async () => {
     const timesMs = { known: [] as number[], unknown: [] as number[] };
     for (let index = 0; index < 15; index += 1) {
       for (const who of ["known", "unknown"] as const) {
@@ -86,7 +86,7 @@ describe("a log-in", () => {
     expect(median(timesMs.unknown) / median(timesMs.known)).toBeLessThan(2);
   });
 
-  test("ends the oldest session when a user has too many", async () => {
+  test("one session too many: the user's oldest session ends", async () => {
     const email = "cashier@sandbox.example";
     const tokens: string[] = [];
     for (let index = 0; index < REGISTRY_LIMITS.sessionsPerUser + 2; index += 1) {
@@ -103,7 +103,7 @@ describe("a log-in", () => {
 });
 
 describe("a log-out", () => {
-  test("ends the caller's session, once, and nobody else's", async () => {
+  test("ends the caller's session, once, and no other person's", async () => {
     const { token } = await logIn(OWNER, OWNER_PASSWORD);
     const [session] = await fixture.sql<[{ session_id: number }]>`
       select session_id from sessions where encode(token_hash, 'hex') = ${sha256(token)}`;

@@ -28,7 +28,7 @@ function startTurns(limits: { readonly atOnce?: number; readonly ofOneLane?: num
     hold: (party: Party, work: () => Promise<void>) => turns.hold(party, work),
   };
 }
-/** Lets everything go on that waits for nothing but promises. */
+/** Runs all that waits for promises only. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the lanes of the password checks", () => {

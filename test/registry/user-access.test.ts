@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 
 let addresses = 0;
-/** An address that has not tried anything yet. */
+/** An address without an attempt so far. */
 const newAddress = (): string => `203.0.113.${(addresses += 1)}`;
 const logIn = (password: string, permission: Permission = "payments.collect", who = email) =>
   fixture.ask(sessions.logIn, { email: who, password, address: newAddress(), permission });
@@ -41,7 +41,7 @@ const reset = (caller = fixture.owner, userId = user.userId, password = NEW) =>
   fixture.ask(users.resetUserPassword, { caller, userId, password });
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-/** The tokens, of those given, whose sessions the gateways are told to forget. */
+/** The tokens, of these, whose session ends are published to the gateways. */
 async function forgotten(tokens: readonly string[]): Promise<string[]> {
   const rows = await fixture.sql<{ hash: string }[]>`
     select payload ->> 'hash' as hash from outbox where kind = 'session_delete'`;
@@ -61,7 +61,7 @@ const trail = async () =>
   ).map((row) => `${row.actor_kind} ${row.action}`);
 
 describe("a suspended person", () => {
-  test("loses every session, gets none, and is let in again with the same password", async () => {
+  test("loses every session, cannot log in, and after the resumption logs in with the same password", async () => {
     const tokens = [(await logIn(PASSWORD)).token, (await logIn(PASSWORD)).token];
     expect((await move("SUSPEND")).user).toMatchObject({ userId: user.userId, status: "suspended" });
     expect(await forgotten(tokens)).toEqual(tokens);
@@ -76,13 +76,13 @@ describe("a suspended person", () => {
     expect(await trail()).toEqual(["owner user_created", "owner user_suspended", "owner user_resumed"]);
   });
 
-  test("is suspended once, however often it is said", async () => {
+  test("suspended again: nothing changes", async () => {
     await move("SUSPEND");
     expect((await move("SUSPEND")).user.status).toBe("suspended");
     expect(await trail()).toEqual(["owner user_created", "owner user_suspended"]);
   });
 
-  test("does not slip in while being suspended: a log-in that was checked before is refused after", async () => {
+  test("a log-in that was checked before the suspension: refused after it", async () => {
     let attempt: Promise<unknown> = Promise.resolve();
     await fixture.sql.begin(async (tx) => {
       await tx`update users set status = 'suspended' where user_id = ${user.userId}`;
@@ -102,7 +102,7 @@ describe("a suspended person", () => {
 });
 
 describe("a new password from the owner", () => {
-  test("ends the person's sessions, and only it lets in", async () => {
+  test("ends the person's sessions; only the new password logs in", async () => {
     const { token } = await logIn(PASSWORD);
     await reset();
     expect(await forgotten([token])).toEqual([token]);
@@ -113,7 +113,7 @@ describe("a new password from the owner", () => {
 });
 
 describe("what an owner may not do to people", () => {
-  test("acts on nobody of another organization, and on nobody that is not there", async () => {
+  test("a person of another organization, and an unknown one: not found", async () => {
     const stranger = await addOrganization(fixture.sql, `Elsewhere ${people}`);
     for (const [caller, userId] of [
       [stranger, user.userId],
@@ -125,7 +125,7 @@ describe("what an owner may not do to people", () => {
     await logIn(PASSWORD);
   });
 
-  test("acts on nobody without the permission, and not on themselves", async () => {
+  test("without the permission, and on themselves: refused", async () => {
     expect(await refusalOf(move("SUSPEND", fixture.cashier))).toEqual({ code: "permission_denied" });
     expect(await refusalOf(reset(fixture.cashier))).toEqual({ code: "permission_denied" });
     const { userId } = fixture.owner;
@@ -133,7 +133,7 @@ describe("what an owner may not do to people", () => {
     expect((await refusalOf(reset(fixture.owner, userId))).code).toBe("conflict");
   });
 
-  test("of two owners who suspend each other at once one stays", async () => {
+  test("two owners who suspend each other at once: one stays", async () => {
     for (let round = 0; round < 5; round += 1) {
       const first = await addOrganization(fixture.sql, `Two owners ${round}`);
       const details = { caller: first, name: "Second", role: "owner" as const, password: PASSWORD };
@@ -164,7 +164,7 @@ describe("one's own password", () => {
     expect(await trail()).toEqual(["owner user_created", "cashier user_password_changed"]);
   });
 
-  test("stays with a wrong old one, and guessing is stopped", async () => {
+  test("a wrong old one: the password stays, and guesses are stopped", async () => {
     const { token } = await logIn(PASSWORD);
     const address = newAddress();
     for (let index = 0; index < LOGIN_LIMITS.perSession.attempts; index += 1) {
@@ -178,7 +178,7 @@ describe("one's own password", () => {
     expect(await forgotten([token])).toEqual([]);
   });
 
-  test("is changed by one of two who try at once", async () => {
+  test("two changes at once: one succeeds", async () => {
     const { token } = await logIn(PASSWORD);
     const passwords = ["one new password", "two new password"];
     const tried = await Promise.allSettled(passwords.map((password) => change(token, PASSWORD, password)));
@@ -189,7 +189,7 @@ describe("one's own password", () => {
 });
 
 describe("a new organization", () => {
-  test("has an owner who makes the rest, and sees nothing of others", async () => {
+  test("its owner makes the rest, and sees nothing of other organizations", async () => {
     const owner = { email: "First@New.example", name: "Nora", password: PASSWORD };
     const made = await fixture.ask(createOrganization, { name: "New Diner", owner });
     expect(made.owner).toMatchObject({ email: "first@new.example", role: "owner", status: "active" });
@@ -212,7 +212,7 @@ describe("a new organization", () => {
     ]);
   });
 
-  test("is not made for an e-mail address that is taken", async () => {
+  test("an e-mail address that is taken: nothing is made", async () => {
     const before = await fixture.sql`select from organizations`;
     const owner = { email, name: "Nora", password: PASSWORD };
     expect(await refusalOf(fixture.ask(createOrganization, { name: "Twice", owner }))).toEqual({

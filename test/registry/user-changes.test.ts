@@ -1,4 +1,4 @@
-/** What is changed about people at the same moment: an organization keeps an owner, and a role that was taken opens nothing. */
+/** Changes of people at the same moment: an organization keeps an owner, and a former role grants nothing. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
