@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import type { ServerAccess } from "../services/bus/server-access.ts";
+import type { ServerAccess } from "../services/bus/nats-server.ts";
 import { LOG_LEVELS } from "../services/runtime/log.ts";
 import { busAccessSchema, databaseAddress, natsAddress, parseSettings } from "../services/runtime/settings.ts";
 import { UserError } from "../services/runtime/user-error.ts";

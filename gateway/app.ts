@@ -1,10 +1,10 @@
 /** Puts one gateway together: replicas first, then the handlers' dependencies, then the server. */
 import type { Registry } from "prom-client";
 import { reportClock } from "../services/bus/bus-clock.ts";
-import { checkStreams } from "../services/bus/check-streams.ts";
 import type { Bus } from "../services/bus/connection.ts";
+import { checkStreams } from "../services/bus/ensure-streams.ts";
 import { addRepeatedCount } from "../services/bus/exchange.ts";
-import { StationLogs } from "../services/bus/station-logs.ts";
+import { StationLogs } from "../services/bus/streams.ts";
 import { type Disk, UNWATCHED } from "../services/runtime/disk-watch.ts";
 import { FairSlots } from "../services/runtime/fair-slots.ts";
 import type { Log } from "../services/runtime/log.ts";
@@ -44,7 +44,7 @@ export interface GatewayDeps {
   readonly settings: GatewaySettings;
   /** The disk that this process watches; none in most tests. */
   readonly disk?: Disk;
-  /** Where the gateway adds its figures; undefined while nobody collects them. */
+  /** Where the gateway adds its metrics; undefined while nothing collects them. */
   readonly metrics?: Registry | undefined;
 }
 
@@ -114,7 +114,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
           ),
       }),
       tls: settings.tls,
-      figures: new RequestMetrics(metrics, routes),
+      metrics: new RequestMetrics(metrics, routes),
       live: { sockets: liveSockets, replicas, missing },
     },
     routes,

@@ -1,5 +1,5 @@
 /**
- * The gateway's own figures that are read when somebody asks: how far its replicas may be believed, how polls were
+ * The gateway's metrics that are read at each scrape: how far its replicas may be believed, how polls were
  * answered, how much is open. What happens request by request is counted in `gateway/http/exchange.ts`.
  */
 import type { Registry } from "prom-client";

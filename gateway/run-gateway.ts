@@ -1,6 +1,5 @@
 /** One gateway as a process: its steps from the bus to the open port. */
-import { addBusMetrics } from "../services/bus/bus-metrics.ts";
-import { connectBus } from "../services/bus/connection.ts";
+import { addBusMetrics, connectBus } from "../services/bus/connection.ts";
 import { watchDisk } from "../services/runtime/disk-watch.ts";
 import { runProcess } from "../services/runtime/lifecycle.ts";
 import { createLog } from "../services/runtime/log.ts";

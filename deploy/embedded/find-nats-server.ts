@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { isNatsServerNewEnough, OLDEST_NATS_SERVER } from "../../services/bus/server-version.ts";
+import { isNatsServerNewEnough, OLDEST_NATS_SERVER } from "../../services/bus/nats-server.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { deployLimits } from "../limits.ts";
 import { cachedNatsServer, fetchNatsServer } from "./fetch-nats-server.ts";

@@ -7,9 +7,8 @@
  */
 import type { ConsumerCaller } from "../../services/bus/messages/robotics.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
-import type { Log } from "../../services/runtime/log.ts";
+import { forRequest, type Log } from "../../services/runtime/log.ts";
 import type { Count } from "../../services/runtime/metrics.ts";
-import { forRequest } from "../../services/runtime/request-context.ts";
 import {
   type ConsumerCheck,
   checkSession,

@@ -44,9 +44,9 @@ export interface ServerDeps {
   readonly connectionBounds: ConnectionsDeps["bounds"];
   readonly clientAddress: ClientAddress;
   readonly tls: TlsFiles | undefined;
-  readonly figures: RequestMetrics;
+  readonly metrics: RequestMetrics;
   /** Undefined where no row takes an upgrade. */
-  readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "figures" | "log" | "isDraining" | "writer" | "connections">;
+  readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "metrics" | "log" | "isDraining" | "writer" | "connections">;
 }
 
 type UwsHandler = (res: HttpResponse, req: HttpRequest) => void;
@@ -173,12 +173,12 @@ export class Server {
   }
 
   #liveDeps(): LiveUpgradeDeps {
-    const { live, clientAddress, figures, pipeline } = this.#deps;
+    const { live, clientAddress, metrics, pipeline } = this.#deps;
     if (live === undefined) throw new Error("A row takes an upgrade, but there are no live sockets.");
     return {
       ...live,
       clientAddress,
-      figures,
+      metrics,
       log: pipeline.log,
       writer: this.#writer,
       isDraining: () => this.#isDraining,
@@ -220,7 +220,7 @@ export class Server {
       unread: this.#unread,
       onOver: (over) => {
         this.#exchanges.remove(over);
-        this.#deps.figures.done(row.operationId, over.status, over.code, performance.now() - over.startedAtMs);
+        this.#deps.metrics.done(row.operationId, over.status, over.code, performance.now() - over.startedAtMs);
       },
     });
     this.#exchanges.add(exchange);
@@ -240,7 +240,7 @@ export class Server {
     const facts = fault === "invalid_request" ? { detail: FAULT_DETAIL } : {};
     const answer = errorAnswer(fault, requestId, facts);
     this.#writer.writeSoon(res, answer, { isHead, close: true });
-    this.#deps.figures.refused(NO_OPERATION, answer.status, answer.code);
+    this.#deps.metrics.refused(NO_OPERATION, answer.status, answer.code);
   }
 
   #refuseUnknownPath(res: HttpResponse, req: HttpRequest, rightPath: string | undefined): void {
@@ -258,7 +258,7 @@ export class Server {
     const close = this.#isDraining || mayHaveBody || this.#isCrowded(res);
     const answer = errorAnswer(code, requestId, facts);
     this.#writer.writeSoon(res, answer, { isHead, close });
-    this.#deps.figures.refused(NO_OPERATION, answer.status, code);
+    this.#deps.metrics.refused(NO_OPERATION, answer.status, code);
     this.#deps.pipeline.log.debug({ requestId, method, url: req.getUrl(), refusal: code }, "refused");
   }
 

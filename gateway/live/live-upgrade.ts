@@ -25,7 +25,7 @@ export interface LiveUpgradeDeps {
   readonly replicas: Replicas;
   readonly missing: Pick<MissingStations, "whyNone">;
   readonly clientAddress: ClientAddress;
-  readonly figures: RequestMetrics;
+  readonly metrics: RequestMetrics;
   readonly log: Log;
   readonly writer: AnswerWriter;
   readonly connections: Pick<Connections, "closed" | "unused">;
@@ -80,7 +80,7 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     else deps.log.debug({ requestId, url, refusal: code }, "refused");
     const answer = errorAnswer(code, requestId, refusalFacts);
     deps.writer.writeSoon(res, answer, { isHead: false, close: true });
-    deps.figures.done(row.operationId, answer.status, code, durationMs());
+    deps.metrics.done(row.operationId, answer.status, code, durationMs());
   };
   try {
     const { key, extensions } = requireHandshake(req);
@@ -90,7 +90,7 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     deps.connections.unused.forget(addressBlock(facts.peer));
     // No subprotocol is spoken, so none is chosen.
     res.upgrade<SocketData>(admitted, key, "", extensions, context);
-    deps.figures.done(row.operationId, 101, undefined, durationMs());
+    deps.metrics.done(row.operationId, 101, undefined, durationMs());
   } catch (error) {
     refuse(error);
   }

@@ -1,6 +1,6 @@
 /** Who a device is and whether it may ask now: credential, scope, throttle; all from memory and without a promise. */
 import { hash } from "node:crypto";
-import type { StationLogs } from "../../services/bus/station-logs.ts";
+import type { StationLogs } from "../../services/bus/streams.ts";
 import type { ErrorCode } from "../http/errors.ts";
 import { LIMITS } from "../limits.ts";
 import type { CredentialTable } from "./credential-replica.ts";

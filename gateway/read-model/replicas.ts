@@ -1,8 +1,7 @@
 /** All that the gateway knows without asking: stations, credentials, sessions and kill switches, each from its own feed. */
 import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
-import type { StationLogs } from "../../services/bus/station-logs.ts";
-import { SWITCHES } from "../../services/bus/streams.ts";
+import { type StationLogs, SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
 import { CredentialReplica } from "./credential-replica.ts";
 import { PollReplica } from "./poll-notes.ts";

@@ -1,7 +1,7 @@
 /** The newest commit of each station as the bytes that the log holds; decoded only when somebody looks (design §2.2). */
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import type { StationLogDefinition, StationLogs } from "../../services/bus/station-logs.ts";
+import type { StationLogDefinition, StationLogs } from "../../services/bus/streams.ts";
 import { parseStationId } from "../../services/bus/subjects.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 

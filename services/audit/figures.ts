@@ -1,7 +1,7 @@
 /** What the audit service tells about its copy. */
 import type { Registry } from "prom-client";
 import { addCount, addGauges, type Count } from "../runtime/metrics.ts";
-import type { Sample } from "../runtime/sample.ts";
+import type { Sample } from "../runtime/repeat.ts";
 import type { CopyLag } from "./copy/copy-lag.ts";
 import type { AuditedLogs } from "./deps.ts";
 

@@ -16,8 +16,7 @@
  * To a reader that knows no beats, one is the deletion of an entry that never was: no data, and the marker of a deletion.
  */
 import { randomInt, randomUUID } from "node:crypto";
-import { headers, type MsgHdrs } from "nats";
-import type { Bus } from "./connection.ts";
+import { headers, type MsgHdrs, type NatsConnection } from "nats";
 import { BUS_LIMITS } from "./limits.ts";
 
 const BEAT_HEADER = "Beat";
@@ -43,16 +42,22 @@ export function beatHeaders(content: string): MsgHdrs {
   return facts;
 }
 
+/** What beats need of a connection. */
+interface BeatBus {
+  readonly nc: NatsConnection;
+  isUp(): boolean;
+}
+
 /** The beats of one reader of one stream. */
 export class Beats {
-  readonly #bus: Pick<Bus, "nc" | "isUp">;
+  readonly #bus: BeatBus;
   readonly #subject: string;
   readonly #reader = randomUUID();
   #timer: NodeJS.Timeout | undefined;
   /** When the newest beat was sent that has come back. */
   #provedAt: Moment = { steadyMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
 
-  constructor(bus: Pick<Bus, "nc" | "isUp">, beats: string) {
+  constructor(bus: BeatBus, beats: string) {
     this.#bus = bus;
     this.#subject = beatSubject(beats);
   }

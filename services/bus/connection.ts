@@ -1,18 +1,25 @@
 /** The connection to the bus, with the behaviour on failure that every process shares: requests fail at once while it is down. */
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
-import { backOffMs } from "../runtime/back-off.ts";
+import type { Registry } from "prom-client";
+import { addCount, addGauge } from "../runtime/metrics.ts";
+import { backOffMs } from "../runtime/repeat.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { type BusClock, startBusClock } from "./bus-clock.ts";
 import { exchangesOf } from "./exchange.ts";
 import { BUS_LIMITS } from "./limits.ts";
-import { hostAndPort, NATS_ADDRESS_RULE, parseNatsAddress } from "./nats-address.ts";
-import { QuorumWatch, ServerChoice } from "./quorum-watch.ts";
-import { reachJetStream } from "./reach-jetstream.ts";
-import { accessOptions, type ServerAccess } from "./server-access.ts";
-import { refuseOldServer } from "./server-version.ts";
+import {
+  accessOptions,
+  hostAndPort,
+  NATS_ADDRESS_RULE,
+  parseNatsAddress,
+  refusedByBus,
+  refuseOldServer,
+  type ServerAccess,
+  unreachableBus,
+} from "./nats-server.ts";
+import { QuorumWatch, reachJetStream, ServerChoice } from "./quorum.ts";
 import { turnPublisher } from "./turn-publisher.ts";
-import { refusedByBus, unreachableBus } from "./unreachable.ts";
 
 /** What the connection logs; pino fits. */
 export interface BusLog {
@@ -275,4 +282,13 @@ function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
     underWay.clear();
     exchanges.fail(new BusDownError());
   };
+}
+
+/** Shows whether the connection can be used, and how often it was lost. */
+export function addBusMetrics(metrics: Registry | undefined, bus: Bus): void {
+  addGauge(metrics, "bus_up", "1 while the bus can be used.", () => Number(bus.isUp()));
+  const losses = addCount(metrics, { name: "bus_losses_total", help: "How often the bus could not be used any more." });
+  bus.onChange((isUp) => {
+    if (!isUp) losses.add({});
+  });
 }

@@ -5,8 +5,8 @@
  */
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
+import { currentRequestId } from "../runtime/log.ts";
 import { addReadCount } from "../runtime/metrics.ts";
-import { currentRequestId } from "../runtime/request-context.ts";
 import { clockOf } from "./bus-clock.ts";
 
 const DEADLINE_HEADER = "Deadline-Ms";

@@ -1,10 +1,32 @@
-/** The caller's side of a request (`interim.ts`): waits for the answer, and asks another process while none is heard of. */
+/**
+ * What a caller and the processes of a service say to each other beside the request and its answer, all of it to the
+ * inbox of the request.
+ *
+ *   caller ── request, to one process of the queue group
+ *          ◄── {working}                 after 150 ms, and again and again until the answer
+ *          ◄── {reply} or {refusal}
+ *   nothing for 400 ms:
+ *   caller ── probe, to every process of the service
+ *          ◄── {working}                 from the process that has the request
+ *          ◄── {offer: subject}          from each other one that has room
+ *          ── the same request, to the first that offers
+ *          ◄── {claimed}                 another process carries it out, and may carry it out only once
+ *
+ * This file is the caller's side; `serve` in `operation.ts` is the other one. The queue group alone would not do: a server prefers the process that is connected to it, also one that is stalled.
+ */
+
 import { createInbox, errors, type Msg, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
 import { addReadCount } from "../runtime/metrics.ts";
 import { deadlineHeaders } from "./deadline.ts";
-import { type Answer, type Interim, probeSubject } from "./interim.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import type { BusRefusal } from "./refusals.ts";
+
+export type Interim = { readonly working: true } | { readonly offer: string } | { readonly claimed: true };
+export type Answer = { readonly reply: unknown } | { readonly refusal: BusRefusal };
+
+/** Where the processes that serve an operation receive probes. */
+export const probeSubject = (subject: string): string => `again.${subject}`;
 
 export interface Exchanged {
   readonly answer: Answer;

@@ -13,7 +13,7 @@
  */
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
-import { OutageLog } from "../runtime/outage-log.ts";
+import { OutageLog } from "../runtime/repeat.ts";
 import { Beats, isBeat } from "./beats.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { readBatch } from "./direct-reader.ts";

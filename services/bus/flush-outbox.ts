@@ -4,9 +4,8 @@ import type { NatsConnection } from "nats";
 import { BUS_LIMITS } from "./limits.ts";
 import type { Barrier } from "./messages/caller.ts";
 import { flushOutbox } from "./messages/relay.ts";
-import { isNoResponders } from "./no-responders.ts";
 import { call } from "./operation.ts";
-import { RefusedError, UnavailableError } from "./refusals.ts";
+import { isNoResponders, RefusedError, UnavailableError } from "./refusals.ts";
 
 export interface FlushDeps {
   readonly nc: NatsConnection;

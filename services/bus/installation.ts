@@ -7,7 +7,7 @@ import { UserError } from "../runtime/user-error.ts";
 import type { Bus } from "./connection.ts";
 import { type EnsureOptions, ensureInstallationBucket } from "./ensure-streams.ts";
 import { BUS_LIMITS } from "./limits.ts";
-import { isNoResponders } from "./no-responders.ts";
+import { isNoResponders } from "./refusals.ts";
 import { INSTALLATION } from "./streams.ts";
 
 const STREAM = `KV_${INSTALLATION.name}`;

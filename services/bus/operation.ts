@@ -4,17 +4,36 @@
  */
 import { type Msg, type NatsConnection, nuid } from "nats";
 import { z } from "zod";
-import { forRequest } from "../runtime/request-context.ts";
+import { forRequest } from "../runtime/log.ts";
 import { countLate, dropLate, type LateLog, requestIdOf } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
-import { exchange } from "./exchange.ts";
-import { type Answer, type Interim, probeSubject } from "./interim.ts";
+import { type Answer, exchange, type Interim, probeSubject } from "./exchange.ts";
 import { issueSentence } from "./issue-sentence.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { AskedServiceRefused, type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
-import { type ClaimRequest, needsClaim, type Repetition } from "./repetition.ts";
-import { RunningRequests } from "./running-requests.ts";
 import { turnPublisher } from "./turn-publisher.ts";
+
+/**
+ * Whether a request may be carried out a second time. A caller that hears nothing sends its request to another process
+ * (`exchange.ts`), while the first one may still carry it out later. So each operation says what a second execution does.
+ */
+export const REPETITIONS = [
+  /** It changes nothing more, and its answer is as good as the first one: reads, and writes under a key of their own. */
+  "repeatable",
+  /** It would do something twice, or undo what happened in between: one process alone may carry it out. */
+  "once",
+  /** `repeatable` with the request's `idempotencyKey`, `once` without it. */
+  "repeatable_with_key",
+] as const;
+export type Repetition = (typeof REPETITIONS)[number];
+
+/** Resolves to whether this process may carry out the request; of all processes that ask under one id, one may. */
+export type ClaimRequest = (requestId: string) => Promise<boolean>;
+
+export function needsClaim(repetition: Repetition, request: unknown): boolean {
+  if (repetition !== "repeatable_with_key") return repetition === "once";
+  return (request as { readonly idempotencyKey?: unknown }).idempotencyKey === undefined;
+}
 
 export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType> {
   readonly subject: string;
@@ -178,4 +197,45 @@ export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>
   // The process that was not heard of may have done it all the same.
   if (isRepeated && NOTHING_DONE.includes(envelope.refusal.code)) throw new UnavailableError(subject, refused);
   throw refused;
+}
+
+/** The requests that one process carries out for one operation: it says of each that it works on it (`exchange.ts`). */
+class RunningRequests {
+  readonly #sayWorking: (inbox: string) => void;
+  readonly #running = new Map<string | symbol, Promise<void>>();
+
+  constructor(sayWorking: (inbox: string) => void) {
+    this.#sayWorking = sayWorking;
+  }
+
+  get size(): number {
+    return this.#running.size;
+  }
+
+  has(inbox: string | undefined): boolean {
+    return inbox !== undefined && this.#running.has(inbox);
+  }
+
+  /** Runs the work of a request; `inbox` is where its caller waits, undefined where no caller waits. Never rejects. */
+  run(inbox: string | undefined, work: () => Promise<void>): void {
+    const key = inbox ?? Symbol("no inbox");
+    const timer = inbox === undefined ? undefined : setTimeout(() => say(inbox), BUS_LIMITS.workingAfterMs);
+    const say = (caller: string): void => {
+      this.#sayWorking(caller);
+      timer?.refresh();
+    };
+    const ended = work().finally(() => {
+      clearTimeout(timer);
+      this.#running.delete(key);
+    });
+    this.#running.set(key, ended);
+  }
+
+  /** Resolves when none runs, and after `BUS_LIMITS.finishMs` at the latest. */
+  async finished(): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, BUS_LIMITS.finishMs);
+    await Promise.race([Promise.allSettled(this.#running.values()), late.promise]);
+    clearTimeout(timer);
+  }
 }

@@ -2,6 +2,8 @@
  * The codes with which services refuse, beside the station's own (`machines/station/reply.ts`). The gateway maps each to
  * a status and one sentence in `gateway/http/errors.ts`; a code that is missing there does not compile.
  */
+
+import { errors } from "nats";
 import { z } from "zod";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
 
@@ -84,4 +86,9 @@ export class UnavailableError extends Error {
 export function existing<T>(found: T | undefined): T {
   if (found === undefined) throw new RefusedError({ code: "not_found" });
   return found;
+}
+
+/** Whether a request failed because no process listens: the bus has delivered it to none, so nothing was done. */
+export function isNoResponders(cause: unknown): boolean {
+  return cause instanceof errors.NoRespondersError || (cause instanceof errors.RequestError && cause.isNoResponders());
 }

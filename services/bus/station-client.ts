@@ -3,8 +3,7 @@ import { errors, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import { deadlineHeaders } from "./deadline.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "./messages/station-commands.ts";
-import { isNoResponders } from "./no-responders.ts";
-import { AskedServiceRefused, UnavailableError } from "./refusals.ts";
+import { AskedServiceRefused, isNoResponders, UnavailableError } from "./refusals.ts";
 import { stationCommandSubject } from "./subjects.ts";
 
 /**

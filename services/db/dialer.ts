@@ -7,7 +7,7 @@
  *     └── a statement is answered, all that wait pass ◄───────────┴── the dial fails: all that wait fail with it
  */
 import { Socket } from "node:net";
-import { backOffMs } from "../runtime/back-off.ts";
+import { backOffMs } from "../runtime/repeat.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 
 /** What the driver hands to its custom socket: the addresses of the URL, or the path of a Unix socket. */

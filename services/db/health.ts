@@ -2,7 +2,7 @@
 import type { NatsConnection } from "nats";
 import { clockOf } from "../bus/bus-clock.ts";
 import type { ServiceFault, ServiceHealth } from "../bus/messages/health.ts";
-import { sample } from "../runtime/sample.ts";
+import { sample } from "../runtime/repeat.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 

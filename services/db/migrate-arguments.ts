@@ -1,7 +1,7 @@
 /** The command line of `npm run migrate`. */
 import { parseArgs } from "node:util";
-import type { BusLayout } from "../bus/bus-layout.ts";
-import { MOST_LOGS } from "../bus/station-logs.ts";
+import type { BusLayout } from "../bus/stream-config.ts";
+import { MOST_LOGS } from "../bus/streams.ts";
 import { UserError } from "../runtime/user-error.ts";
 
 export const MIGRATE_HELP = `Prepares an installation for this version: brings the database to its schema, and

@@ -2,11 +2,12 @@
  * Prepares an installation for this version: the database's schema first, then the streams and buckets of the bus. It is
  * the only way in which either is created or changed. Several at once take turns; a repeated one changes nothing.
  */
-import type { BusLayout } from "../bus/bus-layout.ts";
+
 import { type Bus, connectBus } from "../bus/connection.ts";
 import { ensureStreams, readLayout } from "../bus/ensure-streams.ts";
 import { claimBus, type Installation } from "../bus/installation.ts";
-import type { ServerAccess } from "../bus/server-access.ts";
+import type { ServerAccess } from "../bus/nats-server.ts";
+import type { BusLayout } from "../bus/stream-config.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { readInstallation } from "./installation.ts";
 import { migrate } from "./migrate.ts";

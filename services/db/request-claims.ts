@@ -1,5 +1,5 @@
-/** Lets one process alone carry out a request that may be carried out once only (`bus/repetition.ts`). */
-import type { ClaimRequest } from "../bus/repetition.ts";
+/** Lets one process alone carry out a request that may be carried out once only (`bus/operation.ts`). */
+import type { ClaimRequest } from "../bus/operation.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 

@@ -8,8 +8,7 @@
 import { randomUUID } from "node:crypto";
 import type { SettlementRefusal } from "../../machines/station/command.ts";
 import type { OrderSnapshot } from "../../machines/station/state.ts";
-import { requirePermission } from "../bus/access.ts";
-import type { Caller } from "../bus/messages/caller.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import { moneyKey, prepareIntent, settleIntent } from "../bus/messages/intents.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { call, type ReplyOf, type RequestOf } from "../bus/operation.ts";

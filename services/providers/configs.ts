@@ -3,9 +3,8 @@
  * secrets. A reply names the stored secrets and never shows them.
  */
 import { isDeepStrictEqual } from "node:util";
-import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
-import type { Caller } from "../bus/messages/caller.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";

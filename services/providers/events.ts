@@ -1,8 +1,8 @@
 /** The audit log of provider configs, their secrets and issues: who may be an actor, what a reason is, and reading it. */
-import { requirePermission } from "../bus/access.ts";
+
 import { BOUNDS } from "../bus/bounds.ts";
 import { issueSentence } from "../bus/issue-sentence.ts";
-import type { Caller } from "../bus/messages/caller.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
 import { reasonSchema } from "../bus/messages/sentence.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";

@@ -6,7 +6,7 @@
  * Called by attributions.ts; calls sql only and starts tasks through the task runner. issue-recording.ts raises the issues.
  */
 import { amountFitsWire } from "../../machines/currency.ts";
-import { requirePermission } from "../bus/access.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
 import { comparableReference } from "../bus/messages/intents.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";

@@ -2,7 +2,7 @@
 import type { Registry } from "prom-client";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";
-import type { Sample } from "../runtime/sample.ts";
+import type { Sample } from "../runtime/repeat.ts";
 import type { ProviderFailure } from "./adapters/adapter.ts";
 import { type DueTasks, TASK_KINDS } from "./sql/tasks.ts";
 

@@ -1,6 +1,6 @@
 /** What an operator sets about the providers service. */
 import { z } from "zod";
-import { oldSecretsKeys, SECRETS_KEY_MEANING, secretsKey } from "../runtime/secrets-key.ts";
+import { oldSecretsKeys, SECRETS_KEY_MEANING, secretsKey } from "../runtime/keyring.ts";
 import { setting, webAddress } from "../runtime/settings.ts";
 
 export const providersSettingsSchema = z.object({

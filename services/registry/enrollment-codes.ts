@@ -8,9 +8,9 @@
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
-import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import type { announceCredentials as AnnounceCredentials } from "../bus/messages/announce.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
 import type * as codes from "../bus/messages/enrollment-codes.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";

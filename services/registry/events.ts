@@ -1,7 +1,7 @@
 /** The registry's audit log, which the owner reads. Each entry is written in the transaction of its change. */
-import { requirePermission } from "../bus/access.ts";
+
 import { BOUNDS } from "../bus/bounds.ts";
-import type { Caller } from "../bus/messages/caller.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as events from "../bus/messages/events.ts";
 import { firstPage } from "../bus/page.ts";
 import type { RegistryHandler } from "./deps.ts";

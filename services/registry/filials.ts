@@ -1,6 +1,7 @@
 /** Filials: the branches of an organization. */
-import { requirePermission } from "../bus/access.ts";
+
 import { BOUNDS } from "../bus/bounds.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
 import type * as filials from "../bus/messages/filials.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";

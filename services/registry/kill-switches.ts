@@ -1,8 +1,8 @@
 /** Kill switches: one transaction changes the row, records who did it and why, and notifies gateways and hosts (design §3). */
-import { requirePermission } from "../bus/access.ts";
+
 import { BOUNDS } from "../bus/bounds.ts";
 import type { announceSwitches as AnnounceSwitches } from "../bus/messages/announce.ts";
-import type { Barrier } from "../bus/messages/caller.ts";
+import { type Barrier, requirePermission } from "../bus/messages/caller.ts";
 import * as killSwitches from "../bus/messages/kill-switches.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";

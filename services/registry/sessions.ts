@@ -1,8 +1,9 @@
 /** Sessions of people: log in and out, the own password, and the stations whose lease a session takes. */
-import { requirePermission } from "../bus/access.ts";
+
 import { addressBlock } from "../bus/address-block.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import type { announceSessions as AnnounceSessions } from "../bus/messages/announce.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
 import type * as sessions from "../bus/messages/sessions.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";

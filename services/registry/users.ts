@@ -1,8 +1,7 @@
 /** The people of an organization and their access. A change of access ends sessions at every gateway and frees stations. */
 import type { Actor } from "../../machines/actor.ts";
-import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
-import type { Caller, Permission, Role } from "../bus/messages/caller.ts";
+import { type Caller, type Permission, type Role, requirePermission } from "../bus/messages/caller.ts";
 import type * as users from "../bus/messages/users.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";

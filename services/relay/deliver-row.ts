@@ -2,8 +2,7 @@
 import type { NatsConnection } from "nats";
 import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
-import type { StationLogs } from "../bus/station-logs.ts";
-import { CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../bus/streams.ts";
+import { CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, type StationLogs, SWITCHES } from "../bus/streams.ts";
 import { type BucketDeps, deleteEntry, putOnce } from "./buckets.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { publishRoboticsEvent } from "./robotics-event.ts";

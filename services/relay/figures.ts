@@ -2,7 +2,7 @@
 import type { Registry } from "prom-client";
 import { OUTBOX_KINDS, type OutboxRow } from "../db/outbox.ts";
 import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
-import type { Sample } from "../runtime/sample.ts";
+import type { Sample } from "../runtime/repeat.ts";
 import type { PendingSummary } from "./sql/outbox-rows.ts";
 
 /** `refused`: for good, by its receiver. `failed`: it is tried again. */

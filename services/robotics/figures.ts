@@ -2,7 +2,7 @@
 import type { Registry } from "prom-client";
 import { SERVING_TASK_STATUSES } from "../../machines/serving-task.ts";
 import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
-import type { Sample } from "../runtime/sample.ts";
+import type { Sample } from "../runtime/repeat.ts";
 
 export interface RoboticsFigures {
   /** By the status that a task has come to. */

@@ -1,6 +1,6 @@
 /**
- * Metrics, liveness and readiness of one process on a port of its own, which the API's port never shows (design §5). Off unless METRICS_PORT is
- * set: an operator decides who may read them. What each process counts is added with `figures.ts`.
+ * Metrics, liveness and readiness of one process on a separate port, which the API's port never shows (design §5). Off unless
+ * METRICS_PORT is set: an operator decides who may read them. What each process counts is added with `metrics.ts`.
  */
 import { createServer, type ServerResponse } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";

@@ -1,6 +1,6 @@
 /**
- * Figures of a process for its metrics (`metrics.ts`). Each is added once, when its owner starts; without a registry
- * nobody collects, and adding or counting does nothing.
+ * The metrics of a process (`metrics-port.ts` publishes them). Each is added once, when its owner starts; without a registry
+ * nothing collects them, and adding or counting does nothing.
  *
  * A label's values come from lists that are closed: operations, codes, kinds. Ids, addresses and secrets are never
  * labels; each new value would be a series of its own for as long as the process lives.
@@ -37,7 +37,7 @@ export interface Duration<TLabel extends string> {
   observe(labels: Labels<TLabel>, seconds: number): void;
 }
 
-/** A value that is read when somebody asks; one that cannot be read then is told as NaN, and the others all the same. */
+/** A value that is read at each scrape; one that cannot be read is published as NaN beside the others. */
 export function addGauge(
   registry: Registry | undefined,
   name: string,
@@ -63,7 +63,7 @@ async function valueOf(read: () => number | Promise<number>): Promise<number> {
   }
 }
 
-/** Values of one kind by label, read when somebody asks. */
+/** Values of one kind by label, read at each scrape. */
 export function addGauges<TLabel extends string>(
   registry: Registry | undefined,
   facts: MetricFacts<TLabel>,
@@ -84,7 +84,7 @@ export function addGauges<TLabel extends string>(
   });
 }
 
-/** Counts that their owner keeps as plain numbers, because it counts too often for more; read when somebody asks. */
+/** Counts that their owner keeps as plain numbers, because it counts too often for more; read at each scrape. */
 export function addReadCount<TLabel extends string>(
   registry: Registry | undefined,
   facts: MetricFacts<TLabel>,

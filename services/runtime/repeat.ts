@@ -1,10 +1,11 @@
-/** Repeats some work until stopped, one turn at a time. A turn that fails is logged; the next one follows as usual. */
+/** Work that is done again and again, or tried again: at intervals, with pauses that grow, with a bound on each wait, without a log line each time. */
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface Repeated {
   stop(): Promise<void>;
 }
 
+/** Does something at intervals until stopped; one turn at a time. Work that fails is done again at the next turn. */
 export function repeat(
   options: {
     readonly everyMs: number;
@@ -37,4 +38,88 @@ export function repeat(
       await running;
     },
   };
+}
+
+export interface BackOffLimits {
+  readonly firstMs: number;
+  readonly longestMs: number;
+}
+
+/**
+ * After `attempt` attempts, counted from one, the pause has doubled as often, up to the longest. Up to half of it is left
+ * out by chance, so that processes that failed together do not try again together.
+ */
+export function backOffMs(attempt: number, limits: BackOffLimits, chance: number = Math.random()): number {
+  return Math.min(limits.longestMs, limits.firstMs * 2 ** (attempt - 1)) * (0.5 + chance / 2);
+}
+
+/** Reads something that may not answer: one read for all callers at a time, and a bound on the wait of each. */
+export type Sample<T> = () => Promise<T | undefined>;
+
+/**
+ * Undefined when `read` fails or is not done after `limitMs`. A read that takes longer goes on; a caller meanwhile
+ * waits for that one, so that there is never more than one.
+ */
+export function sample<T>(read: () => Promise<T>, limitMs: number): Sample<T> {
+  let underWay: Promise<T | undefined> | undefined;
+  return async () => {
+    underWay ??= read()
+      .catch(() => undefined)
+      .finally(() => {
+        underWay = undefined;
+      });
+    const late = Promise.withResolvers<undefined>();
+    const timer = setTimeout(() => late.resolve(undefined), limitMs);
+    try {
+      return await Promise.race([underWay, late.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+/** Often enough to be seen by a person who reads the newest lines, and no flood. */
+const EVERY_MS = 60_000;
+
+/** What it logs with; pino fits. */
+export interface OutageLines {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** Reports an outage without a line for each attempt: one when it begins, one each minute while it lasts, one at its end. */
+export class OutageLog {
+  readonly #log: OutageLines;
+  readonly #what: string;
+  #sinceMs: number | undefined;
+  #loggedAtMs = 0;
+  #attempts = 0;
+  #reason = "";
+
+  /** `what` completes "… does not work", and "… works again": for example "the audit copy". */
+  constructor(log: OutageLines, what: string) {
+    this.#log = log;
+    this.#what = what;
+  }
+
+  failed(error: unknown): void {
+    const nowMs = performance.now();
+    this.#attempts += 1;
+    const reason = error instanceof Error ? error.message : String(error);
+    const isNew = this.#sinceMs === undefined || reason !== this.#reason;
+    this.#sinceMs ??= nowMs;
+    if (!isNew && nowMs - this.#loggedAtMs < EVERY_MS) return;
+    this.#loggedAtMs = nowMs;
+    this.#reason = reason;
+    this.#log.warn({ reason, attempts: this.#attempts }, `${this.#what} does not work`);
+  }
+
+  worked(): void {
+    if (this.#sinceMs === undefined) return;
+    const afterMs = Math.round(performance.now() - this.#sinceMs);
+    this.#log.info({ afterMs, attempts: this.#attempts }, `${this.#what} works again`);
+    this.#sinceMs = undefined;
+    this.#attempts = 0;
+    this.#reason = "";
+  }
 }

@@ -1,15 +1,13 @@
 /** One process that runs one or several services on one connection to the bus. */
 import type { Registry } from "prom-client";
 import { reportClock } from "../bus/bus-clock.ts";
-import { addBusMetrics } from "../bus/bus-metrics.ts";
-import { checkStreams } from "../bus/check-streams.ts";
-import { type Bus, connectBus } from "../bus/connection.ts";
+import { addBusMetrics, type Bus, connectBus } from "../bus/connection.ts";
 import { addLateCount } from "../bus/deadline.ts";
 import { setDisk } from "../bus/disk-gate.ts";
+import { checkStreams } from "../bus/ensure-streams.ts";
 import { addRepeatedCount } from "../bus/exchange.ts";
 import { type Installation, keepOwnerChecked } from "../bus/installation.ts";
-import { StationLogs } from "../bus/station-logs.ts";
-import { shareConnections } from "./connection-shares.ts";
+import { StationLogs } from "../bus/streams.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { type Run, runProcess } from "./lifecycle.ts";
 import { createLog, type Log } from "./log.ts";
@@ -132,4 +130,56 @@ export async function runServices(
 function notReady({ stopping }: Pick<Run, "stopping">, bus: Bus): readonly string[] {
   if (stopping.aborted) return ["stopping"];
   return bus.isUp() ? [] : ["bus"];
+}
+
+interface Wanted {
+  /** It works with fewer, and not with fewer than this. */
+  readonly least: number;
+  /** As many as it can make good use of on a machine of its own. */
+  readonly most: number;
+}
+
+const WANTED: Readonly<Record<string, Wanted>> = {
+  registry: { least: 2, most: 10 },
+  settlement: { least: 2, most: 8 },
+  /** The copiers have connections of their own. */
+  audit: { least: 3, most: 6 },
+  providers: { least: 4, most: 16 },
+  robotics: { least: 2, most: 10 },
+  "webhook-signer": { least: 3, most: 12 },
+  "sandbox-provider": { least: 2, most: 6 },
+  /** One of them holds the lease. */
+  relay: { least: 3, most: 11 },
+};
+
+/** The one by which a process shows the others how many it may open (`db/connection-check.ts`). */
+const OWN = 1;
+
+export interface ConnectionShares {
+  /** All of the process. */
+  readonly total: number;
+  /** By service; a service that needs no database has none. */
+  readonly of: ReadonlyMap<string, number>;
+}
+
+/**
+ * `total` undefined: each service gets as many as it can use. Throws UserError `invalid_setting` for fewer than the
+ * services need.
+ */
+export function shareConnections(names: readonly string[], total: number | undefined): ConnectionShares {
+  const wanted = names.flatMap((name) => {
+    const found = WANTED[name];
+    return found === undefined ? [] : [{ name, ...found }];
+  });
+  if (wanted.length === 0) return { total: 0, of: new Map() };
+  const sum = (of: (each: Wanted) => number): number => wanted.reduce((count, each) => count + of(each), OWN);
+  const [least, most] = [sum((each) => each.least), sum((each) => each.most)];
+  const given = total ?? most;
+  if (given < least) {
+    const sentence = `The setting DATABASE_CONNECTIONS is not usable: ${names.join(", ")} in one process need at least ${least}.`;
+    throw new UserError(sentence, { code: "invalid_setting" });
+  }
+  const extra = (given - least) / (most - least);
+  const of = new Map(wanted.map((each) => [each.name, each.least + Math.floor((each.most - each.least) * extra)]));
+  return { total: given, of };
 }

@@ -1,7 +1,7 @@
 /** What every service is given, and what it gives back. */
 import type { Registry } from "prom-client";
 import type { Bus } from "../bus/connection.ts";
-import type { StationLogs } from "../bus/station-logs.ts";
+import type { StationLogs } from "../bus/streams.ts";
 import type { Log } from "./log.ts";
 import type { SharedSettings } from "./settings.ts";
 
@@ -11,7 +11,7 @@ export interface ServiceDeps {
   readonly logs: StationLogs;
   readonly log: Log;
   readonly settings: SharedSettings;
-  /** Where a service adds its own figures; undefined while nobody collects them. */
+  /** Where a service adds its metrics; undefined while nothing collects them. */
   readonly metrics?: Registry | undefined;
   /** The most connections to PostgreSQL that it may open; its own limits count where a process has divided none. */
   readonly connections?: number | undefined;

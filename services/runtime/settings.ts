@@ -1,8 +1,7 @@
 /** Settings come from environment variables, parsed once at start; defaults stand beside the schema that uses them. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { NATS_ADDRESS_RULE, parseNatsAddress } from "../bus/nats-address.ts";
-import type { ServerAccess } from "../bus/server-access.ts";
+import { NATS_ADDRESS_RULE, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
 import { LOG_LEVELS } from "./log.ts";
 import { UserError } from "./user-error.ts";
 

@@ -5,11 +5,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import type { StationStatus } from "../../machines/standing.ts";
-import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
-import type { Barrier, Caller } from "../bus/messages/caller.ts";
+import { type Barrier, type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as orders from "../bus/messages/orders.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";

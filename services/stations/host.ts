@@ -9,11 +9,9 @@
 import { PARTITION_COUNT, partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { countLate } from "../bus/deadline.ts";
-import type { StationLogs } from "../bus/station-logs.ts";
-import { LEASES } from "../bus/streams.ts";
+import { LEASES, type StationLogs } from "../bus/streams.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
-import type { Log } from "../runtime/log.ts";
-import { forRequest } from "../runtime/request-context.ts";
+import { forRequest, type Log } from "../runtime/log.ts";
 import { CommandRunner } from "./command-runner.ts";
 import { ConfirmationChecks } from "./confirmation-checks.ts";
 import { STATION_LIMITS } from "./limits.ts";

@@ -17,8 +17,7 @@ import {
   partitionStoredHeartbeatsSubject,
 } from "../bus/subjects.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
-import type { Log } from "../runtime/log.ts";
-import { currentRequestId, forRequest } from "../runtime/request-context.ts";
+import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { LocalCommands, Mailboxes } from "./mailboxes.ts";

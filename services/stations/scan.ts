@@ -5,8 +5,7 @@
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { type FeedMessage, openFeed } from "../bus/feed.ts";
-import type { StationLogDefinition, StationLogs } from "../bus/station-logs.ts";
-import { LIVENESS } from "../bus/streams.ts";
+import { LIVENESS, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import { HEARTBEATS_ALL, parseHeartbeatSubject, parseStationId, partitionHeartbeatsSubject } from "../bus/subjects.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";

@@ -5,7 +5,7 @@ import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { type Bus, BusDownError } from "../bus/connection.ts";
-import type { StationLogs } from "../bus/station-logs.ts";
+import type { StationLogs } from "../bus/streams.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import { STATION_LIMITS } from "./limits.ts";
 

@@ -1,7 +1,7 @@
 /** Webhook deliveries: the owner reads them newest first, a consumer in the order of the commits, and requests one more attempt. */
 import { nextDelivery } from "../../machines/webhook-delivery.ts";
-import { requirePermission } from "../bus/access.ts";
 import { BOUNDS } from "../bus/bounds.ts";
+import { requirePermission } from "../bus/messages/caller.ts";
 import * as messages from "../bus/messages/webhook-deliveries.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";

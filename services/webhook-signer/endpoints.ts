@@ -1,7 +1,7 @@
 /** The owner's webhook endpoints. Each operation refuses with `permission_denied`, and with `not_found` for a foreign one. */
-import { requirePermission } from "../bus/access.ts";
+
 import { BOUNDS } from "../bus/bounds.ts";
-import type { Caller } from "../bus/messages/caller.ts";
+import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/webhook-endpoints.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";

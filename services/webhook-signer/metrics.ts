@@ -2,7 +2,7 @@
 import type { Registry } from "prom-client";
 import { ATTEMPT_ERRORS } from "../bus/messages/webhook-deliveries.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";
-import type { Sample } from "../runtime/sample.ts";
+import type { Sample } from "../runtime/repeat.ts";
 import type { DueSummary } from "./sql/owners.ts";
 
 export interface SignerMetrics {

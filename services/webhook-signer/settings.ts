@@ -4,7 +4,7 @@ import { Resolver } from "node:dns";
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { z } from "zod";
-import { oldSecretsKeys, SECRETS_KEY_MEANING, secretsKey } from "../runtime/secrets-key.ts";
+import { oldSecretsKeys, SECRETS_KEY_MEANING, secretsKey } from "../runtime/keyring.ts";
 import { parseSettings, setting, wholeNumber } from "../runtime/settings.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { type Block, blocks } from "./target/address-rule.ts";

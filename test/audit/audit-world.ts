@@ -5,7 +5,7 @@ import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
-import type { StationLogs } from "../../services/bus/station-logs.ts";
+import type { StationLogs } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";

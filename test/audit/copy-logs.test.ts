@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { readCopyLags } from "../../services/audit/copy/copy-lag.ts";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { StationLogs } from "../../services/bus/station-logs.ts";
+import { StationLogs } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";

@@ -12,7 +12,7 @@ import type { DeviceDescription, OrderSnapshot, StationState } from "../../machi
 import { step } from "../../machines/station/step.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
-import type { StationLogs } from "../../services/bus/station-logs.ts";
+import type { StationLogs } from "../../services/bus/streams.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 
 export interface StationFacts {

@@ -1,9 +1,8 @@
 /** What each process checks of the bus at its start; only `migrate` creates or changes streams. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LAYOUT_VERSION } from "../../services/bus/bus-layout.ts";
-import { checkStreams } from "../../services/bus/check-streams.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { checkStreams, ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { LAYOUT_VERSION } from "../../services/bus/stream-config.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 

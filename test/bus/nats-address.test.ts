@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hostAndPort, parseNatsAddress } from "../../services/bus/nats-address.ts";
+import { hostAndPort, parseNatsAddress } from "../../services/bus/nats-server.ts";
 
 describe("parseNatsAddress", () => {
   it("one server with a token: its host, port and token", () => {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { call, defineOperation, serve } from "../../services/bus/operation.ts";
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
-import { currentRequestId, forRequest } from "../../services/runtime/request-context.ts";
+import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };

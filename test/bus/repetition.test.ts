@@ -7,12 +7,18 @@ import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { addRepeatedCount } from "../../services/bus/exchange.ts";
-import { probeSubject } from "../../services/bus/interim.ts";
+import { addRepeatedCount, probeSubject } from "../../services/bus/exchange.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
-import { call, defineOperation, type Operation, type Serving, serve } from "../../services/bus/operation.ts";
+import {
+  call,
+  defineOperation,
+  needsClaim,
+  type Operation,
+  REPETITIONS,
+  type Serving,
+  serve,
+} from "../../services/bus/operation.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
-import { needsClaim, REPETITIONS } from "../../services/bus/repetition.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { requestClaims } from "../../services/db/request-claims.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { nkeys } from "nats";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import type { ServerAccess } from "../../services/bus/server-access.ts";
+import type { ServerAccess } from "../../services/bus/nats-server.ts";
 import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";

@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 import { describe, expect, inject, it } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
-import { refuseOldServer } from "../../services/bus/server-version.ts";
+import { refuseOldServer } from "../../services/bus/nats-server.ts";
 import { freePort } from "../support/free-port.ts";
 import { runProgram } from "../support/running-program.ts";
 import { QUIET } from "./waiting.ts";

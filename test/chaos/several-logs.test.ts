@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StationLogs } from "../../services/bus/station-logs.ts";
+import { StationLogs } from "../../services/bus/streams.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "./chaos-world.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";
-import { StationLogs } from "../../services/bus/station-logs.ts";
+import { StationLogs } from "../../services/bus/streams.ts";
 import { migrateInstallation } from "../../services/db/migrate-installation.ts";
 import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-world.ts";
 import { freePort } from "../support/free-port.ts";

@@ -1,7 +1,7 @@
 /** What a start says and does while most servers of the cluster are away. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { checkStreams } from "../../services/bus/check-streams.ts";
 import { connectBus } from "../../services/bus/connection.ts";
+import { checkStreams } from "../../services/bus/ensure-streams.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkConnections } from "../../services/db/connection-check.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
-import { shareConnections } from "../../services/runtime/connection-shares.ts";
+import { shareConnections } from "../../services/runtime/run-services.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
 
 let server: TestServer;

@@ -1,8 +1,8 @@
 /** `npm run migrate` against a real NATS and a real PostgreSQL. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { checkStreams } from "../../services/bus/check-streams.ts";
 import { connectBus } from "../../services/bus/connection.ts";
+import { checkStreams } from "../../services/bus/ensure-streams.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { QUIET } from "../bus/waiting.ts";

@@ -43,7 +43,7 @@ function startServer(trustedProxies: readonly string[]): RunningServer {
   });
   const platformCheck = new PlatformCheck(undefined, new AddressThrottle(PLATFORM_RATE));
   const pipeline = { log: pino({ level: "silent" }), handlerDeps: {} as HandlerDeps, platformCheck } as PipelineDeps;
-  const figures = new RequestMetrics(undefined);
+  const metrics = new RequestMetrics(undefined);
   const server = new Server(
     {
       pipeline,
@@ -51,7 +51,7 @@ function startServer(trustedProxies: readonly string[]): RunningServer {
       connectionBounds: { inAll: 1_000, perAddress: 500 },
       clientAddress,
       tls: undefined,
-      figures,
+      metrics,
     },
     routes,
   );

@@ -40,10 +40,10 @@ beforeAll(() => {
     platformCheck,
   } as PipelineDeps;
   const clientAddress = createClientAddress({ trustedProxies: [], isTls: false });
-  const figures = new RequestMetrics(undefined);
+  const metrics = new RequestMetrics(undefined);
   const connectionBounds = { inAll: 1_000, perAddress: 500 };
   const polls = {} as ServerDeps["polls"];
-  server = new Server({ pipeline, polls, connectionBounds, clientAddress, tls: undefined, figures }, routes);
+  server = new Server({ pipeline, polls, connectionBounds, clientAddress, tls: undefined, metrics }, routes);
   baseUrl = `http://127.0.0.1:${server.listen({ host: "127.0.0.1", port: 0, shared: false })}`;
 });
 afterAll(() => server.stop());

@@ -1,7 +1,7 @@
 /** Which log lines about errors are written, and that the count of the others is never lost. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LOG_LIMITS } from "../../services/runtime/limits.ts";
-import { type ErrorLine, type LeftOut, LineLimiter } from "../../services/runtime/line-limiter.ts";
+import { type ErrorLine, type LeftOut, LineLimiter } from "../../services/runtime/log.ts";
 
 const LIMITS = {
   ...LOG_LIMITS,

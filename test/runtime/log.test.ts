@@ -40,8 +40,7 @@ describe("the log", () => {
 
   it("work for a request: each of its lines has the request's id, later work has none", () => {
     const lines = linesOf(`
-      import { createLog } from ${JSON.stringify(LOG)};
-      import { forRequest } from ${JSON.stringify(LOG.replace("log.ts", "request-context.ts"))};
+      import { createLog, forRequest } from ${JSON.stringify(LOG)};
       const log = createLog({ service: "test", level: "info" });
       await forRequest("id-1", async () => {
         log.child({ service: "part" }).info("first");

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type OutageLines, OutageLog } from "../../services/runtime/outage-log.ts";
+import { type OutageLines, OutageLog } from "../../services/runtime/repeat.ts";
 
 const lines: object[] = [];
 const log: OutageLines = {

@@ -1,7 +1,7 @@
 /** A look at something slow: one read for all who look, nobody waits for longer than said, and it recovers. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { sample } from "../../services/runtime/sample.ts";
+import { sample } from "../../services/runtime/repeat.ts";
 
 describe("a sample", () => {
   it("is shared by all who look while it is read, and read anew afterwards", async () => {

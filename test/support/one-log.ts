@@ -1,5 +1,5 @@
 /** The station log of a bus that has one, as in most tests. */
-import { type StationLogDefinition, StationLogs } from "../../services/bus/station-logs.ts";
+import { type StationLogDefinition, StationLogs } from "../../services/bus/streams.ts";
 
 export const ONE_LOG = new StationLogs(1);
 export const STATION_LOG = ONE_LOG.all[0] as StationLogDefinition;

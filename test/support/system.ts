@@ -13,11 +13,11 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { BusLayout } from "../../services/bus/bus-layout.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
+import type { BusLayout } from "../../services/bus/stream-config.ts";
 import { migrate } from "../../services/db/migrate.ts";
 import { freePort } from "./free-port.ts";
 import { prepareBus } from "./prepared-bus.ts";

@@ -12,7 +12,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { type ReadMessage, readBatch, readNext } from "../../bus/direct-reader.ts";
-import { OutageLog } from "../../runtime/outage-log.ts";
+import { OutageLog } from "../../runtime/repeat.ts";
 import type { AuditDeps, AuditedLog } from "../deps.ts";
 import type { CopierFigures } from "../figures.ts";
 import { AUDIT_LIMITS } from "../limits.ts";

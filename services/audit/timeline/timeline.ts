@@ -1,8 +1,8 @@
 /** One payment, told in order: what happened, who did it, and whether money moved. */
 
 import { wireStatus } from "../../../machines/payment-intent.ts";
-import { requirePermission } from "../../bus/access.ts";
 import type { AuditEvent, getTimeline } from "../../bus/messages/audit.ts";
+import { requirePermission } from "../../bus/messages/caller.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";
 import { RefusedError } from "../../bus/refusals.ts";

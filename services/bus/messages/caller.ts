@@ -1,5 +1,6 @@
 /** The caller of an operation, whom the gateway takes from a session. The services check permission and organization too. */
 import { z } from "zod";
+import { RefusedError } from "../refusals.ts";
 
 export const ROLES = ["owner", "cashier", "reconciliation_operator"] as const;
 export const roleSchema = z.enum(ROLES);
@@ -47,3 +48,9 @@ export const barrierSchema = z.object({
   isUndelivered: z.literal(true).optional(),
 });
 export type Barrier = z.infer<typeof barrierSchema>;
+
+/** Throws `permission_denied` unless the caller holds one of these. Each query checks the organization. */
+export function requirePermission(caller: Caller, ...anyOf: readonly Permission[]): void {
+  if (anyOf.some((permission) => caller.permissions.includes(permission))) return;
+  throw new RefusedError({ code: "permission_denied" });
+}

@@ -11,8 +11,7 @@ import {
   type StoredMsg,
   type StreamInfo,
 } from "@nats-io/jetstream";
-import type { StationLogs } from "../../bus/station-logs.ts";
-import { CREDENTIALS, SESSIONS, SWITCHES } from "../../bus/streams.ts";
+import { CREDENTIALS, SESSIONS, type StationLogs, SWITCHES } from "../../bus/streams.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 import type { AnnouncedPart } from "../sql/bus-announcements.ts";
 import type { Mark } from "../sql/bus-marks.ts";

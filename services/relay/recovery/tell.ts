@@ -1,6 +1,6 @@
 /** What telling a page of anything works with and comes to. */
 import type { NatsConnection } from "nats";
-import type { StationLogs } from "../../bus/station-logs.ts";
+import type { StationLogs } from "../../bus/streams.ts";
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { BucketDeps } from "../buckets.ts";

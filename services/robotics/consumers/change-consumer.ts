@@ -1,5 +1,5 @@
 /** Changes to a consumer: its name, whether it is let in, its credential. What it has open stays the owner's to cancel. */
-import { requirePermission } from "../../bus/access.ts";
+import { requirePermission } from "../../bus/messages/caller.ts";
 import type { changeConsumer, resetConsumerCredential } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";

@@ -1,5 +1,5 @@
 /** Whether robots may be sent at a filial. */
-import { requirePermission } from "../../bus/access.ts";
+import { requirePermission } from "../../bus/messages/caller.ts";
 import type {
   FilialRobotics,
   getFilialRobotics,

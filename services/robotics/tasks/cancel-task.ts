@@ -1,4 +1,4 @@
-import { requirePermission } from "../../bus/access.ts";
+import { requirePermission } from "../../bus/messages/caller.ts";
 import type { cancelTask } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { RefusedError } from "../../bus/refusals.ts";

@@ -1,6 +1,7 @@
 /** Tasks as the owner and as their consumer read them. */
-import { requirePermission } from "../../bus/access.ts";
+
 import { BOUNDS } from "../../bus/bounds.ts";
+import { requirePermission } from "../../bus/messages/caller.ts";
 import type { getOwnTask, getTask, listOwnTasks, listTasks } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";

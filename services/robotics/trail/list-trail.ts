@@ -1,5 +1,5 @@
-import { requirePermission } from "../../bus/access.ts";
 import { BOUNDS } from "../../bus/bounds.ts";
+import { requirePermission } from "../../bus/messages/caller.ts";
 import type { listRoboticsTrail, RoboticsTrailEntry } from "../../bus/messages/robotics.ts";
 import type { ReplyOf, RequestOf } from "../../bus/operation.ts";
 import { firstPage } from "../../bus/page.ts";

@@ -8,7 +8,7 @@ import { ReplicaFeed } from "../../../gateway/read-model/replica-feed.ts";
 import { StationReplica } from "../../../gateway/read-model/station-replica.ts";
 import { displayView } from "../../../machines/views/display.ts";
 import { connectBus } from "../../../services/bus/connection.ts";
-import { StationLogs } from "../../../services/bus/station-logs.ts";
+import { StationLogs } from "../../../services/bus/streams.ts";
 import { clockMs } from "./clock.ts";
 
 /** What a display shows since this moment. */

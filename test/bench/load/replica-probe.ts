@@ -7,7 +7,7 @@ import { pino } from "pino";
 import { ReplicaFeed } from "../../../gateway/read-model/replica-feed.ts";
 import { StationReplica } from "../../../gateway/read-model/station-replica.ts";
 import { connectBus } from "../../../services/bus/connection.ts";
-import { StationLogs } from "../../../services/bus/station-logs.ts";
+import { StationLogs } from "../../../services/bus/streams.ts";
 import { parseStationId } from "../../../services/bus/subjects.ts";
 
 const log = pino({ level: "warn" });

@@ -54,7 +54,7 @@ const server = new Server(
       TLS_FOLDER === undefined
         ? undefined
         : { keyFile: join(TLS_FOLDER, "key.pem"), certFile: join(TLS_FOLDER, "cert.pem") },
-    figures: new RequestMetrics(undefined),
+    metrics: new RequestMetrics(undefined),
   },
   routes,
 );

@@ -1,0 +1,211 @@
+/** A process and the majority of the NATS cluster: it waits for one at its start, and leaves a server that has lost it. */
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
+import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
+import { errors, type NatsConnection, type Server } from "nats";
+import { errorCode, UserError } from "../runtime/user-error.ts";
+import { beatHeaders, beatSubject, bucketBeats } from "./beats.ts";
+import { BUS_LIMITS } from "./limits.ts";
+import { busWithoutJetStream, busWithoutQuorum, unreachableBus } from "./nats-server.ts";
+import { BUCKETS } from "./streams.ts";
+
+/** JetStream is not available, because its cluster has no leader. */
+const NOT_AVAILABLE = 10_008;
+
+export interface QuorumLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface ReachOptions {
+  readonly log: QuorumLog;
+  /** How long to wait for a quorum; undefined for as long as it takes. */
+  readonly withinMs: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Waits until JetStream answers. A cluster without a quorum answers nothing, or says that it is not available: that ends by
+ * itself, so a process waits for it, with one line in the log that says why. Throws UserError `nats_without_jetstream`,
+ * `nats_no_quorum`, `nats_unreachable` or `start_stopped`.
+ */
+export async function reachJetStream(nc: NatsConnection, options: ReachOptions): Promise<void> {
+  const { log, withinMs, signal } = options;
+  const startedAtMs = performance.now();
+  const wait = new QuorumWait(log);
+  for (;;) {
+    try {
+      await jetstreamManager(nc, { timeout: BUS_LIMITS.quorumAnswerMs });
+      return wait.end();
+    } catch (cause) {
+      const server = nc.getServer();
+      const waitedMs = performance.now() - startedAtMs;
+      if (!isSilence(cause)) throw busWithoutJetStream(server, cause);
+      if (await answers(nc)) {
+        if (withinMs !== undefined && waitedMs > withinMs) throw busWithoutQuorum(server, cause);
+        wait.go(server);
+      } else if (waitedMs > BUS_LIMITS.firstConnectMs) throw unreachableBus([server], cause);
+    }
+    await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+    if (signal?.aborted === true) throw new UserError("The start was stopped.", { code: "start_stopped" });
+  }
+}
+
+/** Says that a process waits for a quorum: once, then each minute, and once when it is over. */
+export class QuorumWait {
+  readonly #log: QuorumLog;
+  #sinceMs: number | undefined;
+  #saidAtMs = 0;
+
+  constructor(log: QuorumLog) {
+    this.#log = log;
+  }
+
+  go(server: string): void {
+    const nowMs = performance.now();
+    const isFirst = this.#sinceMs === undefined;
+    this.#sinceMs ??= nowMs;
+    if (!isFirst && nowMs - this.#saidAtMs < BUS_LIMITS.quorumSaidMs) return;
+    this.#saidAtMs = nowMs;
+    const { message } = busWithoutQuorum(server, undefined);
+    this.#log.warn(
+      { waitedMs: Math.round(nowMs - this.#sinceMs) },
+      `${message} This process waits, and goes on by itself.`,
+    );
+  }
+
+  end(): void {
+    if (this.#sinceMs === undefined) return;
+    this.#log.info({ waitedMs: Math.round(performance.now() - this.#sinceMs) }, "the NATS cluster has a quorum");
+    this.#sinceMs = undefined;
+  }
+}
+
+function isSilence(cause: unknown): boolean {
+  if (cause instanceof JetStreamApiError) return cause.code === NOT_AVAILABLE;
+  return cause instanceof errors.TimeoutError || errorCode(cause) === "bus_down";
+}
+
+/** Whether the server itself answers. */
+async function answers(nc: NatsConnection): Promise<boolean> {
+  const late = delay(BUS_LIMITS.quorumAnswerMs, false, { ref: false });
+  const flushed = nc.flush().then(
+    () => true,
+    () => false,
+  );
+  return await Promise.race([flushed, late]);
+}
+
+/** Which server the client dials next: once another one than the server that was left. */
+export class ServerChoice {
+  #left: string | undefined;
+
+  leave(server: string): void {
+    this.#left = server;
+  }
+
+  /** For the client, at each dial: null leaves the choice to it. */
+  choose(servers: readonly Server[]): Server | null {
+    const [first, second] = servers;
+    if (this.#left === undefined || first?.listen !== this.#left) return null;
+    // Once: the others may be away, and then a server without a majority is better than none.
+    this.#left = undefined;
+    return second ?? null;
+  }
+}
+
+export interface QuorumWatchDeps {
+  readonly nc: NatsConnection;
+  readonly isUp: () => boolean;
+  readonly choice: ServerChoice;
+  readonly log: QuorumLog;
+}
+
+/**
+ * Leaves a server that no longer reaches a majority of its cluster: it takes connections and requests as before, and
+ * nothing that has to be stored is ever answered (design §3).
+ *
+ *   a majority has answered ── 1 s ──► ask one bucket ── 0.5 s ──► ask all ── 0.5 s ──► go to another server
+ *            ▲                              │                        │                         │
+ *            └────── one has answered ◄─────┴────────────────────────┘ ◄── at most each 3 … 30 s
+ *
+ * The question is a beat (`beats.ts`): a majority of the bucket's servers must store it before it is acknowledged. Each
+ * bucket has a leader of its own, so that the election of one looks like no cut.
+ */
+export class QuorumWatch {
+  readonly #deps: QuorumWatchDeps;
+  readonly #timer: NodeJS.Timeout;
+  #answeredAtMs = performance.now();
+  /** Questions in a row without an answer. */
+  #asked = 0;
+  #nextBucket = 0;
+  /** Servers left in a row; a server that is left may be the best there is. */
+  #left = 0;
+  #mayLeaveAtMs = 0;
+
+  constructor(deps: QuorumWatchDeps) {
+    this.#deps = deps;
+    this.#timer = setInterval(() => void this.#check(), BUS_LIMITS.quorumAskMs);
+    this.#timer.unref();
+  }
+
+  /** Whether it looks for a server with a majority. */
+  isSearching(): boolean {
+    return this.#left > 0;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #check(): Promise<void> {
+    const { nc, isUp } = this.#deps;
+    // After a stall of this process its answers have arrived and are not read yet.
+    await nextTurn();
+    if (!isUp() || nc.info?.cluster === undefined) return this.#reset();
+    if (performance.now() - this.#answeredAtMs < BUS_LIMITS.quorumFreshMs) return;
+    if (this.#asked >= BUS_LIMITS.quorumQuestions) return this.#leave();
+    this.#asked += 1;
+    const bucket = BUCKETS[this.#nextBucket % BUCKETS.length];
+    this.#nextBucket += 1;
+    for (const one of this.#asked === 1 ? [bucket] : BUCKETS) if (one !== undefined) void this.#ask(one);
+  }
+
+  /** A lost connection is another matter, and one server alone needs no majority. */
+  #reset(): void {
+    this.#answeredAtMs = performance.now();
+    this.#asked = 0;
+  }
+
+  async #ask(bucket: { readonly name: string }): Promise<void> {
+    const { nc, log } = this.#deps;
+    try {
+      const subject = beatSubject(bucketBeats(bucket));
+      const options = { timeout: BUS_LIMITS.quorumAskMs * 2, headers: beatHeaders("") };
+      const answer = (await nc.request(subject, "", options)).json<{ readonly seq?: number }>();
+      if (answer.seq === undefined) return;
+    } catch {
+      // No answer, or none that a majority stands behind: the next check decides.
+      return;
+    }
+    this.#reset();
+    if (this.#left > 0) log.info({ server: nc.getServer() }, "a majority of the NATS cluster answers again");
+    this.#left = 0;
+    this.#mayLeaveAtMs = 0;
+  }
+
+  #leave(): void {
+    const { nc, choice, log } = this.#deps;
+    const nowMs = performance.now();
+    if (nowMs < this.#mayLeaveAtMs || nc.getServers().length < 2) return;
+    const server = nc.getServer();
+    if (this.#left === 0) {
+      log.warn({ server }, "this NATS server reaches no majority of its cluster; the process goes to another one");
+    }
+    const pauseMs = BUS_LIMITS.leaveAgain.firstMs * 2 ** this.#left;
+    this.#mayLeaveAtMs = nowMs + Math.min(pauseMs, BUS_LIMITS.leaveAgain.longestMs);
+    this.#left += 1;
+    this.#asked = 0;
+    choice.leave(server);
+    void nc.reconnect();
+  }
+}
